@@ -1,0 +1,115 @@
+// Package config is the configuration file: strict decoding with positions,
+// defaults, validation of everything at once, edits that keep the user's
+// comments and order, and Live, the two-phase application of a change.
+//
+// It guarantees that a bad file changes nothing and is explained completely
+// (line, column, nearest known key), that a Config is immutable once it is out,
+// and that MCPProxy writes to the file only what a command asked for. Nobody
+// stores a *Config: whoever needs a value asks Live for the current one, or
+// prepares itself when Live announces the next.
+package config
+
+import (
+	"time"
+
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// Config is a decoded, validated configuration with defaults filled in and
+// references (${env:NAME}) resolved.
+type Config struct {
+	Listen            string
+	DataDir           string
+	APIKey            string // empty: the one in the data directory
+	RequireMCPAuth    bool
+	TrustedHosts      []string
+	ToolsLimit        int
+	ToolsDetail       Detail
+	ResultLimit       int // bytes; 0 = none
+	MCPManagement     Management
+	CallTimeout       time.Duration
+	ConnectTimeout    time.Duration
+	MaxConcurrent     int // 0 = no limit
+	QueueSize         int
+	QueueTimeout      time.Duration
+	ValidateArguments Validation
+	Activity          Activity
+	Intent            policy.Rules
+	LogLevel          string
+	LogFormat         string
+	Servers           []Server // in the order of the file
+}
+
+// Activity is what concerns the log.
+type Activity struct {
+	RetentionDays   int
+	MaxRecords      int
+	MaxSizeMB       int
+	MaxResponseSize int
+	Durability      Durability
+}
+
+// Server is one entry of mcpServers.
+type Server struct {
+	Name              string
+	Protocol          string // auto, stdio, http; auto is resolved: never in a Config that is out
+	Command           string
+	Args              []string
+	Env               map[string]string
+	WorkingDir        string
+	URL               string
+	Headers           map[string]string
+	Enabled           bool
+	Quarantined       bool
+	EnabledTools      []string // globs; exclusive with DisabledTools
+	DisabledTools     []string
+	HintOverrides     []HintOverride // in the order of the file; the last match wins per hint
+	CallTimeout       time.Duration  // 0 = the general one
+	MaxConcurrent     int            // 0 = no limit of its own
+	ValidateArguments Validation     // "" = the general one
+}
+
+// HintOverride corrects the hints of the tools that Pattern (a name or a glob) matches.
+type HintOverride struct {
+	Pattern string
+	Hints   tool.Hints
+}
+
+// Detail is how much retrieve_tools says about a tool.
+type Detail string
+
+// The details.
+const (
+	Full    Detail = "full"
+	Compact Detail = "compact"
+)
+
+// Management is what agents may do with upstream_servers.
+type Management string
+
+// The kinds of management.
+const (
+	ManagePropose Management = "propose"
+	ManageRead    Management = "read"
+	ManageOff     Management = "off"
+)
+
+// Validation is what happens to arguments that violate a tool's schema.
+type Validation string
+
+// The kinds of validation.
+const (
+	ValidateReject Validation = "reject"
+	ValidateWarn   Validation = "warn"
+	ValidateOff    Validation = "off"
+)
+
+// Durability is what a record survives.
+type Durability string
+
+// The durabilities.
+const (
+	SurviveProcess Durability = "process"
+	SurvivePower   Durability = "power"
+)

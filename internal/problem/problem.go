@@ -1,0 +1,124 @@
+// Package problem is the error vocabulary of the product: what went wrong (a
+// code and a message), what to do about it (a hint), and the facts (details).
+//
+// It guarantees that one failure reads the same on every surface: the code
+// decides the HTTP status, the JSON-RPC code and the exit code of the CLI, and
+// nothing else does. It does no I/O, logs nothing and knows no other package.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Problem is one failure, in the words that the user and the model read.
+// Message says what is wrong; Hint says what to do. Both are complete
+// sentences or phrases without a trailing newline. Hint may be empty.
+type Problem struct {
+	Code    Code
+	Message string
+	Hint    string
+	Details Details
+	// Cause is the error underneath, for logs and errors.Is. It is never shown.
+	Cause error
+}
+
+// Detail is one named fact about a Problem. Value must be encodable as JSON.
+type Detail struct {
+	Key   string
+	Value any
+}
+
+// Details are encoded as a JSON object, in the order given.
+type Details []Detail
+
+// New makes a Problem from a code, a message and a hint.
+func New(code Code, message, hint string) *Problem {
+	return &Problem{Code: code, Message: message, Hint: hint}
+}
+
+// Newf is New without a hint and with a formatted message.
+func Newf(code Code, format string, args ...any) *Problem {
+	return &Problem{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithHint sets the hint and returns p.
+func (p *Problem) WithHint(hint string) *Problem {
+	p.Hint = hint
+	return p
+}
+
+// With adds one detail and returns p.
+func (p *Problem) With(key string, value any) *Problem {
+	p.Details = append(p.Details, Detail{key, value})
+	return p
+}
+
+// Because sets the cause and returns p.
+func (p *Problem) Because(err error) *Problem {
+	p.Cause = err
+	return p
+}
+
+// Error is the message alone: the texts of the contract are exact.
+func (p *Problem) Error() string { return p.Message }
+
+// Unwrap gives the cause.
+func (p *Problem) Unwrap() error { return p.Cause }
+
+// Detail gives the value of the named detail, or nil.
+func (p *Problem) Detail(key string) any {
+	for _, d := range p.Details {
+		if d.Key == key {
+			return d.Value
+		}
+	}
+	return nil
+}
+
+// From gives err as a Problem: err itself when it is one or wraps one, else an
+// INTERNAL problem with err as the cause, whose text is not shown because it
+// was not written for a user. From(nil) is nil.
+func From(err error) *Problem {
+	if err == nil {
+		return nil
+	}
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return &Problem{Code: Internal, Message: "Something went wrong inside MCPProxy.",
+		Hint: "See the log of the daemon for the cause.", Cause: err}
+}
+
+// MarshalJSON encodes the details as an object.
+func (d Details) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, x := range d {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		k, err := json.Marshal(x.Key)
+		if err != nil {
+			return nil, err
+		}
+		v, err := json.Marshal(x.Value)
+		if err != nil {
+			return nil, fmt.Errorf("detail %s: %w", x.Key, err)
+		}
+		out = append(append(append(out, k...), ':'), v...)
+	}
+	return append(out, '}'), nil
+}
+
+// MarshalJSON gives {"code","message","hint"?,"details"?}: the error object of
+// refusals, REST answers and the CLI's -o json.
+func (p *Problem) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Code    Code    `json:"code"`
+		Message string  `json:"message"`
+		Hint    string  `json:"hint,omitempty"`
+		Details Details `json:"details,omitempty"`
+	}{p.Code, p.Message, p.Hint, p.Details})
+}

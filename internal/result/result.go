@@ -1,0 +1,8 @@
+// Package result cuts a tool's result that is larger than the limit so that it
+// stays well-formed, and pages through the whole of it afterwards.
+//
+// It guarantees that a cut result is valid JSON and a valid CallToolResult, that text
+// is cut between characters and never inside an image or other binary block,
+// and that the parts read one after the other give the whole. It stores
+// nothing: handles and their lifetime are the gateway's.
+package result

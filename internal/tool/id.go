@@ -1,0 +1,67 @@
+// Package tool holds what a tool is: its id, its three-state hints, its
+// definition as the server sent it, and the fingerprint of that definition.
+//
+// It guarantees that nothing a server said is lost or invented: a definition
+// keeps the server's bytes, a hint that was not said stays unsaid, and equal
+// definitions (whatever their key order and white space) have equal
+// fingerprints while any other difference gives another one. It does no I/O
+// and takes no decision: what hints allow is the business of policy.
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ID names one tool of one server.
+type ID struct {
+	Server string
+	Tool   string
+}
+
+// MaxServerName is the longest server name, in bytes.
+const MaxServerName = 64
+
+// String is the form that agents use: "server:tool".
+func (id ID) String() string { return id.Server + ":" + id.Tool }
+
+// ParseID splits at the first colon; the tool part is taken as it is. The
+// server part must be a valid server name and the tool part must not be empty.
+func ParseID(s string) (ID, error) {
+	server, name, ok := strings.Cut(s, ":")
+	if !ok {
+		return ID{}, errors.New("there is no colon")
+	}
+	if err := CheckServerName(server); err != nil {
+		return ID{}, err
+	}
+	if name == "" {
+		return ID{}, errors.New("the tool part is empty")
+	}
+	return ID{server, name}, nil
+}
+
+// CheckServerName says whether s is a server name: 1 to 64 of letters, digits,
+// dot, dash and underscore, without "__" (it separates server and tool on the
+// direct surface), and not "." or "..", since names become file names.
+func CheckServerName(s string) error {
+	switch {
+	case s == "":
+		return errors.New("the server name is empty")
+	case len(s) > MaxServerName:
+		return fmt.Errorf("the server name is longer than %d characters", MaxServerName)
+	case strings.Contains(s, "__"):
+		return errors.New("the server name contains \"__\"")
+	case s == "." || s == "..":
+		return errors.New("the server name is a dot path")
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c == '_' {
+			continue
+		}
+		return errors.New("the server name may hold letters, digits, dot, dash and underscore only")
+	}
+	return nil
+}
