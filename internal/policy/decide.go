@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"unicode/utf8"
+
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -62,4 +64,104 @@ type Decision struct {
 	Problem  *problem.Problem
 	Intent   Intent
 	Warnings []string
+}
+
+// Decide says whether the call may go on. The order of the checks is that of
+// the contract: name, intent, arguments, scope, existence, status, hints; the
+// first that fails gives the problem. (The argument schema comes after, and is
+// the gateway's, as it needs the definition.) On the way to Allow nothing is
+// allocated.
+func Decide(r Request, f Facts, rules Rules) Decision {
+	intent, bad := checkIntent(r.Variant, &r.Declared, rules)
+	d := Decision{Intent: intent}
+	switch {
+	case r.Variant.Operation() == NoOperation:
+		d.Problem = invalidVariant()
+	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
+		d.Problem = invalidName(r.Name, r.NameErr)
+	case bad != nil:
+		d.Problem = bad
+	case r.ArgsErr != nil:
+		d.Problem = r.ArgsErr
+	case !f.InScope:
+		d.Problem = outOfScope(r.ID)
+	case f.Existence == NoTool:
+		d.Problem = toolNotFound(r.ID, f.Nearest)
+	case f.Existence != Exists:
+		d.Problem = serverNotFound(r.ID, f.Nearest)
+	case f.Status != Callable:
+		d.Problem = toolLocked(r.ID, f.Status)
+	default:
+		judgeHints(&d, r, f.Hints, rules)
+	}
+	return d
+}
+
+// judgeHints holds the variant against what the tool is said to do. It is the
+// only place that allows.
+func judgeHints(d *Decision, r Request, h tool.Hints, rules Rules) {
+	destructive := h.Destructive == tool.True
+	switch {
+	case destructive && r.Variant != CallToolDestructive && rules.StrictServerValidation:
+		d.Problem = serverMismatch(r.ID, r.Variant)
+	case destructive && r.Variant != CallToolDestructive:
+		d.Verdict = AllowWithWarning
+		d.Warnings = []string{WarnServerMismatch(r.ID, r.Variant)}
+	case r.Variant == CallToolWrite && CallWith(h) == CallToolRead:
+		d.Verdict = AllowWithWarning
+		d.Warnings = []string{WarnOverlyCautious(r.ID, r.Variant)}
+	default:
+		d.Verdict = Allow
+	}
+}
+
+// checkIntent gives the intent as far as it is sound, and what is wrong with
+// it. The intent is filled in even then, since refusals are on record too.
+func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem) {
+	in := Intent{Operation: v.Operation()}
+	declared, known := ParseOperation(d.OperationType)
+	known = known && d.HasOperation
+	if known {
+		in.Operation = declared
+	}
+	if d.HasSensitivity && ParseSensitivity(d.DataSensitivity) {
+		in.Sensitivity = d.DataSensitivity
+	}
+	reasonFits := true
+	if d.HasReason {
+		in.Reason, reasonFits = cutReason(d.Reason)
+	}
+	switch {
+	case d.Malformed != "":
+		return in, malformedIntent(d.Malformed)
+	case d.HasOperation && !known:
+		return in, invalidOperation(d.OperationType)
+	case known && declared != v.Operation():
+		return in, intentMismatch(v, declared)
+	case !d.HasOperation && rules.RequireIntent && !d.Present:
+		return in, missingIntent(v)
+	case !d.HasOperation && rules.RequireIntent:
+		return in, missingOperation(v)
+	case d.HasSensitivity && d.DataSensitivity != "" && in.Sensitivity == "":
+		return in, invalidSensitivity(d.DataSensitivity)
+	case !reasonFits:
+		return in, reasonTooLong()
+	}
+	return in, nil
+}
+
+// cutReason gives the first MaxReason characters of a reason and whether that
+// is all of it.
+func cutReason(s string) (string, bool) {
+	if len(s) <= MaxReason || utf8.RuneCountInString(s) <= MaxReason {
+		return s, true
+	}
+	n := 0
+	for i := range s {
+		if n == MaxReason {
+			return s[:i], false
+		}
+		n++
+	}
+	return s, true // not reached: there are more characters than that
 }

@@ -9,6 +9,8 @@
 // decision out.
 package policy
 
+import "mcpproxy/internal/tool"
+
 // Operation is what a call does. The zero value is "none declared".
 type Operation uint8
 
@@ -36,27 +38,133 @@ const (
 const MaxReason = 1000
 
 // Declared is what the caller said about its intent, before any check: the
-// strings as they came. Flat parameters (intent_data_sensitivity,
-// intent_reason) and the members of the intent object end up here; where both
-// say something different the caller of Decide has to set Conflict.
+// strings as they came. The flat parameters (intent_data_sensitivity,
+// intent_reason) and the members of the intent object both end up here.
+//
+// An operation_type that is not a JSON string is a bad operation type: it is
+// given as its JSON text. Everything else that cannot be read is Malformed.
 type Declared struct {
 	// Present is true when an intent object was given, even an empty one.
 	Present bool
-	// Malformed is the reason why the intent could not be read at all (not an
-	// object, operation_type not a string, …); empty when it could.
+	// Malformed is why the intent cannot be read, as a complete message (see
+	// IntentNotObject, FieldNotString and FieldsDiffer); empty when it can.
+	// Such a call is refused with INVALID_ARGS, in either mode.
 	Malformed string
-	// HasOperation tells a missing operation_type from an empty one.
-	HasOperation    bool
-	OperationType   string
+	// HasOperation tells a missing operation_type from an empty one: the first
+	// is inferred from the variant (or required), the second is invalid.
+	HasOperation  bool
+	OperationType string
+	// HasSensitivity and HasReason say that the member was there. An empty
+	// string counts as not given: models fill optional parameters so, and
+	// nothing is decided by them.
 	HasSensitivity  bool
 	DataSensitivity string
 	HasReason       bool
 	Reason          string
 }
 
-// Intent is a checked declaration: what the record keeps.
+// Intent is a checked declaration: what the record keeps, of refused calls too.
 type Intent struct {
+	// Operation is the declared operation when a valid one was declared, else
+	// that of the variant.
 	Operation   Operation
 	Sensitivity string // "" when not given, else public, internal, private or unknown
 	Reason      string // "" when not given
+}
+
+// The spellings of the operations, in the order of their constants.
+var operations = [...]string{Read: "read", Write: "write", Destructive: "destructive"}
+
+// String is the spelling of the contract; empty for NoOperation.
+func (o Operation) String() string {
+	if int(o) < len(operations) {
+		return operations[o]
+	}
+	return ""
+}
+
+// ParseOperation reads the exact spelling of an operation.
+func ParseOperation(s string) (Operation, bool) {
+	switch s {
+	case "read":
+		return Read, true
+	case "write":
+		return Write, true
+	case "destructive":
+		return Destructive, true
+	}
+	return NoOperation, false
+}
+
+// The names of the calling tools, in the order of their constants.
+var variants = [...]string{
+	CallToolRead: "call_tool_read", CallToolWrite: "call_tool_write", CallToolDestructive: "call_tool_destructive",
+}
+
+// String is the name of the calling tool; empty for NoVariant.
+func (v Variant) String() string {
+	if int(v) < len(variants) {
+		return variants[v]
+	}
+	return ""
+}
+
+// ParseVariant reads the exact name of a calling tool.
+func ParseVariant(toolName string) (Variant, bool) {
+	switch toolName {
+	case "call_tool_read":
+		return CallToolRead, true
+	case "call_tool_write":
+		return CallToolWrite, true
+	case "call_tool_destructive":
+		return CallToolDestructive, true
+	}
+	return NoVariant, false
+}
+
+// Operation is the operation that the variant is for.
+func (v Variant) Operation() Operation {
+	switch v {
+	case CallToolRead:
+		return Read
+	case CallToolWrite:
+		return Write
+	case CallToolDestructive:
+		return Destructive
+	}
+	return NoOperation
+}
+
+// VariantOf is the variant for an operation: the inverse of Variant.Operation.
+func VariantOf(o Operation) Variant {
+	switch o {
+	case Read:
+		return CallToolRead
+	case Write:
+		return CallToolWrite
+	case Destructive:
+		return CallToolDestructive
+	}
+	return NoVariant
+}
+
+// CallWith is the variant that a tool with these hints is to be called with.
+// Destructive wins over read-only; a tool that says neither is taken to write.
+func CallWith(h tool.Hints) Variant {
+	switch {
+	case h.Destructive == tool.True:
+		return CallToolDestructive
+	case h.ReadOnly == tool.True:
+		return CallToolRead
+	}
+	return CallToolWrite
+}
+
+// ParseSensitivity says whether s is one of the data sensitivities.
+func ParseSensitivity(s string) bool {
+	switch s {
+	case "public", "internal", "private", "unknown":
+		return true
+	}
+	return false
 }

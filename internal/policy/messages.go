@@ -1,0 +1,186 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// whenUnsure is what every refusal of an intent ends with: the way out that
+// needs no further knowledge.
+const whenUnsure = ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive" or none).`
+
+// IntentNotObject is the message for an intent that is not a JSON object.
+const IntentNotObject = "intent must be an object with operation_type and, optionally, data_sensitivity and reason"
+
+// FieldNotString is the message for a member of the intent, or a flat intent
+// parameter, that is not a string.
+func FieldNotString(field string) string { return field + " must be a string" }
+
+// FieldsDiffer is the message for a fact that was declared twice and not alike,
+// as intent.reason and intent_reason.
+func FieldsDiffer(one, other string) string {
+	return one + " and " + other + " are both given and differ: give one of them"
+}
+
+// WarnOverlyCautious is the warning for a tool called in the write lane that
+// only reads.
+func WarnOverlyCautious(id tool.ID, v Variant) string {
+	return "Tool " + quote(id.String()) + " is marked read-only by server, " + v.String() +
+		" is overly cautious: call_tool_read is enough"
+}
+
+// WarnServerMismatch is the warning for a call that strict validation would
+// have refused.
+func WarnServerMismatch(id tool.ID, v Variant) string {
+	return serverMismatchText(id, v) + " (let through since strict_server_validation is off)"
+}
+
+func serverMismatchText(id tool.ID, v Variant) string {
+	return "Tool " + quote(id.String()) + " is marked destructive by server, use call_tool_destructive instead of " + v.String()
+}
+
+func serverMismatch(id tool.ID, v Variant) *problem.Problem {
+	return problem.New(problem.ServerMismatch, serverMismatchText(id, v),
+		`Call call_tool_destructive with the same name and arguments; intent.operation_type, if you give it, must then be "destructive".`).
+		With("call_with", CallToolDestructive.String())
+}
+
+func intentMismatch(v Variant, declared Operation) *problem.Problem {
+	return problem.New(problem.IntentMismatch,
+		"Intent mismatch: tool is "+v.String()+" but intent declares "+declared.String(),
+		"If the call is a "+declared.String()+" operation, use "+VariantOf(declared).String()+
+			"; if it is a "+v.Operation().String()+" operation, declare intent.operation_type \""+v.Operation().String()+
+			"\" or leave it out."+whenUnsure).
+		With("tool_variant", v.String()).With("operation_type", declared.String())
+}
+
+func missingIntent(v Variant) *problem.Problem {
+	return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
+		`Add intent: {"operation_type": "`+v.Operation().String()+`"} to the parameters of `+v.String()+".")
+}
+
+func missingOperation(v Variant) *problem.Problem {
+	return problem.New(problem.MissingOperationType, "intent.operation_type is required",
+		`Set intent.operation_type to "`+v.Operation().String()+`", which is what `+v.String()+" is for.")
+}
+
+func invalidOperation(given string) *problem.Problem {
+	return problem.New(problem.InvalidOperationType,
+		"Invalid intent.operation_type "+quote(given)+": must be read, write, or destructive",
+		"Declare the operation type of the variant you call: call_tool_read read, call_tool_write write, call_tool_destructive destructive."+whenUnsure).
+		With("parameter", "intent.operation_type").With("value", clip(given)).
+		With("allowed", []string{"read", "write", "destructive"})
+}
+
+func invalidSensitivity(given string) *problem.Problem {
+	return problem.New(problem.InvalidSensitivity,
+		"Invalid intent.data_sensitivity "+quote(given)+": must be public, internal, private, or unknown",
+		`Use "unknown" when you cannot tell, or leave it out.`).
+		With("parameter", "intent.data_sensitivity").With("value", clip(given)).
+		With("allowed", []string{"public", "internal", "private", "unknown"})
+}
+
+func reasonTooLong() *problem.Problem {
+	return problem.New(problem.ReasonTooLong,
+		"intent.reason exceeds maximum length of "+strconv.Itoa(MaxReason)+" characters",
+		"Say it in a sentence or two, or leave it out.")
+}
+
+func malformedIntent(why string) *problem.Problem {
+	return problem.New(problem.InvalidArgs, why,
+		`Give intent as an object such as {"operation_type": "read", "data_sensitivity": "internal", "reason": "why"}, or leave it out.`).
+		With("parameter", "intent")
+}
+
+func invalidVariant() *problem.Problem {
+	return problem.New(problem.InvalidParameter,
+		"No calling tool given: must be call_tool_read, call_tool_write, or call_tool_destructive",
+		"Use the call_with value that retrieve_tools gives for the tool.").
+		With("parameter", "tool_variant").
+		With("allowed", []string{CallToolRead.String(), CallToolWrite.String(), CallToolDestructive.String()})
+}
+
+func invalidName(name string, why error) *problem.Problem {
+	reason := "the server part or the tool part is empty"
+	if why != nil {
+		reason = why.Error()
+	}
+	return problem.New(problem.InvalidName,
+		"Invalid name "+quote(name)+": "+reason+"; must be server:tool, for example github:create_issue",
+		"Use the name exactly as retrieve_tools gives it.").
+		With("parameter", "name").With("value", clip(name)).Because(why)
+}
+
+func outOfScope(id tool.ID) *problem.Problem {
+	return problem.New(problem.OutOfScope,
+		"Tool "+quote(id.String())+" is outside the scope of this caller: use a tool that retrieve_tools lists",
+		"Only the user can widen the scope of an agent token.")
+}
+
+func serverNotFound(id tool.ID, nearest []string) *problem.Problem {
+	return notFound(problem.ServerNotFound, "Server "+quote(id.Server), nearest)
+}
+
+func toolNotFound(id tool.ID, nearest []string) *problem.Problem {
+	return notFound(problem.ToolNotFound, "Tool "+quote(id.String()), nearest)
+}
+
+func notFound(code problem.Code, what string, nearest []string) *problem.Problem {
+	if nearest == nil {
+		nearest = []string{} // a list in the details, whatever its length
+	}
+	return problem.New(code, what+" not found."+didYouMean(nearest)+" Use retrieve_tools to find the tools that exist.",
+		"Use the name exactly as retrieve_tools gives it.").
+		With("nearest", nearest)
+}
+
+func didYouMean(names []string) string {
+	const most = 3
+	if len(names) == 0 {
+		return ""
+	}
+	quoted := make([]string, 0, most)
+	for _, n := range names[:min(len(names), most)] {
+		quoted = append(quoted, quote(n))
+	}
+	return " Did you mean " + strings.Join(quoted, " or ") + "?"
+}
+
+func toolLocked(id tool.ID, s Status) *problem.Problem {
+	return problem.New(problem.ToolLocked,
+		"Tool "+quote(id.String())+" cannot be called, its status is "+s.String()+". "+s.Remedy()+
+			" Run retrieve_tools with include_disabled: true to see which tools are locked and why.",
+		"Trying again does not help before that has happened: use another tool, or tell the user what is needed.").
+		With("status", s.String())
+}
+
+// quote sets what a caller gave into the quotes that the messages use.
+func quote(s string) string { return "'" + clip(s) + "'" }
+
+// clip bounds what is repeated of a caller's own words, and leaves out control
+// characters, so that a message is one readable line whatever was sent.
+func clip(s string) string {
+	const most = 200
+	cut := len(s) > most
+	if cut {
+		end := most
+		for end > 0 && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
+	}
+	s = strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+	if cut {
+		s += "…"
+	}
+	return s
+}
