@@ -6,6 +6,12 @@
 // never taken from a URL. What an actor may do to a tool is policy's.
 package auth
 
+import (
+	"context"
+	"net"
+	"net/http"
+)
+
 // Actor is who asks. The zero value is nobody, and may do nothing.
 type Actor struct {
 	Kind Kind
@@ -36,3 +42,25 @@ func (a Actor) String() string {
 	}
 	return "nobody"
 }
+
+// LoadOrCreateKey gives the API key.
+func LoadOrCreateKey(dataDir, configured string) (string, error) { panic("todo") }
+
+// Authenticator turns a request into an Actor.
+type Authenticator struct{ hash [32]byte }
+
+// New makes an Authenticator for the key.
+func New(key string) *Authenticator { panic("todo") }
+
+// Actor says who asks.
+func (a *Authenticator) Actor(r *http.Request) Actor { panic("todo") }
+
+// WithSocket marks ctx as belonging to a connection over the unix socket.
+func WithSocket(ctx context.Context) context.Context { panic("todo") }
+
+// FromSocket says whether ctx was marked by WithSocket.
+func FromSocket(ctx context.Context) bool { panic("todo") }
+
+// ConnContext is for http.Server.ConnContext: it marks connections that came
+// in over a unix socket.
+func ConnContext(ctx context.Context, c net.Conn) context.Context { panic("todo") }
