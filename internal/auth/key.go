@@ -1,0 +1,124 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// KeyFile is the name of the file in the data directory that holds the key.
+const KeyFile = "api_key"
+
+// keyPrefix makes a key recognisable, to a person and to redact.
+const keyPrefix = "mcpp_"
+
+// Bounds on a key that is taken over. Shorter ones can be guessed.
+const minKey, maxKey = 16, 512
+
+// LoadOrCreateKey gives the API key: the configured one when there is one, else
+// that of the file in the data directory, else a new one (256 random bits),
+// which is then written there with mode 0600. Two processes that start at once
+// get the same key. A file that is there but holds no key is an error, not a
+// reason for a new key: the old one may be in use.
+func LoadOrCreateKey(dataDir, configured string) (string, error) {
+	if configured != "" {
+		if err := checkKey(configured); err != nil {
+			return "", fmt.Errorf("the configured api_key %w: choose another one, or remove it to have one made", err)
+		}
+		return configured, nil
+	}
+	path := filepath.Join(dataDir, KeyFile)
+	key, err := readKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return "", fmt.Errorf("make the data directory: %w", err)
+	}
+	if err := writeNewKey(path); err != nil {
+		return "", fmt.Errorf("keep the API key: %w", err)
+	}
+	return readKey(path)
+}
+
+// readKey reads the key and takes away the rights that others may have got on
+// the file.
+func readKey(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read the API key: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a file: move it away, a new key is made then", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read the API key: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if info.Mode().Perm()&0o077 != 0 {
+		if err := f.Chmod(0o600); err != nil {
+			return "", fmt.Errorf("close the API key to others: %w", err)
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxKey+2))
+	if err != nil {
+		return "", fmt.Errorf("read the API key: %w", err)
+	}
+	key := strings.TrimSpace(string(data))
+	if err := checkKey(key); err != nil {
+		return "", fmt.Errorf("the key in %s %w: remove the file, a new key is made then", path, err)
+	}
+	return key, nil
+}
+
+// checkKey says what is wrong with a key, without saying the key.
+func checkKey(key string) error {
+	switch {
+	case len(key) < minKey:
+		return fmt.Errorf("is shorter than %d characters", minKey)
+	case len(key) > maxKey:
+		return fmt.Errorf("is longer than %d characters", maxKey)
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return errors.New("holds characters that cannot stand in a header")
+		}
+	}
+	return nil
+}
+
+// writeNewKey makes a key and puts it at path, whole or not at all. When
+// another process was first, its key stays.
+func writeNewKey(path string) error {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), KeyFile+".*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.WriteString(keyPrefix + hex.EncodeToString(random) + "\n")
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	// A link, unlike a rename, fails when there is a key already.
+	if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return os.Rename(tmp.Name(), path) // a file system without links
+}
