@@ -24,3 +24,33 @@ type Document struct {
 	// The analysed form is private to the package.
 	analysis
 }
+
+// The fields of a definition. A word weighs by where it stands.
+const (
+	inName = iota
+	inServer
+	inTitle
+	inDescription
+	inParameter     // names of parameters
+	inParameterText // their titles, descriptions and allowed values
+	fields
+)
+
+// analysis is a bag of words per field. The words lie in one string, so that
+// ten thousand documents are ten thousand objects for the collector, and not a
+// million.
+type analysis struct {
+	words   string
+	terms   []term
+	lengths [fields]uint16
+}
+
+// term is one distinct word of a document: where it lies in words, and how
+// often it stands in each field.
+type term struct {
+	at    uint16
+	len   uint8
+	count [fields]uint8
+}
+
+func (a *analysis) word(t *term) string { return a.words[t.at : int(t.at)+int(t.len)] }

@@ -1,0 +1,176 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// spelling finds words of the vocabulary by their approximate spelling. Words
+// lie by first letter and length, so that a word is compared with a few
+// hundred others and not with all.
+type spelling struct {
+	buckets map[bucket][]string
+}
+
+type bucket struct {
+	first  byte
+	length int8
+}
+
+// near is a word that is spelt nearly so, and how much it counts for it.
+type near struct {
+	word   string
+	weight float32
+}
+
+const (
+	minSpelling = 4 // shorter words have too many neighbours
+	maxNear     = 3
+	nearWeight  = 0.7
+)
+
+func newSpelling(vocabulary map[string]int32) spelling {
+	sp := spelling{buckets: make(map[bucket][]string)}
+	for word := range vocabulary {
+		if len(word) >= minSpelling-1 && isLetters(word) {
+			b := bucket{word[0], int8(len(word))}
+			sp.buckets[b] = append(sp.buckets[b], word)
+		}
+	}
+	return sp
+}
+
+func isLetters(word string) bool {
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'a' || word[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// nearest gives the words with the fewest mistakes between them and word: one
+// mistake from four letters on, two from eight.
+func (sp spelling) nearest(word string) []near {
+	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
+		return nil
+	}
+	limit := 1
+	if len(word) >= 8 {
+		limit = 2
+	}
+	var found []string
+	for length := len(word) - limit; length <= len(word)+limit; length++ {
+		for _, first := range firsts(word) {
+			for _, candidate := range sp.buckets[bucket{first, int8(length)}] {
+				switch d := distance(word, candidate, limit); {
+				case d < limit:
+					limit = d
+					found = append(found[:0], candidate)
+				case d == limit:
+					found = append(found, candidate)
+				}
+			}
+		}
+	}
+	slices.Sort(found) // the buckets are in no order
+	if len(found) > maxNear {
+		found = found[:maxNear]
+	}
+	out := make([]near, len(found))
+	for i, w := range found {
+		out[i] = near{w, nearWeight / float32(len(found))}
+	}
+	return out
+}
+
+// firsts are the letters that the right word may begin with: the same one, or
+// the second when the first two were exchanged.
+func firsts(word string) []byte {
+	if word[0] == word[1] {
+		return []byte{word[0]}
+	}
+	return []byte{word[0], word[1]}
+}
+
+// distance is the number of mistakes (a byte left out, added, replaced, two
+// neighbours exchanged) between a and b, or limit+1 when there are more.
+func distance(a, b string, limit int) int {
+	if a == b {
+		return 0
+	}
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	var rows [3][maxCompared + 1]uint8
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := 0; j <= len(b); j++ {
+		last[j] = uint8(j)
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = uint8(i)
+		smallest := row[0]
+		for j := 1; j <= len(b); j++ {
+			cost := uint8(1)
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, before[j-2]+1)
+			}
+			row[j] = d
+			smallest = min(smallest, d)
+		}
+		if int(smallest) > limit {
+			return limit + 1
+		}
+		before, last, row = last, row, before
+	}
+	return int(last[len(b)])
+}
+
+const maxCompared = 128 // bytes of a name that Nearest compares
+
+// Nearest gives at most n of the names among that are spelt most like name,
+// the nearest first: what was perhaps meant. Names that share nothing with it
+// are not given.
+func Nearest(name string, among []string, n int) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var found []candidate
+	want := comparable(name)
+	limit := max(2, len(want)/3)
+	for _, other := range among {
+		have := comparable(other)
+		d := distance(want, have, limit)
+		if d > limit && len(want) >= 3 && len(have) >= 3 && (strings.Contains(have, want) || strings.Contains(want, have)) {
+			d = limit
+		}
+		if d <= limit {
+			found = append(found, candidate{other, d})
+		}
+	}
+	slices.SortFunc(found, func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(x.distance, y.distance), cmp.Compare(x.name, y.name))
+	})
+	out := make([]string, 0, min(max(n, 0), len(found)))
+	for _, c := range found[:cap(out)] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// comparable gives a name as it is compared: in lower case, with one spelling
+// of the marks between words.
+func comparable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' || r == '/' || r == ' ' {
+			return '_'
+		}
+		return r
+	}, clip(strings.ToLower(clip(name, maxCompared)), maxCompared))
+}
