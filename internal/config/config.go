@@ -39,6 +39,9 @@ type Config struct {
 	LogLevel          string
 	LogFormat         string
 	Servers           []Server // in the order of the file
+
+	// shown is what may be shown of it, nil when it was not parsed.
+	shown *Config
 }
 
 // Activity is what concerns the log.
@@ -68,6 +71,9 @@ type Server struct {
 	CallTimeout       time.Duration  // 0 = the general one
 	MaxConcurrent     int            // 0 = no limit of its own
 	ValidateArguments Validation     // "" = the general one
+
+	// shown is what may be shown of it, nil when it was not parsed.
+	shown *Server
 }
 
 // HintOverride corrects the hints of the tools that Pattern (a name or a glob) matches.

@@ -1,14 +1,27 @@
 package config
 
 import (
-	"context"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/problem"
 )
 
 // Component is a part of the program that follows the configuration. Prepare
 // gets everything ready for next without touching what is live, and may
 // refuse. When every component is prepared, the configuration is swapped and
-// the commits run in the order of the components. commit may be nil.
+// the commits run in the order of the components. commit may be nil; a commit
+// that is never called must cost nothing.
 type Component interface {
 	Prepare(next *Config) (commit func(), err error)
 }
@@ -27,42 +40,269 @@ type Options struct {
 	Observe func(Change)
 }
 
-// Change is what happened to the configuration. It holds no values.
-type Change struct {
-	// Keys are the paths that changed: "tools_limit", "mcpServers.github".
-	Keys []string
-	// NeedsRestart are the keys whose new value waits for a restart.
-	NeedsRestart []string
-	// Err is why the file was refused; nil when it was applied.
-	Err error
+// Live is the configuration that is in force.
+type Live struct {
+	path    string
+	options Options
+	dataDir string // what outranks data_dir of the file, absolute
+	started *Config
+
+	// How long Run lets a file come to rest, and how often it looks by itself.
+	settle, poll time.Duration
+
+	current atomic.Pointer[Config]
+	outcome atomic.Pointer[outcome]
+
+	mu         sync.Mutex // held while a file is applied; guards what follows
+	components []Component
+	swapped    bool // the current configuration is not that of Open
+	existed    bool // there was a file
+	last       reading
 }
 
-// Live is the configuration that is in force.
-type Live struct{}
+// reading is what came of reading the file: data is nil when there was none.
+type reading struct {
+	data []byte
+	err  error
+}
 
-// Open reads the file at path; a missing file means the defaults. It does not
-// watch yet: that is Run.
-func Open(path string, opt Options) (*Live, error) { panic("todo") }
+func (r reading) same(o reading) bool {
+	if r.err != nil || o.err != nil {
+		return r.err != nil && o.err != nil && r.err.Error() == o.err.Error()
+	}
+	return bytes.Equal(r.data, o.data) && (r.data == nil) == (o.data == nil)
+}
+
+// outcome is what the last file gave besides a configuration.
+type outcome struct {
+	err      error
+	warnings []string
+}
+
+// Open reads the file at path ("" means ResolvePath); a missing file means the
+// defaults. It does not watch yet: that is Run.
+func Open(path string, opt Options) (*Live, error) {
+	opt.Lookup = orProcess(opt.Lookup)
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	path, err := ResolvePath(path, opt.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	l := &Live{path: path, options: opt, settle: 100 * time.Millisecond, poll: 2 * time.Second}
+	if l.dataDir, err = outranking(opt); err != nil {
+		return nil, err
+	}
+	l.last = l.read()
+	if l.last.err != nil {
+		return nil, l.last.err
+	}
+	l.existed = l.last.data != nil
+	c, err := l.parse(l.last.data)
+	if err != nil {
+		return nil, err
+	}
+	l.started = c
+	l.current.Store(c)
+	l.conclude(nil)
+	return l, nil
+}
+
+// outranking is the data directory of the command line or the environment.
+func outranking(opt Options) (string, error) {
+	dir := opt.DataDir
+	if dir == "" {
+		dir, _ = opt.Lookup(EnvDataDir)
+	}
+	if dir == "" {
+		return "", nil
+	}
+	return absolute(dir, opt.Lookup)
+}
 
 // Current is the configuration in force: one atomic load. Nobody keeps it.
-func (l *Live) Current() *Config { panic("todo") }
+func (l *Live) Current() *Config { return l.current.Load() }
 
 // Path is where the file is, or would be.
-func (l *Live) Path() string { panic("todo") }
-
-// Run watches the file and applies it to the components until ctx ends.
-func (l *Live) Run(ctx context.Context, components ...Component) { panic("todo") }
-
-// Reload reads the file, prepares all components, swaps and commits; on any
-// failure nothing changes.
-func (l *Live) Reload() error { panic("todo") }
+func (l *Live) Path() string { return l.path }
 
 // LastError is why the last file was refused; nil after a good one.
-func (l *Live) LastError() error { panic("todo") }
-
-// NeedsRestart are the keys whose value in the file waits for a restart.
-func (l *Live) NeedsRestart() []string { panic("todo") }
+func (l *Live) LastError() error { return l.outcome.Load().err }
 
 // Warnings are what is not wrong but should be put right, such as a file that
 // others can read.
-func (l *Live) Warnings() []string { panic("todo") }
+func (l *Live) Warnings() []string { return l.outcome.Load().warnings }
+
+// NeedsRestart are the keys whose value in the file waits for a restart.
+func (l *Live) NeedsRestart() []string {
+	return changed(l.started, l.Current(), func(s spec) bool { return s.restart })
+}
+
+// Reload reads the file, prepares all components, swaps and commits; on any
+// failure nothing changes.
+func (l *Live) Reload() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.apply(l.read())
+}
+
+// follow registers the components of Run. They may have been made from an
+// earlier configuration than the current one.
+func (l *Live) follow(components []Component) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.components = components
+	if !l.swapped {
+		return
+	}
+	commits, err := l.prepare(l.Current())
+	if err != nil {
+		l.refuse(err)
+		return
+	}
+	commit(commits)
+}
+
+// check applies the file if it is not as it was.
+func (l *Live) check() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.read()
+	if r.same(l.last) {
+		l.conclude(l.LastError()) // its mode may have changed
+		return
+	}
+	_ = l.apply(r) // kept as LastError, logged and observed
+}
+
+// apply takes over what was read. The caller holds mu.
+func (l *Live) apply(r reading) error {
+	l.last = r
+	switch {
+	case r.err != nil:
+		return l.refuse(r.err)
+	case r.data == nil && l.existed:
+		// Not the defaults: that would stop every server because of an editor
+		// that is about to put the file back.
+		return l.refuse(problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
+			WithHint("Put the file back, or restart MCPProxy to have the defaults."))
+	}
+	l.existed = l.existed || r.data != nil
+	next, err := l.parse(r.data)
+	if err != nil {
+		return l.refuse(err)
+	}
+	keys := changed(l.Current(), next, func(spec) bool { return true })
+	var commits []func()
+	if len(keys) > 0 {
+		if commits, err = l.prepare(next); err != nil {
+			return l.refuse(err)
+		}
+	}
+	l.current.Store(next)
+	commit(commits)
+	l.conclude(nil)
+	if len(keys) > 0 {
+		l.swapped = true
+		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
+		l.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
+	}
+	return nil
+}
+
+// prepare asks every component; one that refuses leaves all as they were.
+func (l *Live) prepare(next *Config) ([]func(), error) {
+	var commits []func()
+	for _, c := range l.components {
+		commit, err := c.Prepare(next)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		if commit != nil {
+			commits = append(commits, commit)
+		}
+	}
+	return commits, nil
+}
+
+func commit(commits []func()) {
+	for _, c := range commits {
+		c()
+	}
+}
+
+// refusal makes a component's error one that a person can read.
+func refusal(err error) error {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return problem.Newf(problem.InvalidConfig, "The configuration cannot be applied: %v", err).Because(err)
+}
+
+// refuse keeps err and tells of it.
+func (l *Live) refuse(err error) error {
+	l.conclude(err)
+	l.options.Logger.Warn("the configuration file is refused, the one before stays in force", "file", l.path, "error", err)
+	l.observe(Change{Err: err, NeedsRestart: l.NeedsRestart()})
+	return err
+}
+
+func (l *Live) observe(c Change) {
+	if l.options.Observe != nil {
+		l.options.Observe(c)
+	}
+}
+
+// conclude keeps what came of the last file.
+func (l *Live) conclude(err error) {
+	next := &outcome{err: err, warnings: l.laxMode()}
+	if last := l.outcome.Load(); last == nil || !slices.Equal(last.warnings, next.warnings) {
+		for _, w := range next.warnings {
+			l.options.Logger.Warn("the configuration file should be put right", "file", l.path, "warning", w)
+		}
+	}
+	l.outcome.Store(next)
+}
+
+// laxMode warns of a file that others can read or write: it may hold secrets.
+func (l *Live) laxMode() []string {
+	info, err := os.Stat(l.path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", l.path, info.Mode().Perm(), l.path)}
+}
+
+// read reads the file; that there is none is no error.
+func (l *Live) read() reading {
+	data, err := read(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return reading{}
+	case err != nil:
+		return reading{err: problem.Newf(problem.InvalidConfig, "%s cannot be read: %v", l.path, err).
+			WithHint("Check the path and the permissions of the file.").Because(err)}
+	}
+	return reading{data: append([]byte{}, data...)}
+}
+
+// parse makes a configuration of the file's text, nil for no file.
+func (l *Live) parse(data []byte) (*Config, error) {
+	if data == nil {
+		data = []byte("{}")
+	}
+	in := input{file: filepath.Base(l.path), data: data, lookup: l.options.Lookup, listen: l.options.Listen, dataDir: l.dataDir}
+	c, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	if l.started != nil && !loopback(l.started.Listen) && !c.RequireMCPAuth {
+		// The new listen waits for a restart, require_mcp_auth would not.
+		return nil, refused(in.file, []Mistake{{Path: "require_mcp_auth",
+			Message: "MCPProxy listens on " + l.started.Listen + " until it is restarted, and needs require_mcp_auth as long",
+			Hint:    "restart it to have both changes"}}, 0)
+	}
+	return c, nil
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Change is what happened to the configuration. It holds no values.
+type Change struct {
+	// Keys are the paths that changed: "tools_limit", "mcpServers.github".
+	Keys []string
+	// NeedsRestart are the keys whose value waits for a restart, from this
+	// change or an earlier one.
+	NeedsRestart []string
+	// Err is why the file was refused; nil when it was applied.
+	Err error
+}
+
+// changed names what differs between two configurations, among the keys that
+// matter.
+func changed(a, b *Config, matters func(spec) bool) []string {
+	var out []string
+	for _, k := range topKeys() {
+		switch {
+		case k.at == nil || !matters(k.spec) || same(k, a, b):
+		case k.kind() == servers:
+			out = append(out, changedServers(a.Servers, b.Servers)...)
+		default:
+			out = append(out, k.name)
+		}
+	}
+	return out
+}
+
+func same(k key[Config], a, b *Config) bool {
+	x, y := k.field(a), k.field(b)
+	if x.Kind() == reflect.Slice && x.Len() == 0 && y.Len() == 0 {
+		return true // not given, or given without anything in it
+	}
+	return reflect.DeepEqual(x.Interface(), y.Interface())
+}
+
+func changedServers(a, b []Server) []string {
+	var out []string
+	for _, s := range a {
+		i := slices.IndexFunc(b, func(t Server) bool { return t.Name == s.Name })
+		if i < 0 || !reflect.DeepEqual(s, b[i]) {
+			out = append(out, join("mcpServers", s.Name))
+		}
+	}
+	for _, s := range b {
+		if !slices.ContainsFunc(a, func(t Server) bool { return t.Name == s.Name }) {
+			out = append(out, join("mcpServers", s.Name))
+		}
+	}
+	if out == nil {
+		return []string{"mcpServers"} // their order
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The checks of single values. An error says what is wrong and, after "; ",
+// what to do. It never repeats the value: it may be a resolved secret.
+
+func checkFilled(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return errors.New("the value is empty")
+	}
+	return nil
+}
+
+func checkListen(s string) error {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return errors.New("listen must be address:port; such as 127.0.0.1:8080")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return errors.New("the port must be a number from 0 to 65535; such as 127.0.0.1:8080")
+	}
+	return nil
+}
+
+// loopback says whether nobody but this machine reaches the address.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func checkDir(s string) error {
+	if filepath.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") {
+		return nil
+	}
+	return errors.New("the directory must be absolute; begin it with / or ~/")
+}
+
+func checkAPIKey(s string) error {
+	for _, r := range s {
+		if r <= ' ' || r > '~' {
+			return errors.New("api_key may hold printable ASCII characters only, no spaces; take it out to have one made")
+		}
+	}
+	if s == "" {
+		return errors.New("api_key is empty; take it out to have one made")
+	}
+	return nil
+}
+
+func checkHost(s string) error {
+	host := s
+	if h, _, err := net.SplitHostPort(s); err == nil {
+		host = h
+	}
+	if host == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/\\*?#@\x7f", r) }) {
+		return errors.New("the value is not a host name; write it as it stands in the Host header, without scheme and path")
+	}
+	return nil
+}
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return errors.New("the value is not a URL; such as https://example.com/mcp")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the URL must begin with http:// or https://; such as https://example.com/mcp")
+	case u.Hostname() == "":
+		return errors.New("the URL has no host; such as https://example.com/mcp")
+	case u.Fragment != "":
+		return errors.New("the URL has a fragment; take out # and what follows")
+	}
+	return nil
+}
+
+func checkEnvName(s string) error {
+	if s == "" || strings.ContainsAny(s, "=\x00") {
+		return errors.New("this cannot be the name of an environment variable; a name is not empty and has no =")
+	}
+	return nil
+}
+
+func checkHeaderName(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
+		return errors.New("this cannot be the name of a header; a name has letters, digits and dashes")
+	}
+	return nil
+}
+
+func checkHeaderValue(s string) error {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return errors.New("this cannot be the value of a header; it must not hold line breaks or control characters")
+	}
+	return nil
+}
+
+// checkPattern is for the names of tools, in which * and ? have their meaning
+// and everything else stands for itself.
+func checkPattern(s string) error {
+	if s == "" {
+		return errors.New("the pattern is empty; * stands for every tool")
+	}
+	if strings.TrimSpace(s) != s {
+		return errors.New("the pattern begins or ends with white space; no tool has such a name")
+	}
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			return errors.New("the pattern holds a control character; no tool has such a name")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,440 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/tool"
+)
+
+// decoder fills a Config from a syntax tree and gathers what is wrong. Every
+// value goes to two places: resolved to the configuration, and as the file has
+// it to the one that is shown.
+type decoder struct {
+	source
+	lookup     func(string) (string, bool)
+	serverKeys []key[Server]
+	newServer  Server // a server with the defaults
+	mistakes   []Mistake
+	more       int // mistakes beyond the bound, which are only counted
+	// parked is set inside a disabled server: a variable that is not set does
+	// no harm there.
+	parked bool
+}
+
+func newDecoder(src source, lookup func(string) (string, bool)) *decoder {
+	d := &decoder{source: src, lookup: lookup, serverKeys: serverKeys()}
+	fill(d.serverKeys, &d.newServer)
+	return d
+}
+
+func (d *decoder) wrong(offset int, path, message, hint string) {
+	if d.enough() {
+		return
+	}
+	d.mistakes = append(d.mistakes, d.mistake(offset, path, message, hint))
+}
+
+// nowhere reports what is not wrong at one place of the file.
+func (d *decoder) nowhere(path, message, hint string) {
+	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
+}
+
+// enough says whether one more mistake is only counted, and counts it: finding
+// places and suggestions for each would take long in a file of another kind.
+func (d *decoder) enough() bool {
+	if len(d.mistakes) < maxMistakes {
+		return false
+	}
+	d.more++
+	return true
+}
+
+// given says which keys an object has, by their canonical names, and where.
+type given map[string]hujson.ObjectMember
+
+// object decodes v by the keys into dst and shown.
+func object[O any](d *decoder, v hujson.Value, path string, keys []key[O], dst, shown *O) given {
+	members := given{}
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.wrongType(v, path, "an object")
+		return members
+	}
+	for m, name := range d.members(obj, path) {
+		at := join(path, name)
+		if group := within(keys, name); len(group) > 0 {
+			object(d, m.Value, at, group, dst, shown)
+			continue
+		}
+		k, inverse, ok := find(keys, name)
+		switch {
+		case !ok:
+			d.unknown(m, at, name, names(keys))
+			continue
+		case k.planned:
+			d.wrong(m.Name.StartOffset, at, quote(name)+" is not supported yet in this version", "take it out")
+			continue
+		}
+		if before, twice := members[k.name]; twice {
+			first, _ := before.Name.Value.(hujson.Literal)
+			d.wrong(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quote(name), quote(first.String())), "keep one of them")
+			continue
+		}
+		members[k.name] = m
+		if k.at == nil {
+			continue
+		}
+		value := m.Value
+		if inverse {
+			value = inverted(value)
+		}
+		d.value(value, at, k.spec, k.kind(), k.field(dst), k.field(shown))
+	}
+	return members
+}
+
+// members walks the members of an object. A name that was there already is a
+// mistake and left out.
+func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
+	return func(yield func(hujson.ObjectMember, string) bool) {
+		seen := map[string]int{}
+		for _, m := range obj.Members {
+			name, ok := d.literal(m.Name, path)
+			if !ok {
+				continue
+			}
+			first, twice := seen[name]
+			if twice && d.enough() {
+				continue
+			}
+			if twice {
+				line, _ := d.position(first)
+				d.wrong(m.Name.StartOffset, join(path, name), fmt.Sprintf("%s is there twice", quote(name)),
+					fmt.Sprintf("the first one is on line %d", line))
+				continue
+			}
+			seen[name] = m.Name.StartOffset
+			if !yield(m, name) {
+				return
+			}
+		}
+	}
+}
+
+// find gives the key with that name or alias; inverse when it is the name that
+// says the opposite.
+func find[O any](keys []key[O], name string) (k key[O], inverse, ok bool) {
+	for _, k := range keys {
+		if k.name == name || slices.Contains(k.aliases, name) {
+			return k, false, true
+		}
+		if k.inverse == name {
+			return k, true, true
+		}
+	}
+	return k, false, false
+}
+
+func inverted(v hujson.Value) hujson.Value {
+	if l, ok := v.Value.(hujson.Literal); ok && (l.Kind() == 't' || l.Kind() == 'f') {
+		v.Value = hujson.Bool(!l.Bool())
+	}
+	return v
+}
+
+// unknown reports a key that does not exist, with the nearest one that does.
+func (d *decoder) unknown(m hujson.ObjectMember, path, name string, known []string) {
+	if d.enough() {
+		return
+	}
+	hint := elsewhere(name)
+	if near, ok := nearest(name, known); ok && hint == "" {
+		hint = "did you mean " + quote(near) + "?"
+	}
+	d.wrong(m.Name.StartOffset, path, "unknown key "+quote(name), hint)
+}
+
+// elsewhere says where a key belongs that is known in another object.
+func elsewhere(name string) string {
+	if _, _, ok := find(serverKeys(), name); ok {
+		return "it belongs to a server in mcpServers"
+	}
+	for _, k := range topKeys() {
+		switch {
+		case k.planned:
+		case k.name == name:
+			return "it belongs to the top of the file"
+		case strings.HasSuffix(k.name, "."+name):
+			return "it belongs to " + quote(k.groupOf())
+		}
+	}
+	return ""
+}
+
+// names are the keys that can be suggested.
+func names[O any](keys []key[O]) []string {
+	var out []string
+	for _, k := range keys {
+		name := k.name
+		if group := k.groupOf(); group != "" {
+			name = group
+		}
+		if !k.planned && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// value decodes one value. What is wrong with it leaves the default.
+func (d *decoder) value(v hujson.Value, path string, s spec, k kind, dst, shown reflect.Value) {
+	switch k {
+	case text:
+		d.text(v, path, s, dst, shown)
+	case boolean, tristate:
+		d.boolean(v, path, k, dst, shown)
+	case integer:
+		d.integer(v, path, s, dst, shown)
+	case duration:
+		d.duration(v, path, s, dst, shown)
+	case list:
+		d.list(v, path, s, dst, shown)
+	case dictionary:
+		d.dictionary(v, path, s, dst, shown)
+	case overrides:
+		o := d.overrides(v, path)
+		dst.Set(reflect.ValueOf(o))
+		shown.Set(reflect.ValueOf(o))
+	case servers:
+		resolved, raw := d.servers(v, path)
+		dst.Set(reflect.ValueOf(resolved))
+		shown.Set(reflect.ValueOf(raw))
+	}
+}
+
+// literal decodes a JSON string.
+func (d *decoder) literal(v hujson.Value, path string) (string, bool) {
+	l, ok := v.Value.(hujson.Literal)
+	if !ok || l.Kind() != '"' {
+		d.wrongType(v, path, "a string")
+		return "", false
+	}
+	s := l.String()
+	switch {
+	case strings.ContainsRune(s, 0):
+		d.wrong(v.StartOffset, path, "the string holds a NUL character", "")
+		return "", false
+	case strings.ContainsRune(s, '\uFFFD') && !strings.Contains(strings.ToLower(string(l)), `\ufffd`) && !strings.ContainsRune(string(l), '\uFFFD'):
+		d.wrong(v.StartOffset, path, "the string holds half of a surrogate pair", "")
+		return "", false
+	}
+	return s, true
+}
+
+// str decodes a string and resolves the references in it.
+func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok bool) {
+	raw, ok = d.literal(v, path)
+	if !ok {
+		return "", "", false
+	}
+	e := expand(raw, d.lookup)
+	if !d.parked {
+		e.mistakes = append(e.mistakes, e.missing...)
+	}
+	for _, m := range e.mistakes {
+		d.wrong(v.StartOffset, path, m.Message, m.Hint)
+	}
+	return e.text, raw, len(e.mistakes) == 0
+}
+
+// unresolved says whether a reference was left alone because its server is off.
+func (d *decoder) unresolved(s string) bool { return d.parked && referencePattern.MatchString(s) }
+
+func (d *decoder) text(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+	resolved, raw, ok := d.str(v, path)
+	if !ok {
+		return
+	}
+	if meaning, ok := s.spellings[resolved]; ok {
+		resolved = meaning
+	}
+	if s.oneOf != nil {
+		if d.unresolved(resolved) {
+			return
+		}
+		if !slices.Contains(s.oneOf, resolved) {
+			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(s.oneOf), quote(raw)), d.laterValue(resolved))
+			return
+		}
+		raw = resolved
+	}
+	if !d.checked(v, path, s, resolved) {
+		return
+	}
+	dst.SetString(resolved)
+	shown.SetString(raw)
+}
+
+// laterValue explains values that the product knows but this version does not.
+func (d *decoder) laterValue(value string) string {
+	if value == "sse" {
+		return "sse is not supported yet in this version; most servers offer http, too"
+	}
+	return ""
+}
+
+// checked runs the check of a key on a resolved string.
+func (d *decoder) checked(v hujson.Value, path string, s spec, resolved string) bool {
+	if s.check == nil || d.unresolved(resolved) {
+		return true
+	}
+	return d.sound(v.StartOffset, path, s.check(resolved))
+}
+
+// sound reports what a check found.
+func (d *decoder) sound(offset int, path string, err error) bool {
+	if err != nil {
+		message, hint, _ := strings.Cut(err.Error(), "; ")
+		d.wrong(offset, path, message, hint)
+	}
+	return err == nil
+}
+
+func (d *decoder) boolean(v hujson.Value, path string, k kind, dst, shown reflect.Value) {
+	l, ok := v.Value.(hujson.Literal)
+	if !ok || l.Kind() != 't' && l.Kind() != 'f' {
+		d.wrongType(v, path, "true or false")
+		return
+	}
+	value := reflect.ValueOf(l.Bool())
+	if k == tristate {
+		value = reflect.ValueOf(tool.TriOf(l.Bool()))
+	}
+	dst.Set(value)
+	shown.Set(value)
+}
+
+func (d *decoder) integer(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+	l, ok := v.Value.(hujson.Literal)
+	if !ok || l.Kind() != '0' {
+		d.wrongType(v, path, "a whole number")
+		return
+	}
+	n, err := strconv.ParseInt(string(l), 10, 64)
+	if err != nil || n < s.min || n > s.max {
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), s.min, s.max, clip(string(l))), "")
+		return
+	}
+	dst.SetInt(n)
+	shown.SetInt(n)
+}
+
+func (d *decoder) duration(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+	const want = `a duration such as "30s" or "2m"`
+	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
+		return
+	}
+	resolved, raw, ok := d.str(v, path)
+	if !ok {
+		return
+	}
+	if d.unresolved(resolved) {
+		return
+	}
+	n, err := time.ParseDuration(resolved)
+	switch {
+	case err != nil:
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), want, quote(raw)), "the units are ms, s, m, h")
+		return
+	case n < s.shortest || n > s.longest:
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(s.shortest), short(s.longest), quote(raw)), "")
+		return
+	}
+	dst.SetInt(int64(n))
+	shown.SetInt(int64(n))
+}
+
+func (d *decoder) list(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+	array, ok := v.Value.(*hujson.Array)
+	if !ok {
+		d.wrongType(v, path, "a list of strings")
+		return
+	}
+	resolved, raw := []string{}, []string{}
+	for i, e := range array.Elements {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		r, w, ok := d.str(e, at)
+		if ok && d.checked(e, at, s, r) {
+			resolved, raw = append(resolved, r), append(raw, w)
+		}
+	}
+	dst.Set(reflect.ValueOf(resolved))
+	shown.Set(reflect.ValueOf(raw))
+}
+
+func (d *decoder) dictionary(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.wrongType(v, path, "an object of strings")
+		return
+	}
+	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
+	for m, n := range d.members(obj, path) {
+		at := join(path, n)
+		if !d.sound(m.Name.StartOffset, at, s.checkName(n)) {
+			continue
+		}
+		if s.folded && taken[strings.ToLower(n)] {
+			d.wrong(m.Name.StartOffset, at, quote(n)+" is there twice", "upper and lower case are the same here")
+			continue
+		}
+		taken[strings.ToLower(n)] = true
+		r, w, ok := d.str(m.Value, at)
+		if ok && d.checked(m.Value, at, s, r) {
+			resolved[n], raw[n] = r, masked(w)
+		}
+	}
+	dst.Set(reflect.ValueOf(resolved))
+	shown.Set(reflect.ValueOf(raw))
+}
+
+// overrides decodes hint_overrides, in the order of the file.
+func (d *decoder) overrides(v hujson.Value, path string) []HintOverride {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.wrongType(v, path, "an object (tool name or pattern → hints)")
+		return nil
+	}
+	out := []HintOverride{}
+	for m, pattern := range d.members(obj, path) {
+		at := join(path, pattern)
+		if !d.sound(m.Name.StartOffset, at, checkPattern(pattern)) {
+			continue
+		}
+		o := HintOverride{Pattern: pattern}
+		object(d, m.Value, at, hintKeys(), &o.Hints, &o.Hints)
+		out = append(out, o)
+	}
+	return out
+}
+
+// wrongType reports a value of another type than wanted.
+func (d *decoder) wrongType(v hujson.Value, path, want string) {
+	got, hint := "null", "take the key out to have the default"
+	if v.Value.Kind() != 'n' {
+		got, hint = map[hujson.Kind]string{'t': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list"}[v.Value.Kind()], ""
+	}
+	what := label(path)
+	if path == "" {
+		what = "the file"
+	}
+	d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", what, want, got), hint)
+}

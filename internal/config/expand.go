@@ -1,0 +1,97 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A reference stands in a string for a value that is kept elsewhere. "$${" is
+// a "${" that is none. What looks otherwise is text: shells and other programs
+// have their own "${…}".
+
+// referenceSchemes are what a reference can begin with. Only env is resolved;
+// the others get a mistake, since as text they would be sent as a credential.
+var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": true}
+
+var (
+	envName          = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	referencePattern = regexp.MustCompile(`\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`)
+)
+
+// expansion is a string with its references resolved, and what is wrong with
+// them.
+type expansion struct {
+	text     string
+	mistakes []Mistake // without a place
+	missing  []Mistake // variables that are not set
+}
+
+// expand resolves the references in raw.
+func expand(raw string, lookup func(string) (string, bool)) expansion {
+	var out expansion
+	rest := raw
+	var text strings.Builder
+	for {
+		i := strings.Index(rest, "${")
+		if i < 0 {
+			text.WriteString(rest)
+			break
+		}
+		if i > 0 && rest[i-1] == '$' { // "$${" is "${"
+			text.WriteString(rest[:i-1] + "${")
+			rest = rest[i+2:]
+			continue
+		}
+		text.WriteString(rest[:i])
+		rest = rest[i:]
+		n, value := out.resolve(rest, lookup)
+		text.WriteString(value)
+		rest = rest[n:]
+	}
+	out.text = text.String()
+	return out
+}
+
+// resolve reads the "${" at the start of s: how long it is and what it stands
+// for, which is itself when it is no reference.
+func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n int, value string) {
+	scheme, name, isReference := strings.Cut(s[2:], ":")
+	if !isReference || !referenceSchemes[scheme] {
+		return 2, "${"
+	}
+	name, _, closed := strings.Cut(name, "}")
+	if !closed {
+		out.wrong("the reference ${"+scheme+": has no closing brace", `for the text itself write "$${"`)
+		return len(s), s
+	}
+	whole := "${" + scheme + ":" + name + "}"
+	switch {
+	case scheme != "env":
+		out.wrong(clip(whole)+" is not supported yet in this version", "use ${env:NAME}")
+	case !envName.MatchString(name):
+		out.wrong(clip(whole)+" does not name an environment variable", "a name has letters, digits and underscores")
+	default:
+		if v, ok := lookup(name); ok {
+			return len(whole), v
+		}
+		out.missing = append(out.missing, Mistake{Message: "the environment variable " + clip(name) + " is not set",
+			Hint: "set it where MCPProxy is started, or take the reference out"})
+	}
+	return len(whole), whole
+}
+
+func (out *expansion) wrong(message, hint string) {
+	out.mistakes = append(out.mistakes, Mistake{Message: message, Hint: hint})
+}
+
+// onlyReferences says whether s holds nothing that could be secret: references,
+// perhaps after the name of an authorization scheme.
+func onlyReferences(s string) bool {
+	found := false
+	rest := referencePattern.ReplaceAllStringFunc(s, func(string) string { found = true; return "" })
+	switch strings.ToLower(strings.TrimSpace(rest)) {
+	case "", "bearer", "basic", "token":
+		return found
+	}
+	return false
+}

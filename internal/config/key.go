@@ -1,0 +1,122 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/tool"
+)
+
+// spec is what there is to know about a key besides where its value goes. The
+// decoder, the suggestions, the JSON Schema, the reference and the comparison
+// of two configurations all follow it.
+type spec struct {
+	name string // with a dot when the key stands in an object of its own
+	doc  string
+	def  any // the default; nil means the zero value
+
+	// What a value must satisfy, as far as it applies to the type.
+	oneOf     []string
+	spellings map[string]string // further values, and what they mean
+	min, max  int64             // of numbers; both 0: any
+	shortest  time.Duration     // of durations
+	longest   time.Duration
+	check     func(text string) error // of a string, each element, each value
+	checkName func(name string) error // of each name in a map
+
+	aliases []string // other names that clients write
+	inverse string   // another name, whose value says the opposite
+
+	restart bool // a change waits for a restart
+	secret  bool // never shown, unless it is only a reference
+	folded  bool // in a map, names that differ only in case are the same
+
+	// planned keys belong to the product but not yet to this version.
+	planned bool
+}
+
+// key binds a spec to the field of O that holds the value; at gives a pointer
+// to it, or is nil when the value is not kept.
+type key[O any] struct {
+	spec
+	at func(*O) any
+}
+
+// kind is the type of a value in the file.
+type kind uint8
+
+const (
+	ignored kind = iota
+	text
+	boolean
+	integer
+	duration
+	list
+	dictionary
+	tristate
+	overrides
+	servers
+)
+
+var kinds = map[reflect.Type]kind{
+	reflect.TypeFor[time.Duration]():     duration,
+	reflect.TypeFor[[]string]():          list,
+	reflect.TypeFor[map[string]string](): dictionary,
+	reflect.TypeFor[tool.Tri]():          tristate,
+	reflect.TypeFor[[]HintOverride]():    overrides,
+	reflect.TypeFor[[]Server]():          servers,
+}
+
+// kind follows from the type of the field.
+func (k key[O]) kind() kind {
+	if k.at == nil {
+		return ignored
+	}
+	t := reflect.TypeOf(k.at(new(O))).Elem()
+	if kind, ok := kinds[t]; ok {
+		return kind
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return boolean
+	case reflect.Int:
+		return integer
+	default:
+		return text
+	}
+}
+
+// field is the value that k stands for in o.
+func (k key[O]) field(o *O) reflect.Value { return reflect.ValueOf(k.at(o)).Elem() }
+
+// fill sets the defaults.
+func fill[O any](keys []key[O], o *O) {
+	for _, k := range keys {
+		if k.def != nil {
+			k.field(o).Set(reflect.ValueOf(k.def))
+		}
+	}
+}
+
+// within gives the keys of the object that stands at group, with their names
+// in it.
+func within[O any](keys []key[O], group string) []key[O] {
+	var in []key[O]
+	for _, k := range keys {
+		if rest, ok := strings.CutPrefix(k.name, group+"."); ok {
+			k.name = rest
+			in = append(in, k)
+		}
+	}
+	return in
+}
+
+// groupOf is the part of a key's name before the dot, if it has one.
+func (s spec) groupOf() string {
+	group, _, found := strings.Cut(s.name, ".")
+	if !found {
+		return ""
+	}
+	return group
+}

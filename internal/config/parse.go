@@ -1,0 +1,105 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+)
+
+// input is a file with what outranks it.
+type input struct {
+	file    string // its name, for messages
+	data    []byte
+	lookup  func(string) (string, bool)
+	listen  string // --listen
+	dataDir string // --data-dir or MCPPROXY_DATA_DIR
+}
+
+// Parse decodes and checks a configuration file. lookup is the environment,
+// for references and the home directory; nil means an empty one.
+// The error is a *problem.Problem INVALID_CONFIG that names everything that is
+// wrong; its detail "problems" is a []Mistake.
+func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
+	return input{file: FileName, data: data, lookup: lookup}.parse()
+}
+
+// Default is the configuration of an empty file. DataDir is "~/.mcpproxy" as
+// long as nobody said where the home directory is.
+func Default() *Config {
+	c := &Config{}
+	fill(topKeys(), c)
+	return c
+}
+
+func (in input) parse() (*Config, error) {
+	if in.lookup == nil {
+		in.lookup = func(string) (string, bool) { return "", false }
+	}
+	src := source{bytes.TrimPrefix(in.data, []byte("\uFEFF"))}
+	tree, mistake := src.parse()
+	if mistake != nil {
+		return nil, refused(in.file, []Mistake{*mistake}, 0)
+	}
+	d := newDecoder(src, in.lookup)
+	c, shown := Default(), Default()
+	g := object(d, tree, "", topKeys(), c, shown)
+	in.override(c)
+	in.override(shown)
+	in.exposed(d, g, c)
+	d.expandHome(g, c, shown)
+	if len(d.mistakes) > 0 {
+		return nil, refused(in.file, d.mistakes, d.more)
+	}
+	shown.APIKey = masked(shown.APIKey)
+	c.shown = shown
+	return c, nil
+}
+
+// override applies what outranks the file.
+func (in input) override(c *Config) {
+	if in.listen != "" {
+		c.Listen = in.listen
+	}
+	if in.dataDir != "" {
+		c.DataDir = in.dataDir
+	}
+}
+
+// exposed refuses to be reachable from elsewhere without a key.
+func (in input) exposed(d *decoder, g given, c *Config) {
+	if in.listen != "" {
+		if err := checkListen(in.listen); err != nil {
+			message, hint, _ := strings.Cut(err.Error(), "; ")
+			d.nowhere("--listen", "--listen: "+message, hint)
+			return
+		}
+	}
+	if c.RequireMCPAuth || loopback(c.Listen) {
+		return
+	}
+	const message, hint = "listen is not a loopback address, so that others can reach it", `set "require_mcp_auth": true, or listen on 127.0.0.1`
+	if member, ok := g["listen"]; ok && in.listen == "" {
+		d.wrong(member.Value.StartOffset, "listen", message, hint)
+		return
+	}
+	d.nowhere("listen", message, hint)
+}
+
+// expandHome puts the home directory in the place of "~".
+func (d *decoder) expandHome(g given, c, shown *Config) {
+	home := homeDir(d.lookup)
+	if home != "" {
+		c.DataDir, shown.DataDir = underHome(c.DataDir, home), underHome(shown.DataDir, home)
+		for i := range c.Servers {
+			c.Servers[i].WorkingDir = underHome(c.Servers[i].WorkingDir, home)
+		}
+		return
+	}
+	if m, ok := g["data_dir"]; ok && strings.HasPrefix(c.DataDir, "~") {
+		d.wrong(m.Value.StartOffset, "data_dir", "~ stands for the home directory, but HOME is not set", "write an absolute path")
+	}
+	for _, s := range c.Servers {
+		if strings.HasPrefix(s.WorkingDir, "~") {
+			d.nowhere(join(join("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
+		}
+	}
+}

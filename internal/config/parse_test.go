@@ -1,0 +1,274 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+var exported = cmpopts.IgnoreUnexported(Config{}, Server{})
+
+func mustParse(t testing.TB, text string) *Config {
+	t.Helper()
+	c, err := Parse([]byte(text), env)
+	if err != nil {
+		t.Fatalf("refused:\n%v", err)
+	}
+	return c
+}
+
+func TestDefaults(t *testing.T) {
+	want := &Config{
+		Listen: "127.0.0.1:8080", DataDir: "/home/me/.mcpproxy",
+		ToolsLimit: 10, ToolsDetail: Full, ResultLimit: 60000, MCPManagement: ManagePropose,
+		CallTimeout: 2 * time.Minute, ConnectTimeout: 30 * time.Second,
+		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
+		ValidateArguments: ValidateReject,
+		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
+		Intent:            policy.Rules{StrictServerValidation: true},
+		LogLevel:          "info", LogFormat: "text",
+	}
+	if diff := cmp.Diff(want, mustParse(t, "{}"), exported); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want.DataDir = "~/.mcpproxy"
+	if diff := cmp.Diff(want, Default(), exported); diff != "" {
+		t.Errorf("Default: -want +got:\n%s", diff)
+	}
+}
+
+func TestEverything(t *testing.T) {
+	text, err := os.ReadFile("testdata/good/everything.jsonc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Listen: "0.0.0.0:9000", DataDir: "/srv/data", APIKey: "t0p-s3cret", RequireMCPAuth: true,
+		TrustedHosts: []string{"mcp.example.com", "mcp.example.com:8443"},
+		ToolsLimit:   25, ToolsDetail: Compact, ResultLimit: 0, MCPManagement: ManageOff,
+		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute,
+		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
+		ValidateArguments: ValidateWarn,
+		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
+		Intent:            policy.Rules{RequireIntent: true},
+		LogLevel:          "debug", LogFormat: "json",
+		Servers: []Server{
+			{
+				Name: "files", Protocol: "stdio", Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"},
+				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true,
+				DisabledTools: []string{"delete_*", "a/b:c[0]"},
+				HintOverrides: []HintOverride{
+					{"*", tool.Hints{ReadOnly: tool.True}},
+					{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
+					{"a", tool.Hints{}},
+				},
+				CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff,
+			},
+			{
+				Name: "github.com", Protocol: "http", URL: "https://api.example.com/mcp?x=1",
+				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"},
+			},
+		},
+	}
+	got := mustParse(t, string(text))
+	if diff := cmp.Diff(want, got, exported); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	golden(t, "testdata/good/everything.shown.json", indented(t, got))
+}
+
+func indented(t *testing.T, c *Config) []byte {
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(c.String()), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is not current (go test ./internal/config -update): -want +got:\n%s", file, diff)
+	}
+}
+
+func TestFormsOfServersAreEqual(t *testing.T) {
+	object := `{"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"url": "http://b.example/mcp"}}}`
+	list := `{"mcpServers": [{"args": ["1"], "command": "x", "name": "a"}, {"name": "b", "url": "http://b.example/mcp"}]}`
+	a, b := mustParse(t, object), mustParse(t, list)
+	if diff := cmp.Diff(a, b, exported); diff != "" {
+		t.Errorf("the forms differ: %s", diff)
+	}
+	if a.String() != b.String() {
+		t.Errorf("the forms are shown differently:\n%s\n%s", a, b)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	canonical := `{"mcpServers": {"a": {"command": "x", "working_dir": "/tmp", "protocol": "stdio", "enabled": false}, "b": {"url": "http://b.example/mcp", "protocol": "http"}, "c": {"url": "http://c.example/mcp", "enabled": true}}}`
+	for name, text := range map[string]string{
+		"one":   `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "type": "stdio", "disabled": true}, "b": {"serverUrl": "http://b.example/mcp", "type": "http"}, "c": {"httpUrl": "http://c.example/mcp", "disabled": false}}}`,
+		"other": `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "transport": "stdio", "disabled": true}, "b": {"httpUrl": "http://b.example/mcp", "transport": "streamable-http"}, "c": {"serverUrl": "http://c.example/mcp", "type": "streamableHttp"}}}`,
+	} {
+		if diff := cmp.Diff(mustParse(t, canonical), mustParse(t, text), exported); diff != "" {
+			t.Errorf("%s: -canonical +alias:\n%s", name, diff)
+		}
+	}
+}
+
+func TestComments(t *testing.T) {
+	c := mustParse(t, "// first\n{ /* \"listen\": 5 */ \"tools_limit\": /* five */ 5, // \"x\n \"mcpServers\": {/*none*/},\n}\n// last, without a newline")
+	if c.ToolsLimit != 5 || len(c.Servers) != 0 {
+		t.Errorf("got %v", c)
+	}
+}
+
+func TestReferences(t *testing.T) {
+	for raw, want := range map[string]string{
+		"${env:TOKEN}":                 "t0p-s3cret",
+		"a${env:TOKEN}b${env:WORD}":    "at0p-s3cretbs3cret-word",
+		"$${env:TOKEN}":                "${env:TOKEN}",
+		"$$${env:TOKEN}":               "$${env:TOKEN}",
+		"${HOME} ${a:b} $x ${ $ } ${}": "${HOME} ${a:b} $x ${ $ } ${}",
+		"${TOKEN:-env:x}":              "${TOKEN:-env:x}",
+		"":                             "",
+		"$":                            "$",
+	} {
+		if e := expand(raw, env); e.text != want || len(e.mistakes)+len(e.missing) > 0 {
+			t.Errorf("%q gives %+v, want %q", raw, e, want)
+		}
+	}
+	// What a variable holds is not looked at again.
+	e := expand("${env:A}", func(string) (string, bool) { return "${env:B}", true })
+	if e.text != "${env:B}" {
+		t.Errorf("resolved twice: %q", e.text)
+	}
+}
+
+func TestNoServerIsHurtByVariablesOfADisabledOne(t *testing.T) {
+	c := mustParse(t, `{"mcpServers": {"off": {"disabled": true, "command": "${env:NO}", "env": {"A": "${env:NO}"}}, "on": {"command": "x"}}}`)
+	if c.Servers[0].Enabled || !c.Servers[1].Enabled || c.Servers[0].Command != "${env:NO}" {
+		t.Errorf("got %+v", c.Servers)
+	}
+}
+
+// Whatever is printed, and however, holds no secret.
+func TestSecretsAreNotShown(t *testing.T) {
+	c := mustParse(t, `{"api_key": "s3cret-1", "data_dir": "${env:DIR}", "mcpServers": {
+		"a": {"command": "${env:TOKEN}", "args": ["${env:TOKEN}"], "env": {"A": "s3cret-2", "B": "${env:TOKEN}", "C": "s3cret-${env:TOKEN}"}},
+		"b": {"url": "https://x.example/${env:TOKEN}", "headers": {"A": "Bearer ${env:TOKEN}", "B": "Bearer s3cret"}}}}`)
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "c", c, "v", *c, "s", c.Servers[1], "all", c.Servers)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "c", c, "v", *c, "s", c.Servers[1], "all", c.Servers)
+	b, err := json.Marshal(map[string]any{"c": c, "v": *c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := c.Shown()
+	all := map[string]string{
+		"json": string(b), "log": log.String(), "shown": fmt.Sprintf("%v", shown.Servers), "shown key": shown.APIKey,
+		"%v": fmt.Sprintf("%v %v", c, *c), "%+v": fmt.Sprintf("%+v %+v", c, *c), "%#v": fmt.Sprintf("%#v %#v", c, *c), "%s": fmt.Sprintf("%s", c),
+		"servers": fmt.Sprintf("%v %+v %#v", c.Servers, c.Servers[1], c.Servers[0]),
+	}
+	for how, text := range all {
+		if strings.Contains(text, "s3cret") {
+			t.Errorf("%s: %s", how, text)
+		}
+	}
+	for _, want := range []string{`"B":"${env:TOKEN}"`, `"C":"***"`, `"A":"Bearer ${env:TOKEN}"`, `"url":"https://x.example/${env:TOKEN}"`, `"data_dir":"${env:DIR}"`} {
+		if !strings.Contains(c.String(), want) {
+			t.Errorf("%s is not in %s", want, c)
+		}
+	}
+}
+
+func TestShownWithoutFile(t *testing.T) {
+	c := Default()
+	c.APIKey, c.Servers = "s3cret", []Server{{Name: "a", Env: map[string]string{"A": "s3cret"}, Headers: map[string]string{"B": "s3cret"}}}
+	if text := fmt.Sprintf("%v %#v", c, *c); strings.Contains(text, "s3cret") {
+		t.Error(text)
+	}
+	if c.APIKey != "s3cret" || c.Servers[0].Env["A"] != "s3cret" {
+		t.Error("showing changed the configuration")
+	}
+}
+
+// What is shown can be read again and says the same, except for what is masked.
+func TestShownIsAFile(t *testing.T) {
+	text, err := os.ReadFile("testdata/good/everything.jsonc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustParse(t, string(text))
+	again := mustParse(t, c.String())
+	if c.String() != again.String() {
+		t.Errorf("it changed:\n%s\n%s", c, again)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	words := names(topKeys())
+	for name, want := range map[string]string{
+		"lisen": "listen", "dataDir": "data_dir", "apikey": "api_key", "tool_limit": "tools_limit", "mcpserver": "mcpServers",
+		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",
+		"x": "", "zzzzzzzz": "", "": "",
+	} {
+		if got, ok := nearest(name, words); ok != (want != "") || ok && got != want {
+			t.Errorf("nearest(%q) = %q, %v, want %q", name, got, ok, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("{}"))
+	if text, err := os.ReadFile("testdata/good/everything.jsonc"); err == nil {
+		f.Add(text)
+	}
+	for _, s := range []string{
+		`{"mcpServers": [{"name": "a", "command": "x"}], /* c */ "log": {"level": "info",},}`, `{"a":`, `"`, `/*`, "//", `{"mcpServers": {"a": {"url": "${env:TOKEN}"}}}`,
+		`{"call_timeout": "1h1m", "data_dir": "~"}`, `{"mcpServers":{"a":{"command":"${env:","args":["\ud800"]}}}`, "{\"\\u0000\": 1}",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse(data, env)
+		if err != nil {
+			for _, m := range mistakesOf(t, err) {
+				if m.Message == "" || m.Line > bytes.Count(data, []byte("\n"))+1 || m.Line > 0 && m.Column < 1 {
+					t.Errorf("mistake out of the file: %+v", m)
+				}
+			}
+			if strings.Contains(err.Error(), "t0p-s3cret") && !bytes.Contains(data, []byte("s3cret")) {
+				t.Errorf("a resolved value is shown: %v", err)
+			}
+			return
+		}
+		if strings.Contains(c.String(), "t0p-s3cret") && !bytes.Contains(data, []byte("s3cret")) {
+			t.Errorf("a resolved value is shown: %v", c)
+		}
+		if again, err := Parse([]byte(c.String()), env); err != nil || again.String() != c.String() {
+			t.Errorf("what is shown cannot be read: %v\n%s", err, c)
+		}
+	})
+}

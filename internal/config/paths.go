@@ -1,0 +1,141 @@
+package config
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/problem"
+)
+
+// The environment variables that say where things are.
+const (
+	EnvPath    = "MCPPROXY_CONFIG"
+	EnvDataDir = "MCPPROXY_DATA_DIR"
+)
+
+const defaultDir = "~/.mcpproxy"
+
+// ResolvePath says where the file is: flag (--config), MCPPROXY_CONFIG, else
+// ~/.mcpproxy/mcp_config.json. lookup nil means the environment of the process.
+func ResolvePath(flag string, lookup func(name string) (string, bool)) (string, error) {
+	lookup = orProcess(lookup)
+	path := flag
+	if path == "" {
+		path, _ = lookup(EnvPath)
+	}
+	if path == "" {
+		path = defaultDir + "/" + FileName
+	}
+	return absolute(path, lookup)
+}
+
+// ResolveDataDir says where the data is: flag (--data-dir),
+// MCPPROXY_DATA_DIR, data_dir in the file at path (also when the rest of the
+// file is wrong), else ~/.mcpproxy. It is for commands that look for a running
+// daemon and need nothing else of the file.
+func ResolveDataDir(flag, path string, lookup func(name string) (string, bool)) (string, error) {
+	lookup = orProcess(lookup)
+	dir := flag
+	if dir == "" {
+		dir, _ = lookup(EnvDataDir)
+	}
+	if dir == "" {
+		dir = dataDirIn(path, lookup)
+	}
+	if dir == "" {
+		dir = defaultDir
+	}
+	return absolute(dir, lookup)
+}
+
+// dataDirIn reads data_dir from a file that may be wrong elsewhere.
+func dataDirIn(path string, lookup func(string) (string, bool)) string {
+	data, err := read(path)
+	if err != nil {
+		return ""
+	}
+	tree, mistake := source{data}.parse()
+	if mistake != nil {
+		return ""
+	}
+	m := member(tree, "data_dir")
+	if m == nil {
+		return ""
+	}
+	l, ok := m.Value.Value.(hujson.Literal)
+	if !ok || l.Kind() != '"' {
+		return ""
+	}
+	e := expand(l.String(), lookup)
+	if len(e.mistakes)+len(e.missing) > 0 || checkDir(e.text) != nil {
+		return ""
+	}
+	return e.text
+}
+
+// absolute expands "~" and makes what the command line or the environment gave
+// relative to the working directory absolute, once.
+func absolute(path string, lookup func(string) (string, bool)) (string, error) {
+	if home := homeDir(lookup); home != "" {
+		path = underHome(path, home)
+	} else if strings.HasPrefix(path, "~") {
+		return "", problem.New(problem.Usage, "There is no home directory: HOME is not set.",
+			"Set HOME, or give --config and --data-dir.")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", problem.Newf(problem.Usage, "The path %q cannot be made absolute.", path).Because(err)
+	}
+	return abs, nil
+}
+
+// underHome expands "~" and "~/…".
+func underHome(path, home string) string {
+	if path == "~" {
+		return home
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(home, filepath.FromSlash(rest))
+	}
+	return path
+}
+
+func homeDir(lookup func(string) (string, bool)) string {
+	name := "HOME"
+	if runtime.GOOS == "windows" {
+		name = "USERPROFILE"
+	}
+	home, _ := lookup(name)
+	return home
+}
+
+func orProcess(lookup func(string) (string, bool)) func(string) (string, bool) {
+	if lookup == nil {
+		return os.LookupEnv
+	}
+	return lookup
+}
+
+// read reads the file, as long as it is one and not too large.
+func read(path string) ([]byte, error) {
+	// Looked at before it is opened: opening a pipe waits for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// node is a JSON Schema, or a part of one.
+type node map[string]any
+
+// JSONSchema is the JSON Schema (2020-12) of the file, for editors. It follows
+// the tables of keys; what concerns several keys, or what a reference resolves
+// to, is said only when the file is read.
+func JSONSchema() []byte {
+	top := objectNode(topKeys())
+	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	top["title"] = "MCPProxy configuration"
+	server := objectNode(serverKeys())
+	server["allOf"] = []node{
+		{"oneOf": []node{oneOfKeys("command"), oneOfKeys("url")}},
+		{"not": node{"required": []string{"enabled_tools", "disabled_tools"}}},
+	}
+	listed := node{"$ref": "#/$defs/server", "required": []string{"name"}}
+	properties := top["properties"].(node)
+	properties["mcpServers"] = node{
+		"description": plain(keyNamed(topKeys(), "mcpServers").doc),
+		"anyOf": []node{
+			{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"pattern": "__"}}, "additionalProperties": node{"$ref": "#/$defs/server"}},
+			{"type": "array", "items": listed},
+		},
+	}
+	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys())}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(top); err != nil {
+		panic(err) // made of strings and numbers only
+	}
+	return out.Bytes()
+}
+
+const (
+	namePattern      = `^[A-Za-z0-9._-]{1,64}$`
+	durationPattern  = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`
+	referenceInValue = `\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`
+)
+
+// objectNode is the schema of an object with these keys.
+func objectNode[O any](keys []key[O]) node {
+	properties := node{}
+	for _, k := range keys {
+		group := k.groupOf()
+		switch {
+		case k.planned:
+		case group != "":
+			if properties[group] == nil {
+				properties[group] = objectNode(within(keys, group))
+			}
+		default:
+			for _, name := range append([]string{k.name}, k.aliases...) {
+				properties[name] = k.node(name)
+			}
+			if k.inverse != "" {
+				properties[k.inverse] = node{"type": "boolean", "description": "The opposite of " + k.name + "."}
+			}
+		}
+	}
+	return node{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+// node is the schema of the key's value.
+func (k key[O]) node(name string) node {
+	n := valueNode(k.kind(), k.spec)
+	n["description"] = plain(k.doc)
+	if name != k.name {
+		n["description"] = "The same as " + k.name + "."
+	}
+	if k.def != nil {
+		n["default"] = k.def
+		if d, ok := k.def.(time.Duration); ok {
+			n["default"] = short(d)
+		}
+	}
+	return n
+}
+
+func valueNode(k kind, s spec) node {
+	switch k {
+	case boolean, tristate:
+		return node{"type": "boolean"}
+	case integer:
+		return node{"type": "integer", "minimum": s.min, "maximum": s.max}
+	case duration:
+		return node{"type": "string", "pattern": durationPattern + "|" + referenceInValue}
+	case list:
+		return node{"type": "array", "items": node{"type": "string"}}
+	case dictionary:
+		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case overrides:
+		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
+	}
+	if s.oneOf == nil {
+		return node{"type": "string"}
+	}
+	values := append(slices.Clone(s.oneOf), slices.Sorted(maps.Keys(s.spellings))...)
+	return node{"type": "string", "anyOf": []node{{"enum": values}, {"pattern": referenceInValue}}}
+}
+
+// oneOfKeys wants the server's key under one of its names.
+func oneOfKeys(name string) node {
+	k := keyNamed(serverKeys(), name)
+	var any []node
+	for _, n := range append([]string{k.name}, k.aliases...) {
+		any = append(any, node{"required": []string{n}})
+	}
+	return node{"anyOf": any}
+}
+
+func keyNamed[O any](keys []key[O], name string) key[O] {
+	k, _, _ := find(keys, name)
+	return k
+}
+
+// plain takes the marks of Markdown out of a doc text.
+func plain(doc string) string { return strings.ReplaceAll(doc, "`", "") }

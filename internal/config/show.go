@@ -1,0 +1,218 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/tool"
+)
+
+// mask stands for a secret where a configuration is shown.
+const mask = "***"
+
+// masked is what may be shown of a secret as the file has it: a reference is
+// none.
+func masked(raw string) string {
+	if raw == "" || onlyReferences(raw) {
+		return raw
+	}
+	return mask
+}
+
+// Shown is c as it may be shown: references instead of their values, and the
+// other values of env, headers and api_key masked.
+func (c Config) Shown() *Config {
+	if c.shown != nil {
+		return c.shown
+	}
+	c.APIKey = masked(c.APIKey)
+	c.Servers = slices.Clone(c.Servers)
+	for i := range c.Servers {
+		c.Servers[i] = c.Servers[i].Shown()
+	}
+	return &c
+}
+
+// Shown is s as it may be shown.
+func (s Server) Shown() Server {
+	if s.shown != nil {
+		return *s.shown
+	}
+	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range m {
+			m[name] = masked(value)
+		}
+	}
+	return s
+}
+
+// MarshalJSON gives the effective configuration in the form of the file, with
+// the defaults and without secrets.
+func (c Config) MarshalJSON() ([]byte, error) {
+	shown := c.Shown()
+	return encodeObject(topKeys(), shown, func(k key[Config]) bool { return k.name != "api_key" || shown.APIKey != "" })
+}
+
+// MarshalJSON gives the server in the form of the file, without secrets and
+// without what says the default.
+func (s Server) MarshalJSON() ([]byte, error) {
+	return encodeServer(s.Shown())
+}
+
+// String is the configuration as JSON, without secrets.
+func (c Config) String() string { return asText(c) }
+
+// GoString keeps secrets out of %#v.
+func (c Config) GoString() string { return asText(c) }
+
+// LogValue keeps secrets out of the log.
+func (c Config) LogValue() slog.Value {
+	return slog.StringValue(fmt.Sprintf("%d servers", len(c.Servers)))
+}
+
+// String is the server as JSON, without secrets.
+func (s Server) String() string { return asText(s) }
+
+// GoString keeps secrets out of %#v.
+func (s Server) GoString() string { return asText(s) }
+
+// LogValue keeps secrets out of the log.
+func (s Server) LogValue() slog.Value { return slog.StringValue(s.Name) }
+
+func asText(v json.Marshaler) string {
+	b, err := v.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// encodeObject writes the keys of o that keep says, in the order of the table.
+func encodeObject[O any](keys []key[O], o *O, keep func(key[O]) bool) ([]byte, error) {
+	var out writer
+	group := ""
+	for _, k := range keys {
+		if k.at == nil || !keep(k) {
+			continue
+		}
+		if g := k.groupOf(); g != group {
+			if group != "" {
+				out.close()
+			}
+			if g != "" {
+				out.open(g)
+			}
+			group = g
+		}
+		name := k.name
+		if group != "" {
+			name = name[len(group)+1:]
+		}
+		value, err := encodeValue(k.field(o).Interface())
+		if err != nil {
+			return nil, fmt.Errorf("key %s: %w", k.name, err)
+		}
+		out.member(name, value)
+	}
+	if group != "" {
+		out.close()
+	}
+	return out.bytes(), nil
+}
+
+// encodeValue writes the value of a field as the file has it.
+func encodeValue(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case time.Duration:
+		return marshal(short(v))
+	case tool.Tri:
+		return marshal(v == tool.True)
+	case []HintOverride:
+		var out writer
+		for _, o := range v {
+			hints, err := encodeObject(hintKeys(), &o.Hints, func(k key[tool.Hints]) bool { return !k.field(&o.Hints).IsZero() })
+			if err != nil {
+				return nil, err
+			}
+			out.member(o.Pattern, hints)
+		}
+		return out.bytes(), nil
+	case []Server:
+		var out writer
+		for _, s := range v {
+			b, err := encodeServer(s)
+			if err != nil {
+				return nil, err
+			}
+			out.member(s.Name, b)
+		}
+		return out.bytes(), nil
+	case []string:
+		if v == nil {
+			return []byte("[]"), nil
+		}
+	}
+	return marshal(v)
+}
+
+// marshal leaves <, > and & as they are: this is read by people.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// encodeServer writes a server that is fit to be shown.
+func encodeServer(s Server) ([]byte, error) {
+	var def Server
+	fill(serverKeys(), &def)
+	return encodeObject(serverKeys(), &s, func(k key[Server]) bool {
+		return k.name != "name" && !reflect.DeepEqual(k.field(&s).Interface(), k.field(&def).Interface())
+	})
+}
+
+// writer writes JSON objects with their members in order.
+type writer struct {
+	buf []byte
+}
+
+func (w *writer) name(name string) {
+	switch {
+	case len(w.buf) == 0:
+		w.buf = append(w.buf, '{')
+	case w.buf[len(w.buf)-1] != '{':
+		w.buf = append(w.buf, ',')
+	}
+	quoted, _ := marshal(name) // a string can always be encoded
+	w.buf = append(append(w.buf, quoted...), ':')
+}
+
+func (w *writer) member(name string, value []byte) {
+	w.name(name)
+	w.buf = append(w.buf, value...)
+}
+
+func (w *writer) open(name string) {
+	w.name(name)
+	w.buf = append(w.buf, '{')
+}
+
+func (w *writer) close() { w.buf = append(w.buf, '}') }
+
+func (w *writer) bytes() []byte {
+	if len(w.buf) == 0 {
+		return []byte("{}")
+	}
+	return append(w.buf, '}')
+}
