@@ -85,10 +85,19 @@ func End(data []byte, depth int) (int, error) {
 	if depth <= 0 {
 		depth = DefaultDepth
 	}
-	var frames [inlineDepth]int
 	s := scanner{data: data, depth: depth}
-	if i := s.value(0, frames[:0], nil); i >= 0 {
+	if i := s.skip(); i >= 0 {
 		return i, nil
 	}
 	return 0, s.error()
+}
+
+// skip is value without names, and without the stack when there is no need.
+func (s *scanner) skip() int {
+	switch Kind(s.data) {
+	case '{', '[':
+		var frames [inlineDepth]int
+		return s.value(0, frames[:0], nil)
+	}
+	return s.value(0, nil, nil)
 }

@@ -1,0 +1,83 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"io"
+)
+
+// LineReader reads the messages of a stdio server: one line each.
+type LineReader struct {
+	w        window
+	line     []byte // what Next gave
+	skipping bool   // the rest of a line that was too long
+}
+
+// NewLineReader reads lines of at most limit bytes from r.
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	return &LineReader{w: window{r: r, small: 16 << 10, max: limit}}
+}
+
+// Next gives the next line, without its end (LF or CRLF); it may be empty. The
+// slice is valid until the next call. The last line need not have an end.
+//
+// For a line that is too long Next gives its beginning and ErrTooLong at once;
+// the next call skips the rest of it, in constant memory, and goes on. Any
+// other error, io.EOF or the reader's, is final.
+func (l *LineReader) Next() ([]byte, error) {
+	l.line = nil
+	if err := l.skip(); err != nil {
+		return nil, err
+	}
+	seen := 0
+	for {
+		k := bytes.IndexByte(l.w.bytes()[seen:], '\n')
+		switch {
+		case k >= 0 && seen+k <= l.w.max:
+			return l.take(seen+k, 1), nil
+		case k >= 0 || l.w.len() > l.w.max:
+			l.skipping = true
+			return l.take(l.w.max, 0), ErrTooLong
+		}
+		seen = l.w.len()
+		switch {
+		case l.w.fill():
+		case l.w.err == io.EOF && l.w.len() > 0:
+			return l.take(l.w.len(), 0), nil
+		default:
+			return nil, l.w.err
+		}
+	}
+}
+
+// take gives the first n unread bytes and drops them and the end of the line.
+func (l *LineReader) take(n, end int) []byte {
+	line := l.w.bytes()[:n:n]
+	l.w.drop(n + end)
+	l.line = bytes.TrimSuffix(line, []byte{'\r'})
+	return l.line
+}
+
+// Keep gives the line that Next gave for the caller to keep. It copies small
+// lines only: with a large one the caller gets the buffer.
+func (l *LineReader) Keep() []byte {
+	line := l.w.keep(l.line)
+	l.line = nil
+	return line
+}
+
+// skip drops the rest of a line that was too long.
+func (l *LineReader) skip() error {
+	for l.skipping {
+		k := bytes.IndexByte(l.w.bytes(), '\n')
+		if k >= 0 {
+			l.w.drop(k + 1)
+			l.skipping = false
+			return nil
+		}
+		l.w.drop(l.w.len())
+		if !l.w.fill() {
+			return l.w.err
+		}
+	}
+	return nil
+}
