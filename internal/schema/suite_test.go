@@ -1,0 +1,76 @@
+package schema
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSuite runs the official JSON-Schema-Test-Suite, of which the environment
+// names a copy. Only what refers to other documents may fail: nothing is
+// fetched.
+func TestSuite(t *testing.T) {
+	dir := os.Getenv("JSON_SCHEMA_TEST_SUITE")
+	if dir == "" {
+		t.Skip("JSON_SCHEMA_TEST_SUITE does not name a copy of the suite")
+	}
+	for _, draft := range []string{"draft2020-12", "draft7"} {
+		t.Run(draft, func(t *testing.T) {
+			files, _ := filepath.Glob(filepath.Join(dir, "tests", draft, "*.json"))
+			total, right := 0, 0
+			for _, file := range files {
+				a, b := suiteFile(t, file, draft)
+				total, right = total+a, right+b
+			}
+			t.Logf("%d of %d right", right, total)
+			if total == 0 || float64(right) < 0.975*float64(total) {
+				t.Errorf("%d of %d right, want 97.5 %%", right, total)
+			}
+		})
+	}
+}
+
+func suiteFile(t *testing.T, file, draft string) (total, right int) {
+	var groups []struct {
+		Description string
+		Schema      json.RawMessage
+		Tests       []struct {
+			Description string
+			Data        json.RawMessage
+			Valid       bool
+		}
+	}
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &groups)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		s := Compile(inDraft(g.Schema, draft))
+		for _, tt := range g.Tests {
+			total++
+			v, err := s.Check(tt.Data)
+			switch {
+			case (len(v) == 0 && err == nil) == tt.Valid:
+				right++
+			case s.Broken() == nil:
+				t.Errorf("%s: %s: %s: %v %v, want valid = %v", filepath.Base(file), g.Description, tt.Description, v, err, tt.Valid)
+			}
+		}
+	}
+	return total, right
+}
+
+// inDraft says the draft in a schema that does not: the suite says it by folder.
+func inDraft(schema json.RawMessage, draft string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if draft != "draft7" || json.Unmarshal(schema, &members) != nil || members["$schema"] != nil {
+		return schema
+	}
+	members["$schema"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`)
+	out, _ := json.Marshal(members)
+	return out
+}
