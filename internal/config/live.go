@@ -298,6 +298,9 @@ func (l *Live) parse(data []byte) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := absolute(c.DataDir, l.options.Lookup); err != nil {
+		return nil, err
+	}
 	if l.started != nil && !loopback(l.started.Listen) && !c.RequireMCPAuth {
 		// The new listen waits for a restart, require_mcp_auth would not.
 		return nil, refused(in.file, []Mistake{{Path: "require_mcp_auth",

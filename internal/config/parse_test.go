@@ -188,7 +188,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	shown := c.Shown()
 	all := map[string]string{
 		"json": string(b), "log": log.String(), "shown": fmt.Sprintf("%v", shown.Servers), "shown key": shown.APIKey,
-		"%v": fmt.Sprintf("%v %v", c, *c), "%+v": fmt.Sprintf("%+v %+v", c, *c), "%#v": fmt.Sprintf("%#v %#v", c, *c), "%s": fmt.Sprintf("%s", c),
+		"%v": fmt.Sprintf("%v %v", c, *c), "%+v": fmt.Sprintf("%+v %+v", c, *c), "%#v": fmt.Sprintf("%#v %#v", c, *c), "String": c.String(),
 		"servers": fmt.Sprintf("%v %+v %#v", c.Servers, c.Servers[1], c.Servers[0]),
 	}
 	for how, text := range all {

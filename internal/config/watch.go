@@ -27,8 +27,8 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 	look := time.NewTicker(l.poll)
 	defer look.Stop()
 	w.set()
-	l.check() // what happened since Open
-	last := l.stamp()
+	last := l.stat() // before the file is read: a change in between is seen then
+	l.check()        // what happened since Open
 	var busySince time.Time
 	for {
 		select {
@@ -41,13 +41,13 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 		case <-w.errors():
 			// Events may be lost: the file is looked at as after an event.
 		case <-look.C:
-			if now := l.stamp(); now == last {
+			if unchanged(last, l.stat()) {
 				continue
 			}
 		case <-rest.C:
 			busySince = time.Time{}
 			w.set()
-			last = l.stamp()
+			last = l.stat()
 			l.check()
 			continue
 		}
@@ -62,19 +62,20 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 	}
 }
 
-// stamp is what tells one state of the file from another.
-type stamp struct {
-	mode     os.FileMode
-	size     int64
-	modified int64
-}
-
-func (l *Live) stamp() stamp {
+// stat gives what tells one state of the file from another, nil without a file.
+func (l *Live) stat() os.FileInfo {
 	info, err := os.Stat(l.path)
 	if err != nil {
-		return stamp{}
+		return nil
 	}
-	return stamp{info.Mode(), info.Size(), info.ModTime().UnixNano()}
+	return info
+}
+
+func unchanged(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
 }
 
 // watch follows one file with what the system offers, or does nothing where

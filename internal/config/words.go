@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/search"
 )
 
 var plainName = regexp.MustCompile(`^[$A-Za-z0-9_-]+$`)
@@ -63,52 +65,8 @@ func short(d time.Duration) string {
 
 // nearest gives the word that was probably meant by name.
 func nearest(name string, words []string) (string, bool) {
-	best, least := "", 1<<30
-	name = squeezed(name)
-	for _, w := range words {
-		s := squeezed(w)
-		n := distance(name, s)
-		if len(name) >= 4 && (strings.Contains(s, name) || strings.Contains(name, s) && len(s) >= 4) {
-			n = min(n, 2) // a part of the word: timeout, servers
-		}
-		if n < least {
-			best, least = w, n
-		}
+	if found := search.Nearest(name, words, 1); len(found) > 0 {
+		return found[0], true
 	}
-	return best, least <= max(2, len(name)/3) && least < len(name)
-}
-
-// squeezed leaves out what people write in different ways.
-func squeezed(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r == '$' {
-			return -1
-		}
-		return r
-	}, strings.ToLower(clip(s)))
-}
-
-// distance counts the letters to insert, delete, change or swap with their
-// neighbour to get from a to b.
-func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(last[j]+1, next[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, last = last, next
-	}
-	return last[len(b)]
+	return "", false
 }
