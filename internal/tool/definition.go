@@ -1,6 +1,18 @@
 package tool
 
-import "encoding/json"
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// MaxDefinition is the longest definition, in bytes. Those of real tools have
+// up to 60 KB.
+const MaxDefinition = 1 << 20
 
 // Definition is a tool as its server declared it. Raw is the tool object with
 // the server's bytes; the other fields are views of it. A Definition is
@@ -15,5 +27,122 @@ type Definition struct {
 	Hints        Hints           // as declared
 }
 
+// ParseDefinition reads a tool as its server sent it. The definition keeps raw
+// and slices of it. Only what it needs must be right: raw must have a canonical
+// form, be an object of at most MaxDefinition bytes, and have a name that is a
+// string and not empty. Any other member of a type that MCP does not give it
+// (a description that is no string, a schema that is no object) is left out of
+// the views.
+func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
+	d, err := parseDefinition(server, raw)
+	if err != nil {
+		return Definition{}, fmt.Errorf("the definition of a tool of server %q cannot be used: %w", server, err)
+	}
+	return d, nil
+}
+
+func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
+	if len(raw) > MaxDefinition {
+		return Definition{}, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
+	}
+	if _, err := Canonical(raw); err != nil {
+		return Definition{}, fmt.Errorf("it has no canonical form: %w", err)
+	}
+	d := Definition{ID: ID{Server: server}, Raw: raw}
+	if !eachMember(raw, func(name string, value []byte) {
+		switch name {
+		case "name":
+			d.ID.Tool = exactText(value)
+		case "title":
+			d.Title = text(value)
+		case "description":
+			d.Description = text(value)
+		case "inputSchema":
+			d.InputSchema = object(value)
+		case "outputSchema":
+			d.OutputSchema = object(value)
+		case "annotations":
+			d.Hints = readHints(value)
+		}
+	}) {
+		return Definition{}, errors.New("it is not an object")
+	}
+	if d.ID.Tool == "" {
+		return Definition{}, errors.New("it has no name that is a string and not empty")
+	}
+	return d, nil
+}
+
+// eachMember calls fn for the members of an object whose grammar is checked.
+// It gives false when value is no object.
+func eachMember(value []byte, fn func(name string, value []byte)) bool {
+	c := cursor{in: value}
+	if c.peek() != '{' {
+		return false
+	}
+	for c.more() {
+		name := text(c.value())
+		c.colon()
+		fn(name, c.value())
+	}
+	return true
+}
+
+// text decodes a string; what is none is "".
+func text(value []byte) string {
+	if value[0] != '"' {
+		return ""
+	}
+	raw := value[1 : len(value)-1]
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	out := make([]byte, 0, len(raw))
+	for len(raw) > 0 {
+		n := 1
+		if raw[0] == '\\' {
+			var r rune
+			r, n = unescape(raw)
+			out = utf8.AppendRune(out, r) // a lone surrogate becomes U+FFFD
+		} else {
+			out = append(out, raw[0])
+		}
+		raw = raw[n:]
+	}
+	return string(out)
+}
+
+// exactText is text, but "" for a string which is not Unicode text: a call by
+// that name could not be the same.
+func exactText(value []byte) string {
+	s := text(value)
+	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(appendText(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
+		return ""
+	}
+	return s
+}
+
+func object(value []byte) json.RawMessage {
+	if value[0] != '{' {
+		return nil
+	}
+	return value
+}
+
 // Fingerprint is the SHA-256 of the canonical JSON of a definition.
-type Fingerprint [32]byte
+type Fingerprint [sha256.Size]byte
+
+// Fingerprint identifies all that the definition says: that of another one is
+// the same only if it differs in nothing but key order, white space and
+// spelling.
+func (d Definition) Fingerprint() Fingerprint {
+	canonical, err := Canonical(d.Raw)
+	if err != nil {
+		// ParseDefinition gives no such thing. No canonical form begins so.
+		canonical = append([]byte("not canonical: "), d.Raw...)
+	}
+	return sha256.Sum256(canonical)
+}
+
+// String gives the fingerprint in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }

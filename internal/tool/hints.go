@@ -1,5 +1,10 @@
 package tool
 
+import (
+	"bytes"
+	"encoding/json"
+)
+
 // Tri is a statement with three states. The zero value is "not said".
 type Tri int8
 
@@ -46,4 +51,88 @@ func over(t, base Tri) Tri {
 		return base
 	}
 	return t
+}
+
+// ParseHints reads MCP annotations. What is missing, or is not a boolean (a
+// title: a string), is not said; what has no single meaning says nothing.
+func ParseHints(annotations json.RawMessage) Hints {
+	if _, err := Canonical(annotations); err != nil {
+		return Hints{}
+	}
+	return readHints(bytes.TrimSpace(annotations))
+}
+
+func readHints(annotations []byte) Hints {
+	var h Hints
+	eachMember(annotations, func(name string, value []byte) {
+		switch name {
+		case "title":
+			h.Title = text(value)
+		case "readOnlyHint":
+			h.ReadOnly = readTri(value)
+		case "destructiveHint":
+			h.Destructive = readTri(value)
+		case "idempotentHint":
+			h.Idempotent = readTri(value)
+		case "openWorldHint":
+			h.OpenWorld = readTri(value)
+		}
+	})
+	return h
+}
+
+func readTri(value []byte) Tri {
+	switch string(value) {
+	case "true":
+		return True
+	case "false":
+		return False
+	}
+	return Unsaid
+}
+
+// AppendJSON appends the hints to dst as MCP annotations: only what is said,
+// {} when nothing is.
+func (h Hints) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	empty := len(dst)
+	if h.Title != "" {
+		dst = append(appendText(append(dst, `"title":`...), h.Title), ',')
+	}
+	dst = appendTri(dst, `"readOnlyHint":`, h.ReadOnly)
+	dst = appendTri(dst, `"destructiveHint":`, h.Destructive)
+	dst = appendTri(dst, `"idempotentHint":`, h.Idempotent)
+	dst = appendTri(dst, `"openWorldHint":`, h.OpenWorld)
+	if len(dst) > empty {
+		dst = dst[:len(dst)-1] // the last comma
+	}
+	return append(dst, '}')
+}
+
+func appendTri(dst []byte, name string, t Tri) []byte {
+	switch t {
+	case True:
+		return append(append(dst, name...), "true,"...)
+	case False:
+		return append(append(dst, name...), "false,"...)
+	}
+	return dst
+}
+
+// appendText appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+func appendText(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for _, r := range s {
+		dst = appendRune(dst, r)
+	}
+	return append(dst, '"')
+}
+
+// MarshalJSON is AppendJSON.
+func (h Hints) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil), nil }
+
+// UnmarshalJSON is ParseHints.
+func (h *Hints) UnmarshalJSON(data []byte) error {
+	*h = ParseHints(data)
+	return nil
 }
