@@ -10,13 +10,85 @@
 package gateway
 
 import (
-	"encoding/json"
+	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
-	"mcpproxy/internal/policy"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/upstream"
 )
+
+// Upstreams is what the gateway needs of upstream.Set.
+type Upstreams interface {
+	Call(ctx context.Context, server string, c upstream.Call) (upstream.Reply, error)
+	Restart(server string) error
+	LogTail(server string, lines int) ([]string, error)
+}
+
+// Log is what the gateway needs of activity.Log.
+type Log interface {
+	Begin(r *activity.Record) error
+	End(id string, o activity.Outcome) error
+	Append(r *activity.Record) error
+	List(ctx context.Context, f activity.Filter) (activity.Page, error)
+	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)
+	Health() activity.Health
+}
+
+// Results keeps the whole of results that were cut.
+type Results interface {
+	PutResult(ctx context.Context, r store.StoredResult) error
+	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
+}
+
+// Deps is what a Gateway is made of. Config gives the configuration that is
+// live; everything else is told in the fields' types.
+type Deps struct {
+	Config    func() *config.Config
+	Catalog   *catalog.Catalog
+	Upstreams Upstreams
+	Log       Log
+	Results   Results
+	Logger    *slog.Logger
+	About     About
+}
+
+// About is what Status tells of the process itself. The functions are asked
+// each time.
+type About struct {
+	Version      string
+	StartedAt    time.Time
+	ConfigPath   string
+	Surfaces     func() []Surface
+	ConfigError  func() error
+	NeedsRestart func() []string
+	Warnings     func() []string
+}
+
+// Gateway is the one door. It is a config.Component.
+type Gateway struct {
+	Deps
+	admission atomic.Pointer[admission]
+}
+
+// New makes a Gateway.
+func New(d Deps) *Gateway {
+	g := &Gateway{Deps: d}
+	g.admission.Store(newAdmission(d.Config()))
+	return g
+}
+
+// Prepare implements config.Component. Calls that are in flight keep their
+// places in the old limits.
+func (g *Gateway) Prepare(next *config.Config) (func(), error) {
+	a := newAdmission(next)
+	return func() { g.admission.Store(a) }, nil
+}
 
 // Caller is who calls and from where, as the record keeps it.
 type Caller struct {
@@ -26,35 +98,4 @@ type Caller struct {
 	RequestID     string
 	ClientName    string
 	ClientVersion string
-}
-
-// CallRequest is a call as a surface received it. Args and ArgsJSON are the
-// two forms of the arguments; giving both is a problem, giving none means {}.
-type CallRequest struct {
-	Variant  policy.Variant
-	Name     string
-	Args     json.RawMessage // the JSON value given as args; nil when not given
-	ArgsJSON *string         // nil when not given
-	// ArgsProblem is set when the surface already found that the arguments
-	// cannot be read (args_json is not a string, …).
-	ArgsProblem string
-	Declared    policy.Declared
-	Caller      Caller
-	// Meta is the client's _meta to pass on; Notify gets the notifications of
-	// the call, in order. See upstream.Call.
-	Meta         json.RawMessage
-	Notify       func(method string, params json.RawMessage)
-	RequestBytes int
-	Timeout      time.Duration // 0 = the configured one; a shorter one wins
-}
-
-// CallResult is the answer of an upstream tool.
-type CallResult struct {
-	// Result is the upstream's result object: its bytes, unless it had to be
-	// cut to result_limit or warnings had to be added to its _meta.
-	Result     json.RawMessage
-	IsError    bool // the upstream said isError
-	Warnings   []string
-	ActivityID string
-	Handle     string // for read_result; empty when nothing was cut
 }

@@ -1,0 +1,212 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+)
+
+// The bounds of a search's answer.
+const (
+	maxTools  = 100
+	maxLocked = 10
+	// maxQuery bounds a query, in bytes; more words than that rank nothing better.
+	maxQuery = 10_000
+)
+
+// usage is what an agent reads beside the tools: at most 300 bytes.
+const usage = "Call a tool with its call_with variant and name: call_tool_read only reads, call_tool_write creates or updates, call_tool_destructive deletes or cannot be undone. An intent, if given, must match the variant. If unsure use call_tool_destructive."
+
+// Retrieve answers retrieve_tools: the callable tools that fit the query best,
+// as the complete JSON object of the contract.
+func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
+	cfg := g.Config()
+	if len(req.Query) > maxQuery {
+		req.Query = clipTo(req.Query, maxQuery)
+	}
+	limit := clamp(req.Limit, cfg.ToolsLimit)
+	detail, err := chooseDetail(req.Detail, cfg.ToolsDetail)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := laneFilter(req.Operation)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := g.Catalog.Current()
+	hits, total := snapshot.Search(req.Query, limit, keep)
+
+	out := make([]byte, 0, 1024+len(hits)*1024)
+	out = append(out, `{"query":`...)
+	out = appendString(out, req.Query)
+	out = append(out, `,"total":`...)
+	out = strconv.AppendInt(out, int64(total), 10)
+	out = append(out, `,"tools":[`...)
+	for i, h := range hits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendTool(out, h, detail)
+	}
+	out = append(out, `],"usage_instructions":`...)
+	out = appendString(out, usage)
+	if req.IncludeDisabled {
+		out = appendLocked(out, snapshot, req.Query, min(limit, maxLocked), keep)
+	} else if total == 0 {
+		out = appendNotice(out, snapshot, req.Query, keep)
+	}
+	return append(out, '}'), nil
+}
+
+func clamp(limit, byDefault int) int {
+	if limit == 0 {
+		limit = byDefault
+	}
+	return max(1, min(limit, maxTools))
+}
+
+func chooseDetail(asked string, byDefault config.Detail) (config.Detail, error) {
+	switch d := config.Detail(asked); d {
+	case "":
+		return byDefault, nil
+	case config.Full, config.Compact:
+		return d, nil
+	}
+	return "", invalidParameter("detail", asked, string(config.Full), string(config.Compact))
+}
+
+// laneFilter keeps the tools whose call_with is that of the operation.
+func laneFilter(operation string) (func(*catalog.Tool) bool, error) {
+	if operation == "" {
+		return nil, nil
+	}
+	o, ok := policy.ParseOperation(operation)
+	if !ok {
+		return nil, invalidParameter("operation_type", operation, "read", "write", "destructive")
+	}
+	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }, nil
+}
+
+func invalidParameter(name, value string, allowed ...string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, clip(value)).
+		WithHint("Give one of the allowed values, or leave the parameter out.").
+		With("parameter", name).With("value", clip(value)).With("allowed", allowed)
+}
+
+func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
+	t := h.Tool
+	out = append(out, `{"name":`...)
+	out = appendString(out, t.ID.String())
+	out = append(out, `,"server":`...)
+	out = appendString(out, t.ID.Server)
+	out = append(out, `,"description":`...)
+	out = appendString(out, t.Description)
+	if detail == config.Compact {
+		out = append(out, `,"signature":`...)
+		out = appendString(out, signature(t.ID.Tool, t.InputSchema))
+	} else {
+		if t.InputSchema != nil {
+			out = append(out, `,"inputSchema":`...)
+			out = append(out, t.InputSchema...)
+		}
+	}
+	out = append(out, `,"score":`...)
+	out = strconv.AppendFloat(out, math.Ceil(h.Score*1e4)/1e4, 'f', -1, 64)
+	out = append(out, `,"annotations":`...)
+	out = t.Effective.AppendJSON(out)
+	out = append(out, `,"call_with":"`...)
+	out = append(out, t.CallWith.String()...)
+	return append(out, `"}`...)
+}
+
+// appendLocked adds what exists but cannot be called, after the callable
+// results and only when there is any.
+func appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep func(*catalog.Tool) bool) []byte {
+	hits, _ := s.SearchLocked(query, most, keep)
+	if len(hits) == 0 {
+		return out
+	}
+	present := map[policy.Status]bool{}
+	out = append(out, `,"disabled":[`...)
+	for i, h := range hits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		present[h.Tool.Status] = true
+		out = append(out, `{"name":`...)
+		out = appendString(out, h.Tool.ID.Tool)
+		out = append(out, `,"server":`...)
+		out = appendString(out, h.Tool.ID.Server)
+		out = append(out, `,"description":`...)
+		out = appendString(out, shownDescription(h.Tool))
+		out = append(out, `,"status":"`...)
+		out = append(out, h.Tool.Status.String()...)
+		out = append(out, `"}`...)
+	}
+	out = append(out, `],"remediation":{`...)
+	first := true
+	for _, status := range policy.Statuses() {
+		if !present[status] {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = appendString(out, status.String())
+		out = append(out, ':')
+		out = appendString(out, status.Remedy())
+	}
+	return append(out, '}')
+}
+
+// shownDescription is empty where nobody has approved the text: it is never
+// shown to a model.
+func shownDescription(t *catalog.Tool) string {
+	switch t.Status {
+	case policy.PendingApproval, policy.ServerQuarantined:
+		return ""
+	}
+	return t.Description
+}
+
+func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*catalog.Tool) bool) []byte {
+	_, locked := s.SearchLocked(query, 1, keep)
+	if locked == 0 {
+		return out
+	}
+	out = append(out, `,"notice":`...)
+	return appendString(out, fmt.Sprintf(
+		"No tool that can be called matches, but %d that cannot be called now do. Retry with include_disabled: true to see why and what would unlock them.", locked))
+}
+
+// appendString appends s as JSON, without the HTML escapes that would make a
+// description harder to read for a model.
+func appendString(out []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return appendEscaped(out, s)
+		}
+	}
+	out = append(out, '"')
+	out = append(out, s...)
+	return append(out, '"')
+}
+
+func appendEscaped(out []byte, s string) []byte {
+	buffer := bytes.NewBuffer(out)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		return append(out, `""`...) // strings always encode
+	}
+	return bytes.TrimSuffix(buffer.Bytes(), []byte{'\n'})
+}
