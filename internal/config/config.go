@@ -1,12 +1,13 @@
 // Package config is the configuration file: strict decoding with positions,
-// defaults, validation of everything at once, edits that keep the user's
-// comments and order, and Live, the two-phase application of a change.
+// defaults, validation of everything at once, its JSON Schema and reference,
+// and Live, the two-phase application of a change.
 //
 // It guarantees that a bad file changes nothing and is explained completely
 // (line, column, nearest known key), that a Config is immutable once it is out,
-// and that MCPProxy writes to the file only what a command asked for. Nobody
-// stores a *Config: whoever needs a value asks Live for the current one, or
-// prepares itself when Live announces the next.
+// and that what is printed of it, in whatever way, holds no secret and no
+// resolved reference. It never writes to the file. Nobody stores a *Config:
+// whoever needs a value asks Live for the current one, or prepares itself when
+// Live announces the next.
 package config
 
 import (

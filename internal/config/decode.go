@@ -399,7 +399,7 @@ func (d *decoder) dictionary(v hujson.Value, path string, s spec, dst, shown ref
 		taken[strings.ToLower(n)] = true
 		r, w, ok := d.str(m.Value, at)
 		if ok && d.checked(m.Value, at, s, r) {
-			resolved[n], raw[n] = r, masked(w)
+			resolved[n], raw[n] = r, w
 		}
 	}
 	dst.Set(reflect.ValueOf(resolved))

@@ -80,7 +80,7 @@ func topKeys() []key[Config] {
 			doc: "Callers must send `intent.operation_type` with every call."},
 			func(c *Config) any { return &c.Intent.RequireIntent }},
 		{spec{name: "intent_declaration.infer_hints", planned: true}, nil},
-		{spec{name: "log.level", def: "info", oneOf: []string{"debug", "info", "warn", "error"}, restart: true,
+		{spec{name: "log.level", def: "info", oneOf: []string{"debug", "info", "warn", "error"},
 			doc: "The least important messages that the daemon logs."},
 			func(c *Config) any { return &c.LogLevel }},
 		{spec{name: "log.format", def: "text", oneOf: []string{"text", "json"}, restart: true,

@@ -341,8 +341,8 @@ func TestNeedsRestart(t *testing.T) {
 		text string
 		want []string
 	}{
-		{`{"listen": "127.0.0.1:9000", "log": {"level": "debug"}, "tools_limit": 5}`, []string{"listen", "log.level"}},
-		{`{"listen": "127.0.0.1:9000", "log": {"level": "debug"}, "tools_limit": 6}`, []string{"listen", "log.level"}},
+		{`{"listen": "127.0.0.1:9000", "log": {"level": "debug", "format": "json"}, "tools_limit": 5}`, []string{"listen", "log.format"}},
+		{`{"listen": "127.0.0.1:9000", "log": {"level": "debug", "format": "json"}, "tools_limit": 6}`, []string{"listen", "log.format"}},
 		{`{"data_dir": "/srv", "api_key": "0123456789abcdef"}`, []string{"data_dir", "api_key"}},
 		{`{"tools_limit": 5}`, nil},
 	} {

@@ -49,7 +49,7 @@ func (in input) parse() (*Config, error) {
 	if len(d.mistakes) > 0 {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
-	shown.APIKey = masked(shown.APIKey)
+	hide(topKeys(), shown)
 	c.shown = shown
 	return c, nil
 }

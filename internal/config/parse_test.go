@@ -177,7 +177,8 @@ func TestNoServerIsHurtByVariablesOfADisabledOne(t *testing.T) {
 func TestSecretsAreNotShown(t *testing.T) {
 	c := mustParse(t, `{"api_key": "s3cret-1", "data_dir": "${env:DIR}", "mcpServers": {
 		"a": {"command": "${env:TOKEN}", "args": ["${env:TOKEN}"], "env": {"A": "s3cret-2", "B": "${env:TOKEN}", "C": "s3cret-${env:TOKEN}"}},
-		"b": {"url": "https://x.example/${env:TOKEN}", "headers": {"A": "Bearer ${env:TOKEN}", "B": "Bearer s3cret"}}}}`)
+		"b": {"url": "https://x.example/${env:TOKEN}", "headers": {"A": "Bearer ${env:TOKEN}", "B": "Bearer s3cret"}},
+		"c": {"url": "https://me:s3cret@x.example/?api_key=s3cret"}}}`)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "c", c, "v", *c, "s", c.Servers[1], "all", c.Servers)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "c", c, "v", *c, "s", c.Servers[1], "all", c.Servers)
@@ -267,8 +268,68 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(c.String(), "t0p-s3cret") && !bytes.Contains(data, []byte("s3cret")) {
 			t.Errorf("a resolved value is shown: %v", c)
 		}
+		if strings.Contains(c.String(), "[masked ") {
+			return // not everywhere where a secret was is a mask in its place
+		}
 		if again, err := Parse([]byte(c.String()), env); err != nil || again.String() != c.String() {
 			t.Errorf("what is shown cannot be read: %v\n%s", err, c)
 		}
 	})
+}
+
+func TestLoopback(t *testing.T) {
+	for listen, want := range map[string]bool{
+		"127.0.0.1:8080": true, "127.8.9.1:1": true, "[::1]:80": true, "localhost:80": true, "LOCALHOST:0": true, "[::ffff:127.0.0.1]:80": true,
+		":8080": false, "0.0.0.0:80": false, "[::]:80": false, "192.168.1.5:80": false, "localhost.example:80": false, "": false, "127.0.0.1": false,
+	} {
+		if loopback(listen) != want {
+			t.Errorf("loopback(%q) is %v", listen, !want)
+		}
+	}
+}
+
+// Every key that the product will have is known: built, or not supported yet.
+func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
+	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail result_limit mcp_management call_timeout connect_timeout " +
+		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
+		"activity_max_size_mb activity_max_response_size intent_declaration quarantine_enabled log telemetry mcpServers"
+	server := "command args env working_dir url headers oauth protocol enabled quarantined trust enabled_tools disabled_tools hint_overrides call_timeout " +
+		"max_concurrent_calls lazy type transport disabled cwd serverUrl httpUrl"
+	var text strings.Builder
+	for _, name := range strings.Fields(top) {
+		if name == "mcpServers" {
+			fmt.Fprint(&text, `"mcpServers": {"a": {`)
+			for _, inner := range strings.Fields(server) {
+				fmt.Fprintf(&text, "%q: null,", inner)
+			}
+			fmt.Fprint(&text, "}},")
+			continue
+		}
+		fmt.Fprintf(&text, "%q: null,", name)
+	}
+	_, err := Parse([]byte("{"+text.String()+`"intent_declaration_": 1, "intent_declaration": {}}`), env)
+	for _, m := range mistakesOf(t, err) {
+		if strings.Contains(m.Message, "unknown key") && m.Path != "intent_declaration_" {
+			t.Errorf("%s: %s", m.Path, m.Message)
+		}
+	}
+	_, err = Parse([]byte(`{"intent_declaration": {"strict_server_validation": true, "require_intent": false, "infer_hints": "off"}}`), env)
+	if m := mistakesOf(t, err); len(m) != 1 || m[0].Message != `"infer_hints" is not supported yet in this version` {
+		t.Errorf("got %+v", m)
+	}
+}
+
+// Names become file names: none leads out of its directory.
+func TestNamesStayInTheirDirectory(t *testing.T) {
+	for _, part := range []string{"..", ".", "../x", "x/..", "/x", `..\x`, `c:\x`, "x/y", "x\\u0000", "~/x", "x\\n", "%2e%2e/x", "..%2fx", "‥/x", "．．/x", "x:y", "con/..", "./.", "x y", "-/-"} {
+		for _, form := range []string{`{"mcpServers": {"%s": {"command": "x"}}}`, `{"mcpServers": [{"name": "%s", "command": "x"}]}`} {
+			for _, around := range []string{"", "a", "a/", "../", "..."} {
+				name := around + strings.ReplaceAll(part, `\x`, `\\x`)
+				c, err := Parse([]byte(fmt.Sprintf(form, name)), env)
+				if err == nil && (strings.ContainsAny(c.Servers[0].Name, `/\:`) || strings.Trim(c.Servers[0].Name, ".") == "" && len(c.Servers[0].Name) < 3) {
+					t.Errorf("%q is accepted", name)
+				}
+			}
+		}
+	}
 }

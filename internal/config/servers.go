@@ -27,6 +27,7 @@ func (d *decoder) servers(v hujson.Value, path string) (resolved, shown []Server
 			continue
 		}
 		r, s := d.server(e)
+		s = presentable(s)
 		r.shown = &s
 		resolved, shown = append(resolved, r), append(shown, s)
 	}

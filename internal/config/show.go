@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 )
 
@@ -31,7 +32,7 @@ func (c Config) Shown() *Config {
 	if c.shown != nil {
 		return c.shown
 	}
-	c.APIKey = masked(c.APIKey)
+	hide(topKeys(), &c)
 	c.Servers = slices.Clone(c.Servers)
 	for i := range c.Servers {
 		c.Servers[i] = c.Servers[i].Shown()
@@ -44,20 +45,44 @@ func (s Server) Shown() Server {
 	if s.shown != nil {
 		return *s.shown
 	}
-	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
-	for _, m := range []map[string]string{s.Env, s.Headers} {
-		for name, value := range m {
-			m[name] = masked(value)
+	return presentable(s)
+}
+
+// presentable masks what is secret by its place, in env and headers, and what
+// looks like a secret in the URL and the arguments.
+func presentable(s Server) Server {
+	hide(serverKeys(), &s)
+	s.Args = slices.Clone(s.Args)
+	for i, a := range s.Args {
+		s.Args[i] = redact.Text(a)
+	}
+	s.URL = redact.URL(s.URL)
+	return s
+}
+
+// hide masks the secret keys of o.
+func hide[O any](keys []key[O], o *O) {
+	for _, k := range keys {
+		if !k.secret {
+			continue
+		}
+		switch v := k.at(o).(type) {
+		case *string:
+			*v = masked(*v)
+		case *map[string]string:
+			*v = maps.Clone(*v)
+			for name, value := range *v {
+				(*v)[name] = masked(value)
+			}
 		}
 	}
-	return s
 }
 
 // MarshalJSON gives the effective configuration in the form of the file, with
 // the defaults and without secrets.
 func (c Config) MarshalJSON() ([]byte, error) {
 	shown := c.Shown()
-	return encodeObject(topKeys(), shown, func(k key[Config]) bool { return k.name != "api_key" || shown.APIKey != "" })
+	return encodeObject(topKeys(), shown, func(k key[Config]) bool { return !k.secret || !k.field(shown).IsZero() })
 }
 
 // MarshalJSON gives the server in the form of the file, without secrets and
