@@ -2,24 +2,138 @@
 // and replaces each by its kind and a short hash, so that two places that held
 // the same secret can be recognised and the secret cannot be read.
 //
-// It guarantees that well-formed JSON stays well-formed JSON, that a text
-// without credentials comes back as the same bytes (the same slice, no copy),
-// and that the time is linear in the size. It does no I/O and it is not a
-// gate: it decides what is stored and shown, never what is forwarded.
+// It guarantees that well-formed JSON stays well-formed JSON in which only
+// strings were changed, that a text without credentials comes back as the same
+// bytes (the same slice, no copy), that masking twice is masking once, and that
+// the time is linear in the size. It does no I/O and it is not a gate: it
+// decides what is stored and shown, never what is forwarded, and a credential
+// that looks like an ordinary word under an ordinary name is not found.
+//
+// What is taken for a credential: tokens that can be recognised by their own
+// form (the table in tokens.go), private key blocks, what follows Bearer and
+// Basic, passwords in URLs, and the values of members, variables, headers,
+// parameters and flags with a name like password or api_key (names.go). A
+// JSON member of such a name is masked whatever its value; in plain text the
+// value must look like a secret too, as text talks about passwords more often
+// than it holds one.
 package redact
 
-import "encoding/json"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
 
 // JSON masks what looks like a credential in a JSON text. The slice that came
 // in is returned when nothing was found; it is never written to.
-func JSON(raw json.RawMessage) json.RawMessage { return raw }
+func JSON(raw json.RawMessage) json.RawMessage {
+	if !suspicious(raw) {
+		return raw
+	}
+	var f finder
+	f.json(raw, 0)
+	return f.masked(raw)
+}
 
 // Text masks what looks like a credential in plain text.
-func Text(s string) string { return s }
+func Text(s string) string {
+	text := []byte(s)
+	if !suspicious(text) {
+		return s
+	}
+	var f finder
+	f.text(text)
+	if len(f.spans) == 0 {
+		return s
+	}
+	return string(f.masked(text))
+}
 
 // Secrets gives a copy of m with every value masked: for showing environments
 // and headers, whose values are secrets until proven otherwise.
-func Secrets(m map[string]string) map[string]string { return m }
+func Secrets(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	shown := make(map[string]string, len(m))
+	for name, value := range m {
+		kind, _ := classify([]byte(name))
+		if kind == "" {
+			kind = "value"
+		}
+		shown[name] = mask(kind, value)
+	}
+	return shown
+}
 
-// URL masks the userinfo and the credential-like query values of a URL.
-func URL(u string) string { return u }
+// A span is one credential in a text: where it is, and what is shown instead.
+type span struct {
+	from, to int
+	kind     string
+	sum      [4]byte
+}
+
+// A finder collects spans, in the order of the text and without overlap.
+type finder struct {
+	spans []span
+	// curl is true while looking through a text that holds a curl command.
+	curl bool
+}
+
+func (f *finder) add(text []byte, from, to int, kind string) {
+	if from < to {
+		f.spans = append(f.spans, span{from, to, kind, digest(text[from:to])})
+	}
+}
+
+// masked gives text with the spans replaced; text itself when there are none.
+func (f *finder) masked(text []byte) []byte {
+	if len(f.spans) == 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text)+16*len(f.spans))
+	done := 0
+	for _, s := range f.spans {
+		out = append(out, text[done:s.from]...)
+		out = appendMask(out, s.kind, s.sum)
+		done = s.to
+	}
+	return append(out, text[done:]...)
+}
+
+func digest(secret []byte) (sum [4]byte) {
+	full := sha256.Sum256(secret)
+	copy(sum[:], full[:])
+	return sum
+}
+
+const maskOpen = "[masked "
+
+// appendMask appends the replacement. It holds nothing that JSON would have to
+// escape, at any depth of nesting, and nothing that is a credential again.
+func appendMask(dst []byte, kind string, sum [4]byte) []byte {
+	dst = append(append(append(dst, maskOpen...), kind...), ' ')
+	return append(hex.AppendEncode(dst, sum[:]), ']')
+}
+
+// maskLength gives the length of the mask that text begins with, 0 when it
+// begins with none.
+func maskLength(text []byte) int {
+	const longestKind = 32
+	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {
+		return 0
+	}
+	i := len(maskOpen)
+	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || has(text[i], lower|digit)) {
+		i++
+	}
+	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
+		return 0
+	}
+	for _, c := range text[i+1 : i+9] {
+		if !has(c, hexLower) {
+			return 0
+		}
+	}
+	return i + 10
+}

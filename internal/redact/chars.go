@@ -1,0 +1,91 @@
+package redact
+
+// set is a set of classes of characters.
+type set uint16
+
+const (
+	digit  set = 1 << iota
+	af         // a to f
+	gz         // g to z
+	afCap      // A to F
+	gzCap      // G to Z
+	under      // _
+	dash       // -
+	dot        // .
+	slash      // + and /
+	equals     // =
+	space      // blank, tab, newline, return
+	quoted     // the three quotes
+	closer     // what ends a value that stands without quotes
+	atSign     // @
+
+	lower    = af | gz
+	upper    = afCap | gzCap
+	alnum    = digit | lower | upper
+	hexLower = digit | af
+	hexAny   = digit | af | afCap
+	word     = alnum | under | dash
+	base64   = alnum | under | dash | slash | equals
+	ident    = alnum | under | dash | dot
+)
+
+// classes are the classes of each byte.
+var classes = func() (t [256]set) {
+	for c := range 256 {
+		switch {
+		case '0' <= c && c <= '9':
+			t[c] = digit
+		case 'a' <= c && c <= 'f':
+			t[c] = af
+		case 'g' <= c && c <= 'z':
+			t[c] = gz
+		case 'A' <= c && c <= 'F':
+			t[c] = afCap
+		case 'G' <= c && c <= 'Z':
+			t[c] = gzCap
+		}
+	}
+	for chars, class := range map[string]set{
+		"_": under, "-": dash, ".": dot, "+/": slash, "=": equals,
+		" \t\n\r": space | closer, "\"'`": quoted | closer, ",;<>()&|[]{}": closer, "@": atSign,
+	} {
+		for i := range len(chars) {
+			t[chars[i]] |= class
+		}
+	}
+	for c := range byte(' ') {
+		t[c] |= closer
+	}
+	return t
+}()
+
+// has says whether c is in one of the classes of s.
+func has(c byte, s set) bool { return classes[c]&s != 0 }
+
+// runEnd is where the run of characters of s that begins at i ends.
+func runEnd(text []byte, i int, s set) int {
+	for i < len(text) && classes[text[i]]&s != 0 {
+		i++
+	}
+	return i
+}
+
+func skipSpace(text []byte, i int) int { return runEnd(text, i, space) }
+
+// hasFoldPrefix says whether text begins with prefix, which is in lower case,
+// in any case.
+func hasFoldPrefix(text []byte, prefix string) bool {
+	if len(text) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := text[i]
+		if has(c, upper) {
+			c |= 0x20
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}

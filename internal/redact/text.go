@@ -1,0 +1,219 @@
+package redact
+
+import "bytes"
+
+// text finds credentials in plain text. It goes from left to right and never
+// back behind the end of a span; what it looks at around a character is bounded.
+func (f *finder) text(t []byte) {
+	f.curl = bytes.Contains(t, []byte("curl"))
+	for i := 0; i < len(t); {
+		switch c := t[i]; {
+		case has(c, alnum):
+			i = f.atWord(t, i)
+		case c == '-':
+			i = f.atDash(t, i)
+		case c == ':' && bytes.HasPrefix(t[i:], []byte("://")):
+			i = f.atURL(t, i)
+		case c == ':' || c == '=' || c == '>' || c == ',':
+			i = f.atOperator(t, i)
+		case c == '[':
+			i += max(1, maskLength(t[i:]))
+		case c == '\\':
+			i = afterBackslash(t, i)
+		case c == '%':
+			i = afterPercent(t, i)
+		case c == '\x1b':
+			i = afterColor(t, i)
+		default:
+			i++
+		}
+	}
+}
+
+// atWord looks at what begins at the letter or digit i, where no letter or
+// digit stands before: a token, or a scheme of authorization.
+func (f *finder) atWord(t []byte, i int) int {
+	if end, kind := matchToken(t, i); end > 0 {
+		end = f.extend(t, end, kind)
+		f.add(t, i, end, kind)
+		return end
+	}
+	end := runEnd(t, i, alnum)
+	if scheme := t[i:end]; len(scheme) <= 6 && end < len(t) && t[end] == ' ' && (hasFoldPrefix(scheme, "bearer") || hasFoldPrefix(scheme, "basic")) {
+		from := end + 1
+		to := runEnd(t, from, base64|dot)
+		if to-from >= minToken && looksRandom(t[from:to], 1) {
+			to = f.addValue(t, from, to, "authorization")
+			return to
+		}
+	}
+	return end
+}
+
+// extend moves the end of a token behind what belongs to it though it could
+// not stand in a token of another kind.
+func (f *finder) extend(t []byte, end int, kind string) int {
+	if kind == "teams-webhook" {
+		return runEnd(t, end, word|slash|dot|atSign)
+	}
+	return end
+}
+
+// atDash looks at the dash i: a block in PEM form, a flag whose value follows.
+func (f *finder) atDash(t []byte, i int) int {
+	if i+1 < len(t) && t[i+1] == '-' {
+		if end := privateKeyEnd(t, i); end > 0 {
+			f.add(t, i, end, "private-key")
+			return end
+		}
+	}
+	if i > 0 && !has(t[i-1], space|quoted|closer) {
+		return i + 1
+	}
+	name := i + 1
+	if name < len(t) && t[name] == '-' {
+		name++
+	}
+	end := runEnd(t[:min(len(t), name+maxName)], name, word)
+	if end == name || end >= len(t) || t[end] != ' ' {
+		return max(end, i+1)
+	}
+	v := valueAt(t, skipSpace(t, end))
+	if f.curl && (string(t[i:end]) == "-u" || string(t[i:end]) == "--user") {
+		if colon := bytes.IndexByte(t[v.from:v.to], ':'); colon > 0 && colon+1 < v.to-v.from && t[v.from] != '$' {
+			return f.addValue(t, v.from+colon+1, v.whole(t), "password")
+		}
+		return end
+	}
+	kind, how := classify(t[name:end])
+	if kind == "" || name-i < 2 || placeholder(t[v.from:v.to]) {
+		return end
+	}
+	if value := t[v.from:v.to]; how == strong && len(value) >= 6 && looksRandom(value, 1) || looksRandom(value, 3) {
+		return f.addValue(t, v.from, v.whole(t), kind)
+	}
+	return end
+}
+
+// privateKeyEnd gives the end of the private key in PEM form that begins at i,
+// or 0. A block that was cut off ends with the text.
+func privateKeyEnd(t []byte, i int) int {
+	const begin, private, end, longestHeader = "-----BEGIN ", "PRIVATE KEY", "-----END ", 80
+	if !bytes.HasPrefix(t[i:], []byte(begin)) {
+		return 0
+	}
+	header := t[i+len(begin) : min(len(t), i+longestHeader)]
+	n := bytes.Index(header, []byte("-----"))
+	if n < 0 || !bytes.Contains(header[:n], []byte(private)) {
+		return 0
+	}
+	body := i + len(begin) + n + len("-----")
+	if body < len(t) && has(t[body], quoted) { // the header alone, in a program
+		return 0
+	}
+	footer := bytes.Index(t[i:], []byte(end))
+	if footer < 0 {
+		return len(t)
+	}
+	footer += i + len(end)
+	if n := bytes.Index(t[footer:min(len(t), footer+longestHeader)], []byte("-----")); n >= 0 {
+		return footer + n + len("-----")
+	}
+	return footer
+}
+
+// atURL looks at the colon of "://": a password before the host.
+func (f *finder) atURL(t []byte, i int) int {
+	const longest = 1024
+	from := i + 3
+	end := from
+	for end < len(t) && end < from+longest && !has(t[end], space|quoted) && !isURLEnd(t[end]) {
+		end++
+	}
+	at := bytes.LastIndexByte(t[from:end], '@')
+	if at <= 0 {
+		return from
+	}
+	at += from
+	colon := bytes.IndexByte(t[from:at], ':')
+	if colon >= 0 && from+colon+1 < at {
+		if secret := t[from+colon+1 : at]; !reference(secret) && !same(secret) && maskLength(secret) != len(secret) {
+			f.add(t, from+colon+1, at, "url-password")
+		}
+		return at
+	}
+	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token in the place of the user
+		f.addValue(t, from, at, "url-password")
+	}
+	return at
+}
+
+func isURLEnd(c byte) bool {
+	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
+}
+
+// afterBackslash skips an escape such as \n when a token follows it.
+func afterBackslash(t []byte, i int) int {
+	if i+2 < len(t) {
+		if end, _ := matchToken(t, i+2); end > 0 {
+			return i + 2
+		}
+	}
+	return i + 1
+}
+
+// afterPercent skips an escape of a URL, as %3D, whose digits could be taken
+// for a part of what follows.
+func afterPercent(t []byte, i int) int {
+	if i+3 <= len(t) && has(t[i+1], hexAny) && has(t[i+2], hexAny) {
+		return i + 3
+	}
+	return i + 1
+}
+
+// afterColor skips a terminal's escape sequence, as "\x1b[31m".
+func afterColor(t []byte, i int) int {
+	if i+1 >= len(t) || t[i+1] != '[' {
+		return i + 1
+	}
+	const longest = 16
+	end := i + 2
+	for end < len(t) && end < i+longest && (has(t[end], digit) || t[end] == ';') {
+		end++
+	}
+	if end < len(t) && has(t[end], lower|upper) {
+		end++
+	}
+	return end
+}
+
+// addValue adds the value of something with a telling name or place: as the
+// token that it is, if it is one from its beginning to its end, and else as
+// kind. The scheme before a credential, as Bearer, stays to be read. It gives
+// the end of the value.
+func (f *finder) addValue(t []byte, from, to int, kind string) int {
+	if n := schemeLength(t[from:to]); n > 0 {
+		from += n
+	}
+	if maskLength(t[from:to]) == to-from {
+		return to
+	}
+	if end, own := matchToken(t[:to], from); end == to {
+		kind = own
+	}
+	f.add(t, from, to, kind)
+	return to
+}
+
+// schemeLength gives the length of a scheme of authorization and the space
+// after it, 0 when the value does not begin with one.
+func schemeLength(value []byte) int {
+	for _, scheme := range [...]string{"bearer ", "basic ", "token ", "digest ", "apikey "} {
+		if hasFoldPrefix(value, scheme) {
+			if n := runEnd(value, len(scheme), space); n < len(value) {
+				return n
+			}
+		}
+	}
+	return 0
+}

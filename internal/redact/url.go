@@ -1,0 +1,78 @@
+package redact
+
+import "strings"
+
+// URL masks the userinfo and the credential-like query values of a URL, and
+// long random parts of its path, which some services use as the key. It is for
+// showing a URL, so that it masks more than Text would.
+func URL(u string) string {
+	scheme, rest, ok := strings.Cut(u, "://")
+	if !ok {
+		return Text(u)
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, tail := rest[:end], rest[end:]
+	tail, fragment, hasFragment := strings.Cut(tail, "#")
+	path, query, hasQuery := strings.Cut(tail, "?")
+
+	var b strings.Builder
+	b.WriteString(scheme + "://" + maskUserinfo(authority) + maskSegments(path))
+	if hasQuery {
+		b.WriteString("?" + maskParameters(query))
+	}
+	if hasFragment {
+		b.WriteString("#" + maskParameters(fragment))
+	}
+	return Text(b.String())
+}
+
+// maskUserinfo masks the password before the host, or the user when it stands
+// alone, as tokens do.
+func maskUserinfo(authority string) string {
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 {
+		return authority
+	}
+	user, password, ok := strings.Cut(authority[:at], ":")
+	if ok {
+		return user + ":" + mask("url-password", password) + authority[at:]
+	}
+	return mask("url-user", user) + authority[at:]
+}
+
+func maskSegments(path string) string {
+	const long = 24
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if len(s) >= long && looksRandom([]byte(s), 3) {
+			segments[i] = mask("url-path", s)
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// maskParameters masks the values of telling names in name=value&name=value.
+func maskParameters(query string) string {
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		if name, value, ok := strings.Cut(p, "="); ok {
+			if kind, _ := classify([]byte(name)); kind != "" {
+				parameters[i] = name + "=" + mask(kind, value)
+			}
+		}
+	}
+	return strings.Join(parameters, "&")
+}
+
+// mask gives the replacement of a value; what is empty, masked or a reference
+// stays.
+func mask(kind, value string) string {
+	b := []byte(value)
+	if value == "" || maskLength(b) == len(b) || reference(b) {
+		return value
+	}
+	return string(appendMask(nil, kind, digest(b)))
+}
