@@ -1,0 +1,82 @@
+package mcpserver
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
+)
+
+const (
+	maxBody     = 4 << 20
+	maxDrain    = 16 << 20 // read and thrown away, so that the client gets to see the refusal
+	bodyTimeout = 10 * time.Second
+	maxDepth    = 64
+)
+
+// limits bound the text of a request.
+var limits = strictjson.Limits{Bytes: maxBody, Depth: maxDepth}
+
+var errTooLarge = errors.New("the body is too large")
+
+// readBody reads the body, or answers why it cannot. The buffer is the
+// request's own and not pooled: record and upstream may hold on to parts of it
+// for longer than the request lasts.
+func (x *exchange) readBody() ([]byte, bool) {
+	size := x.r.ContentLength
+	if size > maxBody && (size > maxDrain || x.r.Header.Get("Expect") != "") {
+		x.w.Header().Set("Connection", "close")
+		x.tooLarge()
+		return nil, false
+	}
+	rc := http.NewResponseController(x.w)
+	deadline := rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil
+	body, err := readAll(x.r.Body, size)
+	if deadline {
+		// The server goes on reading to notice that the client has gone; that
+		// must not time out.
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+	switch {
+	case err == nil:
+		return body, true
+	case errors.Is(err, errTooLarge):
+		x.tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		x.w.Header().Set("Connection", "close")
+		x.fail(http.StatusRequestTimeout, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "The request body did not arrive within " + bodyTimeout.String() + "."})
+	default:
+		x.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "The request body could not be read completely."})
+	}
+	return nil, false
+}
+
+func (x *exchange) tooLarge() {
+	x.fail(http.StatusRequestEntityTooLarge, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."})
+}
+
+func readAll(r io.Reader, size int64) ([]byte, error) {
+	if size >= 0 && size <= maxBody {
+		body := make([]byte, size)
+		_, err := io.ReadFull(r, body)
+		return body, err
+	}
+	if size < 0 {
+		body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+		if err != nil || len(body) <= maxBody {
+			return body, err
+		}
+	}
+	if _, err := io.CopyN(io.Discard, r, maxDrain); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return nil, errTooLarge
+}

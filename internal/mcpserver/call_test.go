@@ -1,0 +1,470 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+)
+
+// What a calling tool's parameters become.
+func TestReadCall(t *testing.T) {
+	text := func(s string) *string { return &s }
+	type request = gateway.CallRequest
+	type declared = policy.Declared
+	for _, tt := range []struct {
+		args string
+		want request
+	}{
+		{`{}`, request{}},
+		{`{"name":"a:b"}`, request{Name: "a:b"}},
+		{`{"name":"a:b/c:d.\u00e9"}`, request{Name: "a:b/c:d.é"}},
+		{`{"name":42}`, request{Name: "42"}},
+		{`{"name":{"a":1}}`, request{Name: `{"a":1}`}},
+		{`{"name":null}`, request{}},
+		{`{"name":"a:b","args":{"x": 9007199254740993}}`, request{Name: "a:b", Args: json.RawMessage(`{"x": 9007199254740993}`)}},
+		{`{"args":[1]}`, request{Args: json.RawMessage(`[1]`)}},
+		{`{"args":"{}"}`, request{Args: json.RawMessage(`"{}"`)}},
+		{`{"args":null,"args_json":null}`, request{}},
+		{`{"args_json":"{\"a\":1}"}`, request{ArgsJSON: text(`{"a":1}`)}},
+		{`{"args_json":""}`, request{ArgsJSON: text("")}},
+		{`{"args":{},"args_json":"{}"}`, request{Args: json.RawMessage(`{}`), ArgsJSON: text("{}")}},
+		{`{"args_json":{"a":1}}`, request{ArgsProblem: "args_json must be a string that holds the arguments as JSON; give an object as args"}},
+		{`{"args_json":5}`, request{ArgsProblem: "args_json must be a string that holds the arguments as JSON; give an object as args"}},
+		{`{"unknown":1,"limit":"x"}`, request{}},
+
+		{`{"intent_reason":"why","intent_data_sensitivity":"private"}`,
+			request{Declared: declared{HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"}}},
+		{`{"intent_reason":null}`, request{}},
+		{`{"intent":null}`, request{}},
+		{`{"intent":{}}`, request{Declared: declared{Present: true}}},
+		{`{"intent":{"operation_type":"read"}}`, request{Declared: declared{Present: true, HasOperation: true, OperationType: "read"}}},
+		{`{"intent":{"operation_type":""}}`, request{Declared: declared{Present: true, HasOperation: true}}},
+		{`{"intent":{"operation_type":null}}`, request{Declared: declared{Present: true}}},
+		{`{"intent":{"operation_type":5}}`, request{Declared: declared{Present: true, HasOperation: true, OperationType: "5"}}},
+		{`{"intent":{"operation_type":["read"]}}`, request{Declared: declared{Present: true, HasOperation: true, OperationType: `["read"]`}}},
+		{`{"intent":{"data_sensitivity":"public","reason":"r"}}`,
+			request{Declared: declared{Present: true, HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "r"}}},
+		{`{"intent":{"intent_data_sensitivity":"public","intent_reason":"r"}}`,
+			request{Declared: declared{Present: true, HasSensitivity: true, DataSensitivity: "public", HasReason: true, Reason: "r"}}},
+		{`{"intent":{"reason":"r"},"intent_reason":"r"}`, request{Declared: declared{Present: true, HasReason: true, Reason: "r"}}},
+		{`{"intent":{"reason":""},"intent_reason":"r"}`, request{Declared: declared{Present: true, HasReason: true, Reason: "r"}}},
+		{`{"intent":"read"}`, request{Declared: declared{Present: true, Malformed: policy.IntentNotObject}}},
+		{`{"intent":["read"]}`, request{Declared: declared{Present: true, Malformed: policy.IntentNotObject}}},
+		{`{"intent_reason":5}`, request{Declared: declared{Malformed: policy.FieldNotString("intent_reason")}}},
+		{`{"intent":{"reason":{}}}`, request{Declared: declared{Present: true, Malformed: policy.FieldNotString("intent.reason")}}},
+		{`{"intent":{"reason":"a"},"intent_reason":"b"}`, request{Declared: declared{Present: true, HasReason: true, Reason: "a",
+			Malformed: policy.FieldsDiffer("intent.reason", "intent_reason")}}},
+		{`{"intent":{"data_sensitivity":"public","intent_data_sensitivity":"private"}}`, request{Declared: declared{Present: true,
+			HasSensitivity: true, DataSensitivity: "public", Malformed: policy.FieldsDiffer("intent.data_sensitivity", "intent.intent_data_sensitivity")}}},
+	} {
+		var got request
+		readCall([]byte(tt.args), &got)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.args, diff)
+		}
+	}
+}
+
+// Who calls, as the record gets it.
+func TestCaller(t *testing.T) {
+	h := newHarness(t)
+	call := `{"name":"a:b","args":{"x":1}}`
+	h.callModern(callToolWrite, call).tool()
+	got := h.gw.lastCall(t)
+	c := got.Caller
+	if got.Variant != policy.CallToolWrite || got.Name != "a:b" || string(got.Args) != `{"x":1}` || got.RequestBytes == 0 || got.Meta != nil {
+		t.Errorf("%+v", got)
+	}
+	if c.Actor != (auth.Actor{Kind: auth.Agent}) || c.Source != activity.SourceMCP || c.RequestID != "7" || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID == "" {
+		t.Errorf("%+v", c)
+	}
+	h.callModern(callToolRead, call).tool()
+	if again := h.gw.lastCall(t).Caller; again.SessionID != c.SessionID {
+		t.Error("one client, two sessions")
+	}
+	session := h.open(latestLegacy, "X-Api-Key", testKey)
+	h.legacy(session, "tools/call", `{"name":"call_tool_destructive","arguments":`+call+`}`, "X-Api-Key", testKey).tool()
+	c = h.gw.lastCall(t).Caller
+	if c.Actor.Kind != auth.Admin || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID == "" || strings.Contains(session, c.SessionID) {
+		t.Errorf("%+v", c)
+	}
+	for id, want := range map[string]string{`12`: "12", `"abc"`: "abc", `"a\u00e9"`: "aé", `9007199254740993`: "9007199254740993"} {
+		h.post(map[string]string{headerSession: h.open(latestLegacy)}, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}}}`).is(200)
+		if got := h.gw.lastCall(t).Caller.RequestID; got != want {
+			t.Errorf("id %s: %q", id, got)
+		}
+	}
+}
+
+func TestMetaIsForwarded(t *testing.T) {
+	h := newHarness(t)
+	for _, tt := range []struct{ meta, want string }{
+		{`"progressToken":"t"`, `{"progressToken":"t"}`},
+		{`"progressToken":1,"traceparent":"00-x","vendor/key":{"a": 1.50}`, `{"progressToken":1,"traceparent":"00-x","vendor/key":{"a": 1.50}}`},
+		{`"io.modelcontextprotocol/logLevel":"debug"`, ``},
+		{`"a\"b":1`, `{"a\"b":1}`},
+	} {
+		h.modern("tools/call", `"name":"call_tool_read","arguments":{}`, "x", "x")
+		body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},` +
+			strings.TrimSuffix(modernMeta, "}") + `,` + tt.meta + `}}}`
+		h.post(map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}, body).tool()
+		if got := string(h.gw.lastCall(t).Meta); got != tt.want {
+			t.Errorf("%s: %s", tt.meta, got)
+		}
+	}
+	session := h.open(latestLegacy)
+	h.legacy(session, "tools/call", `{"name":"call_tool_read","_meta":{"progressToken": 5}}`).tool()
+	if got := string(h.gw.lastCall(t).Meta); got != `{"progressToken": 5}` {
+		t.Errorf("%s", got)
+	}
+	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`).tool()
+	if got := h.gw.lastCall(t).Meta; got != nil {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	h := newHarness(t)
+	p := problem.New(problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read",
+		"Use <that> & no other.").With("call_with", "call_tool_destructive")
+	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) { return gateway.CallResult{}, p }
+	for _, a := range []answer{
+		h.callModern(callToolRead, `{"name":"github:delete_repo"}`),
+		h.callLegacy(h.open(latestLegacy), callToolRead, `{"name":"github:delete_repo"}`),
+	} {
+		got := a.refused(problem.ServerMismatch)
+		if got.Message != p.Message || got.Hint != p.Hint || string(got.Details["call_with"]) != `"call_tool_destructive"` {
+			t.Errorf("%s", a.body)
+		}
+	}
+	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[metaServerInfo] == nil {
+		t.Errorf("%+v", r)
+	}
+	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+		return gateway.CallResult{}, errors.New("secret detail")
+	}
+	a := h.callModern(callToolRead, `{}`)
+	a.refused(problem.Internal)
+	if strings.Contains(string(a.body), "secret detail") || !strings.Contains(h.logs.String(), "secret detail") {
+		t.Error("the cause belongs into the log and nowhere else")
+	}
+	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+		return gateway.CallResult{Result: json.RawMessage(`[]`)}, nil
+	}
+	h.callModern(callToolRead, `{}`).refused(problem.UpstreamError)
+	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+		return gateway.CallResult{}, problem.New(problem.Timeout, "x", "").With("bad", func() {})
+	}
+	h.callModern(callToolRead, `{}`).refused(problem.Timeout)
+}
+
+func TestUnknownTool(t *testing.T) {
+	h := newHarness(t)
+	session := h.open(latestLegacy)
+	m := h.callLegacy(session, "call_tool", `{"name":"a:b"}`).is(200).fails(jsonrpc.CodeInvalidParams)
+	const want = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and recommendations."
+	if m.Error.Message != want {
+		t.Errorf("%q", m.Error.Message)
+	}
+	if m := h.callModern("call_tool", `{"name":"a:b"}`).is(400).fails(jsonrpc.CodeInvalidParams); m.Error.Message != want {
+		t.Errorf("%q", m.Error.Message)
+	}
+	for name, say := range map[string]string{
+		"call_tool_raed": "call_tool_read", "retrieve_tool": "retrieve_tools", "readResult": "read_result", "upstream_server": "upstream_servers",
+		"github:create_issue": "call_tool_write", "zzzzzzzzzzzz": "retrieve_tools",
+	} {
+		m := h.callLegacy(session, name, `{}`).is(200).fails(jsonrpc.CodeInvalidParams)
+		if !strings.Contains(m.Error.Message, say) || !strings.Contains(m.Error.Message, "'"+name+"'") {
+			t.Errorf("%s: %s", name, m.Error.Message)
+		}
+	}
+	long := h.callLegacy(session, strings.Repeat("x", 100000), `{}`).fails(jsonrpc.CodeInvalidParams)
+	if len(long.Error.Message) > 1000 {
+		t.Errorf("%d bytes", len(long.Error.Message))
+	}
+	if h.gw.count() != 0 {
+		t.Error("a call came through")
+	}
+}
+
+func TestPanic(t *testing.T) {
+	h := newHarness(t)
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		if r.Notify != nil && r.Name == "stream" {
+			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
+		}
+		panic("boom")
+	}
+	m := h.callModern(callToolRead, `{"name":"a"}`).is(500).fails(jsonrpc.CodeInternal)
+	if string(m.ID) != "7" || strings.Contains(m.Error.Message, "boom") {
+		t.Errorf("%+v", m)
+	}
+	if !strings.Contains(h.logs.String(), "boom") {
+		t.Error("not in the log")
+	}
+	// Half an answer is not made to look like a whole one.
+	req, _ := http.NewRequest("POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"stream"},`+modernMeta+`}}`))
+	req.Header = http.Header{"Content-Type": typeJSON, "Accept": {"text/event-stream, application/json"}, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+	res, err := h.http.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if data, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("ended like a good answer: %s", data)
+	}
+	h.modern("server/discover", "").is(200)
+}
+
+// Notifications go out in order, before the response, as they come.
+func TestStreamedCall(t *testing.T) {
+	h := newHarness(t)
+	session := h.open(latestLegacy)
+	next := make(chan struct{})
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		for i := range 3 {
+			<-next
+			r.Notify("notifications/progress", json.RawMessage(`{"progressToken":"t","progress":`+string(rune('0'+i))+"}"))
+		}
+		r.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"hi"}`))
+		r.Notify("notifications/tools/list_changed", nil)
+		return gateway.CallResult{Result: json.RawMessage("{\n\"content\":[]\n}")}, nil
+	}
+	call := func(header map[string]string, meta string) *openStream {
+		all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+		for k, v := range header {
+			all[k] = v
+		}
+		return h.openStream("POST", all, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}`+meta+`}}`)
+	}
+	for name, legacy := range map[string]bool{"session": true, "modern": false} {
+		header, meta := map[string]string{headerSession: session}, ""
+		if !legacy {
+			header, meta = map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}, ","+modernMeta
+		}
+		go func() { next <- struct{}{} }() // the header of the stream comes with the first event
+		st := call(header, meta)
+		for i := range 3 {
+			want := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":` + string(rune('0'+i)) + `}}`
+			if got := st.next(); got != want {
+				t.Errorf("%s: %s", name, got)
+			}
+			if i < 2 {
+				next <- struct{}{}
+			}
+		}
+		last := st.next()
+		if legacy {
+			if !strings.Contains(last, "notifications/message") {
+				t.Errorf("%s: %s", name, last)
+			}
+			last = st.next()
+		}
+		var m rpcAnswer
+		if err := json.Unmarshal([]byte(last), &m); err != nil || string(m.ID) != "7" || m.Result == nil {
+			t.Errorf("%s: %v %s", name, err, last)
+		}
+		if more := st.next(); more != "" {
+			t.Errorf("%s: more: %s", name, more)
+		}
+	}
+	// Who takes no stream gets none.
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		if r.Notify != nil {
+			t.Error("Notify is given")
+		}
+		return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+	}
+	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
+	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
+	// Who takes nothing else gets one.
+	h.gw.call = nil
+	st := call(map[string]string{headerSession: session, "Accept": "text/event-stream"}, "")
+	if got := st.next(); !strings.Contains(got, `"id":7`) {
+		t.Error(got)
+	}
+	// A refusal travels on the stream as well.
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		r.Notify("notifications/progress", json.RawMessage(`{}`))
+		return gateway.CallResult{}, problem.New(problem.Timeout, "too slow", "")
+	}
+	st = call(map[string]string{headerSession: session}, "")
+	st.next()
+	if got := st.next(); !strings.Contains(got, "too slow") {
+		t.Error(got)
+	}
+}
+
+// The client that closes its connection cancels the call.
+func TestDisconnectCancels(t *testing.T) {
+	h := newHarness(t)
+	entered, left := make(chan struct{}), make(chan error)
+	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+		close(entered)
+		<-ctx.Done()
+		left <- ctx.Err()
+		return gateway.CallResult{}, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	req, _ := http.NewRequestWithContext(ctx, "POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},`+modernMeta+`}}`))
+	req.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+	go func() {
+		<-entered
+		cancel()
+	}()
+	if _, err := h.http.Client().Do(req); err == nil {
+		t.Error("an answer")
+	}
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestCancelledNotification(t *testing.T) {
+	h := newHarness(t)
+	session, other := h.open(latestLegacy), h.open(latestLegacy)
+	entered, left := make(chan struct{}), make(chan error)
+	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		left <- context.Cause(ctx)
+		return gateway.CallResult{}, ctx.Err()
+	}
+	for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
+		for _, id := range []string{`7`, `"7"`} {
+			got := make(chan answer)
+			go func() {
+				got <- h.post(map[string]string{headerSession: session, "Accept": accept},
+					`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}}}`)
+			}()
+			<-entered
+			for _, miss := range []struct{ session, id string }{{other, id}, {session, `8`}, {session, `null`}, {session, `"x"`}} {
+				h.post(map[string]string{headerSession: miss.session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+miss.id+`}}`).is(202)
+			}
+			h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`).is(202)
+			select {
+			case err := <-left:
+				t.Fatalf("cancelled by somebody else: %v", err)
+			default:
+			}
+			h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`,"reason":"x"}}`).is(202)
+			if err := <-left; !errors.Is(err, errCancelled) {
+				t.Error(err)
+			}
+			a := (<-got).is(200)
+			if accept == "application/json" {
+				a.fails(codeCancelled)
+			} else if strings.Contains(string(a.body), "data:") {
+				t.Errorf("a response to what was cancelled: %s", a.body)
+			}
+		}
+	}
+	if s := h.srv.sessions.byID[session]; s.inflight != nil || s.busy != 0 {
+		t.Error("something is left behind")
+	}
+}
+
+// quietWriter is a ResponseWriter whose reader can stall.
+type quietWriter struct {
+	header http.Header
+	gate   chan struct{} // nil: never stalls
+	got    lockedBuffer
+	code   int
+}
+
+func (w *quietWriter) Header() http.Header { return w.header }
+func (w *quietWriter) WriteHeader(code int) {
+	w.code = code
+}
+func (w *quietWriter) Write(p []byte) (int, error) {
+	if w.gate != nil {
+		<-w.gate
+		return 0, errors.New("the reader has stalled")
+	}
+	return w.got.Write(p)
+}
+func (w *quietWriter) FlushError() error { return nil }
+
+// A call that takes long shows that it is alive.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gw := &fakeGateway{call: func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+			time.Sleep(50 * time.Second)
+			return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+		}}
+		s := plainServer(gw)
+		w := &quietWriter{header: http.Header{}}
+		s.ServeHTTP(w, modernCall())
+		got := w.got.String()
+		if n := strings.Count(got, ": keep-alive\n\n"); n != 3 || !strings.HasSuffix(got, "}\n\n") || strings.Count(got, "data: ") != 1 {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// A client that does not read holds up nobody: notifications are taken at
+// once, what is too much is dropped, and in the end the call is cancelled.
+func TestStalledReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &quietWriter{header: http.Header{}, gate: make(chan struct{})}
+		gw := &fakeGateway{call: func(ctx ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+			start := time.Now()
+			for range 10_000 {
+				r.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"message":"`+strings.Repeat("x", 1000)+`"}`))
+			}
+			if d := time.Since(start); d != 0 {
+				t.Errorf("the upstream had to wait %s", d)
+			}
+			time.AfterFunc(30*time.Second, func() { close(w.gate) }) // as the write deadline does
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), errStalled) {
+				t.Error(context.Cause(ctx))
+			}
+			r.Notify("notifications/progress", json.RawMessage(`{}`))
+			return gateway.CallResult{}, ctx.Err()
+		}}
+		s := plainServer(gw)
+		s.ServeHTTP(w, modernCall())
+		if w.got.String() != "" {
+			t.Error("something was written")
+		}
+	})
+}
+
+func modernCall() *http.Request {
+	r, _ := http.NewRequest("POST", "http://localhost/mcp", strings.NewReader(
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"},`+modernMeta+`}}`))
+	r.Header = http.Header{"Content-Type": typeJSON, "Accept": {"application/json, text/event-stream"},
+		headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+	return r
+}
+
+// A notification that comes too late is nobody's.
+func TestLateNotification(t *testing.T) {
+	h := newHarness(t)
+	var late notify
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		late = r.Notify
+		return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
+	}
+	h.callModern(callToolRead, `{}`).tool()
+	late("notifications/progress", json.RawMessage(`{}`))
+	h.callModern(callToolRead, `{}`).tool()
+}
+
+var _ Gateway = (*gateway.Gateway)(nil)

@@ -1,0 +1,222 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonrpc"
+)
+
+type malformed struct {
+	ID, Label string
+	B64       []byte
+}
+
+func malformedFiles(t testing.TB) []malformed {
+	var all []malformed
+	lines := bufio.NewScanner(bytes.NewReader(shared(t, "security-corpora/malformed-json/corpus.jsonl")))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var m malformed
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	if len(all) != 318 {
+		t.Fatalf("%d files", len(all))
+	}
+	return all
+}
+
+// Every file of the corpus as a body, as arguments and as args: what must be
+// refused is refused, what must be accepted comes through as its bytes.
+func TestMalformedJSON(t *testing.T) {
+	h := newHarness(t)
+	session, batches := h.open(latestLegacy), h.open(batchVersion)
+	refused, accepted := 0, 0
+	for _, f := range malformedFiles(t) {
+		body := string(f.B64)
+		for _, header := range []map[string]string{
+			{headerVersion: modernVersion, headerMethod: "tools/list"}, {headerSession: session}, {headerSession: batches}, {},
+		} {
+			// No file is a message: none may get a result.
+			a := h.post(header, body)
+			if a.status != 200 && a.status != 400 || a.status == 200 && bytes.Contains(a.body, []byte(`"result"`)) {
+				t.Errorf("%s as a body: %d %s", f.ID, a.status, a.body)
+			}
+		}
+		before := h.gw.count()
+		a := h.post(map[string]string{headerSession: session},
+			`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":`+body+`}}}`)
+		came := h.gw.count() > before
+		switch {
+		case a.status != 200 && a.status != 400 || (a.status == 200) != came:
+			t.Errorf("%s as args: %d %s", f.ID, a.status, a.body)
+		case f.Label == "must-reject" && came:
+			t.Errorf("%s came through", f.ID)
+		case f.Label == "must-reject":
+			refused++
+			a.fails(jsonrpc.CodeParse)
+		case came:
+			// Leading and trailing space is not part of the value; null is no value.
+			if got, want := string(h.gw.lastCall(t).Args), strings.Trim(body, " \t\r\n"); got != want && want != "null" {
+				t.Errorf("%s: %q became %q", f.ID, want, got)
+			}
+			accepted++
+		case f.Label == "must-accept":
+			// Only what other parsers disagree about may be refused beyond the grammar.
+			if m := a.fails(jsonrpc.CodeParse); !strings.Contains(m.Error.Message, "duplicate member") && !strings.Contains(m.Error.Message, "NUL") {
+				t.Errorf("%s is refused: %s", f.ID, m.Error.Message)
+			}
+		}
+	}
+	t.Logf("%d refused, %d came through", refused, accepted)
+	if refused != 188 {
+		t.Errorf("%d must-reject files refused, want 188", refused)
+	}
+}
+
+// What two parsers could read in two ways is not read at all.
+func TestParserDifferences(t *testing.T) {
+	h := newHarness(t)
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":7,"method":"tools/list","method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"METHOD":"tools/list","method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"Method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"method\u0000":"x","method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","Name":"call_tool_destructive"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","n\u0061me":"call_tool_destructive"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","NAME":"c:d"}}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"args":{"x":1,"x":2}}}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"args":{"x":{"ſ":1,"s":2}}}}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"args":{"x":"\ud800"}}}}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"call_tool_read\",\"arguments\":{\"args\":{\"x\":\"\xff\"}}}}",
+		"\xef\xbb\xbf" + `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read"}}{}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"args":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat(`}`, 64) + `}}}`,
+		`{"jsonrpc":"1.0","id":7,"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"id":7,"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"call_tool_read"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":5}`, ``, ` `, `null`, `5`, `"x"`,
+	} {
+		session := h.open(latestLegacy)
+		a := h.post(map[string]string{headerSession: session}, body)
+		if a.status != 400 {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+			continue
+		}
+		if m := a.rpc(); m.Error == nil || m.Error.Code != jsonrpc.CodeParse && m.Error.Code != jsonrpc.CodeInvalidRequest {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+	if h.gw.count() != 0 {
+		t.Error("a call came through")
+	}
+	// The id is echoed where it can be read, and left out where not.
+	a := h.post(nil, `{"jsonrpc":"2.0","id":7,"method":5}`)
+	if string(a.rpc().ID) != "7" {
+		t.Errorf("%s", a.body)
+	}
+	if a := h.post(nil, `{`); bytes.Contains(a.body, []byte(`"id"`)) {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// FuzzPost holds that whatever is sent is answered with JSON-RPC or nothing,
+// and that what reaches the gateway is JSON of the sender's bytes.
+func FuzzPost(f *testing.F) {
+	f.Add([]byte(initializeBody), "", "", "", false)
+	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{}},`+modernMeta+`}}`), modernVersion, "tools/call", "call_tool_read", false)
+	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"intent":{"operation_type":"read"},"args_json":"{}"}}}`), "", "", "", true)
+	f.Add([]byte(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":"a","limit":5}}}`), "", "", "", true)
+	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`), "", "", "", true)
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`), "2025-03-26", "", "=?base64?eA==?=", true)
+	for _, m := range malformedFiles(f)[:40] {
+		f.Add(m.B64, "", "", "", true)
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel() // so that no stream stays open
+	var called []byte
+	gw := &fakeGateway{call: func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		called = r.Args
+		return gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}}
+	s := plainServer(gw)
+	session := direct(s, nil, strings.Replace(initializeBody, latestLegacy, batchVersion, 1)).Header().Get(headerSession)
+	f.Fuzz(func(t *testing.T, body []byte, version, method, name string, inSession bool) {
+		called = nil
+		gw.calls, gw.found, gw.reads = nil, nil, nil
+		r := httptest.NewRequestWithContext(gone, "POST", "http://localhost/mcp", bytes.NewReader(body))
+		r.Header = http.Header{"Content-Type": typeJSON}
+		for k, v := range map[string]string{headerVersion: version, headerMethod: method, headerName: name} {
+			if v != "" {
+				r.Header.Set(k, v)
+			}
+		}
+		if inSession {
+			r.Header.Set(headerSession, session)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		got, _ := io.ReadAll(w.Body)
+		if w.Code == http.StatusInternalServerError {
+			t.Fatalf("a panic: %s", got)
+		}
+		if w.Code == http.StatusAccepted && len(got) == 0 {
+			return
+		}
+		if bytes.HasPrefix(got, []byte("data: {")) {
+			return // a subscription
+		}
+		if !json.Valid(got) || !bytes.Contains(got, []byte(`"jsonrpc":"2.0"`)) {
+			t.Fatalf("%d %q", w.Code, got)
+		}
+		if called != nil && (!json.Valid(called) || !bytes.Contains(body, called)) {
+			t.Fatalf("%q from %q", called, body)
+		}
+	})
+}
+
+// FuzzText holds our strings against the standard library's reading of them.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "abc", "\"\\\n\r\t\x00\x1f\x7f", "é\u2028😀", "\xff\xc3", "a\xe2\x82"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var got string
+		if err := json.Unmarshal(appendText(nil, text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := string([]rune(string(text))); got != want {
+			t.Fatalf("%q became %q", want, got)
+		}
+	})
+}
+
+// FuzzDecodeHeader holds that what is encoded is decoded, and that nothing but
+// ASCII passes unencoded.
+func FuzzDecodeHeader(f *testing.F) {
+	f.Add("call_tool_read")
+	f.Add("=?base64?eA==?=")
+	f.Add("é")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got, ok := decodeHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
+			t.Fatalf("%q became %q", s, got)
+		}
+		if got, ok := decodeHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
+			t.Fatalf("%q became %q", s, got)
+		}
+	})
+}

@@ -1,0 +1,263 @@
+package mcpserver
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/jsonrpc"
+)
+
+func TestHostAllowed(t *testing.T) {
+	trusted := []string{"proxy.example", "other.example:9000", "10.0.0.5"}
+	yes := []string{"127.0.0.1", "127.0.0.1:8080", "localhost", "localhost:1", "LOCALHOST:8080", "[::1]", "[::1]:8080",
+		"proxy.example", "proxy.example:1", "PROXY.example", "other.example:9000", "10.0.0.5:8080"}
+	no := []string{"", ":8080", "evil.com", "evil.com:8080", "localhost.evil.com", "127.0.0.1.evil.com", "127.0.0.1.nip.io:8080",
+		"evil.com#localhost", "localhost@evil.com", "evil@localhost", "localhost:8080@evil.com", "localhost:", "localhost:x",
+		"localhost:80:80", "localhost:999999", "0.0.0.0", "0.0.0.0:8080", "0", "127.1", "127.0.1", "127.0.0.2", "2130706433",
+		"0x7f000001", "0177.0.0.1", "::1", "[::]", "[::ffff:127.0.0.1]", "[::1", "::1]", "[::1]x", "[::1].evil.com", "localhost.",
+		"foo.localhost", "xlocalhost", "local host", "localhost/", "localhost\\", "localhost?", "localhost%00", "10.0.0.6",
+		"other.example", "other.example:9001", "proxy.example.evil", "xn--localhost", "ⓛocalhost", "127。0。0。1", "null"}
+	for _, host := range yes {
+		if !hostAllowed(host, trusted) {
+			t.Errorf("%q is refused", host)
+		}
+	}
+	for _, host := range no {
+		if hostAllowed(host, trusted) {
+			t.Errorf("%q is let in", host)
+		}
+	}
+}
+
+func TestOriginAllowed(t *testing.T) {
+	trusted := []string{"proxy.example", "other.example:9000"}
+	for _, tt := range []struct {
+		origin, host string
+		want         bool
+	}{
+		{"http://127.0.0.1:8080", "127.0.0.1:8080", true},
+		{"http://localhost:8080", "127.0.0.1:8080", true},
+		{"http://[::1]:8080", "localhost:8080", true},
+		{"https://localhost:8080", "localhost:8080", true},
+		{"http://localhost", "localhost", true},
+		{"http://localhost:80", "localhost", true},
+		{"https://localhost", "localhost:443", true},
+		{"https://proxy.example", "127.0.0.1:8080", true},
+		{"http://other.example:9000", "127.0.0.1:8080", true},
+		{"http://other.example", "127.0.0.1:8080", false},
+		{"http://localhost:3000", "localhost:8080", false}, // another page on this machine
+		{"http://localhost", "localhost:8080", false},
+		{"null", "localhost:8080", false},
+		{"", "localhost:8080", false},
+		{"http://evil.com", "localhost:8080", false},
+		{"http://evil.com:8080", "localhost:8080", false},
+		{"http://localhost.evil.com:8080", "localhost:8080", false},
+		{"http://localhost:8080.evil.com", "localhost:8080", false},
+		{"http://localhost@evil.com:8080", "localhost:8080", false},
+		{"http://127.0.0.1:8080/", "localhost:8080", false}, // no browser sends a path
+		{"file://", "localhost:8080", false},
+		{"file://localhost:8080", "localhost:8080", false},
+		{"chrome-extension://abcdef", "localhost:8080", false},
+		{"vscode-webview://localhost:8080", "localhost:8080", false},
+		{"ws://localhost:8080", "localhost:8080", false},
+		{"localhost:8080", "localhost:8080", false},
+		{"HTTP://localhost:8080", "localhost:8080", false},
+		{"http://", "localhost:8080", false},
+	} {
+		if got := originAllowed(tt.origin, tt.host, trusted); got != tt.want {
+			t.Errorf("origin %q at %q: %v", tt.origin, tt.host, got)
+		}
+	}
+	if originsAllowed([]string{"http://localhost:1", "http://localhost:1"}, "localhost:1", nil) {
+		t.Error("two origins are let in")
+	}
+}
+
+func TestGuardBeforeEverything(t *testing.T) {
+	h := newHarness(t)
+	ping := `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`
+	for _, header := range []map[string]string{
+		{"Host": "evil.com"}, {"Origin": "null"}, {"Origin": "http://evil.com"},
+		{"Host": "evil.com", "X-Api-Key": testKey}, {"Origin": "https://evil.com", "X-Api-Key": testKey},
+	} {
+		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "PUT"} {
+			body := ping
+			if method == "GET" {
+				body = ""
+			}
+			h.do(method, header, body).is(http.StatusForbidden).fails(jsonrpc.CodeInvalidRequest)
+		}
+	}
+	h.cfg.Store(&config.Config{TrustedHosts: []string{"evil.com"}})
+	h.modern("server/discover", "", "Host", "evil.com", "Origin", "https://evil.com").is(http.StatusOK)
+}
+
+func TestKey(t *testing.T) {
+	h := newHarness(t)
+	const wrong = "ffffffffffffffffffffffffffffffff"
+	h.modern("server/discover", "").is(200)
+	h.modern("server/discover", "", "X-Api-Key", wrong).is(401)
+	h.modern("server/discover", "", "Authorization", "Bearer "+wrong).is(401)
+	h.modern("server/discover", "", "X-Api-Key", testKey).is(200)
+	h.cfg.Store(&config.Config{RequireMCPAuth: true})
+	a := h.modern("server/discover", "").is(401)
+	if a.header.Get("WWW-Authenticate") == "" {
+		t.Error("no WWW-Authenticate")
+	}
+	a.fails(jsonrpc.CodeInvalidRequest)
+	h.do("GET", nil, "").is(401)
+	h.do("DELETE", nil, "").is(401)
+	h.modern("server/discover", "", "X-Api-Key", wrong).is(401)
+	h.modern("server/discover", "", "X-Api-Key", testKey).is(200)
+	h.modern("server/discover", "", "Authorization", "Bearer "+testKey).is(200)
+	h.callModern(callToolRead, `{"name":"a:b"}`).is(401)
+	if h.gw.count() != 0 {
+		t.Error("a call came through")
+	}
+}
+
+// Over the socket no key is needed and no name is checked, but who speaks MCP
+// is an agent there as well.
+func TestSocket(t *testing.T) {
+	gw := &fakeGateway{}
+	cfg := &config.Config{RequireMCPAuth: true}
+	s := newServer(gw, func() *config.Config { return cfg }, io.Discard)
+	for _, tt := range []struct {
+		socket bool
+		key    string
+		status int
+		actor  string
+	}{{true, "", 200, "agent"}, {true, testKey, 200, "admin"}, {true, "wrong", 401, ""}, {false, "", 401, ""}, {false, testKey, 200, "admin"}} {
+		r := modernCall()
+		r.Host = "mcpproxy.sock"
+		if !tt.socket {
+			r.Host = "localhost"
+		}
+		if tt.socket {
+			r = r.WithContext(auth.WithSocket(r.Context()))
+		}
+		if tt.key != "" {
+			r.Header.Set("X-Api-Key", tt.key)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != tt.status {
+			t.Errorf("%+v: %d %s", tt, w.Code, w.Body)
+		}
+		if tt.status == 200 && gw.lastCall(t).Caller.Actor.String() != tt.actor {
+			t.Errorf("%+v: %s", tt, gw.lastCall(t).Caller.Actor)
+		}
+	}
+}
+
+func TestContentType(t *testing.T) {
+	h := newHarness(t)
+	for kind, want := range map[string]int{
+		"application/json":                  200,
+		"application/json; charset=utf-8":   200,
+		"Application/JSON":                  200,
+		"text/plain":                        415,
+		"application/x-www-form-urlencoded": 415,
+		"multipart/form-data; boundary=x":   415,
+		"application/json-seq":              415,
+		"text/plain, application/json":      415,
+		"application/json, text/plain":      415,
+		"-":                                 415,
+	} {
+		if a := h.modern("server/discover", "", "Content-Type", kind); a.status != want {
+			t.Errorf("%q: %d", kind, a.status)
+		}
+	}
+	h.modern("server/discover", "", "Content-Encoding", "gzip").is(415)
+}
+
+func TestMethods(t *testing.T) {
+	h := newHarness(t)
+	for _, method := range []string{"PUT", "PATCH", "OPTIONS", "TRACE", "FOO", "GET", "DELETE"} {
+		a := h.do(method, nil, "").is(405)
+		if a.header.Get("Allow") != "POST" {
+			t.Errorf("%s: Allow %q", method, a.header.Get("Allow"))
+		}
+		session := h.open(latestLegacy)
+		h.do(method, map[string]string{headerVersion: modernVersion, headerSession: session}, "").is(405)
+	}
+	h.do("HEAD", nil, "").is(405)
+}
+
+func TestBodyBound(t *testing.T) {
+	h := newHarness(t)
+	call := func(pad int) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{"x":"` +
+			strings.Repeat("x", pad) + `"}},` + modernMeta + `}}`
+	}
+	header := map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}
+	h.post(header, call(maxBody-len(call(0)))).is(200)
+	for _, size := range []int{maxBody + 1 - len(call(0)), 10 << 20, 20 << 20} {
+		a := h.post(header, call(size)).is(413)
+		if m := a.fails(jsonrpc.CodeInvalidRequest); !strings.Contains(m.Error.Message, "4 MiB") {
+			t.Errorf("the bound is not named: %s", m.Error.Message)
+		}
+	}
+	if n := h.gw.count(); n != 1 {
+		t.Errorf("%d calls came through", n)
+	}
+	// Without Content-Length.
+	for _, size := range []int{100, 5 << 20, 40 << 20} {
+		req, _ := http.NewRequest("POST", h.http.URL, io.MultiReader(strings.NewReader(call(size))))
+		req.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+		res, err := h.http.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		want := 413
+		if size == 100 {
+			want = 200
+		}
+		if res.StatusCode != want {
+			t.Errorf("%d bytes in chunks: %d", size, res.StatusCode)
+		}
+	}
+}
+
+// A client that waits to be asked for its body is not asked in vain.
+func TestExpectContinue(t *testing.T) {
+	h := newHarness(t)
+	c, err := net.Dial("tcp", h.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\nExpect: 100-continue\r\n\r\n")
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || !strings.Contains(line, "413") {
+		t.Fatalf("%q %v", line, err)
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	for _, tt := range []struct {
+		accept        []string
+		plain, stream bool
+	}{
+		{nil, true, false},
+		{[]string{"application/json"}, true, false},
+		{[]string{"application/json, text/event-stream"}, true, true},
+		{[]string{"application/json", "text/event-stream"}, true, true},
+		{[]string{"text/event-stream"}, false, true},
+		{[]string{"*/*"}, true, false},
+		{[]string{"text/html"}, true, false},
+	} {
+		plain, stream := accepts(http.Header{"Accept": tt.accept})
+		if plain != tt.plain || stream != tt.stream {
+			t.Errorf("%q: %v %v", tt.accept, plain, stream)
+		}
+	}
+}

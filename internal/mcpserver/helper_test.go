@@ -1,0 +1,360 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+const (
+	callToolRead        = "call_tool_read"
+	callToolWrite       = "call_tool_write"
+	callToolDestructive = "call_tool_destructive"
+)
+
+const testKey = "0123456789abcdef0123456789abcdef"
+
+// fakeGateway answers as its functions say, and keeps the last requests.
+type fakeGateway struct {
+	call     func(context.Context, gateway.CallRequest) (gateway.CallResult, error)
+	retrieve func(context.Context, gateway.RetrieveRequest) (json.RawMessage, error)
+	read     func(context.Context, gateway.ReadRequest) (json.RawMessage, error)
+	servers  []gateway.ServerView
+
+	mu    sync.Mutex
+	calls []gateway.CallRequest
+	found []gateway.RetrieveRequest
+	reads []gateway.ReadRequest
+}
+
+func (g *fakeGateway) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+	g.mu.Lock()
+	g.calls = append(g.calls, r)
+	g.mu.Unlock()
+	if g.call != nil {
+		return g.call(ctx, r)
+	}
+	return gateway.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
+}
+
+func (g *fakeGateway) Retrieve(ctx context.Context, r gateway.RetrieveRequest) (json.RawMessage, error) {
+	g.mu.Lock()
+	g.found = append(g.found, r)
+	g.mu.Unlock()
+	if g.retrieve != nil {
+		return g.retrieve(ctx, r)
+	}
+	return json.RawMessage(`{"query":"q","total":0,"tools":[]}`), nil
+}
+
+func (g *fakeGateway) ReadResult(ctx context.Context, r gateway.ReadRequest) (json.RawMessage, error) {
+	g.mu.Lock()
+	g.reads = append(g.reads, r)
+	g.mu.Unlock()
+	if g.read != nil {
+		return g.read(ctx, r)
+	}
+	return json.RawMessage(`{"text":"part"}`), nil
+}
+
+func (g *fakeGateway) Servers(context.Context) []gateway.ServerView { return g.servers }
+
+func (g *fakeGateway) Server(_ context.Context, name string) (gateway.ServerView, error) {
+	for _, s := range g.servers {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", name)
+}
+
+func (g *fakeGateway) lastCall(t *testing.T) gateway.CallRequest {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.calls) == 0 {
+		t.Fatal("the gateway was not called")
+	}
+	return g.calls[len(g.calls)-1]
+}
+
+func (g *fakeGateway) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.calls)
+}
+
+// harness is a server over real HTTP.
+type harness struct {
+	t    *testing.T
+	gw   *fakeGateway
+	cfg  atomic.Pointer[config.Config]
+	srv  *Server
+	http *httptest.Server
+	logs *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
+	return New(Deps{Gateway: gw, Config: cfg, Auth: auth.New(testKey),
+		Logger: slog.New(slog.NewJSONHandler(logs, nil)), Version: "1.2.3"})
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	h := &harness{t: t, gw: &fakeGateway{}, logs: &lockedBuffer{}}
+	h.cfg.Store(&config.Config{MCPManagement: config.ManagePropose})
+	h.srv = newServer(h.gw, h.cfg.Load, h.logs)
+	h.http = httptest.NewServer(h.srv)
+	t.Cleanup(func() {
+		h.srv.Close()
+		h.http.Close()
+	})
+	return h
+}
+
+// answer is a response with its body read.
+type answer struct {
+	t      *testing.T
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request as it is. A header "Host" sets the host.
+func (h *harness) do(method string, header map[string]string, body string) answer {
+	h.t.Helper()
+	req, err := http.NewRequest(method, h.http.URL+"/mcp", strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for k, v := range header {
+		if k == "Host" {
+			req.Host = v
+			continue
+		}
+		req.Header[k] = []string{v} // the spelling as given
+	}
+	res, err := h.http.Client().Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer{h.t, res.StatusCode, res.Header, data}
+}
+
+// post sends a body as JSON, with further headers.
+func (h *harness) post(header map[string]string, body string) answer {
+	h.t.Helper()
+	all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+	for k, v := range header {
+		if v == "-" {
+			delete(all, k)
+			continue
+		}
+		all[k] = v
+	}
+	return h.do(http.MethodPost, all, body)
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"9"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// modern sends a sound request of the modern era; params without _meta.
+func (h *harness) modern(method, params string, header ...string) answer {
+	h.t.Helper()
+	all := map[string]string{headerVersion: modernVersion, headerMethod: method}
+	var p struct{ Name, URI string }
+	_ = json.Unmarshal([]byte("{"+params+"}"), &p)
+	if method == "tools/call" {
+		all[headerName] = p.Name
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		all[header[i]] = header[i+1]
+	}
+	if params != "" {
+		params += ","
+	}
+	return h.post(all, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+modernMeta+`}}`)
+}
+
+// callModern calls a built-in tool in the modern era.
+func (h *harness) callModern(tool, args string) answer {
+	h.t.Helper()
+	return h.modern("tools/call", `"name":"`+tool+`","arguments":`+args)
+}
+
+// open opens a session of the older era.
+func (h *harness) open(version string, header ...string) string {
+	h.t.Helper()
+	all := map[string]string{}
+	for i := 0; i+1 < len(header); i += 2 {
+		all[header[i]] = header[i+1]
+	}
+	a := h.post(all, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+version+
+		`","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}`)
+	a.is(http.StatusOK)
+	id := a.header.Get(headerSession)
+	if id == "" {
+		h.t.Fatal("no session id")
+	}
+	return id
+}
+
+// legacy sends a request in a session; params complete.
+func (h *harness) legacy(session, method, params string, header ...string) answer {
+	h.t.Helper()
+	all := map[string]string{headerSession: session}
+	for i := 0; i+1 < len(header); i += 2 {
+		all[header[i]] = header[i+1]
+	}
+	if params == "" {
+		params = "{}"
+	}
+	return h.post(all, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":`+params+`}`)
+}
+
+func (h *harness) callLegacy(session, tool, args string) answer {
+	h.t.Helper()
+	return h.legacy(session, "tools/call", `{"name":"`+tool+`","arguments":`+args+`}`)
+}
+
+func (a answer) is(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("status %d, want %d; body %s", a.status, status, a.body)
+	}
+	return a
+}
+
+type rpcAnswer struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result"`
+	Error   *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+func (a answer) rpc() rpcAnswer {
+	a.t.Helper()
+	var m rpcAnswer
+	if err := json.Unmarshal(a.body, &m); err != nil || m.JSONRPC != "2.0" {
+		a.t.Fatalf("not a JSON-RPC message (%v): %s", err, a.body)
+	}
+	return m
+}
+
+// fails wants a JSON-RPC error.
+func (a answer) fails(code int) rpcAnswer {
+	a.t.Helper()
+	m := a.rpc()
+	if m.Error == nil || m.Error.Code != code || m.Error.Message == "" {
+		a.t.Fatalf("want error %d: %s", code, a.body)
+	}
+	return m
+}
+
+type toolAnswer struct {
+	ResultType string `json:"resultType"`
+	Content    []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	} `json:"content"`
+	StructuredContent json.RawMessage            `json:"structuredContent"`
+	IsError           bool                       `json:"isError"`
+	Meta              map[string]json.RawMessage `json:"_meta"`
+}
+
+// tool wants a result of tools/call.
+func (a answer) tool() toolAnswer {
+	a.t.Helper()
+	m := a.is(http.StatusOK).rpc()
+	if string(m.ID) != "7" || m.Result == nil {
+		a.t.Fatalf("want a result: %s", a.body)
+	}
+	var r toolAnswer
+	if err := json.Unmarshal(m.Result, &r); err != nil {
+		a.t.Fatal(err)
+	}
+	return r
+}
+
+type problemAnswer struct {
+	Code    problem.Code               `json:"code"`
+	Message string                     `json:"message"`
+	Hint    string                     `json:"hint"`
+	Details map[string]json.RawMessage `json:"details"`
+}
+
+// refused wants a refusal.
+func (a answer) refused(code problem.Code) problemAnswer {
+	a.t.Helper()
+	r := a.tool()
+	var s struct {
+		Error problemAnswer `json:"error"`
+	}
+	if err := json.Unmarshal(r.StructuredContent, &s); err != nil {
+		a.t.Fatalf("%v: %s", err, a.body)
+	}
+	switch {
+	case !r.IsError || s.Error.Code != code:
+		a.t.Fatalf("want a refusal with %s: %s", code, a.body)
+	case len(r.Content) != 1 || r.Content[0].Text != s.Error.Message || s.Error.Message == "":
+		a.t.Fatalf("the text is not exactly the message: %s", a.body)
+	}
+	return s.Error
+}
+
+func shared(t testing.TB, path string) []byte {
+	t.Helper()
+	root := os.Getenv("MCPPROXY_SHARED")
+	if root == "" {
+		root = "../../../shared"
+	}
+	data, err := os.ReadFile(filepath.Join(root, path))
+	if os.IsNotExist(err) {
+		t.Skipf("no %s: set MCPPROXY_SHARED to the folder with the shared data", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

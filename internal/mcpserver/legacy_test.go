@@ -1,0 +1,373 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonrpc"
+)
+
+func TestInitialize(t *testing.T) {
+	h := newHarness(t)
+	for asked, want := range map[string]string{
+		`"2024-11-05"`: "2024-11-05", `"2025-03-26"`: "2025-03-26", `"2025-06-18"`: "2025-06-18", `"2025-11-25"`: "2025-11-25",
+		`"2026-07-28"`: "2025-11-25", `"2030-01-01"`: "2025-11-25", `"nonsense"`: "2025-11-25", `""`: "2025-11-25", `5`: "2025-11-25", `null`: "2025-11-25",
+	} {
+		a := h.post(nil, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":`+asked+`,"capabilities":{}}}`).is(200)
+		var r struct {
+			ProtocolVersion string                     `json:"protocolVersion"`
+			Capabilities    map[string]json.RawMessage `json:"capabilities"`
+			ServerInfo      struct{ Name, Version string }
+			Instructions    string
+		}
+		if err := json.Unmarshal(a.rpc().Result, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.ProtocolVersion != want || len(r.Capabilities) != 1 || string(r.Capabilities["tools"]) != "{}" ||
+			r.ServerInfo.Name != "mcpproxy" || r.ServerInfo.Version != "1.2.3" || r.Instructions == "" {
+			t.Errorf("%s: %s", asked, a.body)
+		}
+		if id := a.header.Get(headerSession); len(id) < 26 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+			t.Errorf("session id %q", id)
+		}
+	}
+	// Whatever the header of initialize says, it opens a session.
+	for _, header := range []string{"2025-11-25", "2026-07-28", "2030-01-01"} {
+		h.post(map[string]string{headerVersion: header}, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).is(200)
+	}
+	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).is(200)
+}
+
+func TestSession(t *testing.T) {
+	h := newHarness(t)
+	session := h.open("2025-06-18")
+	other := h.open("2025-06-18")
+	if session == other {
+		t.Fatal("two sessions with one id")
+	}
+	notification := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	if a := h.post(map[string]string{headerSession: session}, notification).is(202); len(a.body) > 0 {
+		t.Errorf("a body: %s", a.body)
+	}
+	h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","id":3,"result":{}}`).is(202)
+	if r := h.legacy(session, "ping", "").is(200).rpc(); string(r.Result) != "{}" {
+		t.Errorf("ping: %s", r.Result)
+	}
+	h.legacy(session, "tools/list", "").is(200)
+	for _, v := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		h.legacy(session, "ping", "", headerVersion, v).is(200)
+	}
+	h.legacy(session, "ping", "", headerVersion, "1999-01-01").is(400).fails(jsonrpc.CodeUnsupportedVersion)
+	for _, method := range []string{"resources/list", "prompts/list", "logging/setLevel", "completion/complete", "server/discover", "subscriptions/listen", "x"} {
+		h.legacy(session, method, "").is(200).fails(jsonrpc.CodeMethodNotFound)
+	}
+	h.legacy(session, "tools/call", `{}`).is(200).fails(jsonrpc.CodeInvalidParams)
+	h.legacy(session, "tools/call", `[]`).is(400).fails(jsonrpc.CodeInvalidParams)
+
+	// No session, a wrong one, somebody else's, one that ended.
+	h.post(nil, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(nil, notification).is(400)
+	h.legacy("nonsense", "ping", "").is(404).fails(jsonrpc.CodeInvalidRequest)
+	h.legacy(session, "ping", "", "X-Api-Key", testKey).is(404)
+	admins := h.open("2025-06-18", "X-Api-Key", testKey)
+	h.legacy(admins, "ping", "").is(404)
+	h.legacy(admins, "ping", "", "X-Api-Key", testKey).is(200)
+	h.do("DELETE", map[string]string{headerSession: admins}, "").is(404)
+	h.do("DELETE", map[string]string{headerSession: session, headerVersion: "2025-06-18"}, "").is(204)
+	h.legacy(session, "ping", "").is(404)
+	h.do("DELETE", map[string]string{headerSession: session}, "").is(404)
+	h.do("GET", map[string]string{headerSession: session, "Accept": "text/event-stream"}, "").is(404)
+	h.legacy(other, "ping", "").is(200)
+	h.srv.Close()
+	h.legacy(other, "ping", "").is(404)
+}
+
+func TestGetStream(t *testing.T) {
+	h := newHarness(t)
+	session := h.open(latestLegacy)
+	header := map[string]string{headerSession: session, "Accept": "text/event-stream"}
+	h.do("GET", map[string]string{headerSession: session, "Accept": "application/json"}, "").is(406)
+	one := h.openStream("GET", header, "")
+	two := h.openStream("GET", header, "")
+	one.close()
+	h.do("DELETE", map[string]string{headerSession: session}, "").is(204)
+	if got := two.next(); got != "" {
+		t.Errorf("an event: %s", got)
+	}
+	h.open(latestLegacy)
+	header[headerSession] = h.open(latestLegacy)
+	three := h.openStream("GET", header, "")
+	h.srv.Close()
+	if got := three.next(); got != "" {
+		t.Errorf("an event: %s", got)
+	}
+}
+
+func TestBatch(t *testing.T) {
+	h := newHarness(t)
+	session := h.open(batchVersion)
+	header := map[string]string{headerSession: session}
+	a := h.post(header, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},`+
+		`{"jsonrpc":"2.0","id":"two","method":"tools/call","params":{"name":"call_tool_write","arguments":{"name":"a:b"}}},{"jsonrpc":"2.0","id":9,"result":{}},`+
+		`{"jsonrpc":"2.0","id":3,"method":"nope"},{"jsonrpc":"2.0","id":4,"method":"initialize"},{"id":5,"method":"ping"}]`).is(200)
+	var all []rpcAnswer
+	if err := json.Unmarshal(a.body, &all); err != nil || len(all) != 5 {
+		t.Fatalf("%v: %s", err, a.body)
+	}
+	for i, want := range []string{`1`, `"two"`, `3`, `4`, `5`} {
+		if string(all[i].ID) != want || (all[i].Error != nil) != (i > 1) {
+			t.Errorf("answer %d: %s", i, a.body)
+		}
+	}
+	if h.gw.lastCall(t).Caller.RequestID != "two" {
+		t.Error("wrong request id")
+	}
+	h.post(header, `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`).is(202)
+	h.post(header, `[]`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(header, `[1`).is(400).fails(jsonrpc.CodeParse)
+	h.post(header, `[{"a":1,"a":2}]`).is(400).fails(jsonrpc.CodeParse)
+	h.post(header, `[`+strings.Repeat(`{},`, 1000)+`{}]`).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(header, `[1]`).is(200)
+	one := `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`
+	for _, version := range []string{"2024-11-05", "2025-06-18", "2025-11-25"} {
+		h.post(map[string]string{headerSession: h.open(version)}, one).is(400).fails(jsonrpc.CodeInvalidRequest)
+	}
+	h.post(nil, one).is(400).fails(jsonrpc.CodeInvalidRequest)
+	h.post(map[string]string{headerSession: "x"}, one).is(404)
+	h.post(map[string]string{headerSession: session, headerVersion: modernVersion}, one).is(400)
+}
+
+// direct sends a request to the handler without a network, as synctest needs
+// it, and gives status and header.
+func direct(s *Server, header map[string]string, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func plainServer(gw Gateway) *Server {
+	cfg := &config.Config{MCPManagement: config.ManagePropose}
+	return newServer(gw, func() *config.Config { return cfg }, &lockedBuffer{})
+}
+
+const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"tester","version":"9"}}}`
+
+func TestSessionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := plainServer(&fakeGateway{})
+		id := direct(s, nil, initializeBody).Header().Get(headerSession)
+		ping := func() int {
+			return direct(s, map[string]string{headerSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code
+		}
+		for range 3 {
+			time.Sleep(23 * time.Hour)
+			if code := ping(); code != 200 {
+				t.Fatalf("a session in use: %d", code)
+			}
+		}
+		time.Sleep(25 * time.Hour)
+		if code := ping(); code != 404 {
+			t.Fatalf("a forgotten session: %d", code)
+		}
+		// Nothing is left behind of those that nobody comes back to.
+		for range 10 {
+			direct(s, nil, initializeBody)
+		}
+		time.Sleep(25 * time.Hour)
+		direct(s, nil, initializeBody)
+		if n := len(s.sessions.byID); n != 1 || s.sessions.order.Len() != 1 {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	ss := newSessions()
+	agent := auth.Actor{Kind: auth.Agent}
+	first, _ := ss.open(agent, latestLegacy, "", "")
+	busy := ss.find(first.id, agent)
+	second, _ := ss.open(agent, latestLegacy, "", "")
+	third, _ := ss.open(agent, latestLegacy, "", "")
+	for len(ss.byID) < maxSessions {
+		_, _ = ss.open(agent, latestLegacy, "", "")
+	}
+	ss.find(second.id, agent).release()
+	if _, err := ss.open(agent, latestLegacy, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if len(ss.byID) != maxSessions {
+		t.Errorf("%d sessions", len(ss.byID))
+	}
+	if ss.find(third.id, agent) != nil {
+		t.Error("the one unused for longest is still there")
+	}
+	if ss.find(first.id, agent) == nil || ss.find(second.id, agent) == nil {
+		t.Error("a busy or a used one is gone")
+	}
+	busy.release()
+	for _, s := range ss.byID {
+		ss.find(s.id, agent) // all busy
+	}
+	if _, err := ss.open(agent, latestLegacy, "", ""); err == nil {
+		t.Error("no bound")
+	}
+	if len(ss.byID) != maxSessions {
+		t.Errorf("%d sessions", len(ss.byID))
+	}
+}
+
+func TestSessionMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures")
+	}
+	s := plainServer(&fakeGateway{})
+	const n = 1000
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	direct(s, nil, initializeBody)
+	before, goroutines := heap(), runtime.NumGoroutine()
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = direct(s, nil, initializeBody).Header().Get(headerSession)
+	}
+	each := (heap() - before) / n
+	t.Logf("%d bytes per idle session", each)
+	if each > 2048 {
+		t.Errorf("%d bytes per idle session", each)
+	}
+	if now := runtime.NumGoroutine(); now > goroutines {
+		t.Errorf("%d goroutines, before %d", now, goroutines)
+	}
+	for _, id := range ids {
+		s.sessions.end(s.sessions.find(id, auth.Actor{Kind: auth.Agent}))
+	}
+	if len(s.sessions.byID) != 1 {
+		t.Error("sessions are left behind")
+	}
+}
+
+// A thousand sessions at once: every answer is the answer to its own request.
+func TestManySessions(t *testing.T) {
+	h := newHarness(t)
+	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
+		return gateway.CallResult{Result: json.RawMessage(fmt.Sprintf(`{"content":[],"echo":%s,"session":%q}`, r.Args, r.Caller.SessionID))}, nil
+	}
+	h.http.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
+	sessions, calls := 1000, 5
+	if testing.Short() {
+		sessions = 100
+	}
+	ids := make([]string, sessions)
+	for i := range ids {
+		ids[i] = h.open(latestLegacy)
+	}
+	work := make(chan int)
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for k := range work {
+				id := ids[k%sessions]
+				res, err := http.NewRequest("POST", h.http.URL, strings.NewReader(fmt.Sprintf(
+					`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{"n":%d}}}}`, k, k)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Header = http.Header{"Content-Type": typeJSON, headerSession: {id}}
+				got, err := h.http.Client().Do(res)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var m struct {
+					ID     int
+					Result struct {
+						Echo    struct{ N int }
+						Session string
+					}
+				}
+				err = json.NewDecoder(got.Body).Decode(&m)
+				got.Body.Close()
+				if err != nil || m.ID != k || m.Result.Echo.N != k || m.Result.Session != recordID(id) {
+					t.Errorf("%d: %v %+v", k, err, m)
+				}
+			}
+		})
+	}
+	for k := range sessions * calls {
+		work <- k
+	}
+	close(work)
+	wg.Wait()
+}
+
+// The record tells the clients without a session apart by who they are, for as
+// long as they are not silent for half an hour.
+func TestConversations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cs := newConversations()
+		a := cs.find("agent", "cursor", "1")
+		if a == "" || len(a) > 32 {
+			t.Fatalf("id %q", a)
+		}
+		for _, other := range []string{cs.find("admin", "cursor", "1"), cs.find("agent", "cursor", "2"), cs.find("agent", "claude", "1"), cs.find("agent", "", "")} {
+			if other == a {
+				t.Error("two clients share an id")
+			}
+		}
+		for range 3 {
+			time.Sleep(29 * time.Minute)
+			if cs.find("agent", "cursor", "1") != a {
+				t.Error("a new id without silence")
+			}
+		}
+		time.Sleep(31 * time.Minute)
+		b := cs.find("agent", "cursor", "1")
+		if b == a {
+			t.Error("the same id after silence")
+		}
+		for i := range 3 * maxConverse {
+			cs.find("agent", fmt.Sprint(i), "")
+		}
+		if len(cs.byKey) > maxConverse {
+			t.Errorf("%d conversations", len(cs.byKey))
+		}
+	})
+}
+
+func TestSessionIDs(t *testing.T) {
+	ss := newSessions()
+	seen := map[string]bool{}
+	for range 20000 {
+		s, err := ss.open(auth.Actor{Kind: auth.Agent}, latestLegacy, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[s.id] || seen[s.record] || strings.Contains(s.record, s.id) {
+			t.Fatal("an id twice")
+		}
+		seen[s.id], seen[s.record] = true, true
+	}
+}

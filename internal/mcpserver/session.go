@@ -1,0 +1,261 @@
+package mcpserver
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
+)
+
+const (
+	maxSessions   = 10_000
+	sessionIdle   = 24 * time.Hour
+	maxConverse   = 1_000
+	converseQuiet = 30 * time.Minute
+)
+
+// session is the state of one client of the older era. It holds no goroutine
+// and no buffer.
+type session struct {
+	id      string // a credential: never stored, never logged
+	record  string // what the record says instead
+	actor   auth.Actor
+	version string
+
+	client, clientVersion string
+
+	ended chan struct{} // closed when the session ends
+
+	mu       sync.Mutex // guards inflight
+	inflight []call
+
+	owner *sessions
+	place *list.Element // in owner.order; owner.mu guards this and the next two
+	used  time.Time
+	busy  int
+}
+
+// call is a request that notifications/cancelled may name.
+type call struct {
+	id     string
+	cancel context.CancelCauseFunc
+}
+
+// begin makes a request known, until end.
+func (s *session) begin(id string, cancel context.CancelCauseFunc) {
+	s.mu.Lock()
+	s.inflight = append(s.inflight, call{id, cancel})
+	s.mu.Unlock()
+}
+
+// end forgets one request with the id: should a client have used it twice, it
+// does not matter which.
+func (s *session) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.inflight {
+		if s.inflight[i].id == id {
+			last := len(s.inflight) - 1
+			s.inflight[i] = s.inflight[last]
+			s.inflight[last] = call{}
+			s.inflight = s.inflight[:last]
+			break
+		}
+	}
+	if len(s.inflight) == 0 {
+		s.inflight = nil
+	}
+}
+
+// cancel cancels the requests with the id, given as JSON. What is not there is
+// over already.
+func (s *session) cancel(id []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.inflight {
+		if c.id == string(id) {
+			c.cancel(errCancelled)
+		}
+	}
+}
+
+// release gives a session back that sessions.find found.
+func (s *session) release() {
+	now := time.Now()
+	s.owner.mu.Lock()
+	defer s.owner.mu.Unlock()
+	s.busy--
+	s.used = now // a stream may have been open for days
+	s.owner.order.MoveToFront(s.place)
+}
+
+// sessions are the open sessions, the least recently used last. A session ends
+// by DELETE, after a day without use, or when there are too many and it is the
+// one that was not used for longest.
+type sessions struct {
+	mu    sync.Mutex // guards what follows, and place, used and busy of each session
+	byID  map[string]*session
+	order *list.List
+}
+
+func newSessions() *sessions {
+	return &sessions{byID: map[string]*session{}, order: list.New()}
+}
+
+// open makes a session with an id that cannot be guessed.
+func (ss *sessions) open(actor auth.Actor, version, client, clientVersion string) (*session, *jsonrpc.Error) {
+	id := rand.Text() // 26 letters and digits, at least 128 bits
+	s := &session{id: id, record: recordID(id), actor: actor, version: version,
+		client: client, clientVersion: clientVersion, ended: make(chan struct{}), owner: ss}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.used = time.Now()
+	ss.expire(s.used)
+	if len(ss.byID) >= maxSessions && !ss.evict() {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
+	}
+	s.place = ss.order.PushFront(s)
+	ss.byID[id] = s
+	return s, nil
+}
+
+// find gives the session with the id if it is the actor's: to anybody else it
+// does not exist. The session is busy until it is released.
+func (ss *sessions) find(id string, actor auth.Actor) *session {
+	now := time.Now()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.byID[id]
+	switch {
+	case s == nil || s.actor != actor:
+		return nil
+	case s.busy == 0 && now.Sub(s.used) > sessionIdle:
+		ss.remove(s)
+		return nil
+	}
+	s.used = now
+	s.busy++
+	ss.order.MoveToFront(s.place)
+	return s
+}
+
+// end ends a session.
+func (ss *sessions) end(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.remove(s)
+}
+
+// clear ends all sessions.
+func (ss *sessions) clear() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.byID {
+		ss.remove(s)
+	}
+}
+
+// expire ends the sessions that nobody came back to. The lock is held.
+func (ss *sessions) expire(now time.Time) {
+	for e := ss.order.Back(); e != nil; e = ss.order.Back() {
+		s := e.Value.(*session)
+		if s.busy > 0 || now.Sub(s.used) <= sessionIdle {
+			return
+		}
+		ss.remove(s)
+	}
+}
+
+// evict ends the idle session that was not used for longest. The lock is held.
+func (ss *sessions) evict() bool {
+	for e := ss.order.Back(); e != nil; e = e.Prev() {
+		if s := e.Value.(*session); s.busy == 0 {
+			ss.remove(s)
+			return true
+		}
+	}
+	return false
+}
+
+// remove takes a session out. The lock is held.
+func (ss *sessions) remove(s *session) {
+	if ss.byID[s.id] == s {
+		delete(ss.byID, s.id)
+		ss.order.Remove(s.place)
+		close(s.ended)
+	}
+}
+
+// recordID is how a session stands in the record: one cannot use it to speak
+// in the session.
+func recordID(id string) string {
+	sum := sha256.Sum256([]byte("mcpproxy session " + id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// conversations give the clients that have no session something like one for
+// the record: the same actor and client, until it was silent for half an hour.
+type conversations struct {
+	mu    sync.Mutex // guards what follows
+	byKey map[conversationKey]*conversation
+}
+
+type conversationKey struct{ actor, client, version string }
+
+type conversation struct {
+	record string
+	used   time.Time
+}
+
+func newConversations() *conversations {
+	return &conversations{byKey: map[conversationKey]*conversation{}}
+}
+
+// find gives the id for the record.
+func (cs *conversations) find(actor, client, version string) string {
+	now := time.Now()
+	key := conversationKey{actor, client, version}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c := cs.byKey[key]
+	if c == nil || now.Sub(c.used) > converseQuiet {
+		if len(cs.byKey) >= maxConverse {
+			cs.tidy(now)
+		}
+		c = &conversation{record: recordID(rand.Text())}
+		cs.byKey[key] = c
+	}
+	c.used = now
+	return c.record
+}
+
+// tidy forgets the conversations that are over, and if that is not enough all
+// of them: they only lose their ids. The lock is held.
+func (cs *conversations) tidy(now time.Time) {
+	for key, c := range cs.byKey {
+		if now.Sub(c.used) > converseQuiet {
+			delete(cs.byKey, key)
+		}
+	}
+	if len(cs.byKey) >= maxConverse {
+		clear(cs.byKey)
+	}
+}
+
+// identity reads clientInfo.
+func identity(clientInfo []byte) (name, version string) {
+	if strictjson.Kind(clientInfo) != '{' {
+		return "", ""
+	}
+	name, _ = strictjson.String(strictjson.Find(clientInfo, "name"))
+	version, _ = strictjson.String(strictjson.Find(clientInfo, "version"))
+	return bounded(name, maxIdentity), bounded(version, maxIdentity)
+}

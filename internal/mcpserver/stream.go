@@ -1,0 +1,245 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+)
+
+const (
+	// quiet is how long a client hears nothing before it gets a sign of life:
+	// some give up a connection on which nothing comes.
+	quiet = 15 * time.Second
+	// maxQueued is how much is kept for a client that does not read. What is
+	// beyond is progress that nobody sees; the answer itself always has room.
+	maxQueued  = 1 << 20
+	maxStreams = 1024
+)
+
+var (
+	errCancelled = errors.New("the client cancelled the request")
+	errStalled   = errors.New("the client does not read its stream")
+)
+
+var keepAlive = []byte(": keep-alive\n\n") // never written to
+
+// stream is an answer that becomes server-sent events when something has to be
+// said before the result. Notifications are queued and written by a goroutine
+// of the stream's own: whoever delivers them, the reader of an upstream, never
+// waits for a client. The owner has to finish the stream.
+type stream struct {
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+
+	mu    sync.Mutex // guards what follows
+	state streamState
+	queue []byte
+	wake  chan struct{} // made with the goroutine
+	done  chan struct{}
+}
+
+type streamState uint8
+
+const (
+	idle streamState = iota
+	open
+	finishing
+	finished
+)
+
+// newStream makes a stream that opens by itself when the answer takes long.
+func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
+	st := &stream{w: w, cancel: cancel}
+	st.timer = time.AfterFunc(quiet, st.open)
+	return st
+}
+
+// notify queues a notification of the call.
+func (st *stream) notify(method string, params json.RawMessage) {
+	event := jsonrpc.AppendEvent(nil, "", jsonrpc.AppendNotification(nil, method, params))
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.state > open || len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
+		return
+	}
+	st.start()
+	st.queue = append(st.queue, event...)
+	st.signal()
+}
+
+// open begins the stream with a sign of life.
+func (st *stream) open() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.state == idle {
+		st.start()
+		st.queue = append(st.queue, keepAlive...)
+		st.signal()
+	}
+}
+
+// start starts the writer. The lock is held.
+func (st *stream) start() {
+	if st.state != idle {
+		return
+	}
+	st.state = open
+	st.wake, st.done = make(chan struct{}, 1), make(chan struct{})
+	st.rc = http.NewResponseController(st.w)
+	go st.write()
+}
+
+func (st *stream) signal() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle says whether the stream is open. If it is not, it will not be.
+func (st *stream) settle() bool {
+	st.timer.Stop()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.state == idle {
+		st.state = finished
+	}
+	return st.done != nil
+}
+
+// finish ends the stream with a last event, which may be empty, and waits
+// until it is written. It gives false when the stream was never opened: then
+// nothing was written, and nothing will be. To finish again changes nothing.
+func (st *stream) finish(last []byte) bool {
+	if !st.settle() {
+		return false
+	}
+	st.mu.Lock()
+	if st.state == open {
+		st.state = finishing
+		st.queue = append(st.queue, last...)
+		st.signal()
+	}
+	st.mu.Unlock()
+	<-st.done
+	return true
+}
+
+// write is the goroutine of the stream.
+func (st *stream) write() {
+	defer close(st.done)
+	defer func() { _ = st.rc.SetWriteDeadline(time.Time{}) }()
+	eventHeader(st.w)
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	var batch []byte
+	for {
+		select {
+		case <-st.wake:
+		case <-tick.C:
+		}
+		st.mu.Lock()
+		batch, st.queue = st.queue, batch[:0]
+		last := st.state == finishing
+		st.mu.Unlock()
+		if len(batch) == 0 && !last {
+			batch = append(batch, keepAlive...)
+		}
+		if err := writeEvents(st.w, st.rc, batch); err != nil {
+			st.cancel(errStalled)
+			st.drop()
+			return
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// drop gives up on the client: what is still said to it is forgotten.
+func (st *stream) drop() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.state, st.queue = finished, nil
+}
+
+// eventHeader announces a stream.
+func eventHeader(w http.ResponseWriter) {
+	h := w.Header()
+	h["Content-Type"] = typeEvents
+	h["Cache-Control"] = noCache
+	h["X-Accel-Buffering"] = noBuffering
+	w.WriteHeader(http.StatusOK)
+}
+
+// writeEvents writes, for as long as a client may take to read.
+func writeEvents(w http.ResponseWriter, rc *http.ResponseController, events []byte) error {
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
+	if len(events) > 0 {
+		if _, err := w.Write(events); err != nil {
+			return err
+		}
+	}
+	return rc.Flush()
+}
+
+// hold keeps a stream open on which nothing but signs of life will come. It
+// gives true when it is the server who ends it.
+func (x *exchange) hold(first []byte, ended <-chan struct{}) bool {
+	if !x.s.streams.take() {
+		x.fail(http.StatusServiceUnavailable, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+			Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."})
+		return false
+	}
+	defer x.s.streams.give()
+	x.answered = true
+	eventHeader(x.w)
+	rc := http.NewResponseController(x.w)
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for say := first; ; say = keepAlive {
+		if writeEvents(x.w, rc, say) != nil {
+			return false
+		}
+		select {
+		case <-tick.C:
+		case <-x.r.Context().Done():
+			return false
+		case <-ended:
+			return true
+		case <-x.s.closed:
+			return true
+		}
+	}
+}
+
+// lastEvent ends a stream that was held open.
+func (x *exchange) lastEvent(message []byte) {
+	rc := http.NewResponseController(x.w)
+	_ = writeEvents(x.w, rc, jsonrpc.AppendEvent(nil, "", message))
+	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// counter counts what there may be only so many of.
+type counter struct {
+	max int64
+	n   atomic.Int64
+}
+
+func (c *counter) take() bool {
+	if c.n.Add(1) <= c.max {
+		return true
+	}
+	c.n.Add(-1)
+	return false
+}
+
+func (c *counter) give() { c.n.Add(-1) }

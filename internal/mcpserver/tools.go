@@ -1,0 +1,165 @@
+package mcpserver
+
+import (
+	"strings"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/strictjson"
+)
+
+// The names of the built-in tools, beside those of the variants.
+const (
+	retrieveTools   = "retrieve_tools"
+	readResult      = "read_result"
+	upstreamServers = "upstream_servers"
+)
+
+// instructions is what a client may tell its model about this server.
+const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
+	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive."
+
+const retrieveDefinition = `{"name":"retrieve_tools",` +
+	`"description":"Find tools for what you want to do, among those of all connected MCP servers; start here. ` +
+	`Results carry annotations and call_with, the variant to call the tool with: ` +
+	`call_tool_read for queries, call_tool_write to create or update, call_tool_destructive to delete or do what cannot be undone. ` +
+	`include_disabled also lists tools that exist but cannot be called, and says why.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"query":{"type":"string","description":"What you want to do, in your own words"},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":100},` +
+	`"operation_type":{"type":"string","enum":["read","write","destructive"]},` +
+	`"detail":{"type":"string","enum":["full","compact"],"description":"compact: signatures, no schemas"},` +
+	`"include_disabled":{"type":"boolean"}},"required":["query"]},` +
+	`"annotations":` + looking + `,` + alwaysLoad + `}`
+
+// alwaysLoad keeps a client that defers tools from hiding the ones that
+// everything else is found and called with.
+const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
+
+// looking are the annotations of what only looks at MCPProxy itself.
+const looking = `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
+
+const readResultDefinition = `{"name":"read_result",` +
+	`"description":"Read on in a result that was cut for its size. The cut result names the handle, good for two hours.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"handle":{"type":"string"},` +
+	`"offset":{"type":"integer","description":"next_offset of the last part"},` +
+	`"limit":{"type":"integer"},` +
+	`"path":{"type":"string","description":"JSON path into the result"}},"required":["handle"]},` +
+	`"annotations":` + looking + `}`
+
+const upstreamServersDefinition = `{"name":"upstream_servers",` +
+	`"description":"Look at the connected MCP servers, their state and number of tools: list all, or get one by name.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"operation":{"type":"string","enum":["list","get"]},` +
+	`"name":{"type":"string"}},"required":["operation"]},` +
+	`"annotations":` + looking + `}`
+
+// variant is what tells the three calling tools apart.
+type variant struct {
+	operation                  policy.Operation
+	purpose, when, annotations string
+}
+
+var variants = [...]variant{
+	{policy.Read, "queries without changing state",
+		"Refused if it is not, or if the server marks the tool destructive.",
+		`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}`},
+	{policy.Write, "creates or updates",
+		"Refused if it is not, or if the server marks the tool destructive.",
+		`{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
+	{policy.Destructive, "deletes or does what cannot be undone",
+		"Refused if it is not; allowed whatever the server's hints say.",
+		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
+}
+
+// definition writes the definition of a calling tool. The intent object is
+// advertised only where it is obligatory: nested parameters trouble some model
+// APIs.
+func (v variant) definition(requireIntent bool) string {
+	operation := v.operation.String()
+	intent, required := "", `"name"`
+	if requireIntent {
+		intent = `,"intent":{"type":"object","properties":{"operation_type":{"type":"string","enum":["` + operation + `"]},` +
+			`"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
+		required = `"name","intent"`
+	}
+	return `{"name":"` + policy.VariantOf(v.operation).String() + `",` +
+		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `. ` +
+		`The intent must be ` + operation + `. ` + v.when + `",` +
+		`"inputSchema":{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"server:tool"},` +
+		`"args":{"type":"object"},` +
+		`"args_json":{"type":"string","description":"Instead of args: the same as JSON text"},` +
+		`"intent_data_sensitivity":{"type":"string","enum":["public","internal","private","unknown"]},` +
+		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
+		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
+}
+
+// definitions is the array of the tools.
+func definitions(requireIntent, management bool) string {
+	all := []string{retrieveDefinition}
+	for _, v := range variants {
+		all = append(all, v.definition(requireIntent))
+	}
+	all = append(all, readResultDefinition)
+	if management {
+		all = append(all, upstreamServersDefinition)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// texts are the parts of answers that are the same each time. Nobody writes to
+// them.
+type texts struct {
+	serverInfo       []byte // the object
+	serverInfoMember string // "io.modelcontextprotocol/serverInfo":{…}
+	initialize       []byte // what follows the protocol version
+	discover         []byte
+	lists            [2][2][2][]byte // modern, requireIntent, management
+	front            [2][2][]byte    // how a modern result begins that is typed, has _meta
+}
+
+// caching is said of what changes with the configuration only, and is the same
+// for everybody.
+const caching = `"ttlMs":60000,"cacheScope":"public"`
+
+func makeTexts(version string) texts {
+	info := string(append(appendText([]byte(`{"name":"mcpproxy","title":"MCPProxy","version":`), []byte(version)), '}'))
+	member := `"` + metaServerInfo + `":` + info
+	about := `"instructions":"` + instructions + `"`
+	const typed = `"resultType":"complete",`
+	named := `"_meta":{` + member + `},`
+	t := texts{
+		serverInfo:       []byte(info),
+		serverInfoMember: member,
+		initialize:       []byte(`","capabilities":{"tools":{}},"serverInfo":` + info + `,` + about + `}`),
+		discover: []byte(`{` + typed + named + `"supportedVersions":` + versionList +
+			`,"capabilities":{"tools":{}},` + about + `,` + caching + `}`),
+		front: [2][2][]byte{
+			{[]byte(`{` + typed + named), []byte(`{` + typed)},
+			{[]byte(`{` + named), []byte(`{`)},
+		},
+	}
+	for _, intent := range [...]bool{false, true} {
+		for _, management := range [...]bool{false, true} {
+			tools := `"tools":` + definitions(intent, management)
+			t.lists[0][index(intent)][index(management)] = []byte(`{` + tools + `}`)
+			t.lists[1][index(intent)][index(management)] = []byte(`{` + typed + named + tools + `,` + caching + `}`)
+		}
+	}
+	return t
+}
+
+// listTools answers tools/list. There is one page, so no cursor was ever given
+// out; the empty one is what some send for the first page.
+func (x *exchange) listTools() outcome {
+	if c := x.params.cursor; c != nil && strictjson.Kind(c) != 'n' && string(c) != `""` {
+		return outcome{err: invalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
+	}
+	list := x.s.texts.lists[index(x.modern)][index(x.cfg.Intent.RequireIntent)][index(x.managed())]
+	return outcome{result: pieces(list)}
+}
+
+// managed says whether upstream_servers is offered.
+func (x *exchange) managed() bool { return x.cfg.MCPManagement != config.ManageOff }

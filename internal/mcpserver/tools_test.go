@@ -1,0 +1,270 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s differs (run with -update when it is meant to); got\n%s", name, got)
+	}
+}
+
+func indent(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	return append(out.Bytes(), '\n')
+}
+
+func TestDefinitions(t *testing.T) {
+	for name, intent := range map[string]bool{"tools_list.json": false, "tools_list_require_intent.json": true} {
+		h := newHarness(t)
+		h.cfg.Store(&config.Config{MCPManagement: config.ManagePropose, Intent: policy.Rules{RequireIntent: intent}})
+		var r struct {
+			Tools json.RawMessage
+		}
+		if err := json.Unmarshal(h.legacy(h.open(latestLegacy), "tools/list", "").is(200).rpc().Result, &r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Tools) >= 5000 {
+			t.Errorf("%s: %d bytes, must be under 5000", name, len(r.Tools))
+		}
+		t.Logf("%s: %d bytes", name, len(r.Tools))
+		golden(t, name, indent(t, r.Tools))
+
+		var modern struct {
+			ResultType string `json:"resultType"`
+			Tools      json.RawMessage
+			TTLMs      *int   `json:"ttlMs"`
+			CacheScope string `json:"cacheScope"`
+			NextCursor *string
+			Meta       map[string]json.RawMessage `json:"_meta"`
+		}
+		if err := json.Unmarshal(h.modern("tools/list", "").is(200).rpc().Result, &modern); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(modern.Tools, r.Tools) || modern.ResultType != "complete" || modern.TTLMs == nil || *modern.TTLMs < 0 ||
+			modern.CacheScope != "public" || modern.NextCursor != nil || modern.Meta[metaServerInfo] == nil {
+			t.Errorf("%+v", modern)
+		}
+		for _, cursor := range []string{`{"cursor":""}`, `{"cursor":null}`, `{}`} {
+			h.legacy(h.open(latestLegacy), "tools/list", cursor).is(200).rpc()
+		}
+		for _, cursor := range []string{`{"cursor":"x"}`, `{"cursor":5}`} {
+			h.legacy(h.open(latestLegacy), "tools/list", cursor).is(200).fails(jsonrpc.CodeInvalidParams)
+		}
+	}
+}
+
+// What every definition has to keep to.
+func TestDefinitionRules(t *testing.T) {
+	for _, intent := range []bool{false, true} {
+		var tools []struct {
+			Name, Description string
+			InputSchema       struct {
+				Type       string
+				Properties map[string]struct{ Type string }
+				Required   []string
+			}
+			Annotations map[string]bool
+		}
+		if err := json.Unmarshal([]byte(definitions(intent, true)), &tools); err != nil {
+			t.Fatal(err)
+		}
+		readOnly := map[string]bool{retrieveTools: true, callToolRead: true, readResult: true, upstreamServers: true}
+		for _, d := range tools {
+			if d.InputSchema.Type != "object" || d.Description == "" {
+				t.Errorf("%+v", d)
+			}
+			for name, p := range d.InputSchema.Properties {
+				if p.Type == "object" && name != "args" && !(name == "intent" && intent) {
+					t.Errorf("%s.%s is nested", d.Name, name)
+				}
+			}
+			if d.Annotations["readOnlyHint"] != readOnly[d.Name] || d.Annotations["destructiveHint"] != (d.Name == callToolDestructive) ||
+				d.Annotations["openWorldHint"] != strings.HasPrefix(d.Name, "call_tool_") {
+				t.Errorf("%s: %v", d.Name, d.Annotations)
+			}
+			for _, hint := range []string{"readOnlyHint", "destructiveHint", "openWorldHint"} {
+				if _, said := d.Annotations[hint]; !said {
+					t.Errorf("%s does not say %s", d.Name, hint)
+				}
+			}
+			v, calls := policy.ParseVariant(d.Name)
+			if !calls {
+				continue
+			}
+			if _, advertised := d.InputSchema.Properties["intent"]; advertised != intent {
+				t.Errorf("%s: intent advertised %v", d.Name, advertised)
+			}
+			for _, word := range []string{"retrieve_tools", "intent", v.Operation().String(), "efused"} {
+				if !strings.Contains(d.Description, word) {
+					t.Errorf("%s does not say %q: %s", d.Name, word, d.Description)
+				}
+			}
+			if n := strings.Count(d.Description, ". ") + 1; n < 2 || n > 3 {
+				t.Errorf("%s: %d sentences", d.Name, n)
+			}
+		}
+		for _, word := range []string{"call_tool_read", "call_tool_write", "call_tool_destructive", "annotations", "call_with", "include_disabled"} {
+			if !strings.Contains(tools[0].Description, word) {
+				t.Errorf("retrieve_tools does not say %q", word)
+			}
+		}
+	}
+}
+
+func TestManagementOff(t *testing.T) {
+	h := newHarness(t)
+	h.callModern(upstreamServers, `{"operation":"list"}`).tool()
+	h.cfg.Store(&config.Config{MCPManagement: config.ManageOff})
+	if a := h.modern("tools/list", ""); bytes.Contains(a.body, []byte(upstreamServers)) {
+		t.Error("still offered")
+	}
+	h.callModern(upstreamServers, `{"operation":"list"}`).is(400).fails(jsonrpc.CodeInvalidParams)
+	h.cfg.Store(&config.Config{MCPManagement: config.ManageRead})
+	h.callModern(upstreamServers, `{"operation":"list"}`).tool()
+}
+
+func TestRetrieveTools(t *testing.T) {
+	h := newHarness(t)
+	const found = `{"query":"q","total":1,"tools":[{"name":"a:b","description":"says \"é\" \\ <b> \u2028 ` + "\u2028" + `","inputSchema":{"max":9007199254740993}}]}`
+	h.gw.retrieve = func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) { return json.RawMessage(found), nil }
+	for _, a := range []answer{
+		h.callModern(retrieveTools, `{"query":"q"}`),
+		h.callLegacy(h.open(latestLegacy), retrieveTools, `{"query":"q"}`),
+	} {
+		r := a.tool()
+		if string(r.StructuredContent) != found || len(r.Content) != 1 || r.Content[0].Text != found || r.Content[0].Type != "text" || r.IsError {
+			t.Errorf("%s", a.body)
+		}
+	}
+	type request = gateway.RetrieveRequest
+	for args, want := range map[string]request{
+		`{"query":"q"}`: {Query: "q"},
+		`{"query":""}`:  {},
+		`{"query":"q","limit":5,"operation_type":"write","detail":"compact","include_disabled":true}`: {Query: "q", Limit: 5, Operation: "write", Detail: "compact", IncludeDisabled: true},
+		`{"query":"q","limit":0}`:     {Query: "q", Limit: 1},
+		`{"query":"q","limit":-5}`:    {Query: "q", Limit: 1},
+		`{"query":"q","limit":1000}`:  {Query: "q", Limit: 100},
+		`{"query":"q","limit":1e300}`: {Query: "q", Limit: 100},
+		`{"query":"q","limit":10.0}`:  {Query: "q", Limit: 10},
+		`{"query":"q","limit":null,"operation_type":null,"detail":null,"include_disabled":null,"nonsense":{}}`: {Query: "q"},
+	} {
+		h.callModern(retrieveTools, args).tool()
+		got := h.gw.found[len(h.gw.found)-1]
+		if got.Caller.ClientName != "tester" {
+			t.Errorf("%+v", got.Caller)
+		}
+		got.Caller = gateway.Caller{}
+		if got != want {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	n := len(h.gw.found)
+	for args, want := range map[string][3]string{
+		`{}`:                                     {"query", "", ""},
+		`{"query":null}`:                         {"query", "", ""},
+		`{"query":5}`:                            {"query", "5", "a string"},
+		`{"query":["a"]}`:                        {"query", `["a"]`, "a string"},
+		`{"query":"q","limit":"abc"}`:            {"limit", "abc", "an integer from 1 to 100"},
+		`{"query":"q","limit":"5"}`:              {"limit", "5", "an integer from 1 to 100"},
+		`{"query":"q","limit":1.5}`:              {"limit", "1.5", "an integer from 1 to 100"},
+		`{"query":"q","limit":true}`:             {"limit", "true", "an integer from 1 to 100"},
+		`{"query":"q","operation_type":"Read"}`:  {"operation_type", "Read", "read"},
+		`{"query":"q","operation_type":""}`:      {"operation_type", "", "read"},
+		`{"query":"q","operation_type":5}`:       {"operation_type", "5", "read"},
+		`{"query":"q","detail":"all"}`:           {"detail", "all", "compact"},
+		`{"query":"q","include_disabled":"yes"}`: {"include_disabled", "yes", "true"},
+		`{"query":"q","include_disabled":1}`:     {"include_disabled", "1", "true"},
+	} {
+		p := h.callModern(retrieveTools, args).refused(problem.InvalidParameter)
+		if string(p.Details["parameter"]) != strconv.Quote(want[0]) || !strings.Contains(p.Message, want[0]) ||
+			!strings.Contains(p.Message, want[1]) || !strings.Contains(string(p.Details["allowed"]), want[2]) {
+			t.Errorf("%s: %+v", args, p)
+		}
+	}
+	if len(h.gw.found) != n {
+		t.Error("a wrong request came through")
+	}
+	h.gw.retrieve = func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) {
+		return nil, problem.New(problem.Overloaded, "busy", "wait")
+	}
+	h.callModern(retrieveTools, `{"query":"q"}`).refused(problem.Overloaded)
+}
+
+func TestReadResult(t *testing.T) {
+	h := newHarness(t)
+	if r := h.callModern(readResult, `{"handle":"h","offset":100,"limit":50,"path":"$.content[0]"}`).tool(); r.Content[0].Text != `{"text":"part"}` {
+		t.Errorf("%+v", r)
+	}
+	got := h.gw.reads[0]
+	if got.Handle != "h" || got.Offset != 100 || got.Limit != 50 || got.Path != "$.content[0]" || got.Caller.Actor.String() != "agent" {
+		t.Errorf("%+v", got)
+	}
+	for _, args := range []string{`{}`, `{"handle":5}`, `{"handle":"h","offset":-1}`, `{"handle":"h","offset":"x"}`, `{"handle":"h","limit":0}`, `{"handle":"h","path":5}`} {
+		h.callModern(readResult, args).refused(problem.InvalidParameter)
+	}
+	if len(h.gw.reads) != 1 {
+		t.Error("a wrong request came through")
+	}
+}
+
+func TestUpstreamServers(t *testing.T) {
+	h := newHarness(t)
+	list := func(want string) {
+		t.Helper()
+		if r := h.callModern(upstreamServers, `{"operation":"list"}`).tool(); string(r.StructuredContent) != want || r.Content[0].Text != want {
+			t.Errorf("got %s\nwant %s", r.StructuredContent, want)
+		}
+	}
+	list(`{"servers":[]}`)
+	h.gw.servers = []gateway.ServerView{
+		{Name: "a", Protocol: "stdio", Enabled: true, State: "ready", ToolCount: 3},
+		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "x", Tools: &gateway.Counts{Callable: 1, DisabledByConfig: 1}},
+	}
+	const a = `{"name":"a","protocol":"stdio","enabled":true,"quarantined":false,"state":"ready","tool_count":3}`
+	const b = `{"name":"b","protocol":"http","enabled":false,"quarantined":false,"state":"stopped","tool_count":2,"last_error":"x","tools":{"callable":1,"disabled_by_config":1}}`
+	list(`{"servers":[` + a + `,` + b + `]}`)
+	if r := h.callModern(upstreamServers, `{"operation":"get","name":"b"}`).tool(); string(r.StructuredContent) != `{"servers":[`+b+`]}` {
+		t.Errorf("%s", r.StructuredContent)
+	}
+	h.callModern(upstreamServers, `{"operation":"get","name":"c"}`).refused(problem.ServerNotFound)
+	for _, args := range []string{`{}`, `{"operation":null}`, `{"operation":"get"}`, `{"operation":"get","name":5}`, `{"operation":5}`,
+		`{"operation":"add","name":"x","url":"http://x"}`, `{"operation":"restart","name":"a"}`, `{"operation":"enable","name":"a"}`, `{"operation":"List"}`} {
+		p := h.callModern(upstreamServers, args).refused(problem.InvalidParameter)
+		if string(p.Details["parameter"]) == `"operation"` && !strings.Contains(p.Message, "list or get") {
+			t.Errorf("%s: the allowed operations are not named: %s", args, p.Message)
+		}
+	}
+}
