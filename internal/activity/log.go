@@ -2,74 +2,252 @@ package activity
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/redact"
 )
 
-// Options are what a Log needs. Dir is the folder of the spool.
+// Options are what a Log needs. Zero values are defaults.
 type Options struct {
-	Dir         string
-	MaxResponse int    // bytes of a response that are kept; 0 = 65536
-	Durability  string // "process" (also "") or "power"
-	MaxSpool    int64  // bytes the spool may hold while the store is away; 0 = 1 GiB
+	Dir         string // of the spool; nothing else may be in it
+	MaxResponse int    // bytes of a response that are kept; 65,536
+	Durability  string // "process" (the default) or "power"
+	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
 	Retention   Retention
 	Logger      *slog.Logger
 	Now         func() time.Time
 	// Observer, when set, gets every record when it begins and when it ends. It
 	// is called on the path of a call and must not block.
 	Observer func(Record)
+
+	maxSegment int64
+	maxQueue   int
+	openFile   func(path string) (spoolFile, error)
 }
 
-// Retention is how much the store keeps. Zero means no limit.
-type Retention struct {
-	Days       int
-	MaxRecords int64
-	MaxBytes   int64
+// The defaults of Options.
+const (
+	DefaultMaxResponse = 65_536
+	DefaultMaxSpool    = 1 << 30
+	DurabilityPower    = "power"
+)
+
+func (o Options) withDefaults() Options {
+	if o.MaxResponse <= 0 {
+		o.MaxResponse = DefaultMaxResponse
+	}
+	if o.MaxSpool <= 0 {
+		o.MaxSpool = DefaultMaxSpool
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.maxSegment <= 0 {
+		o.maxSegment = 32 << 20
+	}
+	if o.maxQueue <= 0 {
+		o.maxQueue = 8 << 20
+	}
+	if o.openFile == nil {
+		o.openFile = openFile
+	}
+	return o
 }
 
-// Health is how the log is.
-type Health struct {
-	Degraded bool   `json:"degraded"`
-	Message  string `json:"message,omitempty"`
-	Backlog  int64  `json:"backlog"`     // entries that are not in the store yet
-	Spool    int64  `json:"spool_bytes"` // bytes of the spool on disk
+// Log is the activity log. It is safe for concurrent use.
+type Log struct {
+	spool       *spool
+	store       Store
+	logger      *slog.Logger
+	maxResponse int
+	retention   Retention
+	observer    func(Record)
+	buffers     bufferPool
+	flushes     chan struct{} // somebody waits for the projector
+	stop        context.CancelFunc
+	stopped     chan struct{}
+
+	mu        sync.Mutex // guards what follows
+	open      map[string]running
+	unwritten []draft // ends that could not be written yet
+	started   bool    // what earlier processes left is in the store
+	projected int64
+	storeErr  error
+	progress  chan struct{} // closed when one of the three above changes; nil when nobody waits
 }
 
-// Log is the activity log.
-type Log struct{}
-
-// Store is where the projector puts the entries and where queries look.
-type Store interface{}
-
-// Open opens the spool in opt.Dir.
-func Open(opt Options, st Store) (*Log, error) { panic("todo") }
-
-// Begin writes the beginning of a record.
-func (l *Log) Begin(r *Record) error { panic("todo") }
-
-// End writes the outcome of a record that Begin wrote.
-func (l *Log) End(id string, o Outcome) error { panic("todo") }
-
-// Append writes a record that is complete at once.
-func (l *Log) Append(r *Record) error { panic("todo") }
-
-// List gives the records that f selects.
-func (l *Log) List(ctx context.Context, f Filter) (Page, error) { panic("todo") }
-
-// Get gives one record by its id or a unique beginning of it.
-func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) { panic("todo") }
-
-// Verification is the result of Verify.
-type Verification struct {
-	Entries int64
-	Break   string // where the chain is broken first; empty when it is whole
+// running is a record between Begin and End. record is set for an observer.
+type running struct {
+	seq    int64
+	facts  Facts
+	record *Record
 }
 
-// Verify checks the chain of what is in the spool.
-func (l *Log) Verify(ctx context.Context) (Verification, error) { panic("todo") }
+// Open opens the spool in opt.Dir, which takes no longer when it holds a lot,
+// and projects into st in the background, whenever that is ready.
+func Open(opt Options, st Store) (*Log, error) {
+	opt = opt.withDefaults()
+	s := &spool{
+		dir: opt.Dir, power: opt.Durability == DurabilityPower,
+		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: queue{max: opt.maxQueue},
+		now: opt.Now, open: opt.openFile, logger: opt.Logger, kick: make(chan struct{}, 1),
+	}
+	notes, err := s.openSpool()
+	if err != nil {
+		return nil, fmt.Errorf("open the activity log: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l := &Log{
+		spool: s, store: st, logger: opt.Logger, maxResponse: opt.MaxResponse,
+		retention: opt.Retention, observer: opt.Observer, open: map[string]running{},
+		flushes: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{}),
+	}
+	p := &projector{log: l, spool: s, store: st, opened: s.end(), past: s.ids.text()}
+	go func() {
+		defer close(l.stopped)
+		l.tell(notes)
+		p.work(ctx)
+	}()
+	return l, nil
+}
 
-// Health says how the log is.
-func (l *Log) Health() Health { panic("todo") }
+// Begin writes the beginning of a record: when it returns, the record is
+// durable. It sets the ID, the Timestamp and the Status of r. Its error is an
+// AUDIT_UNAVAILABLE problem; then there is no record and the call must not be
+// made.
+func (l *Log) Begin(r *Record) error {
+	r.Status = Pending
+	seq, facts, err := l.write(KindBegin, r)
+	if err != nil {
+		return err
+	}
+	run := running{seq: seq, facts: facts}
+	if l.observer != nil {
+		shown := masked(r)
+		run.record = &shown
+	}
+	l.mu.Lock()
+	l.open[r.ID] = run
+	l.mu.Unlock()
+	if l.observer != nil {
+		l.observer(*run.record)
+	}
+	return nil
+}
 
-// Close projects what is there and closes the spool.
-func (l *Log) Close(ctx context.Context) error { panic("todo") }
+// Append writes a record that is complete at once. It sets the ID and the
+// Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+func (l *Log) Append(r *Record) error {
+	if _, _, err := l.write(KindWhole, r); err != nil {
+		return err
+	}
+	if l.observer != nil {
+		l.observer(masked(r))
+	}
+	return nil
+}
+
+func (l *Log) write(k Kind, r *Record) (seq int64, facts Facts, err error) {
+	m := masked(r)
+	response := m.Response
+	if len(r.Response) > 0 {
+		var cut bool
+		response, cut = keptResponse(r.Response, l.maxResponse)
+		m.ResponseTruncated = m.ResponseTruncated || cut
+	}
+	buf := l.buffers.get()
+	defer l.buffers.put(buf)
+	*buf = appendRecord(*buf, k, &m, m.Arguments, response)
+	facts = factsOf(&m)
+	st, err := l.spool.append(&draft{kind: k, body: *buf, facts: facts})
+	if err != nil {
+		return 0, facts, unavailable(err)
+	}
+	r.ID, r.Timestamp = st.id, st.time
+	facts.Time = st.time.UnixMicro()
+	return st.seq, facts, nil
+}
+
+// masked is r without the secrets in what callers and servers wrote.
+func masked(r *Record) Record {
+	m := *r
+	if len(m.Arguments) > 0 {
+		m.Arguments = redact.JSON(m.Arguments)
+	}
+	if m.ErrorMessage != "" {
+		m.ErrorMessage = redact.Text(m.ErrorMessage)
+	}
+	if m.Metadata.Detail != "" {
+		m.Metadata.Detail = redact.Text(m.Metadata.Detail)
+	}
+	if in := m.Metadata.Intent; in != nil && in.Reason != "" {
+		if reason := redact.Text(in.Reason); reason != in.Reason {
+			changed := *in
+			changed.Reason = reason
+			m.Metadata.Intent = &changed
+		}
+	}
+	return m
+}
+
+// End writes the outcome of a record that Begin wrote. When it cannot be written
+// its error is an AUDIT_UNAVAILABLE problem; the outcome is then kept in memory
+// and written as soon as that is possible.
+func (l *Log) End(id string, o Outcome) error {
+	l.mu.Lock()
+	run, ok := l.open[id]
+	delete(l.open, id)
+	l.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("end a record of the activity log: %s is not open", id)
+	}
+	var kept []byte
+	cut := false
+	if len(o.Response) > 0 {
+		kept, cut = keptResponse(o.Response, l.maxResponse)
+	}
+	if o.ErrorMessage != "" {
+		o.ErrorMessage = redact.Text(o.ErrorMessage)
+	}
+	buf := l.buffers.get()
+	defer l.buffers.put(buf)
+	*buf = appendOutcome(*buf, run.seq, &o, kept, cut)
+	run.facts.Status, run.facts.Duration = o.Status, o.Duration.Milliseconds()
+	d := draft{kind: KindEnd, id: id, of: run.seq, body: *buf, facts: run.facts}
+	_, err := l.spool.append(&d)
+	if err != nil {
+		l.keepEnd(d, run.seq, &o)
+		err = unavailable(err)
+	}
+	if l.observer != nil {
+		l.observer(ended(*run.record, o, kept, cut))
+	}
+	return err
+}
+
+func ended(r Record, o Outcome, kept []byte, cut bool) Record {
+	r.Status = o.Status
+	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
+	r.DurationMS = o.Duration.Milliseconds()
+	if o.ErrorMessage != "" {
+		r.ErrorMessage = o.ErrorMessage
+	}
+	if o.ErrorCode != "" {
+		r.Metadata.ErrorCode = o.ErrorCode
+	}
+	r.Metadata.Warnings = append(r.Metadata.Warnings[:len(r.Metadata.Warnings):len(r.Metadata.Warnings)], o.Warnings...)
+	return r
+}
+
+func unavailable(err error) error {
+	return problem.New(problem.AuditUnavailable,
+		"The activity log cannot be written, and nothing is done without a record.",
+		"Make room on the disk of the data directory, or see `mcpproxy status`, and try again.").Because(err)
+}

@@ -1,0 +1,82 @@
+package activity
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// nowhere is a store that keeps nothing but the position.
+type nowhere struct {
+	mu  sync.Mutex
+	pos Position
+}
+
+func (n *nowhere) Resume(context.Context) (Position, []string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pos, nil, nil
+}
+
+func (n *nowhere) Project(_ context.Context, _ []Entry, pos Position) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pos = pos
+	return nil
+}
+func (*nowhere) Pending(context.Context) ([]Unfinished, error) { return nil, nil }
+func (*nowhere) Sync(context.Context) error                    { return nil }
+func (*nowhere) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
+	return false, nil
+}
+func (*nowhere) List(context.Context, Filter) (Page, error)  { return Page{}, nil }
+func (*nowhere) Get(context.Context, string) (Record, error) { return Record{}, nil }
+
+// BenchmarkBeginEnd is what recording costs on the path of a call.
+func BenchmarkBeginEnd(b *testing.B) {
+	for _, writers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			l, err := Open(Options{Dir: b.TempDir()}, &nowhere{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close(context.Background())
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for w := range writers {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					for i := w; i < b.N; i += writers {
+						r := Record{
+							Type: ToolCall, ServerName: "github", ToolName: "create_issue",
+							Arguments:    []byte(`{"owner":"octo-org","repo":"hello-world","title":"It does not start","labels":["bug","help wanted"]}`),
+							RequestBytes: 312, SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "17", Source: SourceMCP,
+							Actor: "agent", ClientName: "claude-code", ClientVersion: "2.1.0",
+							Metadata: Metadata{
+								ToolVariant: "call_tool_write",
+								Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
+							},
+						}
+						if err := l.Begin(&r); err != nil {
+							b.Error(err)
+							return
+						}
+						err := l.End(r.ID, Outcome{
+							Status: Success, Duration: 3 * time.Millisecond, ResponseBytes: 170,
+							Response: []byte(`{"content":[{"type":"text","text":"Created issue 4711 in octo-org/hello-world: It does not start. https://example.com/octo-org/hello-world/issues/4711"}],"isError":false}`),
+						})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				}()
+			}
+			wg.Wait()
+		})
+	}
+}

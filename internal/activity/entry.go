@@ -1,0 +1,114 @@
+package activity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Kind is what an entry of the spool says about its record.
+type Kind uint8
+
+// The kinds.
+const (
+	KindBegin Kind = iota + 1 // the record began; its end is still to come
+	KindEnd                   // the outcome of a record that began earlier
+	KindWhole                 // a record that was complete at once
+)
+
+// Hash is the place of an entry in the chain: the SHA-256 of its line in the
+// spool, written with the hash of the entry before in the place of its own.
+type Hash [sha256.Size]byte
+
+// Entry is one link of the chain, as the Store gets it. It is valid until the
+// call that got it returns.
+type Entry struct {
+	Seq     int64 // counts entries, one by one, from the first of the spool
+	Kind    Kind
+	ID      string // of the record
+	Of      int64  // KindEnd: the Seq of the entry that began the record
+	Hash    Hash
+	Payload []byte // JSON, as chained
+	// Facts is what the record can be found by. After a restart an end may come
+	// without (Facts.Type is empty): the store then takes those of the beginning
+	// and adds Status and Duration.
+	Facts Facts
+
+	segment int64 // where the entry ends in the spool
+	offset  int64
+}
+
+// Facts are the values that a record is filtered and counted by.
+type Facts struct {
+	Type        Type
+	Status      Status
+	Server      string
+	Tool        string
+	Session     string
+	Request     string
+	Intent      string
+	Sensitivity string
+	Actor       string
+	Time        int64 // microseconds since 1970
+	Duration    int64 // milliseconds
+}
+
+func factsOf(r *Record) Facts {
+	f := Facts{
+		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
+		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor,
+		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS,
+	}
+	if in := r.Metadata.Intent; in != nil {
+		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity
+	}
+	return f
+}
+
+// FactsOf gives what a stored record is found by.
+func FactsOf(r Record) Facts { return factsOf(&r) }
+
+// A line of the spool is
+//
+//	<hash in hex> <payload>\n
+//
+// so that the chain can be checked with nothing but a shell: the hash of a line
+// is sha256sum of "<hash of the line before> <payload>".
+const (
+	hexLen    = 2 * sha256.Size
+	lineExtra = hexLen + 2 // the blank and the newline
+)
+
+// seal hashes the line in buf, which holds room for the hash, the blank and the
+// payload, and writes the hash into its place.
+func seal(buf []byte, prev Hash) Hash {
+	hex.Encode(buf, prev[:])
+	h := Hash(sha256.Sum256(buf))
+	hex.Encode(buf, h[:])
+	return h
+}
+
+// chainHash gives the hash of payload after prev.
+func chainHash(prev Hash, payload []byte) Hash {
+	d := sha256.New()
+	var head [hexLen + 1]byte
+	hex.Encode(head[:], prev[:])
+	head[hexLen] = ' '
+	d.Write(head[:])
+	d.Write(payload)
+	return Hash(d.Sum(nil))
+}
+
+// ChainHash gives the hash that an entry with this payload has after prev.
+func ChainHash(prev Hash, payload []byte) Hash { return chainHash(prev, payload) }
+
+// splitLine takes a line without its newline apart.
+func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
+	if len(line) < hexLen+3 || line[hexLen] != ' ' || line[hexLen+1] != '{' || line[len(line)-1] != '}' {
+		return h, nil, false
+	}
+	if _, err := hex.Decode(h[:], line[:hexLen]); err != nil {
+		return h, nil, false
+	}
+	return h, line[hexLen+1:], bytes.IndexByte(line, '\n') < 0
+}

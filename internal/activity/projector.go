@@ -1,0 +1,287 @@
+package activity
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+const (
+	batchEntries = 2048    // in one transaction of the store
+	batchBytes   = 4 << 20 // and about this much
+	maxAge       = time.Second
+	retryFirst   = 100 * time.Millisecond
+	retryLast    = 2 * time.Second
+	retryEnds    = time.Second
+	idleAfter    = 5 * time.Second
+	tidyEvery    = time.Minute
+	keepSegments = 1 // projected ones that stay, should the database be lost
+)
+
+// projector moves entries from the spool into the store, in order, in one
+// goroutine. It wakes when there are many, when one is a second old, or when
+// somebody waits; the rest of the time it sleeps.
+type projector struct {
+	log   *Log
+	spool *spool
+	store Store
+
+	pos    Position
+	batch  []Entry      // what was taken from memory last
+	reader *spoolReader // while it reads from the files
+	// opened is the last entry of the processes before this one, and past the
+	// last id that they can have given: what is pending up to there is
+	// interrupted.
+	opened      int64
+	past        string
+	resumed     bool
+	interrupted bool
+	// lost says that the database has entries which the spool has lost, so that
+	// their numbers come again.
+	lost bool
+}
+
+// work is the life of the projector: it resumes where the store stands, serves
+// until something fails, and tries again.
+func (p *projector) work(ctx context.Context) {
+	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+		began := time.Now()
+		err := p.serve(ctx)
+		p.closeReader()
+		if ctx.Err() != nil {
+			return
+		}
+		p.log.storeFailed(err)
+		if time.Since(began) > retryLast {
+			wait = retryFirst
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+		p.log.retryEnds()
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (p *projector) serve(ctx context.Context) error {
+	if err := p.resume(ctx); err != nil {
+		return err
+	}
+	if err := p.project(ctx); err != nil {
+		return err
+	}
+	if err := p.interrupt(ctx); err != nil {
+		return err
+	}
+	p.log.storeWorks()
+	return p.loop(ctx)
+}
+
+// resume finds out where the store stands in the spool.
+func (p *projector) resume(ctx context.Context) error {
+	pos, notes, err := p.store.Resume(ctx)
+	if err != nil {
+		return err
+	}
+	if pos.Chain != p.spool.chain {
+		if pos.Chain != "" {
+			notes = append(notes, "The spool was lost or replaced: its chain is not the one that the database continues.")
+		}
+		pos = Position{Chain: p.spool.chain}
+	}
+	if ahead := pos.Seq - p.opened; ahead > 0 && !p.resumed {
+		notes = append(notes, fmt.Sprintf("The spool has lost its last %d entries; the database has them.", ahead))
+		p.lost = true
+	}
+	if p.lost {
+		pos.Seq = p.opened
+	}
+	p.resumed = true
+	p.advance(pos)
+	p.log.tell(notes)
+	return nil
+}
+
+// loop serves until something fails or ctx ends.
+func (p *projector) loop(ctx context.Context) error {
+	age, retry, tidy := stopped(), stopped(), time.NewTimer(idleAfter)
+	defer age.Stop()
+	defer retry.Stop()
+	defer tidy.Stop()
+	aging := false
+	if p.log.unwrittenEnds() > 0 {
+		retry.Reset(retryEnds)
+	}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.spool.kick:
+			if p.log.unwrittenEnds() > 0 {
+				retry.Reset(retryEnds)
+			}
+			if p.spool.behind() >= batchEntries {
+				err = p.project(ctx)
+			}
+		case <-p.log.flushes:
+			err = p.project(ctx)
+		case <-age.C:
+			aging = false
+			err = p.project(ctx)
+		case <-retry.C:
+			if p.log.retryEnds() > 0 {
+				retry.Reset(retryEnds)
+			}
+		case <-tidy.C:
+			var again time.Duration
+			again, err = p.tidy(ctx)
+			tidy.Reset(again)
+		}
+		if err != nil {
+			return err
+		}
+		switch n := p.spool.behind(); {
+		case n >= batchEntries:
+			p.spool.wake()
+		case n > 0 && !aging:
+			age.Reset(maxAge)
+			aging = true
+		}
+	}
+}
+
+func stopped() *time.Timer {
+	t := time.NewTimer(math.MaxInt64)
+	t.Stop()
+	return t
+}
+
+// project moves what is durable now into the store. It leaves what is appended
+// meanwhile for the next time: many small transactions cost more than few.
+func (p *projector) project(ctx context.Context) error {
+	for target := p.spool.end(); p.pos.Seq < target; {
+		entries, err := p.next()
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		last := entries[len(entries)-1]
+		pos := Position{p.spool.chain, last.Seq, last.Hash, last.segment, last.offset}
+		if err := p.store.Project(ctx, entries, pos); err != nil {
+			return err
+		}
+		p.lost = false
+		p.advance(pos)
+	}
+	return nil
+}
+
+func (p *projector) advance(pos Position) {
+	p.pos = pos
+	p.spool.release(pos.Seq)
+	p.log.progressed(pos.Seq)
+}
+
+// next gives the entries that follow what was projected: from memory as long as
+// they are there, else from the files.
+func (p *projector) next() ([]Entry, error) {
+	for {
+		if p.reader == nil {
+			clear(p.batch)
+			entries, ok := p.spool.take(p.batch[:0], p.pos.Seq)
+			if p.batch = entries; ok {
+				return entries, nil
+			}
+			keep := int64(math.MaxInt64)
+			if p.lost {
+				keep = p.opened
+			}
+			p.reader = p.spool.readFrom(p.pos, keep)
+		}
+		entries, err := p.read()
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+	}
+}
+
+// read gives a batch from the files. At their end it gives none, and closes the
+// reader.
+func (p *projector) read() ([]Entry, error) {
+	var entries []Entry
+	for size := 0; len(entries) < batchEntries && size < batchBytes; {
+		e, err := p.reader.next()
+		if err == io.EOF {
+			if len(entries) == 0 {
+				p.advance(p.reader.until.end)
+				p.closeReader()
+			}
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+		size += len(e.Payload)
+	}
+	return entries, nil
+}
+
+func (p *projector) closeReader() {
+	if p.reader == nil {
+		return
+	}
+	notes := p.reader.notes
+	if err := p.reader.close(); err != nil {
+		p.log.logger.Warn("a segment of the activity log did not close", "error", err)
+	}
+	p.reader = nil
+	p.log.tell(notes)
+}
+
+// interrupt ends the records that an earlier process has left without an end.
+func (p *projector) interrupt(ctx context.Context) error {
+	if p.interrupted {
+		return nil
+	}
+	pending, err := p.store.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	p.log.interrupt(pending, p.past)
+	p.interrupted = true
+	return p.project(ctx)
+}
+
+// tidy does what can wait, in short pieces, and says when to come again.
+func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
+	if err := p.spool.prune(ctx, p.pos.Seq, p.store.Sync); err != nil {
+		return 0, err
+	}
+	idle := p.spool.idle(idleAfter)
+	more, err := p.store.Tidy(ctx, p.spool.now(), p.log.retention, idle)
+	switch {
+	case err != nil:
+		return 0, err
+	case more:
+		return 0, nil
+	case idle:
+		return tidyEvery, nil
+	}
+	return idleAfter, nil
+}

@@ -1,0 +1,154 @@
+package activity
+
+// blockSize is the memory that entries are encoded into at a time. The block is
+// what is written to the file, and what the projector reads: an entry is never
+// copied.
+const blockSize = 128 << 10
+
+// block holds lines of the spool in memory. Bytes up to written and entries up
+// to durable never change again.
+type block struct {
+	data    []byte
+	entries []Entry
+	written int
+	durable int
+}
+
+// blockRange is the part of a block that a write takes.
+type blockRange struct {
+	block    *block
+	from, to int
+	entries  int // how many are durable when it is written
+}
+
+func (r blockRange) bytes() []byte { return r.block.data[r.from:r.to:r.to] }
+
+// settle notes that a range is written, and where.
+func (b *block) settle(r blockRange, seg *segment) {
+	for i := b.durable; i < r.entries; i++ {
+		e := &b.entries[i]
+		seg.size += int64(len(e.Payload) + lineExtra)
+		e.segment, e.offset = seg.first, seg.size
+	}
+	b.durable, b.written = r.entries, r.to
+}
+
+// queue is the newest entries in memory, oldest first. It is guarded by the
+// spool's mu.
+type queue struct {
+	blocks []*block
+	free   []*block
+	bytes  int
+	max    int
+	ranges []blockRange
+}
+
+// room gives the block to encode n more bytes into.
+func (q *queue) room(n int) *block {
+	if k := len(q.blocks); k > 0 {
+		if b := q.blocks[k-1]; cap(b.data)-len(b.data) >= n {
+			return b
+		}
+	}
+	b := q.take(n)
+	q.blocks = append(q.blocks, b)
+	q.bytes += cap(b.data)
+	q.shed()
+	return b
+}
+
+func (q *queue) take(n int) *block {
+	if k := len(q.free); k > 0 && n <= blockSize {
+		b := q.free[k-1]
+		q.free = q.free[:k-1]
+		return b
+	}
+	return &block{data: make([]byte, 0, max(n, blockSize))}
+}
+
+// shed forgets the oldest entries when there are too many: the files have them.
+func (q *queue) shed() {
+	for q.bytes > q.max && len(q.blocks) > 1 && q.blocks[0].settled() {
+		q.bytes -= cap(q.blocks[0].data)
+		q.blocks[0] = nil
+		q.blocks = q.blocks[1:]
+	}
+}
+
+func (b *block) settled() bool { return b.durable == len(b.entries) }
+
+// unwritten gives what a write has to take. The result is valid until the next
+// call.
+func (q *queue) unwritten() []blockRange {
+	q.ranges = q.ranges[:0]
+	first := len(q.blocks)
+	for first > 0 && q.blocks[first-1].written < len(q.blocks[first-1].data) {
+		first--
+	}
+	for _, b := range q.blocks[first:] {
+		q.ranges = append(q.ranges, blockRange{b, b.written, len(b.data), len(b.entries)})
+	}
+	return q.ranges
+}
+
+// takeBack forgets what was not written.
+func (q *queue) takeBack() {
+	for _, b := range q.blocks {
+		if !b.settled() {
+			b.data = b.data[:b.written]
+			clear(b.entries[b.durable:])
+			b.entries = b.entries[:b.durable]
+		}
+	}
+}
+
+// oldest gives the number of the first durable entry in memory.
+func (q *queue) oldest() (int64, bool) {
+	for _, b := range q.blocks {
+		if b.durable > 0 {
+			return b.entries[0].Seq, true
+		}
+	}
+	return 0, false
+}
+
+// after appends durable entries that follow number seq to dst, limit at most.
+func (q *queue) after(dst []Entry, seq int64, limit int) []Entry {
+	for _, b := range q.blocks {
+		if b.durable == 0 || b.entries[b.durable-1].Seq <= seq {
+			continue
+		}
+		from := max(0, int(seq+1-b.entries[0].Seq))
+		to := min(b.durable, from+limit-len(dst))
+		dst = append(dst, b.entries[from:to]...)
+		if len(dst) >= limit || !b.settled() {
+			return dst
+		}
+	}
+	return dst
+}
+
+// release forgets the blocks whose entries the store has.
+func (q *queue) release(seq int64) {
+	for len(q.blocks) > 1 {
+		b := q.blocks[0]
+		if !b.settled() || len(b.entries) > 0 && b.entries[len(b.entries)-1].Seq > seq {
+			return
+		}
+		q.blocks[0] = nil
+		q.blocks = q.blocks[1:]
+		q.bytes -= cap(b.data)
+		q.recycle(b)
+	}
+}
+
+const freeBlocks = 8
+
+func (q *queue) recycle(b *block) {
+	if cap(b.data) > blockSize || len(q.free) >= freeBlocks {
+		return
+	}
+	clear(b.entries)
+	*b = block{data: b.data[:0], entries: b.entries[:0]}
+	q.free = append(q.free, b)
+}

@@ -1,0 +1,211 @@
+package activity
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	segmentSuffix = ".spool"
+	segmentDigits = 20
+)
+
+// segment is one file of the spool.
+type segment struct {
+	first int64 // the number of its first entry; also its name
+	size  int64
+	path  string
+}
+
+// header is the first line of a segment: where it continues the chain. Its hash
+// is that of the last entry before the segment, so that a segment can be read,
+// and its links checked, by itself.
+type header struct {
+	Chain string `json:"chain"` // names the chain; a new one when the spool was lost
+	First int64  `json:"first"`
+	At    int64  `json:"at"` // milliseconds that ids are already past
+}
+
+func appendHeader(dst []byte, prev Hash, h header) []byte {
+	dst = hex.AppendEncode(dst, prev[:])
+	dst = append(dst, ` {"chain":`...)
+	dst = appendString(dst, h.Chain)
+	dst = append(dst, `,"first":`...)
+	dst = strconv.AppendInt(dst, h.First, 10)
+	dst = append(dst, `,"at":`...)
+	dst = strconv.AppendInt(dst, h.At, 10)
+	return append(dst, "}\n"...)
+}
+
+func parseHeader(line []byte) (header, Hash, bool) {
+	var h header
+	prev, data, ok := splitLine(line)
+	if !ok || json.Unmarshal(data, &h) != nil || h.Chain == "" || h.First < 1 {
+		return header{}, prev, false
+	}
+	return h, prev, true
+}
+
+func segmentPath(dir string, first int64) string {
+	return filepath.Join(dir, fmt.Sprintf("%0*d%s", segmentDigits, first, segmentSuffix))
+}
+
+// listSegments gives the segments of dir, oldest first.
+func listSegments(dir string) ([]*segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []*segment
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), segmentSuffix)
+		first, err := strconv.ParseInt(name, 10, 64)
+		if !ok || err != nil || len(name) != segmentDigits || first < 1 {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &segment{first: first, size: info.Size(), path: filepath.Join(dir, e.Name())})
+	}
+	slices.SortFunc(out, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
+	return out, nil
+}
+
+// tail is the last good link of the chain, and where it ends.
+type tail struct {
+	chain string
+	seq   int64
+	hash  Hash
+	at    int64 // milliseconds that ids are already past
+	size  int64 // of the segment up to the link
+}
+
+// findTail looks for the last good link of a segment from its end, so that
+// opening does not depend on how much the spool holds. ok is false when not even
+// the header is good.
+func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
+	for window := int64(64 << 10); ; window *= 4 {
+		from := max(0, size-window)
+		buf := make([]byte, size-from)
+		if n, err := f.ReadAt(buf, from); err != nil && err != io.EOF || int64(n) < size-from {
+			return t, false, fmt.Errorf("read the end of the spool: %w", err)
+		}
+		if t, ok = lastLink(buf, from); ok {
+			break
+		}
+		if from == 0 {
+			return t, false, nil
+		}
+	}
+	h, err := readHeader(f)
+	if err != nil {
+		return t, false, nil //nolint:nilerr // a segment without its header is a torn one
+	}
+	t.chain, t.at = h.Chain, max(t.at, h.At)
+	return t, true, nil
+}
+
+// lastLink finds the last line in buf whose hash fits the line before. buf
+// begins at offset from of the segment; its first line counts as whole only at
+// the beginning of the file.
+func lastLink(buf []byte, from int64) (tail, bool) {
+	end := bytes.LastIndexByte(buf, '\n')
+	for end >= 0 {
+		start := bytes.LastIndexByte(buf[:end], '\n') + 1
+		if start == 0 {
+			return onlyHeader(buf[:end], from)
+		}
+		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
+		if before == 0 && from > 0 {
+			return tail{}, false // the line before may begin outside of buf
+		}
+		prev, _, ok := splitLine(buf[before : start-1])
+		h, data, ok2 := splitLine(buf[start:end])
+		if ok && ok2 && chainHash(prev, data) == h {
+			if seq, at, ok := placeOf(data); ok {
+				return tail{seq: seq, hash: h, at: at, size: from + int64(end) + 1}, true
+			}
+		}
+		end = start - 1
+	}
+	return tail{}, false
+}
+
+func onlyHeader(line []byte, from int64) (tail, bool) {
+	if from > 0 {
+		return tail{}, false
+	}
+	h, prev, ok := parseHeader(line)
+	if !ok {
+		return tail{}, false
+	}
+	return tail{seq: h.First - 1, hash: prev, at: h.At, size: int64(len(line)) + 1}, true
+}
+
+// placeOf reads the number of an entry and the time of its id.
+func placeOf(data []byte) (seq, at int64, ok bool) {
+	var p struct {
+		ID  string `json:"id"`
+		Seq int64  `json:"seq"`
+		At  int64  `json:"at"`
+	}
+	args, response, err := rawLengths(data)
+	if err != nil || args+response > len(data) {
+		return 0, 0, false
+	}
+	head, _, found := bytes.Cut(data, []byte(`,"kind":`))
+	if !found || json.Unmarshal(append(bytes.Clone(head), '}'), &p) != nil {
+		return 0, 0, false
+	}
+	ms, ok := ulidMillis(p.ID)
+	return p.Seq, max(p.At, ms), ok && p.Seq > 0
+}
+
+func readHeader(f io.ReaderAt) (header, error) {
+	buf := make([]byte, 512)
+	n, err := f.ReadAt(buf, 0)
+	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
+	if !found {
+		return header{}, fmt.Errorf("the segment has no header: %w", err)
+	}
+	h, _, ok := parseHeader(line)
+	if !ok {
+		return header{}, fmt.Errorf("the segment has no header")
+	}
+	return h, nil
+}
+
+// setAside copies what follows the last good link into a file of its own, and
+// cuts it off. Nothing is thrown away: it may hold the beginning of a record.
+func setAside(path string, size int64, now time.Time) (aside string, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	aside = fmt.Sprintf("%s.torn-%d", path, now.UnixMilli())
+	out, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(out, io.NewSectionReader(f, size, 1<<62))
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return aside, err
+	}
+	return aside, f.Truncate(size)
+}

@@ -1,0 +1,61 @@
+package activity
+
+import (
+	"context"
+	"time"
+)
+
+// Store is where the projector puts the entries and where queries look. Only
+// one call of Resume, Project, Pending, Sync and Tidy is made at a time; List
+// and Get come from anywhere at any time.
+type Store interface {
+	// Resume waits until the store is open and says how far it is, and what has
+	// to be told about it: an earlier file that was put aside, and the like. It
+	// is called at the start and after every failure.
+	Resume(ctx context.Context) (pos Position, notes []string, err error)
+	// Project stores entries in their order, and how far the log is then, all or
+	// nothing. An end makes its beginning a finished record.
+	Project(ctx context.Context, entries []Entry, pos Position) error
+	// Pending gives the records that have no end.
+	Pending(ctx context.Context) ([]Unfinished, error)
+	// Sync makes what was projected survive the loss of power.
+	Sync(ctx context.Context) error
+	// Tidy does one short piece of work that can wait, and says whether there is
+	// more: prune what is past the retention and, when idle, prepare the text
+	// search.
+	Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (more bool, err error)
+
+	// List gives the records that f selects. A cursor that is none is a
+	// *problem.Problem with code INVALID_PARAMETER.
+	List(ctx context.Context, f Filter) (Page, error)
+	// Get gives the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
+	Get(ctx context.Context, prefix string) (Record, error)
+}
+
+// Unfinished is a record in the store that has no end.
+type Unfinished struct {
+	ID    string
+	Seq   int64
+	Facts Facts
+}
+
+// Retention is how much the store keeps. Zero means no limit.
+type Retention struct {
+	Days       int
+	MaxRecords int64
+	MaxBytes   int64
+}
+
+// The limits of Filter.Limit.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 1000
+)
+
+// Bounded gives the filter's limit within what is allowed.
+func (f Filter) Bounded() int {
+	if f.Limit <= 0 {
+		return DefaultLimit
+	}
+	return min(f.Limit, MaxLimit)
+}

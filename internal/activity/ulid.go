@@ -1,0 +1,107 @@
+package activity
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// crockford is the alphabet of a ULID: in the order of its values, so that
+// ULIDs sort as text the way they sort as numbers.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+const ulidLen = 26
+
+// ulidSource makes ULIDs that only grow, whatever the clock does: when the
+// clock stands still or jumps back, the random part of the last one is counted
+// up instead. It is not safe for concurrent use.
+type ulidSource struct {
+	ms int64 // 48 bits of time
+	hi uint16
+	lo uint64
+}
+
+// after makes a source whose ULIDs are greater than all of millisecond ms.
+func after(ms int64) ulidSource {
+	return ulidSource{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
+}
+
+func (s *ulidSource) next(now time.Time) string {
+	if ms := now.UnixMilli(); ms > s.ms {
+		s.ms = ms
+		s.hi = uint16(rand.Uint32()) >> 1 // room to count up within the millisecond
+		s.lo = rand.Uint64()
+	} else {
+		s.step()
+	}
+	return s.text()
+}
+
+// step counts up by a random amount, which keeps neighbours hard to guess and
+// two instances of one millisecond apart.
+func (s *ulidSource) step() {
+	before := s.lo
+	s.lo += 1 + uint64(rand.Uint32())
+	if s.lo > before {
+		return
+	}
+	if s.hi++; s.hi == 0 {
+		s.ms++
+	}
+}
+
+func (s *ulidSource) text() string {
+	var b [ulidLen]byte
+	ms := uint64(s.ms)
+	for i := 9; i >= 0; i-- {
+		b[i] = crockford[ms&31]
+		ms >>= 5
+	}
+	// 80 bits: 16 in hi, 64 in lo, five at a time from the right.
+	hi, lo := uint64(s.hi), s.lo
+	for i := ulidLen - 1; i >= 10; i-- {
+		b[i] = crockford[lo&31]
+		lo = lo>>5 | hi<<59
+		hi >>= 5
+	}
+	return string(b[:])
+}
+
+// ulidMillis reads the time of a ULID back; ok is false when id is none.
+func ulidMillis(id string) (ms int64, ok bool) {
+	if len(id) != ulidLen {
+		return 0, false
+	}
+	for i := range ulidLen {
+		v := crockfordValue(id[i])
+		if v < 0 {
+			return 0, false
+		}
+		if i < 10 {
+			ms = ms<<5 | int64(v)
+		}
+	}
+	return ms, true
+}
+
+func crockfordValue(c byte) int {
+	for i := range len(crockford) {
+		if crockford[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// IsIDPrefix says whether s, in upper case, can be the beginning of an id.
+func IsIDPrefix(s string) bool {
+	if s == "" || len(s) > ulidLen {
+		return false
+	}
+	for i := range len(s) {
+		if crockfordValue(s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}

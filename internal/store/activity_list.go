@@ -1,0 +1,507 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+)
+
+// A query makes a selection: one bit for every record. Each filter clears the
+// bits of the records that do not have it, from one small row of each chunk of
+// 1,024 records. What remains is counted, and the page is read by its keys. So
+// every combination of filters costs about the same, and the total is exact.
+
+// selection is a bit for every key from base on, which is a multiple of
+// chunkSize.
+type selection struct {
+	base  int64
+	words []uint64
+}
+
+func newSelection(from, to int64) selection {
+	s := selection{base: from / chunkSize * chunkSize}
+	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
+	for i := range s.words {
+		s.words[i] = ^uint64(0)
+	}
+	s.keep(from, to)
+	return s
+}
+
+// keep clears what is not in [from, to).
+func (s selection) keep(from, to int64) {
+	s.clear(s.base, from)
+	s.clear(to, s.base+64*int64(len(s.words)))
+}
+
+func (s selection) clear(from, to int64) {
+	a, b := max(from-s.base, 0), min(to-s.base, 64*int64(len(s.words)))
+	for ; a < b && a%64 != 0; a++ {
+		s.words[a/64] &^= 1 << (a % 64)
+	}
+	for ; a+64 <= b; a += 64 {
+		s.words[a/64] = 0
+	}
+	for ; a < b; a++ {
+		s.words[a/64] &^= 1 << (a % 64)
+	}
+}
+
+// chunk gives the bits of a chunk.
+func (s selection) chunk(n int64) []uint64 {
+	at := (n*chunkSize - s.base) / 64
+	if at < 0 || at >= int64(len(s.words)) {
+		return nil
+	}
+	return s.words[at : at+chunkWords]
+}
+
+func (s selection) count() (n int64) {
+	for _, w := range s.words {
+		n += int64(bits.OnesCount64(w))
+	}
+	return n
+}
+
+// each calls fn for the selected keys below before, the highest first, until it
+// says stop.
+func (s selection) each(before int64, fn func(key int64) bool) {
+	top := min(before-s.base, 64*int64(len(s.words)))
+	if top <= 0 {
+		return
+	}
+	for i := (top - 1) / 64; i >= 0; i-- {
+		w := s.words[i]
+		if left := top - 64*i; left < 64 {
+			w &= 1<<left - 1
+		}
+		for w != 0 {
+			at := 63 - bits.LeadingZeros64(w)
+			w &^= 1 << at
+			if !fn(s.base + 64*i + int64(at)) {
+				return
+			}
+		}
+	}
+}
+
+func none(words []uint64) bool {
+	for _, w := range words {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// want is the values of one field that a filter allows.
+type want struct {
+	field  field
+	hashes []uint64
+}
+
+func wants(f *activity.Filter) []want {
+	var out []want
+	add := func(fd field, values ...string) {
+		w := want{field: fd}
+		for _, v := range values {
+			if v != "" {
+				w.hashes = append(w.hashes, hashValue(v))
+			}
+		}
+		if len(w.hashes) > 0 {
+			out = append(out, w)
+		}
+	}
+	add(fieldSession, f.SessionID)
+	add(fieldRequest, f.RequestID)
+	add(fieldTool, f.Tools...)
+	add(fieldServer, f.Servers...)
+	add(fieldType, texts(f.Types)...)
+	add(fieldStatus, texts(f.Statuses)...)
+	add(fieldIntent, f.IntentTypes...)
+	add(fieldSensitivity, f.Sensitivities...)
+	add(fieldActor, f.Actors...)
+	return out
+}
+
+func texts[T ~string](in []T) []string {
+	out := make([]string, len(in))
+	for i, v := range in {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// List gives the records that f selects.
+func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
+	before, err := decodeCursor(f.Cursor)
+	if err != nil {
+		return activity.Page{}, err
+	}
+	e, err := db.use(ctx)
+	if err != nil {
+		return activity.Page{}, err
+	}
+	words := parseSearch(f.Search)
+	if len(words) > 0 {
+		if err := e.indexText(ctx); err != nil {
+			return activity.Page{}, err
+		}
+	}
+	q := query{e: e, wants: wants(&f), words: words}
+	q.since, q.until = bounds(f.Since, f.Until)
+	return q.page(ctx, &f, before)
+}
+
+// bounds gives [since, until) in microseconds.
+func bounds(since, until time.Time) (int64, int64) {
+	from, to := int64(-1<<62), int64(1<<62)
+	if !since.IsZero() {
+		from = ceilMicro(since)
+	}
+	if !until.IsZero() {
+		to = ceilMicro(until)
+	}
+	return from, to
+}
+
+// ceilMicro rounds up: a record of microsecond n is before n and a half.
+func ceilMicro(t time.Time) int64 {
+	n := t.UnixMicro()
+	if time.UnixMicro(n).Before(t) {
+		n++
+	}
+	return n
+}
+
+// query is one List under way.
+type query struct {
+	e            *engine
+	wants        []want
+	words        []term
+	since, until int64
+
+	tx  *sql.Tx
+	sel selection
+	// What the index was when the query began. What is in a chunk then is in the
+	// database, and stays as it is until it is pruned.
+	chunks     []chunkInfo
+	firstChunk int64
+	tailFirst  int64
+}
+
+func (q *query) page(ctx context.Context, f *activity.Filter, before int64) (activity.Page, error) {
+	q.begin()
+	tx, err := q.e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return activity.Page{}, err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	q.tx = tx
+	if err := q.filterChunks(ctx); err != nil {
+		return activity.Page{}, err
+	}
+	if err := q.filterText(ctx); err != nil {
+		return activity.Page{}, err
+	}
+	page := activity.Page{Total: q.sel.count()}
+	keys, more := q.keys(f, before)
+	if page.Records, err = q.records(ctx, keys); err != nil {
+		return activity.Page{}, err
+	}
+	if more {
+		page.NextCursor = encodeCursor(keys[len(keys)-1])
+	}
+	return page, nil
+}
+
+// begin takes the index as it is and filters the tail, which is in memory.
+func (q *query) begin() {
+	q.e.mu.RLock()
+	defer q.e.mu.RUnlock()
+	x := &q.e.index
+	q.sel = newSelection(x.firstKey, x.nextKey)
+	q.chunks, q.firstChunk, q.tailFirst = slices.Clone(x.chunks), x.firstChunk, x.tail.first
+	t := &x.tail
+	start := int(max(0, x.firstKey-t.first))
+	for i := start; i < len(t.times); i++ {
+		if !q.allows(t, i) {
+			at := t.first + int64(i) - q.sel.base
+			q.sel.words[at/64] &^= 1 << (at % 64)
+		}
+	}
+}
+
+func (q *query) allows(t *tail, i int) bool {
+	if t.times[i] < q.since || t.times[i] >= q.until {
+		return false
+	}
+	for _, w := range q.wants {
+		if !slices.Contains(w.hashes, t.columns[w.field][i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// filterChunks filters the records that are in chunks.
+func (q *query) filterChunks(ctx context.Context) error {
+	var partly []int64 // chunks of which only some records are in the time
+	for i, c := range q.chunks {
+		n := q.firstChunk + int64(i)
+		switch {
+		case c.maxTime < q.since || c.minTime >= q.until:
+			clear(q.sel.chunk(n))
+		case c.minTime < q.since || c.maxTime >= q.until:
+			partly = append(partly, n)
+		}
+	}
+	for _, w := range q.wants {
+		if err := q.filterField(ctx, w); err != nil {
+			return err
+		}
+	}
+	for _, n := range partly {
+		if err := q.filterTime(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *query) filterField(ctx context.Context, w want) error {
+	if len(q.chunks) == 0 {
+		return nil
+	}
+	next, past := q.firstChunk, q.firstChunk+int64(len(q.chunks))
+	rows, err := q.tx.QueryContext(ctx, "SELECT id, data FROM activity_column WHERE id BETWEEN ? AND ?",
+		columnID(w.field, next), columnID(w.field, past-1))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var data sql.RawBytes
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id, &data); err != nil {
+			return err
+		}
+		n := id - columnID(w.field, 0)
+		for ; next < n; next++ { // pruned meanwhile
+			clear(q.sel.chunk(next))
+		}
+		next++
+		words := q.sel.chunk(n)
+		if none(words) {
+			continue
+		}
+		c, err := parseColumn(data)
+		if err != nil {
+			return err
+		}
+		c.filter(w.hashes, words)
+	}
+	for ; next < past; next++ {
+		clear(q.sel.chunk(next))
+	}
+	return rows.Err()
+}
+
+func (q *query) filterTime(ctx context.Context, chunk int64) error {
+	words := q.sel.chunk(chunk)
+	if none(words) {
+		return nil
+	}
+	var data []byte
+	err := q.tx.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(fieldTime, chunk)).Scan(&data)
+	if err == sql.ErrNoRows { // pruned meanwhile
+		clear(words)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := parseColumn(data)
+	if err != nil {
+		return err
+	}
+	times, err := c.decode()
+	if err != nil {
+		return err
+	}
+	for i, t := range times {
+		if int64(t) < q.since || int64(t) >= q.until {
+			words[i/64] &^= 1 << (i % 64)
+		}
+	}
+	return nil
+}
+
+// keys gives the keys of the page, and whether there are more behind it.
+func (q *query) keys(f *activity.Filter, before int64) (keys []int64, more bool) {
+	limit, skip := f.Bounded(), max(0, f.Offset)
+	if f.Cursor != "" {
+		skip = 0
+	}
+	q.sel.each(before, func(key int64) bool {
+		if skip > 0 {
+			skip--
+			return true
+		}
+		if len(keys) == limit {
+			more = true
+			return false
+		}
+		keys = append(keys, key)
+		return true
+	})
+	return keys, more
+}
+
+func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, error) {
+	records := make([]activity.Record, 0, len(keys))
+	if len(keys) == 0 {
+		return records, nil
+	}
+	stmt, err := q.tx.PrepareContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?")
+	if err != nil {
+		return nil, err
+	}
+	defer stmt.Close()
+	for _, key := range keys {
+		r, err := readRecord(stmt.QueryRowContext(ctx, key))
+		if err == sql.ErrNoRows { // pruned meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+func readRecord(row *sql.Row) (activity.Record, error) {
+	var entry, outcome []byte
+	if err := row.Scan(&entry, &outcome); err != nil {
+		return activity.Record{}, err
+	}
+	return activity.Decode(entry, outcome)
+}
+
+const noCursor = int64(1) << 62
+
+// A cursor is the key of the last record of a page.
+func encodeCursor(key int64) string {
+	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{'a'}, uint64(key)))
+}
+
+func decodeCursor(s string) (before int64, err error) {
+	if s == "" {
+		return noCursor, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil && len(data) > 1 && data[0] == 'a' {
+		if key, n := binary.Uvarint(data[1:]); n == len(data)-1 && key < uint64(noCursor) {
+			return int64(key), nil
+		}
+	}
+	return 0, problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
+		WithHint("Use next_cursor of the answer before, or leave the cursor out to begin with the newest.").
+		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier answer")
+}
+
+// idBounds gives the lowest and the highest id that begin with prefix.
+func idBounds(prefix string) (low, high string) {
+	const length = 26
+	pad := length - len(prefix)
+	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
+}
+
+// Get gives the record whose id begins with prefix.
+func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return activity.Record{}, err
+	}
+	e.mu.RLock()
+	from, to := e.index.firstKey, e.index.nextKey
+	e.mu.RUnlock()
+	keys, err := e.find(ctx, prefix, from, to)
+	if err != nil {
+		return activity.Record{}, err
+	}
+	switch len(keys) {
+	case 0:
+		return activity.Record{}, problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
+			WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
+	case 1:
+		r, err := readRecord(e.reads.QueryRowContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?", keys[0]))
+		return r, err
+	}
+	return activity.Record{}, problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).
+		WithHint("Give more of the id.")
+}
+
+// find gives the keys of at most two records whose id begins with prefix. Ids
+// grow with the keys, so it is a binary search.
+func (e *engine) find(ctx context.Context, prefix string, from, to int64) ([]int64, error) {
+	low, high := idBounds(prefix)
+	var first error
+	id := func(key int64) string {
+		var got int64
+		var id string
+		err := e.reads.QueryRowContext(ctx, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
+			WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, key).Scan(&got, &id)
+		if err == sql.ErrNoRows {
+			return "~" // after every id
+		}
+		if err != nil && first == nil {
+			first = err
+		}
+		return id
+	}
+	for lo, hi := from, to; ; {
+		if lo >= hi {
+			from = lo
+			break
+		}
+		if mid := lo + (hi-lo)/2; id(mid) < low {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if first != nil {
+		return nil, first
+	}
+	rows, err := e.reads.QueryContext(ctx, `SELECT * FROM (
+			SELECT key, CAST(substr(entry, 8, 26) AS TEXT) AS id FROM activity WHERE key >= ? AND entry IS NOT NULL
+			ORDER BY key LIMIT 2)
+		UNION ALL SELECT key, CAST(substr(outcome, 8, 26) AS TEXT) FROM activity WHERE entry IS NULL`, from)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var keys []int64
+	for rows.Next() {
+		var key int64
+		var id string
+		if err := rows.Scan(&key, &id); err != nil {
+			return nil, err
+		}
+		if id >= low && id <= high {
+			keys = append(keys, key)
+		}
+	}
+	return keys, rows.Err()
+}

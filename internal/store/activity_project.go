@@ -1,0 +1,406 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"runtime"
+
+	"mcpproxy/internal/activity"
+)
+
+// Resume says how far the spool is in the database.
+func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
+	var pos activity.Position
+	e, err := db.use(ctx)
+	if err != nil {
+		return pos, nil, err
+	}
+	if err := e.reload(ctx); err != nil {
+		return pos, nil, db.failed(e, err)
+	}
+	var hash []byte
+	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset FROM activity_position").
+		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset)
+	if err != nil {
+		return pos, nil, db.failed(e, err)
+	}
+	copy(pos.Hash[:], hash)
+	db.mu.Lock()
+	notes := db.notes
+	db.notes = nil
+	db.mu.Unlock()
+	return pos, notes, nil
+}
+
+// row is a record on its way into the database.
+type row struct {
+	begin *activity.Entry // nil when it is lost, or in the database already
+	end   *activity.Entry
+}
+
+// batch is what a projection does: rows to insert, and ends for rows that are
+// there.
+type batch struct {
+	rows []row
+	late []*activity.Entry
+}
+
+func split(entries []activity.Entry) batch {
+	b := batch{rows: make([]row, 0, len(entries))}
+	begun := make(map[int64]int, len(entries)/2)
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind != activity.KindEnd {
+			begun[e.Seq] = len(b.rows)
+			b.rows = append(b.rows, row{begin: e})
+			continue
+		}
+		if at, ok := begun[e.Of]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
+			b.rows[at].end = e
+		} else {
+			b.late = append(b.late, e)
+		}
+	}
+	return b
+}
+
+// change is what a committed projection changes in memory.
+type change struct {
+	values []*[fields]uint64
+	times  []int64
+	status map[int64]uint64 // of records of the tail, by key
+}
+
+// Project stores entries and how far the log is then.
+func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	e, err := db.use(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	err = e.project(ctx, split(entries), pos)
+	if err == nil {
+		err = e.seal(ctx)
+	}
+	// Whether a transaction that failed to commit is in the file is only known
+	// by looking.
+	e.stale = err != nil
+	e.writing.Unlock()
+	return db.failed(e, err)
+}
+
+func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
+	p := projection{e: e, next: e.index.nextKey, hours: hours{}}
+	p.change.status = map[int64]uint64{}
+	err := e.conn.tx(ctx, func() error {
+		for i := range b.rows {
+			if err := p.insert(&b.rows[i]); err != nil {
+				return err
+			}
+			if i%64 == 63 {
+				runtime.Gosched() // calls come first
+			}
+		}
+		if err := p.endLate(ctx, b.late); err != nil {
+			return err
+		}
+		if err := p.hours.save(e.conn); err != nil {
+			return err
+		}
+		return e.conn.exec("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
+			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next)
+	})
+	if err == nil {
+		e.publish(&p)
+	}
+	return err
+}
+
+// publish shows queries what was committed.
+func (e *engine) publish(p *projection) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := &e.index.tail
+	for i, v := range p.change.values {
+		t.add(v, p.change.times[i])
+	}
+	for key, status := range p.change.status {
+		t.columns[fieldStatus][key-t.first] = status
+	}
+	e.index.nextKey = p.next
+}
+
+// projection is one transaction of the projector.
+type projection struct {
+	e      *engine
+	next   int64
+	change change
+	hours  hours
+}
+
+const insertActivity = "INSERT INTO activity (key, seq, end_seq, hash, end_hash, entry, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+func (p *projection) insert(r *row) error {
+	var facts *activity.Facts
+	var endSeq, hash, endHash, entry, outcome driver.Value
+	seq := int64(0)
+	if b := r.begin; b != nil {
+		facts, seq, hash, entry = &b.Facts, b.Seq, b.Hash[:], b.Payload
+		if b.Kind == activity.KindWhole {
+			endSeq = b.Seq
+		}
+	}
+	if d := r.end; d != nil {
+		facts, endSeq, endHash, outcome = &d.Facts, d.Seq, d.Hash[:], d.Payload
+		if r.begin == nil {
+			seq = d.Of
+		}
+	}
+	facts, err := completed(facts, r)
+	if err != nil {
+		return err
+	}
+	if err := p.e.conn.exec(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome); err != nil {
+		return err
+	}
+	p.change.values = append(p.change.values, p.e.hashAll(facts))
+	p.change.times = append(p.change.times, facts.Time)
+	p.next++
+	if endSeq != nil {
+		p.hours.add(facts)
+	}
+	return nil
+}
+
+// completed gives the facts of a row: those of an end that came without (it was
+// read from the spool) are those of its beginning, ended.
+func completed(f *activity.Facts, r *row) (*activity.Facts, error) {
+	if f.Type != "" {
+		return f, nil
+	}
+	if r.begin != nil {
+		facts := r.begin.Facts
+		facts.Status, facts.Duration = f.Status, f.Duration
+		return &facts, nil
+	}
+	facts, err := factsOfRow(nil, r.end.Payload)
+	return &facts, err
+}
+
+// endLate finishes records whose beginning is in the database.
+func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
+	sealed := map[int64]map[int64]uint64{} // chunk → position → status
+	for _, end := range late {
+		key, err := p.findPending(ctx, end)
+		if errors.Is(err, sql.ErrNoRows) {
+			// Its beginning is gone: pruned, or lost with a damaged file.
+			if err := p.insert(&row{end: end}); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		facts, err := p.lateFacts(ctx, key, end)
+		if err != nil {
+			return err
+		}
+		err = p.e.conn.exec("UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?",
+			end.Seq, end.Hash[:], end.Payload, key)
+		if err != nil {
+			return err
+		}
+		p.hours.add(facts)
+		p.setStatus(key, p.e.hash(fieldStatus, string(facts.Status)), sealed)
+	}
+	for chunk, changes := range sealed {
+		if err := p.changeColumn(ctx, chunk, changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findPending finds the row of the record that an entry ends.
+func (p *projection) findPending(ctx context.Context, end *activity.Entry) (key int64, err error) {
+	err = p.e.conn.row(ctx, `SELECT key FROM activity
+		WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
+		ORDER BY key DESC LIMIT 1`, end.Of, end.ID).Scan(&key)
+	return key, err
+}
+
+func (p *projection) lateFacts(ctx context.Context, key int64, end *activity.Entry) (*activity.Facts, error) {
+	if end.Facts.Type != "" {
+		return &end.Facts, nil
+	}
+	var entry []byte
+	if err := p.e.conn.row(ctx, "SELECT entry FROM activity WHERE key = ?", key).Scan(&entry); err != nil {
+		return nil, err
+	}
+	facts, err := factsOfRow(entry, end.Payload)
+	return &facts, err
+}
+
+// setStatus notes the new status of a record: in the tail for later, in a chunk
+// for this transaction.
+func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[int64]uint64) {
+	t := &p.e.index.tail
+	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
+		p.change.values[key-t.first-int64(len(t.times))][fieldStatus] = status
+		return
+	}
+	if key >= t.first {
+		p.change.status[key] = status
+		return
+	}
+	chunk := key / chunkSize
+	if sealed[chunk] == nil {
+		sealed[chunk] = map[int64]uint64{}
+	}
+	sealed[chunk][key%chunkSize] = status
+}
+
+func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
+	id := columnID(fieldStatus, chunk)
+	var data []byte
+	if err := p.e.conn.row(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
+		return err
+	}
+	c, err := parseColumn(data)
+	if err != nil {
+		return err
+	}
+	values, err := c.decode()
+	if err != nil {
+		return err
+	}
+	for at, status := range changes {
+		values[at] = status
+	}
+	return p.e.conn.exec("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+}
+
+// hours adds up what the transaction changes in the roll-up.
+type hours map[hour]counts
+
+type hour struct {
+	hour                               int64
+	kind, server, tool, intent, status string
+}
+
+type counts struct{ records, duration, longest int64 }
+
+const microsecondsPerHour = 3600 * 1e6
+
+func (h hours) add(f *activity.Facts) {
+	k := hour{f.Time / microsecondsPerHour, string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
+	c := h[k]
+	h[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration)}
+}
+
+func (h hours) save(c *rawConn) error {
+	for k, n := range h {
+		err := c.exec(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
+			max_duration = max(max_duration, excluded.max_duration)`,
+			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tailMax is how many chunks the tail may hold. Calls that run when their record
+// is written are mostly over when it moves into a chunk, where ending it costs
+// more.
+const tailMax = 2
+
+// seal moves what the tail has too much into chunks.
+func (e *engine) seal(ctx context.Context) error {
+	for len(e.index.tail.times) >= tailMax*chunkSize {
+		if err := e.sealChunk(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *engine) sealChunk(ctx context.Context) error {
+	t := &e.index.tail
+	chunk := t.first / chunkSize
+	times := t.times[:chunkSize]
+	info := chunkInfo{minTime: times[0], maxTime: times[0]}
+	raw := make([]uint64, chunkSize)
+	for i, v := range times {
+		info.minTime, info.maxTime = min(info.minTime, v), max(info.maxTime, v)
+		raw[i] = uint64(v)
+	}
+	err := e.conn.tx(ctx, func() error {
+		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
+		for f := range t.columns {
+			if err := e.conn.exec(insert, columnID(field(f), chunk), encodeColumn(t.columns[f][:chunkSize])); err != nil {
+				return err
+			}
+		}
+		if err := e.conn.exec(insert, columnID(fieldTime, chunk), encodeRaw(raw)); err != nil {
+			return err
+		}
+		return e.conn.exec("INSERT INTO activity_chunk (chunk, min_time, max_time) VALUES (?, ?, ?)",
+			chunk, info.minTime, info.maxTime)
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.index.chunks = append(e.index.chunks, info)
+	e.index.tail.drop()
+	e.mu.Unlock()
+	return nil
+}
+
+// Pending gives the records that have no end.
+func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.reads.QueryContext(ctx, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []activity.Unfinished
+	for rows.Next() {
+		var u activity.Unfinished
+		var entry []byte
+		if err := rows.Scan(&u.Seq, &entry); err != nil {
+			return nil, err
+		}
+		r, err := activity.Decode(entry, nil)
+		if err != nil {
+			return nil, err
+		}
+		u.ID, u.Facts = r.ID, activity.FactsOf(r)
+		out = append(out, u)
+	}
+	return out, rows.Err()
+}
+
+// Sync makes what was projected survive the loss of power: the log that SQLite
+// writes first is synced before it is moved into the file.
+func (db *DB) Sync(ctx context.Context) error {
+	e, err := db.use(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	var busy, pages, moved int64
+	err = e.conn.row(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
+	e.writing.Unlock()
+	return db.failed(e, err)
+}

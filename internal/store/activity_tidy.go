@@ -1,0 +1,262 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+const (
+	// pruneStep is how many records one step of pruning takes. It holds up the
+	// projector for a few milliseconds, and no call.
+	pruneStep = 512
+	// maxUnindexed is how many chunks may wait for the text index even when there
+	// is never time: a search would have to make up for all of them.
+	maxUnindexed = 128
+)
+
+// Tidy does one short piece of work that can wait.
+func (db *DB) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return false, err
+	}
+	more, err = e.tidy(ctx, now, keep, idle)
+	return more, db.failed(e, err)
+}
+
+func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
+	to, err := e.pruneTo(ctx, now, keep)
+	if err != nil {
+		return false, err
+	}
+	if to > 0 {
+		return true, e.prune(ctx, to, now)
+	}
+	if _, n := e.unindexed(); n > 0 && (idle || n > maxUnindexed) {
+		return e.indexNext(ctx)
+	}
+	return false, e.expire(ctx, now)
+}
+
+// expire removes results that are past their time, when there are any.
+func (e *engine) expire(ctx context.Context, now time.Time) error {
+	var n int
+	err := e.reads.QueryRowContext(ctx, "SELECT count(*) FROM result WHERE expires <= ?", now.UnixMicro()).Scan(&n)
+	if err != nil || n == 0 {
+		return err
+	}
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	return e.conn.tx(ctx, func() error { return dropExpired(e.conn, now) })
+}
+
+// pruneTo gives the key up to which the next step has to prune; 0 for nothing.
+func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Retention) (int64, error) {
+	e.mu.RLock()
+	first, next := e.index.firstKey, e.index.nextKey
+	e.mu.RUnlock()
+	if first == next {
+		return 0, nil
+	}
+	to := int64(0)
+	if keep.MaxRecords > 0 {
+		to = max(to, next-keep.MaxRecords)
+	}
+	if keep.Days > 0 {
+		old, err := e.olderThan(ctx, now.AddDate(0, 0, -keep.Days).UnixMicro())
+		if err != nil {
+			return 0, err
+		}
+		to = max(to, old)
+	}
+	if keep.MaxBytes > 0 && to <= first {
+		size, err := e.size(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if size > keep.MaxBytes {
+			to = first + pruneStep
+		}
+	}
+	if to <= first {
+		return 0, nil
+	}
+	return min(to, first+pruneStep, next), nil
+}
+
+// olderThan gives the key of the first record that is not older than the time,
+// as far as one step needs it.
+func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
+	e.mu.RLock()
+	x := &e.index
+	first, next := x.firstKey, x.nextKey
+	chunk := first / chunkSize
+	var times []int64
+	sealed := first < x.tail.first
+	if sealed {
+		if i := chunk - x.firstChunk; x.chunks[i].minTime >= limit {
+			e.mu.RUnlock()
+			return first, nil
+		}
+	} else {
+		times = x.tail.times[first-x.tail.first:]
+	}
+	e.mu.RUnlock()
+	if sealed {
+		var data []byte
+		err := e.reads.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(fieldTime, chunk)).Scan(&data)
+		if err != nil {
+			return 0, err
+		}
+		c, err := parseColumn(data)
+		if err != nil {
+			return 0, err
+		}
+		raw, err := c.decode()
+		if err != nil {
+			return 0, err
+		}
+		for _, v := range raw[first-chunk*chunkSize:] {
+			times = append(times, int64(v))
+		}
+	}
+	for i, t := range times {
+		if t >= limit {
+			return first + int64(i), nil
+		}
+	}
+	return min(first+int64(len(times)), next), nil
+}
+
+// size is how much of the file is in use.
+func (e *engine) size(ctx context.Context) (int64, error) {
+	var pages, free, size int64
+	err := e.reads.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&pages, &free, &size)
+	return (pages - free) * size, err
+}
+
+// prune removes the records below key to, and leaves what is needed to verify
+// the rest of the chain.
+func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	from := e.index.firstKey
+	firstChunk := min(to/chunkSize, e.index.firstChunk+int64(len(e.index.chunks)))
+	err := e.conn.tx(ctx, func() error {
+		if err := e.cutChain(ctx, from, to, now); err != nil {
+			return err
+		}
+		if err := e.conn.exec("DELETE FROM activity WHERE key < ?", to); err != nil {
+			return err
+		}
+		if err := e.dropChunks(ctx, firstChunk); err != nil {
+			return err
+		}
+		return e.conn.exec("UPDATE activity_position SET first_key = ?", to)
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := &e.index
+	x.firstKey = to
+	x.chunks = append([]chunkInfo(nil), x.chunks[firstChunk-x.firstChunk:]...)
+	x.firstChunk = firstChunk
+	return nil
+}
+
+// dropChunks removes the chunks before first.
+func (e *engine) dropChunks(ctx context.Context, first int64) error {
+	for n := e.index.firstChunk; n < first; n++ {
+		for f := field(0); f <= fieldTime; f++ {
+			if err := e.conn.exec("DELETE FROM activity_column WHERE id = ?", columnID(f, n)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, q := range []string{
+		"DELETE FROM activity_text WHERE segment < ?",
+		"DELETE FROM activity_segment WHERE segment < ?",
+	} {
+		if err := e.conn.exec(q, first*chunkSize); err != nil {
+			return err
+		}
+	}
+	return e.conn.exec("DELETE FROM activity_chunk WHERE chunk < ?", first)
+}
+
+// cutChain writes a checkpoint for the records that are about to go. The chain
+// can be verified from the last entry that belongs to none that stays; entries
+// behind it that go too, the ends of long calls, leave their hash.
+func (e *engine) cutChain(ctx context.Context, from, to int64, now time.Time) error {
+	cut := link{}
+	err := e.conn.row(ctx, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to).Scan(&cut.seq)
+	if err == sql.ErrNoRows { // nothing stays
+		err = e.conn.row(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := e.conn.rows(ctx, "SELECT seq, hash, end_seq, end_hash FROM activity WHERE key < ?", to)
+	if err != nil {
+		return err
+	}
+	gone, err := readLinks(rows)
+	if err != nil {
+		return err
+	}
+	for _, l := range gone {
+		if err := e.conn.exec("INSERT OR REPLACE INTO activity_gap (seq, hash) VALUES (?, ?)", l.seq, l.hash); err != nil {
+			return err
+		}
+	}
+	err = e.conn.row(ctx, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq).Scan(&cut.hash)
+	if err == sql.ErrNoRows {
+		return nil // the chain is broken here already, or the entry is still to come
+	}
+	if err != nil {
+		return err
+	}
+	if err := e.conn.exec("DELETE FROM activity_gap WHERE seq <= ?", cut.seq); err != nil {
+		return err
+	}
+	var before int64
+	if err := e.conn.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
+		return err
+	}
+	if err := e.conn.exec("DELETE FROM activity_checkpoint"); err != nil {
+		return err
+	}
+	return e.conn.exec("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
+		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
+}
+
+// link is a place in the chain.
+type link struct {
+	seq  int64
+	hash []byte
+}
+
+func readLinks(rows *sql.Rows) ([]link, error) {
+	defer rows.Close()
+	var out []link
+	for rows.Next() {
+		var seq, endSeq sql.NullInt64
+		var hash, endHash []byte
+		if err := rows.Scan(&seq, &hash, &endSeq, &endHash); err != nil {
+			return nil, err
+		}
+		if hash != nil {
+			out = append(out, link{seq.Int64, hash})
+		}
+		if endHash != nil {
+			out = append(out, link{endSeq.Int64, endHash})
+		}
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"mcpproxy/internal/activity"
+)
+
+// A column holds one value of each record of a chunk, as the first 64 bits of
+// its SHA-256 (0 for the empty value): no dictionary to keep, to load or to let
+// grow. Two values of a database that fall together are less likely than a disk
+// that lies.
+
+// chunkSize is how many records a chunk has.
+const (
+	chunkSize  = 1024
+	chunkWords = chunkSize / 64
+)
+
+// field is what a record can be found by.
+type field int
+
+const (
+	fieldType field = iota
+	fieldStatus
+	fieldServer
+	fieldTool
+	fieldSession
+	fieldRequest
+	fieldIntent
+	fieldSensitivity
+	fieldActor
+	fields
+	fieldTime = fields // not hashed
+)
+
+// columnID is the key of a column of a chunk: those of one field lie together.
+func columnID(f field, chunk int64) int64 { return int64(f)<<40 | chunk }
+
+func hashValue(s string) uint64 {
+	if s == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(s))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// valuesOf gives the values of a record, by field.
+func valuesOf(f *activity.Facts) [fields]string {
+	return [fields]string{
+		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
+		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
+		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor,
+	}
+}
+
+// The encoding of a column begins with the width of an index: 0 (all values are
+// the same), 1 or 2 bytes into a list of the distinct values, or 8 for the values
+// themselves. Then the number of distinct values, these, and the indexes.
+const (
+	columnHead = 3
+	widthRaw   = 8
+	maxByte    = 1 << 8
+	// maxListed is where listing the values stops being smaller.
+	maxListed = chunkSize * 3 / 4
+)
+
+func encodeColumn(values []uint64) []byte {
+	index := map[uint64]uint16{}
+	var list []uint64
+	for _, v := range values {
+		if _, ok := index[v]; !ok {
+			if len(list) == maxListed {
+				return encodeRaw(values)
+			}
+			index[v] = uint16(len(list))
+			list = append(list, v)
+		}
+	}
+	width := 2
+	switch {
+	case len(list) == 1:
+		width = 0
+	case len(list) <= maxByte:
+		width = 1
+	}
+	out := make([]byte, columnHead, columnHead+8*len(list)+width*len(values))
+	out[0] = byte(width)
+	binary.LittleEndian.PutUint16(out[1:], uint16(len(list)))
+	for _, v := range list {
+		out = binary.LittleEndian.AppendUint64(out, v)
+	}
+	for _, v := range values {
+		switch width {
+		case 1:
+			out = append(out, byte(index[v]))
+		case 2:
+			out = binary.LittleEndian.AppendUint16(out, index[v])
+		}
+	}
+	return out
+}
+
+func encodeRaw(values []uint64) []byte {
+	out := make([]byte, columnHead, columnHead+8*len(values))
+	out[0] = widthRaw
+	for _, v := range values {
+		out = binary.LittleEndian.AppendUint64(out, v)
+	}
+	return out
+}
+
+// column is an encoded column, checked.
+type column struct {
+	width int
+	list  []byte // the distinct values
+	body  []byte // the indexes, or the values
+}
+
+func parseColumn(data []byte) (column, error) {
+	if len(data) < columnHead {
+		return column{}, fmt.Errorf("a column of %d bytes: %w", len(data), errDamaged)
+	}
+	c := column{width: int(data[0])}
+	n := 8 * int(binary.LittleEndian.Uint16(data[1:]))
+	rest := data[columnHead:]
+	if n > len(rest) || len(rest)-n != c.width*chunkSize || c.width > 2 && c.width != widthRaw || c.width == 0 && n == 0 {
+		return column{}, fmt.Errorf("a column of %d bytes, width %d: %w", len(data), c.width, errDamaged)
+	}
+	c.list, c.body = rest[:n], rest[n:]
+	return c, nil
+}
+
+// decode gives the values.
+func (c column) decode() ([]uint64, error) {
+	values := make([]uint64, chunkSize)
+	for i := range values {
+		at := 0
+		switch c.width {
+		case widthRaw:
+			values[i] = binary.LittleEndian.Uint64(c.body[8*i:])
+			continue
+		case 1:
+			at = int(c.body[i])
+		case 2:
+			at = int(binary.LittleEndian.Uint16(c.body[2*i:]))
+		}
+		if 8*at >= len(c.list) {
+			return nil, fmt.Errorf("a column with index %d: %w", at, errDamaged)
+		}
+		values[i] = binary.LittleEndian.Uint64(c.list[8*at:])
+	}
+	return values, nil
+}
+
+// filter clears the bits of the records that have none of the wanted values.
+func (c column) filter(wanted []uint64, sel []uint64) {
+	if c.width == widthRaw {
+		c.filterRaw(wanted, sel)
+		return
+	}
+	match, found := make([]bool, max(len(c.list)/8, maxByte)), 0
+	for i := 0; i < len(c.list); i += 8 {
+		if slices.Contains(wanted, binary.LittleEndian.Uint64(c.list[i:])) {
+			match[i/8] = true
+			found++
+		}
+	}
+	if found == 0 {
+		clear(sel)
+	}
+	if found == 0 || found == len(c.list)/8 {
+		return
+	}
+	for w := range sel {
+		for rest := sel[w]; rest != 0; rest &= rest - 1 {
+			i := 64*w + bits.TrailingZeros64(rest)
+			if !c.matches(match, i) {
+				sel[w] &^= rest & -rest
+			}
+		}
+	}
+}
+
+func (c column) matches(match []bool, i int) bool {
+	if c.width == 1 {
+		return match[c.body[i]]
+	}
+	at := int(binary.LittleEndian.Uint16(c.body[2*i:]))
+	return at < len(match) && match[at]
+}
+
+func (c column) filterRaw(wanted []uint64, sel []uint64) {
+	for w := range sel {
+		for rest := sel[w]; rest != 0; rest &= rest - 1 {
+			i := 64*w + bits.TrailingZeros64(rest)
+			if !slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) {
+				sel[w] &^= rest & -rest
+			}
+		}
+	}
+}

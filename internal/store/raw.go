@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+)
+
+// rawConn is the one connection that writes. The statements of the projection
+// go to the driver itself, prepared once: database/sql would cost as much again
+// as SQLite does.
+type rawConn struct {
+	conn  *sql.Conn
+	stmts map[string]driver.Stmt
+	args  []driver.NamedValue
+}
+
+func openRaw(ctx context.Context, db *sql.DB) (*rawConn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &rawConn{conn: c, stmts: map[string]driver.Stmt{}}, nil
+}
+
+func (c *rawConn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+// exec runs a statement. Values are int64, string, []byte or nil.
+func (c *rawConn) exec(query string, values ...driver.Value) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	c.args = c.args[:0]
+	for i, v := range values {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	// The background context is on purpose: the driver starts a goroutine for
+	// each statement with one that can end. Transactions are short.
+	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
+	return err
+}
+
+func (c *rawConn) prepare(query string) (driver.Stmt, error) {
+	if s, ok := c.stmts[query]; ok {
+		return s, nil
+	}
+	var s driver.Stmt
+	err := c.conn.Raw(func(dc any) (err error) {
+		s, err = dc.(driver.Conn).Prepare(query)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	c.stmts[query] = s
+	return s, nil
+}
+
+// tx runs fn in a transaction.
+func (c *rawConn) tx(ctx context.Context, fn func() error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			// An error of SQLite may have ended the transaction already.
+			_ = c.exec("ROLLBACK")
+		}
+	}()
+	if err := fn(); err != nil {
+		return err
+	}
+	return c.exec("COMMIT")
+}
+
+// row reads one row inside a transaction.
+func (c *rawConn) row(ctx context.Context, query string, args ...any) *sql.Row {
+	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
+}
+
+func (c *rawConn) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// SaveTools keeps the definitions that server listed last, instead of those
+// before.
+func (db *DB) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
+	return db.write(ctx, func(c *rawConn) error {
+		if err := c.exec("DELETE FROM tool WHERE server = ?", server); err != nil {
+			return err
+		}
+		for i, raw := range raws {
+			err := c.exec("INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)", server, int64(i), []byte(raw))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// LoadTools gives the last known definitions of every server.
+func (db *DB) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := e.reads.QueryContext(ctx, "SELECT server, definition FROM tool ORDER BY server, position")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	tools := map[string][]json.RawMessage{}
+	for rows.Next() {
+		var server string
+		var raw []byte
+		if err := rows.Scan(&server, &raw); err != nil {
+			return nil, err
+		}
+		tools[server] = append(tools[server], raw)
+	}
+	return tools, rows.Err()
+}
+
+// ForgetTools removes the definitions of server.
+func (db *DB) ForgetTools(ctx context.Context, server string) error {
+	return db.write(ctx, func(c *rawConn) error {
+		return c.exec("DELETE FROM tool WHERE server = ?", server)
+	})
+}
+
+// write runs fn in a transaction of the writing connection.
+func (db *DB) write(ctx context.Context, fn func(c *rawConn) error) error {
+	e, err := db.use(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	err = e.conn.tx(ctx, func() error { return fn(e.conn) })
+	e.writing.Unlock()
+	return db.failed(e, err)
+}
