@@ -56,10 +56,8 @@ func viewServer(s *catalog.Server, c *config.Server) ServerView {
 		v.State = string(upstream.Stopped)
 	}
 	if c != nil {
-		v.Command, v.URL = c.Command, redact.URL(c.URL)
-		for _, a := range c.Args {
-			v.Args = append(v.Args, redact.Text(a))
-		}
+		shown := c.Shown()
+		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 	}
 	return v
 }

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// subject is one way to make the call: where it is posted, and as what.
+type subject struct {
+	name    string
+	url     string
+	body    []byte
+	headers map[string]string
+	process *process // whose processor time counts; nil for the direct call
+}
+
+// figure is what one measurement of a subject gave.
+type figure struct {
+	p50, p95 time.Duration
+	rate     float64       // calls per second
+	cpu      time.Duration // of the gateway, per call
+	failed   int
+}
+
+func benchCalls(o options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	subjects, stop, err := callSubjects(dir)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d rounds of %s each, everything on (intent checked, arguments validated, record written first, secrets masked)\n", o.rounds, o.duration)
+	for _, text := range strings.Split(o.clients, ",") {
+		clients, err := strconv.Atoi(text)
+		if err != nil || clients < 1 {
+			return fmt.Errorf("-clients takes numbers, not %q", text)
+		}
+		if err := compare(o, subjects, clients); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callSubjects starts everything and connects MCPProxy to its upstreams.
+func callSubjects(dir string) (subjects []subject, stop func(), err error) {
+	var running []*process
+	stop = func() {
+		for _, p := range slices.Backward(running) {
+			p.stop()
+		}
+	}
+	binary, err := build(dir)
+	if err != nil {
+		return nil, stop, err
+	}
+	upstream, err := startRole("role-upstream")
+	if err != nil {
+		return nil, stop, err
+	}
+	running = append(running, upstream)
+	direct := "http://" + upstream.addr + "/mcp"
+	floor, err := startRole("role-floor", direct)
+	if err != nil {
+		return nil, stop, err
+	}
+	running = append(running, floor)
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, stop, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, stop, err
+	}
+	config := fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"stdio":{"command":%q,"args":["role-stdio"]}}}`, direct, self)
+	proxy, err := startProxy(binary, dir, listen, config)
+	if err != nil {
+		return nil, stop, err
+	}
+	running = append(running, proxy)
+	gateway := "http://" + listen + "/mcp"
+
+	plain := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
+	session, err := openSession(gateway)
+	if err != nil {
+		return nil, stop, err
+	}
+	through := func(server string) subject {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"%s:echo","args":{"text":"a short text to echo","n":7},"intent_reason":"benchmark"}}}`, server)
+		return subject{name: "mcpproxy/" + server, url: gateway, body: []byte(body), headers: session, process: proxy}
+	}
+	subjects = []subject{
+		{name: "direct", url: direct, body: plain},
+		{name: "floor", url: "http://" + floor.addr + "/", body: plain, process: floor},
+		through("http"), through("stdio"),
+	}
+	for _, s := range subjects {
+		if err := awaitCall(s); err != nil {
+			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return subjects, stop, nil
+}
+
+// compare measures all subjects alternately and prints the medians.
+func compare(o options, subjects []subject, clients int) error {
+	figures := make([][]figure, len(subjects))
+	for i, s := range subjects {
+		if _, err := measure(s, clients, o.duration/4); err != nil { // warm up
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		_ = i
+	}
+	for round := range o.rounds {
+		for i, s := range subjects {
+			f, err := measure(s, clients, o.duration)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			if o.verbose {
+				fmt.Printf("  round %d %-15s p50 %v p95 %v %.0f/s cpu %v\n", round+1, s.name, f.p50, f.p95, f.rate, f.cpu)
+			}
+			figures[i] = append(figures[i], f)
+		}
+	}
+	fmt.Printf("\n%d client(s)\n%-16s %10s %10s %10s %12s | %10s %10s %10s\n", clients,
+		"", "p50", "p95", "calls/s", "CPU/call", "p50 ×dir", "rate ×dir", "CPU ×floor")
+	direct, floor := median(figures[0]), median(figures[1])
+	for i, s := range subjects {
+		m := median(figures[i])
+		fmt.Printf("%-16s %10s %10s %10.0f %12s | %10.2f %10.2f", s.name,
+			micro(m.p50), micro(m.p95), m.rate, micro(m.cpu), ratio(m.p50, direct.p50), m.rate/direct.rate)
+		if s.process != nil {
+			fmt.Printf(" %10.2f", ratio(m.cpu, floor.cpu))
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+func micro(d time.Duration) string     { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
+
+// median takes the median of each column.
+func median(all []figure) figure {
+	middle := func(less func(a, b figure) int) figure {
+		sorted := slices.SortedFunc(slices.Values(all), less)
+		return sorted[len(sorted)/2]
+	}
+	return figure{
+		p50:  middle(func(a, b figure) int { return int(a.p50 - b.p50) }).p50,
+		p95:  middle(func(a, b figure) int { return int(a.p95 - b.p95) }).p95,
+		rate: middle(func(a, b figure) int { return int(a.rate - b.rate) }).rate,
+		cpu:  middle(func(a, b figure) int { return int(a.cpu - b.cpu) }).cpu,
+	}
+}
+
+// measure lets clients call as fast as they can for the time given.
+func measure(s subject, clients int, duration time.Duration) (figure, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	ctx, cancel := context.WithTimeout(context.Background(), duration+30*time.Second)
+	defer cancel()
+	if err := once(ctx, client, s); err != nil {
+		return figure{}, err
+	}
+	var used time.Duration
+	if s.process != nil {
+		used = s.process.cpu()
+	}
+	var (
+		mu   sync.Mutex
+		all  []time.Duration
+		errs []error
+		wg   sync.WaitGroup
+	)
+	started := time.Now()
+	for range clients {
+		wg.Go(func() {
+			var own []time.Duration
+			var ownErr error
+			for time.Since(started) < duration && ownErr == nil {
+				t := time.Now()
+				ownErr = once(ctx, client, s)
+				own = append(own, time.Since(t))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all, errs = append(all, own...), append(errs, ownErr)
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(started)
+	if err := errors.Join(errs...); err != nil {
+		return figure{}, err
+	}
+	f := figure{rate: float64(len(all)) / elapsed.Seconds()}
+	if s.process != nil {
+		f.cpu = (s.process.cpu() - used) / time.Duration(len(all))
+	}
+	slices.Sort(all)
+	f.p50, f.p95 = all[len(all)/2], all[len(all)*95/100]
+	return f, nil
+}
+
+// once makes one call and looks at the answer.
+func once(ctx context.Context, client *http.Client, s subject) error {
+	status, body, err := post(ctx, client, s)
+	switch {
+	case err != nil:
+		return err
+	case status != http.StatusOK:
+		return fmt.Errorf("status %d: %.200s", status, body)
+	case !bytes.Contains(body, []byte("a short text to echo")) || bytes.Contains(body, []byte(`"isError":true`)):
+		return fmt.Errorf("wrong answer: %.300s", body)
+	}
+	return nil
+}
+
+func post(ctx context.Context, client *http.Client, s subject) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for k, v := range s.headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+// patience is how long a subject may take to answer for the first time.
+const patience = 20 * time.Second
+
+// openSession initialises a client of revision 2025-06-18, as soon as the
+// gateway answers, and gives the headers of its further requests.
+func openSession(url string) (map[string]string, error) {
+	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_ = resp.Body.Close()
+			return map[string]string{"Mcp-Session-Id": resp.Header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-06-18"}, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, err
+		}
+	}
+}
+
+// awaitCall waits until the call passes.
+func awaitCall(s subject) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := once(context.Background(), http.DefaultClient, s)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// total reads the "total" of a retrieve_tools answer.
+func total(body []byte) int {
+	var m struct {
+		Result struct {
+			StructuredContent struct {
+				Total int `json:"total"`
+			} `json:"structuredContent"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return 0
+	}
+	return m.Result.StructuredContent.Total
+}

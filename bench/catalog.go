@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The size of the catalogue that is measured.
+const (
+	manyServers    = 100
+	toolsPerServer = 100
+)
+
+// benchStart measures from the start of the process to its first answer.
+func benchStart(o options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := build(dir)
+	if err != nil {
+		return err
+	}
+	for _, servers := range []int{0, manyServers} {
+		var times []time.Duration
+		for range o.rounds * 2 {
+			took, err := startOnce(binary, dir, servers)
+			if err != nil {
+				return err
+			}
+			times = append(times, took)
+		}
+		slices.Sort(times)
+		fmt.Printf("start to first answer on /mcp, %3d servers that hang: median %s, worst %s (%d starts; the first with an empty data directory)\n",
+			servers, milli(times[len(times)/2]), milli(times[len(times)-1]), len(times))
+	}
+	return nil
+}
+
+func startOnce(binary, dir string, servers int) (time.Duration, error) {
+	listen, err := freeAddress()
+	if err != nil {
+		return 0, err
+	}
+	var config strings.Builder
+	config.WriteString(`{"mcpServers":{`)
+	for i := range servers {
+		if i > 0 {
+			config.WriteByte(',')
+		}
+		fmt.Fprintf(&config, `"hang%d":{"command":"sleep","args":["30"]}`, i)
+	}
+	config.WriteString("}}")
+	started := time.Now()
+	proxy, err := startProxy(binary, dir, listen, config.String())
+	if err != nil {
+		return 0, err
+	}
+	defer proxy.stop()
+	_, err = openSession("http://" + listen + "/mcp")
+	return time.Since(started), err
+}
+
+func milli(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
+
+// benchCatalog measures 10,000 tools on 100 servers.
+func benchCatalog(o options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := build(dir)
+	if err != nil {
+		return err
+	}
+	upstream, err := startRole("role-upstream", strconv.Itoa(toolsPerServer))
+	if err != nil {
+		return err
+	}
+	defer upstream.stop()
+	var config strings.Builder
+	config.WriteString(`{"mcpServers":{`)
+	for i := range manyServers {
+		if i > 0 {
+			config.WriteByte(',')
+		}
+		fmt.Fprintf(&config, `"server%d":{"url":"http://%s/%d"}`, i, upstream.addr, i)
+	}
+	config.WriteString("}}")
+	for _, start := range []string{"first start", "second start (last known tools)"} {
+		if err := catalogOnce(o, start, binary, dir, config.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func catalogOnce(o options, start, binary, dir, config string) error {
+	listen, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	proxy, err := startProxy(binary, dir, listen, config)
+	if err != nil {
+		return err
+	}
+	defer proxy.stop()
+	gateway := "http://" + listen + "/mcp"
+	session, err := openSession(gateway)
+	if err != nil {
+		return err
+	}
+	search := func(query string) subject {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":%q,"limit":10}}}`, query)
+		return subject{url: gateway, body: []byte(body), headers: session}
+	}
+	// Every made-up tool has the word "workspace" in its schema.
+	want := manyServers * toolsPerServer
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_, body, err := post(context.Background(), http.DefaultClient, search("workspace"))
+		if err == nil && total(body) == want {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("only %d of %d tools are searchable after %s", total(body), want, patience)
+		}
+	}
+	fmt.Printf("%s: %d tools on %d servers searchable after %s\n", start, want, manyServers, milli(time.Since(started)))
+
+	var times []time.Duration
+	for i := range 100 * o.rounds {
+		s := search(fmt.Sprintf("%s a %s in workspace %d", verbs[i%len(verbs)], nouns[i%len(nouns)], i%manyServers))
+		t := time.Now()
+		if status, body, err := post(context.Background(), http.DefaultClient, s); err != nil || status != http.StatusOK {
+			return fmt.Errorf("retrieve_tools: status %d, %w: %.200s", status, err, body)
+		}
+		times = append(times, time.Since(t))
+	}
+	slices.Sort(times)
+	fmt.Printf("  retrieve_tools, limit 10: p50 %s, p95 %s\n", milli(times[len(times)/2]), milli(times[len(times)*95/100]))
+	used := proxy.cpu()
+	time.Sleep(5 * time.Second)
+	fmt.Printf("  memory %.0f MiB; idle processor time %.2f %% of a core\n", proxy.memory(),
+		100*(proxy.cpu()-used).Seconds()/5)
+	return nil
+}

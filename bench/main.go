@@ -1,0 +1,64 @@
+// Command bench measures MCPProxy beside the direct call and beside the floor
+// (a relay of 60 lines on net/http that decodes the envelope and forwards the
+// bytes), alternately in one run on one machine.
+//
+//	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
+//	go run ./bench start     from the start of the process to the first answer
+//	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
+//
+// Every role (upstream, floor, MCPProxy) is a process of its own, so that its
+// processor time can be told from that of the load. It is no test: it prints
+// figures and judges nothing.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+// options are what can be set from the command line.
+type options struct {
+	duration time.Duration
+	rounds   int
+	clients  string
+	verbose  bool
+}
+
+func main() {
+	var o options
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "time of one measurement")
+	flag.IntVar(&o.rounds, "rounds", 5, "how often each is measured; the median counts")
+	flag.StringVar(&o.clients, "clients", "1,8,64", "numbers of concurrent clients")
+	flag.BoolVar(&o.verbose, "v", false, "print each round")
+	flag.Usage = usage
+	if len(os.Args) < 2 {
+		usage()
+		os.Exit(2)
+	}
+	command := os.Args[1]
+	if err := flag.CommandLine.Parse(os.Args[2:]); err != nil {
+		os.Exit(2)
+	}
+	run := map[string]func(options) error{
+		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog,
+		// The roles that bench starts itself with.
+		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
+		"role-stdio":    func(options) error { return serveStdio() },
+		"role-floor":    func(options) error { return serveFloor(flag.Args()) },
+	}[command]
+	if run == nil {
+		usage()
+		os.Exit(2)
+	}
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog [flags]")
+	flag.PrintDefaults()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is one of the programs that are measured.
+type process struct {
+	cmd  *exec.Cmd
+	addr string // what it printed, for the roles
+}
+
+// startRole starts this program in another role and waits for its address.
+func startRole(args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("%s did not start: %w", args[0], err)
+	}
+	return &process{cmd: cmd, addr: strings.TrimSpace(line)}, nil
+}
+
+// startProxy starts the MCPProxy binary on a free port with the configuration.
+func startProxy(binary, dir, listen, config string) (*process, error) {
+	path := filepath.Join(dir, "mcp_config.json")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, "serve", "--config", path, "--data-dir", filepath.Join(dir, "data"), "--listen", listen)
+	cmd.Stderr = io.Discard
+	if os.Getenv("BENCH_STDERR") != "" {
+		cmd.Stderr = os.Stderr
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &process{cmd: cmd, addr: listen}, nil
+}
+
+// stop ends the process and waits for it.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = p.cmd.Wait()                          // ended by a signal
+}
+
+// cpu is the processor time that the process has used, of all its threads.
+func (p *process) cpu() time.Duration {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	var total time.Duration
+	for _, t := range tasks {
+		raw, err := os.ReadFile(t)
+		if err != nil {
+			continue // the thread ended
+		}
+		ns, _ := strconv.ParseInt(strings.Fields(string(raw))[0], 10, 64)
+		total += time.Duration(ns)
+	}
+	return total
+}
+
+// memory is the resident set of the process in MiB.
+func (p *process) memory() float64 {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+// build makes the MCPProxy binary that is measured.
+func build(dir string) (string, error) {
+	binary := filepath.Join(dir, "mcpproxy")
+	cmd := exec.Command("go", "build", "-o", binary, "./cmd/mcpproxy")
+	cmd.Stderr = os.Stderr
+	return binary, cmd.Run()
+}

@@ -1,0 +1,42 @@
+// Command mcpproxy is one local endpoint in front of every MCP server.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/cli"
+	"mcpproxy/internal/demo"
+)
+
+// version of the product; releases set it with -ldflags "-X main.version=…".
+var version = "0.1.0-dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The bundled upstreams of the demo are this same binary.
+	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
+		if err := demo.Stdio(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	code := cli.Run(ctx, os.Args[1:], cli.Deps{
+		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Serve: func(ctx context.Context, o cli.ServeOptions) error {
+			return app.Run(ctx, app.Options{ConfigPath: o.ConfigPath, DataDir: o.DataDir, Listen: o.Listen,
+				Version: version, Stderr: os.Stderr})
+		},
+		Demo: func(ctx context.Context, o cli.DemoOptions) error {
+			return demo.Run(ctx, demo.Options{Once: o.Once, Listen: o.Listen, Version: version, Out: o.Stdout})
+		},
+	})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,301 @@
+// Package app wires the parts into the running daemon: it opens what must be
+// open, starts what runs, and stops it in the reverse order.
+//
+// It guarantees that MCPProxy answers before any upstream is asked, that one
+// data directory has one daemon, that nothing it started outlives Run, and
+// that a stop finishes or refuses the calls in flight and projects what is in
+// the log. It has no logic of the product of its own.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcpserver"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/upstream"
+)
+
+// stopTime is how long calls in flight, upstreams and the log have to end.
+const stopTime = 10 * time.Second
+
+// Options is how the daemon was asked to run. Empty fields follow the
+// environment, the configuration, the defaults.
+type Options struct {
+	ConfigPath string
+	DataDir    string
+	Listen     string
+	Version    string
+	Stderr     io.Writer
+	// Ready, when set, is called once the daemon answers.
+	Ready func(Running)
+}
+
+// Running tells where a daemon answers.
+type Running struct {
+	Address    string // of the HTTP listener, host:port
+	Socket     string
+	DataDir    string
+	ConfigPath string
+}
+
+// daemon is everything that runs. The fields are set in the order of opening.
+type daemon struct {
+	opt       Options
+	started   time.Time
+	live      *config.Live
+	level     *slog.LevelVar
+	logger    *slog.Logger
+	key       string
+	tcp, unix net.Listener
+	store     *store.DB
+	log       *activity.Log
+	catalog   *catalog.Catalog
+	upstreams *upstream.Set
+	gateway   *gateway.Gateway
+	mcp       *mcpserver.Server
+	servers   []*http.Server
+	running   sync.WaitGroup
+	// opened are the closers of what is open, in the order of opening.
+	opened []func(context.Context) error
+}
+
+// Run runs the daemon until ctx ends. The error is a *problem.Problem when the
+// user can do something about it.
+func Run(ctx context.Context, opt Options) error {
+	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar)}
+	err := d.open()
+	if err == nil {
+		err = d.run(ctx)
+	}
+	return errors.Join(err, d.close())
+}
+
+// onClose notes what is to be closed, the last first.
+func (d *daemon) onClose(f func(context.Context) error) { d.opened = append(d.opened, f) }
+
+func (d *daemon) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	var all error
+	for i := len(d.opened) - 1; i >= 0; i-- {
+		all = errors.Join(all, d.opened[i](ctx))
+	}
+	return all
+}
+
+// open makes everything ready, and starts nothing that contacts an upstream.
+func (d *daemon) open() error {
+	for _, step := range []func() error{d.openConfig, d.openDataDir, d.listen, d.openLog, d.wire} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *daemon) openConfig() error {
+	d.logger = newLogger(d.opt.Stderr, "text", d.level)
+	path, err := config.ResolvePath(d.opt.ConfigPath, nil)
+	if err != nil {
+		return err
+	}
+	d.live, err = config.Open(path, config.Options{
+		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged,
+	})
+	if err != nil {
+		return err
+	}
+	cfg := d.live.Current()
+	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
+	d.level.Set(level(cfg.LogLevel))
+	for _, w := range d.live.Warnings() {
+		d.logger.Warn("configuration", "warning", w)
+	}
+	return nil
+}
+
+func (d *daemon) openDataDir() error {
+	dir := d.live.Current().DataDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", dir, err).
+			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
+	}
+	release, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	d.onClose(func(context.Context) error { return release() })
+	d.key, err = auth.LoadOrCreateKey(dir, d.live.Current().APIKey)
+	return err
+}
+
+func (d *daemon) listen() error {
+	address := d.live.Current().Listen
+	var err error
+	if d.tcp, err = net.Listen("tcp", address); err != nil {
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
+			WithHint("Stop what uses the address, or choose another one with --listen 127.0.0.1:PORT.")
+	}
+	d.onClose(func(context.Context) error { return closed(d.tcp.Close()) })
+	if d.unix, err = api.ListenSocket(d.live.Current().DataDir); err != nil {
+		return fmt.Errorf("the socket of the command line: %w", err)
+	}
+	d.onClose(func(context.Context) error { return closed(d.unix.Close()) })
+	return nil
+}
+
+// closed hides that a listener was closed already, by its http.Server.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (d *daemon) openLog() error {
+	cfg := d.live.Current()
+	d.store = store.Open(filepath.Join(cfg.DataDir, "mcpproxy.db"), d.logger)
+	d.onClose(func(context.Context) error { return d.store.Close() })
+	var err error
+	d.log, err = activity.Open(activity.Options{
+		Dir:         filepath.Join(cfg.DataDir, "spool"),
+		MaxResponse: cfg.Activity.MaxResponseSize,
+		Durability:  string(cfg.Activity.Durability),
+		Retention: activity.Retention{
+			Days:       cfg.Activity.RetentionDays,
+			MaxRecords: int64(cfg.Activity.MaxRecords),
+			MaxBytes:   int64(cfg.Activity.MaxSizeMB) << 20,
+		},
+		Logger: d.logger,
+	}, d.store)
+	if err != nil {
+		return fmt.Errorf("the activity log: %w", err)
+	}
+	d.onClose(d.log.Close)
+	return nil
+}
+
+func (d *daemon) wire() error {
+	cfg := d.live.Current()
+	d.catalog = catalog.New(cfg.Servers, d.store, d.logger)
+	d.upstreams = upstream.NewSet(upstream.Options{
+		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
+		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
+	})
+	d.onClose(d.upstreams.Close)
+	d.gateway = gateway.New(gateway.Deps{
+		Config: d.live.Current, Catalog: d.catalog, Upstreams: d.upstreams,
+		Log: d.log, Results: d.store, Logger: d.logger,
+		About: gateway.About{
+			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
+			Surfaces: d.surfaces, ConfigError: d.live.LastError,
+			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
+		},
+	})
+	authenticator := auth.New(d.key)
+	d.mcp = mcpserver.New(mcpserver.Deps{
+		Gateway: d.gateway, Config: d.live.Current, Auth: authenticator, Logger: d.logger, Version: d.opt.Version,
+	})
+	rest, err := api.New(api.Deps{Gateway: d.gateway, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	if err != nil {
+		return err
+	}
+	d.servers = d.httpServers(d.mcp, rest)
+	return nil
+}
+
+// run starts everything, waits for the end of ctx and stops in reverse order.
+func (d *daemon) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(d.servers))
+	for i, l := range []net.Listener{d.tcp, d.unix} {
+		d.running.Go(func() {
+			if err := d.servers[i].Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		})
+	}
+	d.announce()
+	d.running.Go(func() { d.catalog.Run(ctx) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, applier{d}) })
+	d.upstreams.Apply(specs(d.live.Current()))
+	d.record(activity.Record{Type: activity.System, Status: activity.Success,
+		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	d.stopServing()
+	cancel()
+	d.running.Wait()
+	d.record(activity.Record{Type: activity.System, Status: activity.Success,
+		Metadata: activity.Metadata{Action: "stop"}})
+	return err
+}
+
+func (d *daemon) announce() {
+	d.logger.Info("mcpproxy answers", "mcp", "http://"+d.tcp.Addr().String()+"/mcp",
+		"config", d.live.Path(), "data_dir", d.live.Current().DataDir)
+	if d.opt.Ready != nil {
+		d.opt.Ready(Running{
+			Address: d.tcp.Addr().String(), Socket: d.unix.Addr().String(),
+			DataDir: d.live.Current().DataDir, ConfigPath: d.live.Path(),
+		})
+	}
+}
+
+// stopServing lets the calls in flight finish, then ends what is left.
+func (d *daemon) stopServing() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	var stopping sync.WaitGroup
+	for _, s := range d.servers {
+		// Streams without an end must not hold up the stop.
+		s.RegisterOnShutdown(d.mcp.Close)
+		stopping.Go(func() {
+			if s.Shutdown(ctx) != nil {
+				_ = s.Close() // the time is over: what is left is cut off
+			}
+		})
+	}
+	stopping.Wait()
+}
+
+func (d *daemon) surfaces() []gateway.Surface {
+	base := "http://" + d.tcp.Addr().String()
+	return []gateway.Surface{
+		{Name: "mcp", Address: base + "/mcp"},
+		{Name: "rest", Address: base + api.Prefix},
+		{Name: "socket", Address: d.unix.Addr().String()},
+	}
+}
+
+// record writes a record that no call is waiting for.
+func (d *daemon) record(r activity.Record) {
+	if r.Actor == "" {
+		r.Actor = "system"
+	}
+	if err := d.log.Append(&r); err != nil {
+		d.logger.Error("an event could not be recorded", "type", r.Type, "action", r.Metadata.Action, "error", err)
+	}
+}

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/auth"
+)
+
+// The bounds of a connection.
+const (
+	headerTime  = 5 * time.Second
+	idleTime    = 2 * time.Minute
+	headerBytes = 32 << 10
+)
+
+// httpServers are the servers of the TCP listener and of the socket. Both
+// answer the same; who comes over the socket is known by its connection.
+func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", mcp)
+	mux.Handle(api.Prefix+"/", rest)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	mux.HandleFunc("GET /readyz", d.ready)
+	one := func() *http.Server {
+		return &http.Server{
+			Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.ConnContext,
+		}
+	}
+	return []*http.Server{one(), one()}
+}
+
+// ready answers 200 when calls can be recorded and answered.
+func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
+	if h := d.log.Health(); h.Degraded {
+		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
+		return
+	}
+	answerOK(w)
+}
+
+func answerOK(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n") // the client is gone: nobody is left to tell
+}
+
+// newLogger writes to stderr as text or JSON lines.
+func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// level is the named level; config has checked the name.
+func level(name string) slog.Level {
+	var l slog.Level
+	if l.UnmarshalText([]byte(name)) != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

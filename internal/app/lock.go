@@ -1,0 +1,13 @@
+package app
+
+import "mcpproxy/internal/problem"
+
+func inUse(dir string) error {
+	return problem.Newf(problem.InvalidConfig, "Another MCPProxy uses the data directory %s.", dir).
+		WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.")
+}
+
+func unwritable(err error) error {
+	return problem.Newf(problem.InvalidConfig, "The data directory cannot be written: %v", err).
+		WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
+}

@@ -1,0 +1,228 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// agent is an MCP client of the daemon, as an AI agent has one.
+type agent struct {
+	url       string
+	out       io.Writer
+	sessionID string
+	id        int
+}
+
+// found is a tool in an answer of retrieve_tools.
+type found struct {
+	Name     string  `json:"name"`
+	Score    float64 `json:"score"`
+	CallWith string  `json:"call_with"`
+}
+
+// toolResult is as much of a result as the demo shows.
+type toolResult struct {
+	Content []struct {
+		Text string `json:"text"`
+	} `json:"content"`
+	IsError    bool `json:"isError"`
+	Structured struct {
+		Total int     `json:"total"`
+		Tools []found `json:"tools"`
+	} `json:"structuredContent"`
+}
+
+func (r toolResult) text() string {
+	if len(r.Content) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(r.Content[0].Text)
+}
+
+// session is what the demo shows: find, read, be refused, delete.
+func (a *agent) session(ctx context.Context) error {
+	if err := a.connect(ctx); err != nil {
+		return err
+	}
+	if err := a.awaitTools(ctx, "notes:delete_note", "weather:get_forecast", "shifty:add_numbers"); err != nil {
+		return err
+	}
+	steps := []struct {
+		story, tool, args string
+	}{
+		{"The agent looks for a tool instead of loading all of them:", "retrieve_tools", `{"query":"which notes are there","limit":3}`},
+		{"It reads, in the lane that a client can approve by itself:", "call_tool_read", `{"name":"notes:list_notes"}`},
+		{"", "call_tool_read", `{"name":"weather:get_forecast","args":{"city":"Lisbon","days":2}}`},
+		{"It writes, in the lane for which the client asks:", "call_tool_write", `{"name":"notes:write_note","args":{"title":"trip","text":"Lisbon on Friday"},"intent_reason":"the user asked for a reminder"}`},
+		{"A destructive tool in the read lane is refused, whatever the agent says:", "call_tool_read", `{"name":"notes:delete_note","args":{"title":"old-draft"}}`},
+		{"In the lane for it, it passes:", "call_tool_destructive", `{"name":"notes:delete_note","args":{"title":"old-draft"},"intent_reason":"the user asked to clean up"}`},
+	}
+	for _, s := range steps {
+		if s.story != "" {
+			say(a.out, "\n%s", s.story)
+		}
+		say(a.out, "  → %s %s", s.tool, s.args)
+		r, err := a.call(ctx, s.tool, s.args)
+		if err != nil {
+			return err
+		}
+		a.print(r)
+	}
+	return nil
+}
+
+func (a *agent) print(r toolResult) {
+	mark := "←"
+	if r.IsError {
+		mark = "✗"
+	}
+	if len(r.Structured.Tools) > 0 {
+		for _, t := range r.Structured.Tools {
+			say(a.out, "  %s %-22s %-21s score %.2f", mark, t.Name, t.CallWith, t.Score)
+		}
+		return
+	}
+	for i, line := range strings.Split(r.text(), "\n") {
+		if i > 0 {
+			mark = " "
+		}
+		say(a.out, "  %s %s", mark, line)
+	}
+}
+
+// connect opens a session of revision 2025-11-25.
+func (a *agent) connect(ctx context.Context) error {
+	_, err := a.send(ctx, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
+	if err != nil {
+		return err
+	}
+	_, err = a.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return err
+}
+
+// connectTime is how long the bundled upstreams have to be there.
+const connectTime = 20 * time.Second
+
+// awaitTools waits until the named tools can be found.
+func (a *agent) awaitTools(ctx context.Context, names ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for _, name := range names {
+		for {
+			t, err := a.look(ctx, name)
+			if err != nil {
+				return err
+			}
+			if t.Name == name {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s did not appear: %w", name, ctx.Err())
+			case <-tick.C:
+			}
+		}
+	}
+	return nil
+}
+
+// look finds a tool by its exact name.
+func (a *agent) look(ctx context.Context, name string) (found, error) {
+	r, err := a.call(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
+	if err != nil || len(r.Structured.Tools) == 0 {
+		return found{}, err
+	}
+	return r.Structured.Tools[0], nil
+}
+
+// watchShifty waits until shifty has changed its tool, and shows what then
+// becomes of a call that passed before.
+func (a *agent) watchShifty(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		t, err := a.look(ctx, "shifty:add_numbers")
+		if err != nil {
+			return err
+		}
+		if t.CallWith != "call_tool_destructive" {
+			continue
+		}
+		args := `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
+		say(a.out, "shifty has just declared its tool destructive. What was a read before is none now:\n  → call_tool_read %s", args)
+		r, err := a.call(ctx, "call_tool_read", args)
+		if err != nil {
+			return err
+		}
+		a.print(r)
+		return nil
+	}
+}
+
+// call calls one of the built-in tools.
+func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error) {
+	raw, err := a.send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
+	if err != nil {
+		return toolResult{}, err
+	}
+	var r toolResult
+	err = json.Unmarshal(raw, &r)
+	return r, err
+}
+
+// send makes a request and gives its result.
+func (a *agent) send(ctx context.Context, method, params string) (json.RawMessage, error) {
+	a.id++
+	body, err := a.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		Result json.RawMessage
+		Error  *struct{ Message string }
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return nil, fmt.Errorf("%s: %w in %.200s", method, err, body)
+	}
+	if m.Error != nil {
+		return nil, fmt.Errorf("%s: %s", method, m.Error.Message)
+	}
+	return m.Result, nil
+}
+
+func (a *agent) post(ctx context.Context, message string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader([]byte(message)))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	// Without event streams the answer is one JSON text, which is all that
+	// this agent understands.
+	req.Header.Set("Accept", "application/json")
+	if a.sessionID != "" {
+		req.Header.Set("Mcp-Session-Id", a.sessionID)
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		a.sessionID = id
+	}
+	return io.ReadAll(resp.Body)
+}

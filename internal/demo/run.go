@@ -1,0 +1,182 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/app"
+)
+
+// UpstreamCommand is the hidden command with which the binary serves one of
+// the bundled stdio upstreams.
+const UpstreamCommand = "demo-upstream"
+
+// usualAddress is where the demo listens when nobody asked for another place
+// and the port is free.
+const usualAddress = "127.0.0.1:8080"
+
+// Options is how the demo was asked to run.
+type Options struct {
+	Once    bool   // end after the session
+	Listen  string // empty: the usual address, else a free port
+	Version string
+	Out     io.Writer
+}
+
+// Run starts the bundled upstreams and a daemon with a data directory of its
+// own, shows the session of an agent, and stays up until ctx ends. The data
+// directory is removed at the end.
+func Run(ctx context.Context, o Options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-demo-")
+	if err != nil {
+		return fmt.Errorf("the demo needs a temporary directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the demo cannot find its own binary: %w", err)
+	}
+	weatherURL, stopWeather, err := startWeather()
+	if err != nil {
+		return err
+	}
+	defer stopWeather()
+	configPath, err := writeConfig(dir, self, weatherURL)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	ready, ended := make(chan app.Running, 1), make(chan error, 1)
+	go func() {
+		ended <- app.Run(ctx, app.Options{
+			ConfigPath: configPath, DataDir: dir, Listen: address(o.Listen), Version: o.Version,
+			Stderr: logFile, Ready: func(r app.Running) { ready <- r },
+		})
+	}()
+	select {
+	case running := <-ready:
+		err = show(ctx, o, running, self)
+	case err = <-ended:
+		return err
+	}
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
+// address is where to listen: as asked, else the usual place if it is free.
+func address(asked string) string {
+	if asked != "" {
+		return asked
+	}
+	l, err := net.Listen("tcp", usualAddress)
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	_ = l.Close() // nothing came in
+	return usualAddress
+}
+
+// startWeather serves the HTTP upstream on a free port.
+func startWeather() (url string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("the weather server cannot listen: %w", err)
+	}
+	s := &http.Server{Handler: Weather(), ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l) // ends with Close
+	}()
+	return "http://" + l.Addr().String() + "/mcp", func() { _ = s.Close(); <-done }, nil
+}
+
+// writeConfig writes the configuration that a person would write.
+func writeConfig(dir, self, weatherURL string) (string, error) {
+	path := filepath.Join(dir, "mcp_config.json")
+	text := fmt.Sprintf(`{
+  // Three small servers that come with MCPProxy.
+  "mcpServers": {
+    "notes":   {"command": %[1]q, "args": [%[2]q, "notes"]},   // read, write and destructive tools
+    "weather": {"url": %[3]q},                                 // read-only, over HTTP
+    "shifty":  {"command": %[1]q, "args": [%[2]q, "shifty"]},  // changes a tool after 20 seconds
+  },
+}
+`, self, UpstreamCommand, weatherURL)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// show plays the session, prints the log and what to try, and waits.
+func show(ctx context.Context, o Options, r app.Running, self string) error {
+	a := &agent{url: "http://" + r.Address + "/mcp", out: o.Out}
+	say(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
+	if err := a.session(ctx); err != nil {
+		return stopped(ctx, err)
+	}
+	say(o.Out, "\nEvery call and every refusal is on record:\n")
+	if err := runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision"); err != nil {
+		return stopped(ctx, err)
+	}
+	if o.Once {
+		return nil
+	}
+	say(o.Out, "%s", whatToTry(self, r))
+	err := a.watchShifty(ctx)
+	<-ctx.Done()
+	return stopped(ctx, err)
+}
+
+// stopped hides the errors that come from being asked to stop.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// runSelf runs a command of MCPProxy as a person would, and shows it.
+func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
+	say(out, "$ mcpproxy %s", strings.Join(args, " "))
+	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("mcpproxy %s: %w", args[0], err)
+	}
+	return nil
+}
+
+// whatToTry are commands that work when they are pasted into another terminal.
+func whatToTry(self string, r app.Running) string {
+	return fmt.Sprintf(`
+It stays up. Paste this into a second terminal:
+
+  export MCPPROXY_DATA_DIR=%s PATH="%s:$PATH"
+  mcpproxy call tool-read notes:list_notes
+  mcpproxy call tool-read notes:delete_note --args '{"title":"ideas"}'          # refused, exit code 3
+  mcpproxy call tool-destructive notes:delete_note --args '{"title":"ideas"}'
+  mcpproxy activity list
+
+Or point Cursor, Claude Code or any MCP client at http://%s/mcp
+Ctrl-C ends the demo and removes its data.
+`, r.DataDir, filepath.Dir(self), r.Address)
+}
+
+func say(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format+"\n", args...)
+}

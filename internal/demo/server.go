@@ -1,0 +1,206 @@
+// Package demo is the first minute with MCPProxy: three small upstream MCP
+// servers (notes, weather, shifty) and the scripted session of an agent that
+// uses them through /mcp.
+//
+// It guarantees that the demo needs nothing but the binary, and that the
+// session is real: the upstreams are real servers over stdio and HTTP, and the
+// agent is an HTTP client of the daemon like any other. It is no example of a
+// good MCP server: it speaks as much of the protocol as the demo needs, and it
+// keeps nothing when it ends.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"mcpproxy/internal/jsonrpc"
+)
+
+// maxMessage bounds what the demo servers read, in bytes.
+const maxMessage = 1 << 20
+
+// demoTool is a tool of a demo server. The definition is the tool object as it
+// is listed.
+type demoTool struct {
+	definition string
+	run        func(args json.RawMessage) (string, error)
+}
+
+// server is a small MCP server of revision 2025-06-18.
+type server struct {
+	name string
+
+	mu    sync.Mutex // guards tools
+	tools []demoTool
+}
+
+// answer handles one message and gives the response, or nil for none.
+func (s *server) answer(raw []byte) []byte {
+	m, err := jsonrpc.Parse(raw)
+	if err != nil {
+		return jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParse, Message: err.Error()})
+	}
+	if !m.IsRequest() {
+		return nil
+	}
+	result, err := s.handle(m.Method, m.Params)
+	if err != nil {
+		var e *jsonrpc.Error
+		if !errors.As(err, &e) {
+			e = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+		}
+		return jsonrpc.AppendError(nil, m.ID, e)
+	}
+	return jsonrpc.AppendResult(nil, m.ID, result)
+}
+
+func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
+	switch method {
+	case "initialize":
+		return json.Marshal(struct {
+			ProtocolVersion string            `json:"protocolVersion"`
+			Capabilities    json.RawMessage   `json:"capabilities"`
+			ServerInfo      map[string]string `json:"serverInfo"`
+		}{"2025-06-18", json.RawMessage(`{"tools":{"listChanged":true}}`),
+			map[string]string{"name": s.name, "version": "1.0.0"}})
+	case "ping":
+		return json.RawMessage(`{}`), nil
+	case "tools/list":
+		return s.list()
+	case "tools/call":
+		return s.call(params)
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method}
+}
+
+func (s *server) list() (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tools := make([]json.RawMessage, len(s.tools))
+	for i, t := range s.tools {
+		tools[i] = json.RawMessage(t.definition)
+	}
+	return json.Marshal(struct {
+		Tools []json.RawMessage `json:"tools"`
+	}{tools})
+}
+
+func (s *server) find(name string) (demoTool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		var d struct{ Name string }
+		if json.Unmarshal([]byte(t.definition), &d) == nil && d.Name == name {
+			return t, true
+		}
+	}
+	return demoTool{}, false
+}
+
+func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
+	var p struct {
+		Name      string
+		Arguments json.RawMessage
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+	t, ok := s.find(p.Name)
+	if !ok {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
+	}
+	if len(p.Arguments) == 0 {
+		p.Arguments = json.RawMessage(`{}`)
+	}
+	type block struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	result := struct {
+		Content []block `json:"content"`
+		IsError bool    `json:"isError,omitempty"`
+	}{}
+	text, err := t.run(p.Arguments)
+	if err != nil {
+		text, result.IsError = err.Error(), true
+	}
+	result.Content = []block{{"text", text}}
+	return json.Marshal(result)
+}
+
+// replace puts a definition in the place of the first tool's.
+func (s *server) replace(definition string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tools[0].definition = definition
+}
+
+// stdio serves lines until the input ends; every value of changed is announced
+// as a change of the list.
+func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var writing sync.Mutex
+	write := func(message []byte) error {
+		writing.Lock()
+		defer writing.Unlock()
+		_, err := out.Write(append(message, '\n'))
+		return err
+	}
+	var announcing sync.WaitGroup
+	defer announcing.Wait()
+	announcing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+				if write(jsonrpc.AppendNotification(nil, "notifications/tools/list_changed", nil)) != nil {
+					return
+				}
+			}
+		}
+	})
+	defer cancel()
+	lines := jsonrpc.NewLineReader(in, maxMessage)
+	for {
+		line, err := lines.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, jsonrpc.ErrTooLong):
+			continue
+		case err != nil:
+			return err
+		}
+		if reply := s.answer(line); reply != nil {
+			if err := write(reply); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ServeHTTP is streamable HTTP without sessions and without streams.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	reply := s.answer(body)
+	if reply == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(reply) // the client is gone: nobody is left to tell
+}

@@ -1,0 +1,379 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the real binary, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mcpproxy-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "mcpproxy")
+	build := exec.Command("go", "build", "-o", binary, "mcpproxy/cmd/mcpproxy")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "the binary does not build:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// patience bounds every wait; what takes that long is broken.
+const patience = 20 * time.Second
+
+// daemon is a running mcpproxy.
+type daemon struct {
+	t       testing.TB
+	dir     string // holds the configuration and the data
+	address string
+	cmd     *exec.Cmd
+	stderr  *bytes.Buffer
+	exited  chan error
+}
+
+// startDaemon starts `mcpproxy serve` with the configuration and stops it at
+// the end of the test.
+func startDaemon(t testing.TB, config string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, dir: t.TempDir(), address: freeAddress(t)}
+	d.writeConfig(config)
+	d.start()
+	t.Cleanup(func() {
+		if d.cmd != nil {
+			d.stop()
+		}
+		if t.Failed() {
+			t.Logf("stderr of the daemon:\n%s", d.stderr)
+		}
+	})
+	return d
+}
+
+func (d *daemon) writeConfig(config string) {
+	d.t.Helper()
+	if err := os.WriteFile(d.configPath(), []byte(config), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) configPath() string { return filepath.Join(d.dir, "mcp_config.json") }
+func (d *daemon) dataDir() string    { return filepath.Join(d.dir, "data") }
+
+// start starts the process and waits until it answers.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.stderr = &bytes.Buffer{}
+	d.cmd = exec.Command(binary, "serve", "--config", d.configPath(), "--data-dir", d.dataDir(), "--listen", d.address)
+	d.cmd.Stderr = d.stderr
+	d.cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	if err := d.cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.exited = make(chan error, 1)
+	go func(cmd *exec.Cmd) { d.exited <- cmd.Wait() }(d.cmd)
+	eventually(d.t, "the daemon answers", func() error {
+		select {
+		case err := <-d.exited:
+			d.exited <- err
+			d.t.Fatalf("the daemon ended: %v\n%s", err, d.stderr)
+		default:
+		}
+		resp, err := http.Get("http://" + d.address + "/healthz")
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+// stop asks the process to end and wants it to do so with code 0.
+func (d *daemon) stop() {
+	d.t.Helper()
+	_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case err := <-d.exited:
+		if err != nil {
+			d.t.Errorf("the daemon did not stop cleanly: %v", err)
+		}
+	case <-time.After(patience):
+		_ = d.cmd.Process.Kill()
+		d.t.Error("the daemon does not stop")
+	}
+	d.cmd = nil
+}
+
+// kill ends the process as a crash does.
+func (d *daemon) kill() {
+	_ = d.cmd.Process.Kill() // it may have ended
+	<-d.exited
+	d.cmd = nil
+}
+
+func (d *daemon) key() string {
+	d.t.Helper()
+	raw, err := os.ReadFile(filepath.Join(d.dataDir(), "api_key"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// rest makes a request to the REST API with the key.
+func (d *daemon) rest(method, path string, body string) (int, []byte) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+d.address+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", d.key())
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
+
+// cli runs a command against the daemon.
+func (d *daemon) cli(args ...string) (code int, stdout, stderr string) {
+	d.t.Helper()
+	return d.cliWith("", args...)
+}
+
+func (d *daemon) cliWith(stdin string, args ...string) (code int, stdout, stderr string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
+	cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), talk.String()
+}
+
+// agent is an MCP client of the daemon.
+type agent struct {
+	d       *daemon
+	client  *http.Client
+	modern  bool
+	session string
+}
+
+const (
+	legacyRevision = "2025-11-25"
+	modernRevision = "2026-07-28"
+)
+
+// legacy opens a session of the legacy era.
+func (d *daemon) legacy() *agent {
+	d.t.Helper()
+	a := &agent{d: d, client: &http.Client{Timeout: patience}}
+	_, _, header := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyRevision+`","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, nil)
+	a.session = header.Get("Mcp-Session-Id")
+	if a.session == "" {
+		d.t.Fatal("initialize gave no session")
+	}
+	a.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil)
+	return a
+}
+
+// stateless is a client of the modern era.
+func (d *daemon) stateless() *agent {
+	return &agent{d: d, client: &http.Client{Timeout: patience}, modern: true}
+}
+
+func (a *agent) post(body string, headers map[string]string) (int, []byte, http.Header) {
+	a.d.t.Helper()
+	status, answer, header, err := a.try(body, headers)
+	if err != nil {
+		a.d.t.Fatal(err)
+	}
+	return status, answer, header
+}
+
+func (a *agent) try(body string, headers map[string]string) (int, []byte, http.Header, error) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+a.d.address+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	switch {
+	case a.modern:
+		req.Header.Set("Mcp-Protocol-Version", modernRevision)
+	case a.session != "":
+		req.Header.Set("Mcp-Session-Id", a.session)
+		req.Header.Set("Mcp-Protocol-Version", legacyRevision)
+	}
+	for k, v := range headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, resp.Header, err
+}
+
+// toolResult is a CallToolResult, or the JSON-RPC error in its place.
+type toolResult struct {
+	Content []struct {
+		Type string
+		Text string
+	}
+	IsError           bool
+	StructuredContent json.RawMessage
+	Meta              map[string]json.RawMessage `json:"_meta"`
+	rpcError          *rpcError
+}
+
+type rpcError struct {
+	Code    int
+	Message string
+	Data    json.RawMessage
+}
+
+func (r toolResult) text() string {
+	if len(r.Content) == 0 {
+		return ""
+	}
+	return r.Content[0].Text
+}
+
+// refusal is the error object of a refused call.
+type refusal struct {
+	Code    string
+	Message string
+	Hint    string
+	Details json.RawMessage
+}
+
+func (r toolResult) refusal(t testing.TB) refusal {
+	t.Helper()
+	var s struct{ Error refusal }
+	if err := json.Unmarshal(r.StructuredContent, &s); err != nil {
+		t.Fatalf("no error in the structured content %s: %v", r.StructuredContent, err)
+	}
+	return s.Error
+}
+
+// call calls a built-in tool with arguments as JSON.
+func (a *agent) call(tool, arguments string) toolResult {
+	a.d.t.Helper()
+	r, err := a.tryCall(tool, arguments)
+	if err != nil {
+		a.d.t.Fatal(err)
+	}
+	return r
+}
+
+func (a *agent) tryCall(tool, arguments string) (toolResult, error) {
+	meta, headers := "", map[string]string{}
+	if a.modern {
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernRevision + `","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"e2e-modern","version":"1"}}`
+		headers["Mcp-Method"], headers["Mcp-Name"] = "tools/call", tool
+	}
+	_, answer, _, err := a.try(fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, tool, arguments, meta), headers)
+	if err != nil {
+		return toolResult{}, err
+	}
+	var m struct {
+		Result toolResult
+		Error  *rpcError
+	}
+	decoder := json.NewDecoder(bytes.NewReader(lastEvent(answer)))
+	if err := decoder.Decode(&m); err != nil {
+		return toolResult{}, fmt.Errorf("%w in %.300s", err, answer)
+	}
+	m.Result.rpcError = m.Error
+	return m.Result, nil
+}
+
+// lastEvent is the last message of an event stream, or the answer itself.
+func lastEvent(answer []byte) []byte {
+	if !bytes.HasPrefix(answer, []byte("event:")) && !bytes.HasPrefix(answer, []byte("data:")) {
+		return answer
+	}
+	at := bytes.LastIndex(answer, []byte("data: "))
+	return bytes.TrimSpace(answer[at+len("data: "):])
+}
+
+// awaitTools waits until the named tools can be found.
+func (d *daemon) awaitTools(names ...string) {
+	d.t.Helper()
+	for _, name := range names {
+		eventually(d.t, name+" can be found", func() error {
+			server, tool, _ := strings.Cut(name, ":")
+			if status, body := d.rest("GET", "/servers/"+server+"/tools/"+tool, ""); status != http.StatusOK {
+				return fmt.Errorf("status %d: %s", status, body)
+			}
+			return nil
+		})
+	}
+}
+
+// eventually tries until it works, or fails the test with what it said last.
+func eventually(t testing.TB, what string, try func() error) {
+	t.Helper()
+	deadline, pause := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		}
+		<-pause.C
+	}
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
