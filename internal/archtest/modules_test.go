@@ -1,0 +1,77 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// allowed are the modules of others that the program is built on, and why each
+// is worth it.
+var allowed = map[string]string{
+	"charm.land/lipgloss/v2":                   "tables in the terminal whose columns are right for wide characters and colours",
+	"github.com/danielgtaylor/huma/v2":         "the OpenAPI document is generated from the handlers, so that it cannot lie",
+	"github.com/fsnotify/fsnotify":             "a saved configuration is applied at once",
+	"github.com/goccy/go-yaml":                 "YAML output",
+	"github.com/google/go-cmp":                 "tests: differences that can be read",
+	"github.com/kljensen/snowball":             "stems of words, pinned, since they decide the order of results",
+	"github.com/modelcontextprotocol/go-sdk":   "tests: the oracle, and servers nobody here wrote",
+	"github.com/pressly/goose/v3":              "migrations of the database",
+	"github.com/rogpeppe/go-internal":          "tests: stories as scripts, files in one text",
+	"github.com/santhosh-tekuri/jsonschema/v6": "JSON Schema, all mistakes with their paths",
+	"github.com/spf13/cobra":                   "commands, help and completion",
+	"github.com/tailscale/hujson":              "JSON with comments, edited without losing them",
+	"github.com/valyala/fasthttp":              "a client and a server of HTTP/1.1 that cost less on the path of a call",
+	"go.uber.org/goleak":                       "tests: no goroutine is left behind",
+	"golang.org/x/sync":                        "weighted semaphores for the bounds on concurrent calls",
+	"golang.org/x/sys":                         "file locks and process groups of each system",
+	"golang.org/x/term":                        "whether and how wide a terminal is",
+	"golang.org/x/text":                        "folding and normal forms of Unicode",
+	"golang.org/x/time":                        "rates of reconnection and logging",
+	"gopkg.in/natefinch/lumberjack.v2":         "rotation of the log of each server",
+	"modernc.org/sqlite":                       "the database, without cgo",
+	"pgregory.net/rapid":                       "tests: properties over drawn inputs",
+}
+
+// required are the direct requirements of go.mod.
+func required(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "require ")
+		fields := strings.Fields(line)
+		if len(fields) == 2 && strings.HasPrefix(fields[1], "v") { // not "// indirect"
+			modules = append(modules, fields[0])
+		}
+	}
+	if len(modules) == 0 {
+		t.Fatal("no requirements found in go.mod")
+	}
+	return modules
+}
+
+func TestModulesHaveReasons(t *testing.T) {
+	for _, m := range required(t) {
+		if allowed[m] == "" {
+			t.Errorf("go.mod requires %s: say in the list of allowed modules why, or do without it", m)
+		}
+	}
+}
+
+// TestReplaceNothing: a build must not depend on a directory or a fork.
+func TestReplaceNothing(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(strings.TrimSpace(line), "replace") {
+			t.Errorf("go.mod: %s", strings.TrimSpace(line))
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func parseFixture(source string) (*ast.File, error) {
+	return parser.ParseFile(fileSet, "fixture.go", source, parser.SkipObjectResolution)
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?:](\s|$)`)
+
+// TestPackageComments: every package says what its job is, what it guarantees
+// and what it does not do.
+func TestPackageComments(t *testing.T) {
+	negative := regexp.MustCompile(`(?i)\b(not|no|never|nothing|neither|nobody|only)\b`)
+	eachPackage(t, func(p *sourcePackage) {
+		var comments []string
+		name := ""
+		for _, f := range p.files {
+			if f.test {
+				continue
+			}
+			name = f.syntax.Name.Name
+			if f.syntax.Doc != nil {
+				comments = append(comments, f.syntax.Doc.Text())
+			}
+		}
+		if name == "" { // tests alone
+			return
+		}
+		opening := "Package " + name + " "
+		if name == "main" {
+			opening = "Command " + p.dir[strings.LastIndexByte(p.dir, '/')+1:] + " "
+		}
+		switch {
+		case len(comments) == 0:
+			t.Errorf("%s has no package comment", p.dir)
+		case len(comments) > 1:
+			t.Errorf("%s has %d package comments, want one", p.dir, len(comments))
+		case !strings.HasPrefix(comments[0], opening):
+			t.Errorf("the comment of %s begins with %.30q, want %q", p.dir, comments[0], opening)
+		case name == "main": // a sentence will do
+		case len(sentenceEnd.FindAllString(comments[0], -1)) < 3:
+			t.Errorf("the comment of %s has fewer than three sentences: its job, what it guarantees, what it does not do", p.dir)
+		case !negative.MatchString(comments[0]):
+			t.Errorf("the comment of %s does not say what the package does not do", p.dir)
+		}
+	})
+}
+
+func TestPackageNames(t *testing.T) {
+	vague := []string{"util", "utils", "common", "manager", "service", "helper", "helpers", "misc", "shared", "base", "core", "lib"}
+	eachPackage(t, func(p *sourcePackage) {
+		if last := p.dir[strings.LastIndexByte(p.dir, '/')+1:]; slices.Contains(vague, last) {
+			t.Errorf("%s: a package is a noun with one job", p.dir)
+		}
+	})
+}
+
+// oneCallLong are the structs that live as long as one request, which is to see
+// one configuration from its beginning to its end.
+var oneCallLong = map[string]bool{"gateway.call": true, "mcpserver.exchange": true}
+
+// TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
+// keeps an old one. A function that gives it is fine.
+func TestNoStoredConfig(t *testing.T) {
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if p.name() == "config" {
+			return
+		}
+		eachStruct(f, func(name string, s *ast.StructType) {
+			for _, field := range s.Fields.List {
+				if !oneCallLong[p.name()+"."+name] && holds(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
+					t.Errorf("%s: a struct keeps the configuration: take a func() *config.Config, or the values you need", at(field))
+				}
+			}
+		})
+	})
+}
+
+// eachStruct calls fn for every struct type in f, with its name if it has one.
+func eachStruct(f *sourceFile, fn func(name string, s *ast.StructType)) {
+	names := map[*ast.StructType]string{}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			if s, ok := n.Type.(*ast.StructType); ok {
+				names[s] = n.Name.Name
+			}
+		case *ast.StructType:
+			fn(names[n], n)
+		}
+		return true
+	})
+}
+
+// TestNoStoredContext: a context belongs to a call.
+func TestNoStoredContext(t *testing.T) {
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if slices.Contains(testOnly, p.name()) {
+			return
+		}
+		eachStruct(f, func(_ string, s *ast.StructType) {
+			for _, field := range s.Fields.List {
+				if isSelector(field.Type, "context", "Context") {
+					t.Errorf("%s: a struct keeps a context: pass it as the first parameter", at(field))
+				}
+			}
+		})
+	})
+}
+
+// holds says whether a value of type e holds one of the type that is asked
+// for. What a function takes or gives is not held.
+func holds(e ast.Expr, is func(ast.Expr) bool) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if _, ok := n.(*ast.FuncType); ok {
+			return false
+		}
+		if x, ok := n.(ast.Expr); ok && is(x) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// TestNoMapsOfAnything: what crosses a package's border has a type.
+func TestNoMapsOfAnything(t *testing.T) {
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if p.name() == "jsonrpc" || f.syntax.Name.Name == "main" || slices.Contains(testOnly, p.name()) {
+			return
+		}
+		for _, d := range f.syntax.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && receiverExported(d) && mapOfAnything(d.Type) {
+					t.Errorf("%s: %s has a map[string]any in its signature", at(d), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if s, ok := spec.(*ast.TypeSpec); ok && s.Name.IsExported() && typeShowsMap(s.Type) {
+						t.Errorf("%s: %s shows a map[string]any", at(s), s.Name.Name)
+					}
+				}
+			}
+		}
+	})
+}
+
+func receiverExported(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	exported := true
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			exported = exported && id.IsExported()
+			return false
+		}
+		return true
+	})
+	return exported
+}
+
+// typeShowsMap looks at what others see of a type: itself, its methods when it
+// is an interface, its exported fields when it is a struct.
+func typeShowsMap(e ast.Expr) bool {
+	var fields *ast.FieldList
+	switch e := e.(type) {
+	case *ast.StructType:
+		fields = e.Fields
+	case *ast.InterfaceType:
+		fields = e.Methods
+	default:
+		return mapOfAnything(e)
+	}
+	for _, f := range fields.List {
+		shown := len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
+		if shown && mapOfAnything(f.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+func mapOfAnything(n ast.Node) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if m, ok := n.(*ast.MapType); ok && isIdent(m.Key, "string") && isAny(m.Value) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+func isAny(e ast.Expr) bool {
+	i, ok := e.(*ast.InterfaceType)
+	return isIdent(e, "any") || ok && len(i.Methods.List) == 0
+}
+
+// TestNoInit: what happens at start is written in app, in order.
+func TestNoInit(t *testing.T) {
+	eachFile(t, func(_ *sourcePackage, f *sourceFile) {
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: an init function", at(fn))
+			}
+		}
+	})
+}
+
+// TestSQLOnlyInStore: no statement stands in a string elsewhere.
+func TestSQLOnlyInStore(t *testing.T) {
+	statement := regexp.MustCompile(`(?i)^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(virtual\s+)?(table|index)\s|alter\s+table\s|pragma\s+\w+)`)
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if p.name() == "store" {
+			return
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			if text, err := strconv.Unquote(lit.Value); err == nil && statement.MatchString(text) {
+				t.Errorf("%s: SQL outside store: %.40q", at(lit), text)
+			}
+			return true
+		})
+	})
+}
+
+// longFunctions are the functions that may be longer than a page, and why.
+var longFunctions = map[string]string{}
+
+func TestFunctionsFitAPage(t *testing.T) {
+	const most = 100
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		for _, d := range f.syntax.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			lines := fileSet.Position(fn.End()).Line - fileSet.Position(fn.Pos()).Line + 1
+			if lines > most && longFunctions[p.name()+"."+fn.Name.Name] == "" {
+				t.Errorf("%s: %s has %d lines, at most %d", at(fn), fn.Name.Name, lines, most)
+			}
+		}
+	})
+}
+
+// TestFilesAreRooms: nearly all files have fewer than 500 lines. The others are
+// listed with -v.
+func TestFilesAreRooms(t *testing.T) {
+	const most, share = 500, 10
+	all, long := 0, 0
+	eachFile(t, func(_ *sourcePackage, f *sourceFile) {
+		all++
+		if f.lines > most {
+			long++
+			t.Logf("%s has %d lines", f.name, f.lines)
+		}
+	})
+	if long*share > all {
+		t.Errorf("%d of %d files have more than %d lines", long, all, most)
+	}
+}
+
+// TestRulesSee: what the rules about types look for is found, and what they
+// allow is not.
+func TestRulesSee(t *testing.T) {
+	f, err := parseFixture(`package fixture
+type keeps struct { a []*config.Config; b atomic.Pointer[config.Config]; c map[string]config.Config }
+type asks struct { f func() *config.Config; c *config.Server }
+type Shown struct { M map[string]any }
+type Hidden struct { m map[string]any }
+type Asked interface { F(map[string]interface{}) }
+func Takes(m []map[string]any) {}
+func Gives() map[string]string { return nil }
+func (hidden) Method() map[string]any { return nil }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := &sourceFile{syntax: f}
+	kept := map[string]int{}
+	eachStruct(file, func(name string, s *ast.StructType) {
+		for _, field := range s.Fields.List {
+			if holds(field.Type, func(e ast.Expr) bool { return isSelector(e, "config", "Config") }) {
+				kept[name]++
+			}
+		}
+	})
+	if len(kept) != 1 || kept["keeps"] != 3 {
+		t.Errorf("found %v, want three fields of keeps", kept)
+	}
+	var shown []string
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if receiverExported(d) && mapOfAnything(d.Type) {
+				shown = append(shown, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			if s := d.Specs[0].(*ast.TypeSpec); typeShowsMap(s.Type) {
+				shown = append(shown, s.Name.Name)
+			}
+		}
+	}
+	if want := []string{"Shown", "Asked", "Takes"}; !slices.Equal(shown, want) {
+		t.Errorf("found %v, want %v", shown, want)
+	}
+}

@@ -1,0 +1,140 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// module is the path of the module, and root its directory.
+const (
+	module = "mcpproxy"
+	root   = "../.."
+)
+
+// A sourceFile is one Go file of the module.
+type sourceFile struct {
+	name    string // from the root, with slashes
+	test    bool   // a _test.go file
+	syntax  *ast.File
+	imports []string
+	lines   int
+}
+
+// A sourcePackage is one directory with Go files.
+type sourcePackage struct {
+	dir   string // from the root, with slashes: "internal/policy"
+	files []*sourceFile
+}
+
+// name is how the table calls the package: "policy", "cmd/mcpproxy".
+func (p *sourcePackage) name() string { return strings.TrimPrefix(p.dir, "internal/") }
+
+var fileSet = token.NewFileSet()
+
+// packages reads every Go file of the module once. A file that does not parse
+// is reported and left out, since the compiler has more to say about it.
+var packages = sync.OnceValues(func() ([]*sourcePackage, error) {
+	byDir := map[string]*sourcePackage{}
+	var all []*sourcePackage
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && file != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		f := readFile(file)
+		if f == nil {
+			return nil
+		}
+		dir := path.Dir(f.name)
+		if byDir[dir] == nil {
+			byDir[dir] = &sourcePackage{dir: dir}
+			all = append(all, byDir[dir])
+		}
+		byDir[dir].files = append(byDir[dir].files, f)
+		return nil
+	})
+	return all, err
+})
+
+func readFile(file string) *sourceFile {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil // it was there a moment ago
+	}
+	syntax, err := parser.ParseFile(fileSet, file, data, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil
+	}
+	rel, err := filepath.Rel(root, file)
+	if err != nil {
+		return nil
+	}
+	f := &sourceFile{
+		name: filepath.ToSlash(rel), test: strings.HasSuffix(file, "_test.go"), syntax: syntax,
+		lines: strings.Count(string(data), "\n"),
+	}
+	for _, spec := range syntax.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			f.imports = append(f.imports, p)
+		}
+	}
+	return f
+}
+
+// eachPackage calls fn for every package of the module.
+func eachPackage(t *testing.T, fn func(p *sourcePackage)) {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("only %d packages found in %s", len(all), root)
+	}
+	for _, p := range all {
+		fn(p)
+	}
+}
+
+// eachFile calls fn for every file of the module that is no test.
+func eachFile(t *testing.T, fn func(p *sourcePackage, f *sourceFile)) {
+	t.Helper()
+	eachPackage(t, func(p *sourcePackage) {
+		for _, f := range p.files {
+			if !f.test {
+				fn(p, f)
+			}
+		}
+	})
+}
+
+// at is where a node stands, for messages.
+func at(n ast.Node) string {
+	p := fileSet.Position(n.Pos())
+	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)
+}
+
+// isSelector says whether e is pkg.name.
+func isSelector(e ast.Expr, pkg, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != name {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg
+}
