@@ -3,60 +3,213 @@ package activity
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"mcpproxy/internal/strictjson"
 )
 
 // payload is what the JSON of an entry holds, without the raw parts at its end.
+// of, code and warnings are what only an outcome has.
 type payload struct {
 	Record
-	Seq       int64  `json:"seq"`
-	Kind      string `json:"kind"`
-	Of        int64  `json:"of"`
-	ErrorCode string `json:"error_code"`
-	// Warnings are those that the outcome adds.
-	Warnings []string `json:"warnings"`
-	Raw      [2]int   `json:"raw"`
+	seq      int64
+	kind     Kind
+	of       int64
+	code     string
+	warnings []string
 }
 
-func (p *payload) kind() Kind {
-	switch p.Kind {
-	case "begin":
-		return KindBegin
-	case "end":
-		return KindEnd
-	case "record":
-		return KindWhole
+var errPayload = errors.New("read an entry of the log: it is not as it was written")
+
+// takeApart cuts the raw parts, which nobody has checked, off an entry. head is
+// a copy.
+func takeApart(data []byte) (head, args, response []byte, err error) {
+	a, r, err := rawLengths(data)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return 0
+	end := len(data) - 1 // before the last brace
+	response, end, err = cutRaw(data, end, responseName, r)
+	if err == nil {
+		args, end, err = cutRaw(data, end, argumentsName, a)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	head = append(make([]byte, 0, end+1), data[:end]...)
+	return append(head, '}'), args, response, nil
 }
 
 // decodePayload reads one entry. The result holds no reference to data.
 func decodePayload(data []byte) (payload, error) {
 	var p payload
-	args, response, err := rawLengths(data)
+	head, args, response, err := takeApart(data)
 	if err != nil {
 		return p, err
 	}
-	end := len(data) - 1 // before the last brace
-	r, end, err := cutRaw(data, end, responseName, response)
-	if err != nil {
-		return p, err
+	if !json.Valid(head) {
+		return p, errPayload
 	}
-	a, end, err := cutRaw(data, end, argumentsName, args)
-	if err != nil {
-		return p, err
+	err = p.read(head)
+	p.Arguments, p.Response = asJSON(args), asJSON(response)
+	return p, err
+}
+
+// read reads the members of a well-formed head.
+func (p *payload) read(head []byte) error {
+	err := strictjson.Members(head, p.member)
+	if err == nil && (p.kind == 0 || p.seq < 1 || len(p.ID) != ulidLen) {
+		err = errPayload
 	}
-	head := append(bytes.Clone(data[:end]), '}')
-	if err := json.Unmarshal(head, &p); err != nil {
-		return p, fmt.Errorf("read an entry of the log: %w", err)
+	return err
+}
+
+func (p *payload) member(name, value []byte) error {
+	if to := p.number(string(name)); to != nil {
+		return decodeInt(value, to)
 	}
-	if p.kind() == 0 {
-		return p, fmt.Errorf("read an entry of the log: kind %q is unknown", p.Kind)
+	if to := p.text(string(name)); to != nil {
+		return decodeString(value, to)
 	}
-	p.Arguments, p.Response = asJSON(a), asJSON(r)
-	return p, nil
+	switch string(name) {
+	case "kind":
+		p.kind = kindOf(string(value))
+	case "type":
+		return decodeString(value, (*string)(&p.Type))
+	case "status":
+		return decodeString(value, (*string)(&p.Status))
+	case "source":
+		return decodeString(value, (*string)(&p.Source))
+	case "timestamp":
+		var text string
+		if err := decodeString(value, &text); err != nil {
+			return err
+		}
+		t, err := time.Parse(time.RFC3339Nano, text)
+		p.Timestamp = t
+		return err
+	case "response_truncated":
+		p.ResponseTruncated = string(value) == "true"
+	case "warnings":
+		return decodeStrings(value, &p.warnings)
+	case "metadata":
+		return strictjson.Members(value, p.metadata)
+	}
+	return nil
+}
+
+func (p *payload) number(name string) *int64 {
+	switch name {
+	case "seq":
+		return &p.seq
+	case "of":
+		return &p.of
+	case "duration_ms":
+		return &p.DurationMS
+	case "request_bytes":
+		return &p.RequestBytes
+	case "response_bytes":
+		return &p.ResponseBytes
+	}
+	return nil
+}
+
+func (p *payload) text(name string) *string {
+	switch name {
+	case "id":
+		return &p.ID
+	case "server_name":
+		return &p.ServerName
+	case "tool_name":
+		return &p.ToolName
+	case "error_message":
+		return &p.ErrorMessage
+	case "error_code":
+		return &p.code
+	case "session_id":
+		return &p.SessionID
+	case "request_id":
+		return &p.RequestID
+	case "parent_id":
+		return &p.ParentID
+	case "actor":
+		return &p.Actor
+	case "client_name":
+		return &p.ClientName
+	case "client_version":
+		return &p.ClientVersion
+	}
+	return nil
+}
+
+func (p *payload) metadata(name, value []byte) error {
+	m := &p.Metadata
+	switch string(name) {
+	case "intent":
+		m.Intent = &Intent{}
+		return strictjson.Members(value, m.Intent.member)
+	case "tool_variant":
+		return decodeString(value, &m.ToolVariant)
+	case "warnings":
+		return decodeStrings(value, &m.Warnings)
+	case "error_code":
+		return decodeString(value, &m.ErrorCode)
+	case "action":
+		return decodeString(value, &m.Action)
+	case "detail":
+		return decodeString(value, &m.Detail)
+	}
+	return nil
+}
+
+func (in *Intent) member(name, value []byte) error {
+	switch string(name) {
+	case "operation_type":
+		return decodeString(value, &in.OperationType)
+	case "data_sensitivity":
+		return decodeString(value, &in.DataSensitivity)
+	case "reason":
+		return decodeString(value, &in.Reason)
+	}
+	return nil
+}
+
+func kindOf(value string) Kind {
+	switch value {
+	case `"begin"`:
+		return KindBegin
+	case `"end"`:
+		return KindEnd
+	case `"record"`:
+		return KindWhole
+	}
+	return 0
+}
+
+func decodeInt(value []byte, to *int64) error {
+	v, ok := strictjson.Int(value)
+	if *to = v; !ok {
+		return errPayload
+	}
+	return nil
+}
+
+func decodeString(value []byte, to *string) error {
+	v, ok := strictjson.String(value)
+	if *to = v; !ok {
+		return errPayload
+	}
+	return nil
+}
+
+func decodeStrings(value []byte, to *[]string) error {
+	return strictjson.Elements(value, func(value []byte) error {
+		*to = append(*to, "")
+		return decodeString(value, &(*to)[len(*to)-1])
+	})
 }
 
 // rawLengths finds the lengths of the raw parts. They stand before anything
@@ -124,10 +277,10 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if o.ErrorMessage != "" {
 		r.ErrorMessage = o.ErrorMessage
 	}
-	if o.ErrorCode != "" {
-		r.Metadata.ErrorCode = o.ErrorCode
+	if o.code != "" {
+		r.Metadata.ErrorCode = o.code
 	}
-	r.Metadata.Warnings = append(r.Metadata.Warnings, o.Warnings...)
+	r.Metadata.Warnings = append(r.Metadata.Warnings, o.warnings...)
 	return r, nil
 }
 
@@ -143,19 +296,26 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	if ms, ok := ulidMillis(r.ID); ok && r.Timestamp.IsZero() {
 		r.Timestamp = time.UnixMilli(ms).UTC()
 	}
-	r.Metadata.ErrorCode = p.ErrorCode
-	r.Metadata.Warnings = p.Warnings
+	r.Metadata.ErrorCode, r.Metadata.Warnings = p.code, p.warnings
 	r.Metadata.Detail = "The beginning of this record is lost."
 	return r, nil
 }
 
-// decodeEntry reads an entry from the spool into what the Store gets.
-func decodeEntry(h Hash, data []byte) (Entry, error) {
-	p, err := decodePayload(data)
+// decodeEntry reads an entry from the spool into what the Store gets. trusted
+// says that its hash was checked.
+func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
+	head, _, _, err := takeApart(data)
 	if err != nil {
 		return Entry{}, err
 	}
-	e := Entry{Seq: p.Seq, Kind: p.kind(), ID: p.ID, Of: p.Of, Hash: h, Payload: data}
+	if !trusted && !json.Valid(head) {
+		return Entry{}, errPayload
+	}
+	var p payload
+	if err := p.read(head); err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}
 	if e.Kind == KindEnd {
 		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
 	} else {

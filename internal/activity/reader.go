@@ -199,13 +199,14 @@ func (r *spoolReader) entry(line []byte) (Entry, bool) {
 		r.keepAside(line)
 		return Entry{}, false
 	}
-	e, err := decodeEntry(h, data)
+	linked := r.known && chainHash(r.at.Hash, data) == h
+	e, err := decodeEntry(h, data, linked)
 	if err != nil {
 		r.keepAside(line)
 		return Entry{}, false
 	}
 	inStore := e.Seq <= r.skip && e.Seq <= r.keep
-	if !inStore && r.known && chainHash(r.at.Hash, data) != h {
+	if !inStore && r.known && !linked {
 		r.broken(e.Seq)
 	}
 	r.at.Seq, r.at.Hash, r.known = e.Seq, h, true
