@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/guard"
 )
 
 // The bounds of a connection.
@@ -20,11 +21,19 @@ const (
 // httpServers are the servers of the TCP listener and of the socket. Both
 // answer the same; who comes over the socket is known by its connection.
 func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
+	guarded := http.NewServeMux()
+	guarded.Handle(api.Prefix+"/", rest)
+	guarded.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	guarded.HandleFunc("GET /readyz", d.ready)
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", mcp)
-	mux.Handle(api.Prefix+"/", rest)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
-	mux.HandleFunc("GET /readyz", d.ready)
+	mux.Handle("/mcp", mcp) // it refuses in the form of its protocol, by the same guard
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if why := guard.Refuse(r, d.live.Current().TrustedHosts); why != "" {
+			http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
 	one := func() *http.Server {
 		return &http.Server{
 			Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,

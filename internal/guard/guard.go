@@ -1,0 +1,118 @@
+// Package guard keeps web pages out: it checks the Host and the Origin of a
+// request before anything else looks at it, on every surface.
+//
+// It guarantees that a request over TCP is sent to a loopback name or a trusted
+// host (a page that rebinds DNS sends its own name), and that a page may only
+// call the very address it came from. It reads nothing but these two headers
+// and answers nothing: each surface says no in its own form. Who asks, and what
+// for, is not its business.
+package guard
+
+import (
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/auth"
+)
+
+// Refuse says why a request must not come in, or "" when it may. trusted are
+// names (any port) or names with a port.
+func Refuse(r *http.Request, trusted []string) string {
+	switch {
+	// No web page can reach a socket.
+	case !auth.FromSocket(r.Context()) && !hostAllowed(r.Host, trusted):
+		return "the Host header is not a loopback name (127.0.0.1, localhost, [::1]) and not in trusted_hosts"
+	case !originsAllowed(r.Header["Origin"], r.Host, trusted):
+		return "the Origin header is neither that of this address nor in trusted_hosts"
+	}
+	return ""
+}
+
+// hostAllowed is the guard against DNS rebinding: a page that an attacker
+// serves under a name of his own sends that name. The port tells nothing, and
+// differs behind a forwarded port.
+func hostAllowed(host string, trusted []string) bool {
+	name, _, ok := splitHost(host)
+	return ok && (loopback(name) || listed(host, name, trusted))
+}
+
+// originsAllowed is the guard against other web pages, on this machine too: an
+// origin must be the one that the request is sent to (up to the spelling of
+// the loopback name) or be trusted.
+func originsAllowed(origins []string, host string, trusted []string) bool {
+	switch len(origins) {
+	case 0:
+		return true
+	case 1:
+		return originAllowed(origins[0], host, trusted)
+	}
+	return false
+}
+
+func originAllowed(origin, host string, trusted []string) bool {
+	scheme, authority, ok := strings.Cut(origin, "://")
+	if !ok || scheme != "http" && scheme != "https" {
+		return false
+	}
+	name, port, ok := splitHost(authority)
+	if !ok {
+		return false
+	}
+	_, hostPort, _ := splitHost(host)
+	return loopback(name) && orDefault(port, scheme) == orDefault(hostPort, scheme) ||
+		listed(authority, name, trusted)
+}
+
+func orDefault(port, scheme string) string {
+	switch {
+	case port != "":
+		return port
+	case scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+func loopback(name string) bool {
+	return name == "127.0.0.1" || name == "[::1]" || strings.EqualFold(name, "localhost")
+}
+
+// listed looks for a host in trusted_hosts, whose entries are a name (any
+// port) or a name with a port.
+func listed(authority, name string, trusted []string) bool {
+	for _, t := range trusted {
+		if strings.EqualFold(t, name) || strings.EqualFold(t, authority) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitHost splits name[:port]. The name of an IPv6 address keeps its
+// brackets. Whatever is not exactly of that form is not ok.
+func splitHost(authority string) (name, port string, ok bool) {
+	name = authority
+	end := strings.IndexByte(authority, ']') // -1 when there is none
+	if end < 0 && strings.Count(authority, ":") > 1 {
+		return "", "", false
+	}
+	if colon := strings.LastIndexByte(authority, ':'); colon > end {
+		name, port = authority[:colon], authority[colon+1:]
+		if port == "" || !digits(port) {
+			return "", "", false
+		}
+	}
+	if name == "" || strings.ContainsAny(name, "/@\\?#% ") {
+		return "", "", false
+	}
+	return name, port, true
+}
+
+func digits(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) <= 5
+}
