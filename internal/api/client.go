@@ -1,0 +1,164 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/strictjson"
+)
+
+// Endpoint says where the daemon is and who asks.
+type Endpoint struct {
+	Socket  string          // path of the unix socket; or
+	URL     string          // http://host:port, with
+	Key     string          // the API key
+	Source  activity.Source // cli or ui; empty = rest
+	Version string          // of the program that asks
+}
+
+// Client talks to a daemon. Its errors are *problem.Problem.
+type Client struct {
+	base     string
+	endpoint Endpoint
+	http     *http.Client
+}
+
+// NewClient gives a client; nothing is contacted yet.
+func NewClient(e Endpoint) *Client {
+	c := &Client{base: strings.TrimSuffix(e.URL, "/"), endpoint: e}
+	transport := &http.Transport{Proxy: nil, DisableCompression: true, IdleConnTimeout: time.Minute}
+	if e.Socket != "" {
+		c.base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if err := checkSocketDir(e.Socket); err != nil {
+				return nil, err
+			}
+			d := net.Dialer{Timeout: dialTimeout}
+			return d.DialContext(ctx, "unix", e.Socket)
+		}
+	}
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return c
+}
+
+// Close ends the connections that are kept for reuse.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// get asks for path and decodes the answer into out.
+func (c *Client) get(ctx context.Context, path string, q url.Values, out any) error {
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return c.do(ctx, http.MethodGet, path, nil, out)
+}
+
+// do sends one request. A body is sent as JSON.
+func (c *Client) do(ctx context.Context, method, path string, body any, out any) error {
+	var reader io.Reader
+	if body != nil {
+		var raw bytes.Buffer
+		encoder := json.NewEncoder(&raw)
+		encoder.SetEscapeHTML(false) // arguments go out as the bytes they are
+		if err := encoder.Encode(body); err != nil {
+			return problem.From(fmt.Errorf("encode the request: %w", err))
+		}
+		reader = &raw
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+path, reader)
+	if err != nil {
+		return problem.From(fmt.Errorf("make the request: %w", err))
+	}
+	c.setHeaders(req, body != nil)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return readProblem(resp, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return problem.New(problem.Internal, "The answer of the daemon cannot be read.",
+			"The daemon and this command may be of different versions: restart the daemon.").Because(err)
+	}
+	return nil
+}
+
+func (c *Client) setHeaders(req *http.Request, body bool) {
+	if body {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "mcpproxy/"+c.endpoint.Version)
+	if c.endpoint.Source != "" {
+		req.Header.Set(SourceHeader, string(c.endpoint.Source))
+	}
+	if c.endpoint.Key != "" && c.endpoint.Socket == "" {
+		req.Header.Set("X-API-Key", c.endpoint.Key)
+	}
+}
+
+// unreachable says why there is no answer.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return problem.New(problem.Timeout, "MCPProxy did not answer in time.", "Try again, or allow more time.").Because(err)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.where()+".",
+			"Start it with `mcpproxy serve`, or name its data directory with --data-dir.").Because(err)
+	}
+	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.where()+" broke off.",
+		"See whether it still runs with `mcpproxy status`.").Because(err)
+}
+
+func (c *Client) where() string {
+	if c.endpoint.Socket != "" {
+		return c.endpoint.Socket
+	}
+	return c.endpoint.URL
+}
+
+// readProblem decodes a problem document.
+func readProblem(resp *http.Response, body []byte) error {
+	var d struct {
+		Detail     string          `json:"detail"`
+		Code       problem.Code    `json:"code"`
+		Hint       string          `json:"hint"`
+		Details    json.RawMessage `json:"details"`
+		ActivityID string          `json:"activity_id"`
+	}
+	if err := json.Unmarshal(body, &d); err != nil || d.Code == "" {
+		return problem.Newf(problem.Internal, "Something that is not MCPProxy's API answered: %s.", resp.Status).
+			WithHint("See whether the address is right.")
+	}
+	p := &problem.Problem{Code: d.Code, Message: d.Detail, Hint: d.Hint}
+	if len(d.Details) > 0 {
+		_ = strictjson.Members(d.Details, func(name, value []byte) error {
+			p.With(string(name), json.RawMessage(value))
+			return nil
+		})
+	}
+	if d.ActivityID != "" {
+		p.With("activity_id", d.ActivityID)
+	}
+	return p
+}

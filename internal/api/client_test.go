@@ -1,0 +1,271 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// both runs f against a client over the socket and one over TCP with a key.
+func both(t *testing.T, f *fake, test func(t *testing.T, c *Client)) {
+	t.Helper()
+	for name, e := range map[string]Endpoint{
+		"socket": serveSocket(t, f),
+		"key":    {URL: serve(t, f).URL, Key: testKey, Version: "9.9", Source: activity.SourceCLI},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewClient(e)
+			defer c.Close()
+			test(t, c)
+		})
+	}
+}
+
+func TestClientRoundTrips(t *testing.T) {
+	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
+	both(t, f, func(t *testing.T, c *Client) {
+		ctx := t.Context()
+		status, err := c.Status(ctx)
+		same(t, "status", status, f.Status(ctx), err)
+		servers, err := c.Servers(ctx)
+		same(t, "servers", servers, testServers(), err)
+		server, err := c.Server(ctx, "github")
+		same(t, "server", server, testServers()[0], err)
+		server, err = c.RestartServer(ctx, "github")
+		same(t, "restart", server, testServers()[0], err)
+		logs, err := c.ServerLogs(ctx, "github", 7)
+		same(t, "logs", logs, LogTail{"github", []string{"started", "ready"}}, err)
+		tools, err := c.Tools(ctx, gateway.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"})
+		same(t, "tools", tools, ToolList{[]gateway.ToolView{testTool("delete_repo")}, 1}, err)
+		one, err := c.Tool(ctx, tool.ID{Server: "github", Tool: "../a b"})
+		same(t, "tool", one, testTool("../a b"), err)
+		found, err := c.SearchTools(ctx, "a & b", 3)
+		same(t, "search", found, gateway.SearchAnswer{Query: "a & b", Tools: []gateway.ToolView{}}, err)
+		record, err := c.Activity(ctx, "01JG2K4")
+		want := testRecord()
+		want.Metadata.Intent = &activity.Intent{OperationType: "read"}
+		same(t, "record", record, want, err)
+		answer, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "github:x", Args: json.RawMessage(`{"a":"<&>"}`),
+			Intent: &activity.Intent{OperationType: "read", Reason: "why"}, Timeout: time.Second})
+		same(t, "call", answer, CallAnswer{json.RawMessage(`{"content":[]}`), false, []string{}, "01A", ""}, err)
+		call := f.lastCall(t)
+		if string(call.Args) != `{"a":"<&>"}` || call.Declared.Reason != "why" || call.Timeout != time.Second ||
+			call.Caller.Source != activity.SourceCLI || call.Caller.ClientName != "mcpproxy" || call.Caller.ClientVersion != "9.9" {
+			t.Errorf("call = %+v", call)
+		}
+	})
+}
+
+func same(t *testing.T, what string, got, want any, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s", what, diff)
+	}
+}
+
+func TestClientFilters(t *testing.T) {
+	f := &fake{}
+	c := NewClient(serveSocket(t, f))
+	want := activity.Filter{
+		Types: []activity.Type{"tool_call", "system"}, Statuses: []activity.Status{"error"}, Servers: []string{"github", "notes"},
+		Tools: []string{"a,b", "c"}, SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"},
+		Actors: []string{"agent"}, Since: time.Unix(1, 5).UTC(), Until: time.Unix(2, 0).UTC(), Search: "x&y", Limit: 7, Cursor: "c/+",
+	}
+	page, err := c.Activities(t.Context(), want)
+	if err != nil || page.Total != 7 || page.Limit != 7 || page.NextCursor != "next" || len(page.Activities) != 1 {
+		t.Errorf("page %+v, %v", page, err)
+	}
+	if diff := cmp.Diff(want, f.filters[0]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestClientGetsProblems(t *testing.T) {
+	both(t, &fake{}, func(t *testing.T, c *Client) {
+		_, err := c.Server(t.Context(), "gitub")
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Code != problem.ServerNotFound || p.Message != "There is no server 'gitub'." || p.Hint != "Did you mean github?" {
+			t.Fatalf("err = %#v", err)
+		}
+		raw, err := json.Marshal(p)
+		if err != nil || !strings.Contains(string(raw), `"details":{"nearest":["github"]}`) {
+			t.Errorf("%s, %v", raw, err)
+		}
+	})
+}
+
+func codeOf(err error) problem.Code { return problem.From(err).Code }
+
+func TestClientWithoutDaemon(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stale := filepath.Join(t.TempDir(), "stale.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	for name, e := range map[string]Endpoint{
+		"no socket": {Socket: SocketPath(dir)}, "stale socket": {Socket: stale}, "closed port": {URL: "http://" + free.Addr().String()},
+	} {
+		_, err := NewClient(e).Status(t.Context())
+		p := problem.From(err)
+		if p.Code != problem.DaemonNotRunning || !strings.Contains(p.Hint, "mcpproxy serve") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+func TestClientAgainstSomethingElse(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/servers") {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+			return
+		}
+		http.Error(w, "hello", http.StatusTeapot)
+	}))
+	t.Cleanup(s.Close)
+	c := NewClient(Endpoint{URL: s.URL, Key: testKey})
+	if _, err := c.Status(t.Context()); codeOf(err) != problem.Internal || !strings.Contains(err.Error(), "418") {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := c.Servers(t.Context()); codeOf(err) != problem.Internal {
+		t.Errorf("a redirect: %v", err)
+	}
+}
+
+func TestClientThatLeavesCancelsTheCall(t *testing.T) {
+	t.Parallel()
+	f := &fake{block: make(chan struct{}), entered: make(chan struct{}), left: make(chan struct{})}
+	c := NewClient(serveSocket(t, f))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-f.entered; cancel() }()
+	_, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "github:x"})
+	if codeOf(err) != problem.Interrupted {
+		t.Errorf("err = %v", err)
+	}
+	select {
+	case <-f.left:
+	case <-time.After(5 * time.Second):
+		t.Error("the gateway was not told")
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := c.Status(ctx); codeOf(err) != problem.Timeout {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestSocketPath(t *testing.T) {
+	t.Parallel()
+	if got := SocketPath("/data"); got != filepath.FromSlash("/data/mcpproxy.sock") && runtime.GOOS != "windows" {
+		t.Errorf("path = %s", got)
+	}
+	long := "/" + strings.Repeat("long/", 40)
+	got := SocketPath(long)
+	if len(got) > maxSocketPath || got != SocketPath(long+"/.") || got == SocketPath(long+"x") {
+		t.Errorf("path = %s", got)
+	}
+}
+
+func TestLongDataDirectory(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 60), strings.Repeat("e", 60))
+	l, err := ListenSocket(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := SocketPath(dir)
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory is %v, %v", info, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket stays: %v", err)
+	}
+}
+
+func TestListenSocket(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	first, err := ListenSocket(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := SocketPath(dir)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket is %v, %v", info, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v, %v", entries, err)
+	}
+	if _, err := ListenSocket(dir); err == nil || !strings.Contains(err.Error(), "Another MCPProxy") {
+		t.Errorf("a second daemon: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	stale.Close()
+	again, err := ListenSocket(dir)
+	if err != nil {
+		t.Fatalf("a stale socket: %v", err)
+	}
+	again.Close()
+
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenSocket(dir); err == nil {
+		t.Error("a file was replaced")
+	}
+}
+
+func TestSocketInADirectoryOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkPrivate(dir); err == nil {
+		t.Error("a directory that others can write to was taken")
+	}
+	if err := checkPrivate(filepath.Join(dir, "none")); err == nil {
+		t.Error("no directory was taken")
+	}
+}

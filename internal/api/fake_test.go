@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+var update = flag.Bool("update", false, "write goldens and generated documents")
+
+const testKey = "key-for-tests-0123456789"
+
+// fake is a gateway with two servers that remembers what it was asked.
+type fake struct {
+	mu       sync.Mutex
+	calls    []gateway.CallRequest
+	callers  []gateway.Caller
+	filters  []activity.Filter
+	tools    []gateway.ToolFilter
+	searches []string
+	lines    []int
+
+	answer  gateway.CallResult
+	failure error
+	block   chan struct{} // when set, a call waits for it or for its caller to leave
+	entered chan struct{} // closed when such a call came
+	left    chan struct{} // closed when its caller left
+}
+
+func (f *fake) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, r)
+	f.mu.Unlock()
+	if f.block != nil {
+		close(f.entered)
+		select {
+		case <-f.block:
+		case <-ctx.Done():
+			close(f.left)
+			return gateway.CallResult{}, ctx.Err()
+		}
+	}
+	return f.answer, f.failure
+}
+
+func (f *fake) lastCall(t *testing.T) gateway.CallRequest {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.calls) == 0 {
+		t.Fatal("the gateway was not called")
+	}
+	return f.calls[len(f.calls)-1]
+}
+
+func testServers() []gateway.ServerView {
+	since := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
+	return []gateway.ServerView{
+		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 3, URL: "https://example.com/mcp", Since: &since,
+			Tools: &gateway.Counts{Callable: 2, DisabledByConfig: 1}},
+		{Name: "notes", Protocol: "stdio", Enabled: true, State: "waiting", LastError: "exit status 1", Command: "notes"},
+	}
+}
+
+func (f *fake) Servers(context.Context) []gateway.ServerView { return testServers() }
+
+func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error) {
+	for _, s := range testServers() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).
+		WithHint("Did you mean github?").With("nearest", []string{"github"})
+}
+
+func (f *fake) RestartServer(ctx context.Context, name string, c gateway.Caller) error {
+	f.mu.Lock()
+	f.callers = append(f.callers, c)
+	f.mu.Unlock()
+	_, err := f.Server(ctx, name)
+	return err
+}
+
+func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
+	f.lines = append(f.lines, lines)
+	if _, err := f.Server(ctx, name); err != nil {
+		return nil, err
+	}
+	return []string{"started", "ready"}, nil
+}
+
+func (f *fake) Tools(_ context.Context, filter gateway.ToolFilter) []gateway.ToolView {
+	f.tools = append(f.tools, filter)
+	if filter.Server == "empty" {
+		return nil
+	}
+	return []gateway.ToolView{testTool("delete_repo")}
+}
+
+func testTool(name string) gateway.ToolView {
+	return gateway.ToolView{Name: "github:" + name, Server: "github", Tool: name, Description: "Delete <a> repository",
+		InputSchema: json.RawMessage(`{"type":"object","maximum":9007199254740993}`),
+		Annotations: json.RawMessage(`{"destructiveHint":true}`), CallWith: "call_tool_destructive"}
+}
+
+func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
+	if id.Server != "github" {
+		return gateway.ToolView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", id.Server)
+	}
+	return testTool(id.Tool), nil
+}
+
+func (f *fake) SearchTools(_ context.Context, query string, limit int) gateway.SearchAnswer {
+	f.searches = append(f.searches, query)
+	f.lines = append(f.lines, limit)
+	return gateway.SearchAnswer{Query: query}
+}
+
+func testRecord() activity.Record {
+	return activity.Record{ID: "01JG2K4AAAAAAAAAAAAAAAAAAA", Type: activity.ToolCall, Status: activity.Success,
+		ServerName: "github", ToolName: "list_repos", Timestamp: time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC), DurationMS: 245,
+		Arguments: json.RawMessage(`{"id":9007199254740993}`), Metadata: activity.Metadata{ToolVariant: "call_tool_read"}}
+}
+
+func (f *fake) Activities(_ context.Context, filter activity.Filter) (activity.Page, error) {
+	f.filters = append(f.filters, filter)
+	if filter.SessionID == "none" {
+		return activity.Page{}, nil
+	}
+	return activity.Page{Records: []activity.Record{testRecord()}, Total: 7, NextCursor: "next"}, f.failure
+}
+
+func (f *fake) Activity(_ context.Context, id string) (activity.Record, error) {
+	if !strings.HasPrefix(testRecord().ID, id) {
+		return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", id)
+	}
+	return testRecord(), nil
+}
+
+func (f *fake) Status(context.Context) gateway.Status {
+	return gateway.Status{Version: "1.2.3", PID: 42, Surfaces: []gateway.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}
+}
+
+// serve gives a server over TCP, where a key is needed.
+func serve(t *testing.T, f *fake) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler(t, f))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func handler(t *testing.T, f *fake) *Server {
+	t.Helper()
+	s, err := New(Deps{Gateway: f, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serveSocket gives the endpoint of a server on a unix socket.
+func serveSocket(t *testing.T, f *fake) Endpoint {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := ListenSocket(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: handler(t, f), ConnContext: auth.ConnContext}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return Endpoint{Socket: SocketPath(dir), Version: "9.9", Source: activity.SourceCLI}
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask sends one request with the key.
+func ask(t *testing.T, s *httptest.Server, method, path, body string, header ...string) reply {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", testKey)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if req.Header.Del(header[i]); header[i+1] != "" {
+			req.Header.Set(header[i], header[i+1])
+		}
+	}
+	return send(t, req)
+}
+
+func send(t *testing.T, req *http.Request) reply {
+	t.Helper()
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b strings.Builder
+	if _, err := copyAll(&b, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return reply{resp.StatusCode, resp.Header, b.String()}
+}
+
+// document decodes a problem document and checks its form.
+func document(t *testing.T, r reply) problemView {
+	t.Helper()
+	if got := r.header.Get("Content-Type"); got != problemType {
+		t.Fatalf("Content-Type = %q for %s, want %s", got, r.body, problemType)
+	}
+	var d problemView
+	if err := json.Unmarshal([]byte(r.body), &d); err != nil {
+		t.Fatalf("%v in %s", err, r.body)
+	}
+	if d.Status != r.status || d.Title == "" || d.Detail == "" || d.Code == "" || !strings.HasPrefix(d.Type, "urn:mcpproxy:problem:") {
+		t.Fatalf("incomplete problem document (status %d): %s", r.status, r.body)
+	}
+	return d
+}
+
+type problemView struct {
+	Type, Title, Detail, Hint string
+	Status                    int
+	Code                      problem.Code
+	Details                   map[string]any
+	ActivityID                string `json:"activity_id"`
+}

@@ -1,0 +1,159 @@
+package api
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+func TestInvalidValuesAreNamed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fake{})
+	for _, c := range []struct {
+		query, parameter, value, allowed string
+	}{
+		{"/activity?intent_type=delete", "intent_type", "delete", "read write destructive"},
+		{"/activity?intent_type=read,delete", "intent_type", "delete", "read write destructive"},
+		{"/activity?type=call", "type", "call", "tool_call policy_decision approval server_change config_change system"},
+		{"/activity?status=ok", "status", "ok", "success error blocked pending interrupted"},
+		{"/activity?sensitivity=secret", "sensitivity", "secret", "public internal private unknown"},
+		{"/activity?limit=0", "limit", "0", "a whole number from 1 to 1000"},
+		{"/activity?limit=1001", "limit", "1001", "a whole number from 1 to 1000"},
+		{"/activity?limit=ten", "limit", "ten", "a whole number from 1 to 1000"},
+		{"/activity?offset=-1", "offset", "-1", "a whole number from 0 to 2147483648"},
+		{"/activity?offset=5&cursor=c", "offset", "5", "left out when cursor is given"},
+		{"/activity?start_time=yesterday", "start_time", "yesterday", "a time such as 2026-01-15T10:30:00Z, or a date such as 2026-01-15"},
+		{"/activity?start_time=2026-01-15&end_time=2026-01-14", "end_time", "2026-01-14", "a time after start_time"},
+		{"/activity?limit=1&limit=2", "limit", "1, 2", "one value"},
+		{"/tools?status=broken", "status", "broken", "callable "},
+		{"/tools?call_with=call_tool", "call_with", "call_tool", "call_tool_read call_tool_write call_tool_destructive"},
+		{"/tools?operation_type=danger", "operation_type", "danger", "read write destructive"},
+		{"/tools/search?q=x&limit=101", "limit", "101", "a whole number from 1 to 100"},
+		{"/servers/github/logs?lines=0", "lines", "0", "a whole number from 1 to 10000"},
+	} {
+		r := ask(t, s, "GET", Prefix+c.query, "")
+		d := document(t, r)
+		var allowed []string
+		for _, a := range asList(d.Details["allowed"]) {
+			allowed = append(allowed, a.(string))
+		}
+		if r.status != 400 || d.Code != problem.InvalidParameter || d.Details["parameter"] != c.parameter || d.Details["value"] != c.value ||
+			!strings.HasPrefix(strings.Join(allowed, " ")+" ", c.allowed) {
+			t.Errorf("%s: %d %s", c.query, r.status, r.body)
+		}
+		if !strings.Contains(d.Detail, c.parameter) || !strings.Contains(d.Detail, c.value) || !strings.Contains(d.Detail, "must be") {
+			t.Errorf("%s: the message is %q", c.query, d.Detail)
+		}
+	}
+}
+
+func asList(v any) []any { l, _ := v.([]any); return l }
+
+func TestUnknownAndMissingParameters(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fake{})
+	r := ask(t, s, "GET", Prefix+"/activity?sever=github", "")
+	if d := document(t, r); r.status != 400 || d.Details["parameter"] != "sever" || !strings.Contains(d.Hint, "server") {
+		t.Errorf("misspelt: %d %s", r.status, r.body)
+	}
+	r = ask(t, s, "GET", Prefix+"/tools/search", "")
+	if d := document(t, r); r.status != 400 || d.Details["parameter"] != "q" {
+		t.Errorf("missing: %d %s", r.status, r.body)
+	}
+	if r = ask(t, s, "GET", Prefix+"/status?%zz", ""); document(t, r).Code != problem.InvalidRequest {
+		t.Errorf("broken query: %d %s", r.status, r.body)
+	}
+}
+
+func TestActivityFilters(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	r := ask(t, s, "GET", Prefix+"/activity?type=tool_call,system&server=github&server=notes&tool=a,b&tool=c&status=error&session_id=s"+
+		"&request_id=r&intent_type=read&sensitivity=private&actor=agent:ci&start_time=2026-01-15T10:30:00%2B01:00&end_time=2026-01-16&q=two+words&limit=7&offset=3", "")
+	if r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	want := activity.Filter{
+		Types: []activity.Type{"tool_call", "system"}, Statuses: []activity.Status{"error"}, Servers: []string{"github", "notes"},
+		Tools: []string{"a,b", "c"}, SessionID: "s", RequestID: "r", IntentTypes: []string{"read"}, Sensitivities: []string{"private"},
+		Actors: []string{"agent:ci"}, Since: time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC), Until: time.Date(2026, 1, 16, 0, 0, 0, 0, time.UTC),
+		Search: "two words", Limit: 7, Offset: 3,
+	}
+	if diff := cmp.Diff(want, f.filters[0], cmp.Comparer(time.Time.Equal)); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{`"total":7`, `"limit":7`, `"offset":3`, `"next_cursor":"next"`, `"intent":{"operation_type":"read"}`, `9007199254740993`} {
+		if !strings.Contains(r.body, part) {
+			t.Errorf("no %s in %s", part, r.body)
+		}
+	}
+	ask(t, s, "GET", Prefix+"/activity?type=&cursor=c", "")
+	if got := f.filters[1]; got.Limit != 50 || got.Cursor != "c" || got.Types != nil {
+		t.Errorf("the preset filter is %+v", got)
+	}
+}
+
+func TestToolFilters(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	ask(t, s, "GET", Prefix+"/tools?server=github&operation_type=write&status=callable", "")
+	ask(t, s, "GET", Prefix+"/tools?call_with=call_tool_read", "")
+	want := []gateway.ToolFilter{{Server: "github", CallWith: "call_tool_write", Status: "callable"}, {CallWith: "call_tool_read"}}
+	if !slices.Equal(f.tools, want) {
+		t.Errorf("filters %+v", f.tools)
+	}
+	if r := ask(t, s, "GET", Prefix+"/tools?call_with=call_tool_read&operation_type=write", ""); !strings.Contains(r.body, `"tools":[]`) || len(f.tools) != 2 {
+		t.Errorf("contradiction: %s", r.body)
+	}
+}
+
+func TestMomentForms(t *testing.T) {
+	t.Parallel()
+	want := time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC)
+	for _, s := range []string{"2026-01-15T09:30:00Z", "2026-01-15T10:30:00+01:00", "2026-01-15T10:30:00 01:00", "2026-01-15T09:30:00.000Z"} {
+		if got, err := parseMoment(s); err != nil || !got.Equal(want) {
+			t.Errorf("%q = %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "now", "2026-13-01", "10:30", "1768473000"} {
+		if _, err := parseMoment(s); err == nil {
+			t.Errorf("%q was taken", s)
+		}
+	}
+}
+
+func FuzzReadQuery(f *testing.F) {
+	f.Add("type=tool_call&limit=5")
+	f.Add("limit=&limit=1&%zz")
+	params := activityParams()
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := readQuery(params, raw)
+		if err != nil {
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Code.HTTPStatus() != 400 {
+				t.Fatalf("%q gives %v", raw, err)
+			}
+			return
+		}
+		if n := q.number("limit"); n < 1 || n > maxPage {
+			t.Fatalf("%q gives limit %d", raw, n)
+		}
+		values, _ := url.ParseQuery(raw)
+		for _, v := range q.list("intent_type") {
+			if !slices.Contains(operations(), v) {
+				t.Fatalf("%v gives %q", values, v)
+			}
+		}
+	})
+}

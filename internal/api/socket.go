@@ -1,0 +1,89 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// socketName is the name of the socket in the data directory.
+const socketName = "mcpproxy.sock"
+
+// maxSocketPath is the longest path that every system takes: sun_path holds
+// 104 bytes on macOS and 108 on Linux, the last of them a zero.
+const maxSocketPath = 103
+
+// dialTimeout is long for a socket on the same machine: it passes only when
+// the daemon is stopped in the middle.
+const dialTimeout = 2 * time.Second
+
+// SocketPath is where the daemon of a data directory listens for the command
+// line: mcpproxy.sock in the directory, or, when that is longer than the system
+// takes, a short path of its own in a private directory. The daemon and the
+// command line come to the same one.
+func SocketPath(dataDir string) string {
+	if absolute, err := filepath.Abs(dataDir); err == nil {
+		dataDir = absolute
+	}
+	path := filepath.Join(dataDir, socketName)
+	if len(path) <= maxSocketPath {
+		return path
+	}
+	hash := sha256.Sum256([]byte(dataDir))
+	return filepath.Join(shortDir(), hex.EncodeToString(hash[:10])+".sock")
+}
+
+// ListenSocket listens there, for this user only. What a dead daemon left
+// behind is replaced; a living one is an error.
+func ListenSocket(dataDir string) (net.Listener, error) {
+	path := SocketPath(dataDir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the socket: %w", err)
+	}
+	if err := checkSocketDir(path); err != nil {
+		return nil, err
+	}
+	if c, err := net.DialTimeout("unix", path, dialTimeout); err == nil {
+		_ = c.Close()
+		return nil, problem.Newf(problem.Usage, "Another MCPProxy is running with the data directory %s.", dataDir).
+			WithHint("Stop it first, or give this one a directory of its own with --data-dir.")
+	}
+	if err := removeSocket(path); err != nil {
+		return nil, err
+	}
+	return listenPrivately(path)
+}
+
+// removeSocket removes a socket, and nothing else.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the socket: %w", err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is in the way of the socket: remove it", path)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove the old socket: %w", err)
+	}
+	return nil
+}
+
+// checkSocketDir refuses the short directory when somebody else could have put
+// a socket there. The data directory is the user's own choice.
+func checkSocketDir(path string) error {
+	if dir := filepath.Dir(path); dir == shortDir() {
+		return checkPrivate(dir)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package api
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// shortDir is the same for every process of the user, whatever its environment.
+func shortDir() string { return filepath.Join("/tmp", "mcpproxy-"+strconv.Itoa(os.Geteuid())) }
+
+// checkPrivate makes sure that the directory is the user's alone.
+func checkPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the directory of the socket: %w", err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a directory of this user alone: remove it, or use a shorter data directory", dir)
+	}
+	return nil
+}
+
+// listenPrivately listens on a socket that was never open to others: the mode
+// is set on a name that nobody knows, which is then renamed.
+func listenPrivately(path string) (net.Listener, error) {
+	hidden := filepath.Join(filepath.Dir(path), ".s"+strconv.Itoa(os.Getpid()))
+	_ = os.Remove(hidden)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: hidden, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on the socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Chmod(hidden, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("make the socket private: %w", err)
+	}
+	if err := os.Rename(hidden, path); err != nil {
+		_ = l.Close()
+		_ = os.Remove(hidden)
+		return nil, fmt.Errorf("put the socket in its place: %w", err)
+	}
+	return &socketListener{l, path}, nil
+}
+
+// socketListener removes its path when it is closed.
+type socketListener struct {
+	*net.UnixListener
+	path string
+}
+
+// Close implements net.Listener.
+func (l *socketListener) Close() error {
+	err := l.UnixListener.Close()
+	if err == nil {
+		_ = os.Remove(l.path)
+	}
+	return err
+}
