@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/tool"
+)
+
+func (r *run) activityCommand() *cobra.Command {
+	return group("activity", "The log of every call and refusal",
+		"  mcpproxy activity list\n  mcpproxy activity list --intent-type destructive --since 24h\n  mcpproxy activity show 01JG2K4",
+		r.activityList(), r.activityShow())
+}
+
+// listFlags are the filters as they are typed.
+type listFlags struct {
+	types, statuses []string
+	since, until    string
+	start, end      string
+	noIcons         bool
+}
+
+func (r *run) activityList() *cobra.Command {
+	var flags listFlags
+	var f activity.Filter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "The log, newest first",
+		Long: `Shows the log, newest first. Filters may be combined; several values of one
+filter mean any of them. Times are a span back from now (90s, 15m, 2h, 7d, 2w),
+a date, or a time such as 2026-01-15T10:30:00Z or "2026-01-15 10:30:00".`,
+		Example: "  mcpproxy activity list\n  mcpproxy activity list --intent-type write,destructive --since 2h\n" +
+			"  mcpproxy activity list --tool github:create_issue --status error\n" +
+			"  mcpproxy activity list --since 2026-01-15 --until 2026-01-16 -o json",
+		Args: atMost(0),
+		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+			filter, err := r.filter(f, flags)
+			if err != nil {
+				return err
+			}
+			page, err := c.Activities(ctx, filter)
+			if err != nil {
+				return err
+			}
+			return r.print(page, func(w io.Writer) { r.writeActivities(w, page, flags.noIcons) })
+		}),
+	}
+	r.addFilterFlags(cmd, &f, &flags)
+	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many records at most, up to 1000")
+	cmd.Flags().StringVar(&f.Cursor, "cursor", "", "where the page before ended (its next_cursor)")
+	cmd.Flags().BoolVar(&flags.noIcons, "no-icons", false, "plain words in the INTENT column")
+	return cmd
+}
+
+// addFilterFlags adds the filters of every command over the log.
+func (r *run) addFilterFlags(cmd *cobra.Command, f *activity.Filter, flags *listFlags) {
+	s := cmd.Flags()
+	s.StringSliceVar(&flags.types, "type", nil, "only these `types`: "+strings.Join(api.RecordTypes(), ", "))
+	s.StringSliceVar(&f.Servers, "server", nil, "only these `servers`")
+	s.StringArrayVar(&f.Tools, "tool", nil, "only this `tool`: its name, or server:tool; may be repeated")
+	s.StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`: "+strings.Join(api.RecordStatuses(), ", "))
+	s.StringVar(&f.SessionID, "session", "", "only this session (`id`)")
+	s.StringVar(&f.RequestID, "request-id", "", "only this request (`id`)")
+	s.StringSliceVar(&f.IntentTypes, "intent-type", nil, "only these operation `types`: read, write, destructive")
+	s.StringSliceVar(&f.Sensitivities, "sensitivity", nil, "only these declared `levels`: public, internal, private, unknown")
+	s.StringArrayVar(&f.Actors, "actor", nil, "only this `actor`: admin, agent, or agent:NAME; may be repeated")
+	s.StringVar(&flags.since, "since", "", "only from this `time` on, such as 2h or 2026-01-15")
+	s.StringVar(&flags.until, "until", "", "only before this `time`")
+	s.StringVar(&flags.start, "start-time", "", "the same as --since (`time`)")
+	s.StringVar(&flags.end, "end-time", "", "the same as --until (`time`)")
+	s.StringVar(&f.Search, "search", "", "`words` in arguments, responses and reasons")
+	for name, complete := range map[string]cobra.CompletionFunc{
+		"type": words(api.RecordTypes()...), "status": words(api.RecordStatuses()...),
+		"intent-type": words(operations...), "sensitivity": words(api.Sensitivities()...),
+		"server": r.completeFlag(serverNames), "tool": r.completeFlag(toolNames), "actor": words("admin", "agent"),
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, complete)
+	}
+}
+
+// filter makes the filter that the daemon takes of what was typed.
+func (r *run) filter(f activity.Filter, flags listFlags) (activity.Filter, error) {
+	for _, t := range flags.types {
+		f.Types = append(f.Types, activity.Type(t))
+	}
+	for _, s := range flags.statuses {
+		f.Statuses = append(f.Statuses, activity.Status(s))
+	}
+	// A tool id is as good as a server and a tool. Who names the server, means
+	// the tool's own name, which may hold a colon.
+	if len(f.Tools) == 1 && len(f.Servers) == 0 {
+		if id, err := tool.ParseID(f.Tools[0]); err == nil {
+			f.Servers, f.Tools = []string{id.Server}, []string{id.Tool}
+		}
+	}
+	since, err := one("--since", flags.since, flags.start)
+	if err != nil {
+		return f, err
+	}
+	until, err := one("--until", flags.until, flags.end)
+	if err != nil {
+		return f, err
+	}
+	if f.Since, err = r.parseTime("--since", since); err != nil {
+		return f, err
+	}
+	f.Until, err = r.parseTime("--until", until)
+	return f, err
+}
+
+func (r *run) activityShow() *cobra.Command {
+	var noIcons bool
+	cmd := &cobra.Command{
+		Use:               "show <id>",
+		Short:             "One record in full",
+		Long:              "Shows one record of the log with its complete intent. The beginning of an id is enough when no other has it.",
+		Example:           "  mcpproxy activity show 01JG2K4\n  mcpproxy activity show 01JG2K4 -o json",
+		Args:              exactly("id"),
+		ValidArgsFunction: r.complete(recordIDs),
+		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			record, err := c.Activity(ctx, strings.TrimRight(args[0], "…."))
+			if err != nil {
+				return err
+			}
+			return r.print(record, func(w io.Writer) { r.writeRecord(w, record, noIcons) })
+		}),
+	}
+	cmd.Flags().BoolVar(&noIcons, "no-icons", false, "plain words for the operation type")
+	return cmd
+}

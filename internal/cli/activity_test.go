@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+)
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	got := w.run("activity", "list", "--type", "tool_call,system", "--server", "github", "--server", "notes", "--tool", "a:b", "--status", "error",
+		"--session", "s", "--request-id", "r", "--intent-type", "read,write", "--sensitivity", "private", "--actor", "agent:ci",
+		"--since", "2h", "--until", "2026-01-15 10:30:00", "--search", "two words", "--limit", "7", "--cursor", "c")
+	if got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	want := activity.Filter{
+		Types: []activity.Type{"tool_call", "system"}, Servers: []string{"github", "notes"}, Tools: []string{"a:b"}, Statuses: []activity.Status{"error"},
+		SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"}, Actors: []string{"agent:ci"},
+		Since: at("2026-01-15T08:00:00Z"), Until: at("2026-01-15T09:30:00Z"), Search: "two words", Limit: 7, Cursor: "c",
+	}
+	if diff := cmp.Diff(want, f.filters[0]); diff != "" {
+		t.Error(diff)
+	}
+	w.run("activity", "list", "--tool", "github:create_issue", "--start-time", "2026-01-15", "--end-time", "2026-01-16T00:00:00Z")
+	want = activity.Filter{Servers: []string{"github"}, Tools: []string{"create_issue"}, Since: at("2026-01-14T23:00:00Z"), Until: at("2026-01-16T00:00:00Z"), Limit: 50}
+	if diff := cmp.Diff(want, f.filters[1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWrongFilterValuesComeFromTheDaemon(t *testing.T) {
+	t.Parallel()
+	got := daemon(t, &fake{}).run("activity", "list", "--intent-type", "delete")
+	if got.code != problem.ExitUsage || got.stderr != "Error: Invalid value 'delete' for intent_type: must be read, write, or destructive\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	r := &run{Deps: Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }, Local: time.FixedZone("test", 3600)}}
+	for s, want := range map[string]string{
+		"2h": "2026-01-15T08:00:00Z", "90s": "2026-01-15T09:58:30Z", "1h30m": "2026-01-15T08:30:00Z", "1d": "2026-01-14T10:00:00Z", "2w": "2026-01-01T10:00:00Z",
+		"2026-01-15": "2026-01-14T23:00:00Z", "2026-01-15 10:30": "2026-01-15T09:30:00Z", "2026-01-15T10:30:00Z": "2026-01-15T10:30:00Z",
+	} {
+		if got, err := r.parseTime("--since", s); err != nil || !got.Equal(at(want)) {
+			t.Errorf("%s = %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"-2h", "tomorrow", "99999999999w", "w", "1.5d", "2026-02-30"} {
+		if got, err := r.parseTime("--since", s); err == nil {
+			t.Errorf("%s = %v", s, got)
+		}
+	}
+}
+
+func TestShortIDs(t *testing.T) {
+	t.Parallel()
+	ids := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCCCCCCCCCCCCCCCC", "01JG2K4AABCDDDDDDDDDDDDDDD", "short"}
+	got := shortIDs(ids)
+	want := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCC…", "01JG2K4AABCD…", "short"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for i, s := range got {
+		for j, id := range ids {
+			if strings.HasPrefix(id, strings.TrimSuffix(s, "…")) != (i == j) {
+				t.Errorf("%s fits %s", s, id)
+			}
+		}
+	}
+}

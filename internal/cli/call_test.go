@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+)
+
+func TestCallArguments(t *testing.T) {
+	t.Parallel()
+	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
+	w := daemon(t, f)
+	file := filepath.Join(t.TempDir(), "args.json")
+	if err := os.WriteFile(file, []byte("{\"from\": \"file\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.stdin = ` {"from":"stdin","n":9007199254740993} `
+	for _, c := range []struct {
+		args    []string
+		variant policy.Variant
+		want    string
+	}{
+		{[]string{"tool-read", "a:b"}, policy.CallToolRead, ""},
+		{[]string{"tool-write", "a:b", "--args", `{"a":"<&>"}`}, policy.CallToolWrite, `{"a":"<&>"}`},
+		{[]string{"tool-destructive", "--tool-name", "a:b", "--json_args", `{"b":1.0}`}, policy.CallToolDestructive, `{"b":1.0}`},
+		{[]string{"tool-read", "a:b", "--args", "@" + file}, policy.CallToolRead, `{"from":"file"}`},
+		{[]string{"tool-read", "a:b", "--args", "-"}, policy.CallToolRead, `{"from":"stdin","n":9007199254740993}`},
+		{[]string{"tool-read", "a:b", "--args", "[1]"}, policy.CallToolRead, "[1]"},
+	} {
+		if got := w.run(append([]string{"call"}, c.args...)...); got.code != 0 {
+			t.Errorf("%v: %+v", c.args, got)
+			continue
+		}
+		call := f.calls[len(f.calls)-1]
+		if call.Variant != c.variant || call.Name != "a:b" || string(call.Args) != c.want || call.Declared.OperationType != c.variant.Operation().String() {
+			t.Errorf("%v: %+v %s", c.args, call, call.Args)
+		}
+		if call.Caller.Source != activity.SourceCLI || call.Caller.Actor.String() != "admin" {
+			t.Errorf("%v: caller %+v", c.args, call.Caller)
+		}
+	}
+	w.run("call", "tool-read", "a:b", "--reason", "why not", "--sensitivity", "secret", "--timeout", "1m")
+	call := f.calls[len(f.calls)-1]
+	if call.Declared.Reason != "why not" || call.Declared.DataSensitivity != "secret" || call.Timeout != time.Minute {
+		t.Errorf("%+v", call)
+	}
+}
+
+func TestDuplicateArgumentsAreNotSent(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	got := daemon(t, f).run("call", "tool-read", "a:b", "--args", `{"a":1,"a":2}`)
+	if got.code != problem.ExitUsage || len(f.calls) != 0 || !strings.Contains(got.stderr, "duplicate") {
+		t.Errorf("%+v, %d calls", got, len(f.calls))
+	}
+}
+
+func TestContent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ result, want string }{
+		"text":       {`{"content":[{"type":"text","text":"hello\nworld\n"},{"type":"text","text":"two"}]}`, "hello\nworld\ntwo\n"},
+		"JSON":       {`{"content":[{"type":"text","text":" {\"b\":1.0,\"a\":9007199254740993}"}]}`, "{\n  \"b\": 1.0,\n  \"a\": 9007199254740993\n}\n"},
+		"not JSON":   {`{"content":[{"type":"text","text":"{oops"}]}`, "{oops\n"},
+		"number":     {`{"content":[{"type":"text","text":"42"}]}`, "42\n"},
+		"escapes":    {`{"content":[{"type":"text","text":"\u001b[2Ja\u202eb\u009b31mc\u0007"}]}`, "abc\n"},
+		"image":      {`{"content":[{"type":"image","mimeType":"image/png","data":"AAAAAAAA"}]}`, "[image: image/png, 6 bytes]\n"},
+		"audio":      {`{"content":[{"type":"audio","data":"` + strings.Repeat("AAAA", 1000) + `"}]}`, "[audio: unknown type, 3.0 kB]\n"},
+		"link":       {`{"content":[{"type":"resource_link","uri":"file:///a","name":"A\u001b[1m"}]}`, "A: file:///a\n"},
+		"resource":   {`{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"body"}}]}`, "file:///a\nbody\n"},
+		"blob":       {`{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"x/y","blob":"AAA="}}]}`, "[resource: file:///a, x/y, 2 bytes]\n"},
+		"new kind":   {`{"content":[{"type":"hologram"}]}`, "[hologram]\n"},
+		"structured": {`{"content":[],"structuredContent":{"a":1}}`, "{\n  \"a\": 1\n}\n"},
+		"nothing":    {`{"content":[]}`, "(no content)\n"},
+		"odd":        {`{"content":"text"}`, "{\n  \"content\": \"text\"\n}\n"},
+	} {
+		w := daemon(t, &fake{answer: gateway.CallResult{Result: json.RawMessage(c.result)}})
+		if got := w.run("call", "tool-read", "a:b"); got.code != 0 || got.stdout != c.want || got.stderr != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		got := w.run("call", "tool-read", "a:b", "-o", "json")
+		var a, b any
+		if json.Unmarshal([]byte(got.stdout), &a) != nil || json.Unmarshal([]byte(c.result), &b) != nil {
+			t.Errorf("%s: -o json gives %s", name, got.stdout)
+		}
+		if x, y := mustJSON(a), mustJSON(b); x != y {
+			t.Errorf("%s: -o json gives %s", name, x)
+		}
+	}
+}
+
+func mustJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+func TestFailureOfTheToolItself(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`),
+		IsError: true, ActivityID: "01A", Warnings: []string{"careful\x1b[0m"}}})
+	got := w.run("call", "tool-read", "notes:get")
+	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
+		t.Errorf("%+v", got)
+	}
+	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer says what to change; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
+		t.Errorf("stderr = %q", got.stderr)
+	}
+}
+
+func TestExactMessageOfARefusal(t *testing.T) {
+	t.Parallel()
+	message := "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
+	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, message, "")})
+	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\n" {
+		t.Errorf("%+v", got)
+	}
+}

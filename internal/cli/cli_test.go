@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for name, line := range map[string]string{
+		"status":            "status",
+		"upstream-list":     "upstream list",
+		"upstream-get":      "upstream get github",
+		"upstream-get-bad":  "upstream get notes",
+		"upstream-restart":  "upstream restart github",
+		"upstream-logs":     "upstream logs github --lines 2",
+		"tools-list":        "tools list",
+		"tools-search":      "tools search create issue --limit 2",
+		"tools-show":        "tools show github:create_issue",
+		"tools-show-locked": "tools show github:delete_repo",
+		"activity-list":     "activity list",
+		"activity-plain":    "activity list --no-icons",
+		"activity-page":     "activity list --limit 2",
+		"activity-show":     "activity show 01JG2K4",
+		"activity-refusal":  "activity show 01JG2K2ZZZ…",
+		"activity-json":     "activity list --limit 1 -o json",
+		"activity-yaml":     "activity list --limit 1 -o yaml",
+		"version":           "version -o json",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != 0 {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
+		}
+		if name == "version" {
+			continue
+		}
+		golden(t, name, got.stdout+divided(got.stderr))
+		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
+			t.Errorf("%s: the output steers the terminal", line)
+		}
+	}
+}
+
+func divided(stderr string) string {
+	if stderr == "" {
+		return ""
+	}
+	return "--- stderr\n" + stderr
+}
+
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{empty: true})
+	for _, line := range []string{"upstream list", "activity list --session none", "tools list --server none", "tools search nothing"} {
+		if got := w.run(strings.Fields(line)...); got.code != 0 || got.stdout != "" || got.stderr == "" {
+			t.Errorf("%s: %+v", line, got)
+		}
+		if got := w.run(append(strings.Fields(line), "--json")...); got.stderr != "" || !strings.Contains(got.stdout, "[]") {
+			t.Errorf("%s --json: %+v", line, got)
+		}
+	}
+}
+
+func TestNoArgumentsPrintHelp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, line := range []string{"", "activity", "help", "help call", "--help"} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != 0 || !strings.Contains(got.stdout, "Usage:") || got.stderr != "" {
+			t.Errorf("%q: %+v", line, got)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for line, hint := range map[string]string{
+		"statsu":                                      "Did you mean `mcpproxy status`?",
+		"upstream lst":                                "Did you mean `mcpproxy upstream list`?",
+		"help actvity":                                "Did you mean `mcpproxy activity`?",
+		"xyzzy":                                       "mcpproxy --help",
+		"status --frmat":                              "mcpproxy status --help",
+		"status extra":                                "mcpproxy status",
+		"upstream get":                                "mcpproxy upstream get <server>",
+		"status -o xml":                               "-o json",
+		"call tool-read":                              "mcpproxy tools search",
+		"call tool-read a:b --timeout soon":           "--help",
+		"call tool-read a:b --timeout -1s":            "",
+		"call tool-read a:b --args {":                 "--args",
+		"call tool-read a:b --args @/no/file":         "--args @file",
+		"call tool-read a:b --tool-name a:b":          "Give one.",
+		"call tool-read a:b --args {} --json_args {}": "Give one.",
+		"tools show noserver":                         "server:tool",
+		"tools search":                                "words",
+		"tools list --operation danger":               "",
+		"activity list --since tomorrow":              "",
+		"activity list --since 1h --start-time 2h":    "Give one.",
+		"completion tcsh":                             "",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitUsage || !strings.HasPrefix(got.stderr, "Error: ") || got.stdout != "" || !strings.Contains(got.stderr, hint) {
+			t.Errorf("%s: %+v", line, got)
+		}
+		if hint != "" && !strings.Contains(got.stderr, "\nHint: ") {
+			t.Errorf("%s: no hint in %q", line, got.stderr)
+		}
+	}
+}
+
+func TestErrorsAsJSON(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for _, line := range []string{"upstream get gitub -o json", "upstream get gitub --json", "-o json upstream get gitub", "upstream get gitub -ojson"} {
+		got := w.run(strings.Fields(line)...)
+		var e struct {
+			Error struct{ Code, Message, Hint string }
+		}
+		if err := json.Unmarshal([]byte(got.stderr), &e); err != nil || e.Error.Code != "SERVER_NOT_FOUND" || e.Error.Message == "" || e.Error.Hint == "" {
+			t.Errorf("%s: %v %+v", line, err, got)
+		}
+		if got.code != problem.ExitNotFound || got.stdout != "" {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	if got := w.run("status", "--no-such-flag", "-o", "json"); !strings.Contains(got.stderr, `"code": "USAGE"`) {
+		t.Errorf("a flag that does not exist: %+v", got)
+	}
+}
+
+func TestDaemonNotRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, line := range []string{"status", "upstream list", "tools search x", "call tool-read a:b", "activity list", "activity show 01"} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") || got.stdout != "" {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := w.runIn(ctx, "status"); got.code != problem.ExitInterrupted {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for code, exit := range map[problem.Code]int{
+		problem.ServerMismatch: 3, problem.IntentMismatch: 3, problem.ToolLocked: 3, problem.ToolNotFound: 5, problem.Timeout: 7,
+		problem.Overloaded: 7, problem.UpstreamError: 1, problem.LoginNeeded: 6, problem.ArgsMismatch: 2, problem.Internal: 1,
+	} {
+		w := daemon(t, &fake{failure: problem.New(code, "It is \x1b[31mwrong.", "Do that.")})
+		got := w.run("call", "tool-read", "a:b")
+		if want := "Error: It is wrong.\nHint: Do that.\n"; got.code != exit || got.stderr != want || got.stdout != "" {
+			t.Errorf("%s: %+v", code, got)
+		}
+	}
+}
+
+// commands gives every command of the tree.
+func commands(root *cobra.Command) []*cobra.Command {
+	out := []*cobra.Command{root}
+	for _, c := range root.Commands() {
+		out = append(out, commands(c)...)
+	}
+	return out
+}
+
+func TestEveryCommandHelps(t *testing.T) {
+	t.Parallel()
+	root := newRun(Deps{}).root()
+	root.InitDefaultHelpCmd()
+	for _, c := range commands(root) {
+		path := c.CommandPath()
+		if c.Example == "" || c.Short == "" {
+			t.Errorf("%s has no example or no description", path)
+		}
+		if !c.HasSubCommands() && c.Args == nil && c.Name() != "help" {
+			t.Errorf("%s takes any argument", path)
+		}
+		if strings.Contains(c.Use, "<") && c.ValidArgsFunction == nil && c.Name() != "search" {
+			t.Errorf("%s completes no argument", path)
+		}
+	}
+}
+
+func TestExamplesAreCommands(t *testing.T) {
+	t.Parallel()
+	root := newRun(Deps{}).root()
+	for _, c := range commands(root) {
+		for _, line := range strings.Split(c.Example, "\n") {
+			words := strings.Fields(line)
+			i := slices.Index(words, "mcpproxy")
+			if i < 0 {
+				continue
+			}
+			var names []string
+			for _, word := range words[i+1:] {
+				if strings.HasPrefix(word, "-") {
+					break
+				}
+				names = append(names, word)
+			}
+			if found, _, err := root.Find(names); err != nil || found == root {
+				t.Errorf("%s: the example %q is no command: %v", c.CommandPath(), line, err)
+			}
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for line, want := range map[string]string{
+		"upstream get ":                "github notes old 推荐",
+		"upstream get g":               "github",
+		"upstream get github ":         "",
+		"call tool-read github:c":      "github:create_issue",
+		"tools show notes":             "notes:列出/笔记.v2",
+		"activity show 01JG2K3":        "01JG2K3ZZZ0000000000000002 01JG2K3ZZZ0000000000000001",
+		"activity list --server n":     "notes",
+		"activity list --intent-type ": "read write destructive",
+		"status -o ":                   "table json yaml",
+		"completion ":                  "bash zsh fish powershell",
+		"help activity ":               "list show",
+	} {
+		typed := strings.Split(line, " ")
+		got := w.run(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)
+		lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+		values := strings.Join(lines[:len(lines)-1], " ")
+		if got.code != 0 || values != want {
+			t.Errorf("%q completes to %q: %+v", line, values, got)
+		}
+	}
+}
+
+func TestCompletionIsSilentWithoutDaemon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.run(cobra.ShellCompNoDescRequestCmd, "call", "tool-read", "")
+	if got.code != 0 || strings.Contains(got.stdout+got.stderr, "rror") {
+		t.Errorf("%+v", got)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := w.run("completion", shell); got.code != 0 || !strings.Contains(got.stdout, "mcpproxy") {
+			t.Errorf("%s: %d %s", shell, got.code, got.stderr)
+		}
+	}
+}
+
+func TestServeAndDemo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var served ServeOptions
+	var shown DemoOptions
+	w.deps.Serve = func(_ context.Context, o ServeOptions) error { served = o; return nil }
+	w.deps.Demo = func(_ context.Context, o DemoOptions) error { shown = o; return errors.New("the port is taken") }
+	if got := w.run("serve", "--listen", "127.0.0.1:9", "--config", "/etc/mcp.json"); got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	if want := (ServeOptions{"/etc/mcp.json", w.dir, "127.0.0.1:9"}); served != want {
+		t.Errorf("served %+v", served)
+	}
+	if got := w.run("demo", "--once"); got.code != 1 || !shown.Once || shown.Stdout == nil {
+		t.Errorf("%+v %+v", got, shown)
+	}
+	w.deps = Deps{}
+	if got := w.run("serve"); got.code == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993,"s":"yes","e":"\u001b[31m","t":"a\nb"}`)}})
+	for _, line := range []string{"activity list", "tools list", "call tool-read a:b"} {
+		fromJSON, fromYAML := w.run(append(strings.Fields(line), "--json")...), w.run(append(strings.Fields(line), "-o", "yaml")...)
+		var b any
+		a := exact(t, fromJSON.stdout)
+		if err := yaml.Unmarshal([]byte(fromYAML.stdout), &b); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, fromYAML.stdout)
+		}
+		x, _ := json.Marshal(a)
+		y, _ := json.Marshal(b)
+		if string(x) != string(y) {
+			t.Errorf("%s:\n%s\n%s", line, x, y)
+		}
+		if line == "call tool-read a:b" && !strings.Contains(fromYAML.stdout, "9007199254740993") {
+			t.Errorf("a large number changed: %s", fromYAML.stdout)
+		}
+	}
+}
+
+// exact decodes JSON with its numbers as they are.
+func exact(t *testing.T, text string) (v any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+func TestYAML(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{
+		`null`, `true`, `"x"`, `[]`, `{}`, `[[],{}]`, `[[1,[2]],[{"a":{}}]]`, `{"a":[{"b":[]},{"c":null}],"d":"e"}`,
+		`{"yes":"no","null":"~","1":"1","a: b":"c: d","x#":"y #z","-":"- a","":"","é":"日本"," s ":" t ","t\tu":"v\tw"}`,
+		`["2026-01-15","1e3","0x10","1_000",".5","=","<<","!a","&a","*a","%a","@a","|a",">a","?","'","\"","[a]","{a}","a,b","on","Y","...","---","a:","a b c"]`,
+		`["a\nb","a\n","a\n\n","\na"," a\nb","a \nb","a\n b","\n","a\n\nb","a\n\tb","\u001b\n","a\u2028b","\ud83d\ude00\n"]`,
+		`{"deep":{"text":"one\n  two\nthree\n","list":["one\ntwo"]}}`,
+		`[12345678901234567,-0.5,1.5e+30,9007199254740993]`,
+	} {
+		out := toYAML([]byte(in))
+		var b any
+		a := exact(t, in)
+		if err := yaml.Unmarshal(out, &b); err != nil {
+			t.Errorf("%s: %v\n%s", in, err, out)
+			continue
+		}
+		if x, y := mustJSON(a), mustJSON(b); x != y {
+			t.Errorf("%s becomes\n%s\nand reads as %s", x, out, y)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+var update = flag.Bool("update", false, "write goldens")
+
+// fake is a gateway with a small world, behind a real API on a real socket.
+type fake struct {
+	mu      sync.Mutex
+	calls   []gateway.CallRequest
+	filters []activity.Filter
+
+	answer  gateway.CallResult
+	failure error
+	empty   bool
+}
+
+func at(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func (f *fake) Call(_ context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, r)
+	return f.answer, f.failure
+}
+
+func servers() []gateway.ServerView {
+	since := at("2026-01-15T08:00:00Z")
+	retry := at("2026-01-15T09:31:00Z")
+	return []gateway.ServerView{
+		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
+			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{Callable: 12, DisabledByConfig: 3, DisabledByUser: 1}},
+		{Name: "notes", Protocol: "stdio", Enabled: true, State: "waiting", RetryAt: &retry, Restarts: 2,
+			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", Command: "notes", Args: []string{"--dir", "/tmp"}},
+		{Name: "old", Protocol: "stdio", State: "stopped", ToolCount: 4, Tools: &gateway.Counts{ServerDisabled: 4}},
+		{Name: "推荐", Protocol: "stdio", Enabled: true, State: "connecting"},
+	}
+}
+
+func (f *fake) Servers(context.Context) []gateway.ServerView {
+	if f.empty {
+		return nil
+	}
+	return servers()
+}
+
+func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error) {
+	for _, s := range servers() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
+}
+
+func (f *fake) RestartServer(ctx context.Context, name string, _ gateway.Caller) error {
+	_, err := f.Server(ctx, name)
+	return err
+}
+
+func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
+	if _, err := f.Server(ctx, name); err != nil {
+		return nil, err
+	}
+	all := []string{"started", "\x1b]0;owned\aready", "bye\u202e"}
+	return all[len(all)-min(lines, len(all)):], nil
+}
+
+func tools() []gateway.ToolView {
+	return []gateway.ToolView{
+		{Name: "github:create_issue", Server: "github", Tool: "create_issue", Title: "Create issue",
+			Description: "Create an issue.\nNeeds a title.", InputSchema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"maximum":9007199254740993}`),
+			Annotations: json.RawMessage(`{}`), CallWith: "call_tool_write", Score: 0.95},
+		{Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Description: "Delete a repository \x1b[2J\u202eforever",
+			Annotations: json.RawMessage(`{"destructiveHint":true}`), DeclaredAnnotations: json.RawMessage(`{"readOnlyHint":true}`),
+			CallWith: "call_tool_destructive", Status: "disabled_by_config", Score: 0.5},
+		{Name: "notes:列出/笔记.v2", Server: "notes", Tool: "列出/笔记.v2", Description: "列出所有笔记", Annotations: json.RawMessage(`{"readOnlyHint":true}`),
+			CallWith: "call_tool_read", Score: 0.25},
+	}
+}
+
+func (f *fake) Tools(_ context.Context, filter gateway.ToolFilter) []gateway.ToolView {
+	var out []gateway.ToolView
+	for _, v := range tools() {
+		if (filter.Server == "" || v.Server == filter.Server) && (filter.CallWith == "" || v.CallWith == filter.CallWith) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
+	for _, v := range tools() {
+		if v.Name == id.String() {
+			return v, nil
+		}
+	}
+	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
+}
+
+func (f *fake) SearchTools(_ context.Context, query string, limit int) gateway.SearchAnswer {
+	if query == "nothing" {
+		return gateway.SearchAnswer{Query: query}
+	}
+	found := tools()
+	if limit > 0 {
+		found = found[:min(limit, len(found))]
+	}
+	return gateway.SearchAnswer{Query: query, Total: 3, Tools: found}
+}
+
+func record(id, when, server, name, operation string, status activity.Status, ms int64) activity.Record {
+	r := activity.Record{ID: id, Type: activity.ToolCall, Status: status, ServerName: server, ToolName: name, Timestamp: at(when), DurationMS: ms,
+		Source: activity.SourceMCP, Actor: "agent", ClientName: "cursor", ClientVersion: "1.2"}
+	if operation != "" {
+		r.Metadata = activity.Metadata{Intent: &activity.Intent{OperationType: operation}, ToolVariant: "call_tool_" + operation}
+	}
+	return r
+}
+
+func records() []activity.Record {
+	full := record("01JG2K4ZZZ0000000000000001", "2026-01-15T09:30:00Z", "github", "create_issue", "write", activity.Success, 245)
+	full.Arguments, full.Response = json.RawMessage(`{"title":"Bug\u001b[31m","n":9007199254740993}`), json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)
+	full.ResponseBytes, full.ResponseTruncated, full.RequestID = 123456, true, "req-1"
+	full.Metadata.Intent.DataSensitivity, full.Metadata.Intent.Reason = "private", "triage\nof the week"
+	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
+	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
+	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
+	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
+	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
+		Timestamp: at("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}
+	return []activity.Record{
+		full,
+		record("01JG2K3ZZZ0000000000000002", "2026-01-15T09:29:45Z", "github", "list_repos", "read", activity.Success, 123),
+		record("01JG2K3ZZZ0000000000000001", "2026-01-15T09:29:45Z", "推荐服务", "列出", "destructive", activity.Failed, 61_250),
+		blocked, change,
+		record("01JG2K0ZZZ0000000000000005", "2026-01-15T09:28:00Z", "notes", "wait\x1b[8m", "read", activity.Pending, 0),
+	}
+}
+
+func (f *fake) Activities(_ context.Context, filter activity.Filter) (activity.Page, error) {
+	f.filters = append(f.filters, filter)
+	if filter.SessionID == "none" {
+		return activity.Page{}, nil
+	}
+	p := activity.Page{Records: records(), Total: 6}
+	if filter.Limit < len(p.Records) {
+		p.Records, p.NextCursor = p.Records[:filter.Limit], "c1"
+	}
+	return p, nil
+}
+
+func (f *fake) Activity(_ context.Context, id string) (activity.Record, error) {
+	for _, r := range records() {
+		if strings.HasPrefix(r.ID, id) {
+			return r, nil
+		}
+	}
+	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", id)
+}
+
+func (f *fake) Status(context.Context) gateway.Status {
+	return gateway.Status{Version: "1.2.3", PID: 42, StartedAt: at("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
+		Servers: gateway.StatusServers{Total: 4, Enabled: 3, Ready: 1}, Tools: gateway.StatusTools{Total: 20, Callable: 12},
+		Surfaces:   []gateway.Surface{{Name: "MCP", Address: "http://127.0.0.1:8080/mcp"}},
+		ConfigPath: "/home/me/.mcpproxy/mcp_config.json", DataDir: "/home/me/.mcpproxy", NeedsRestart: []string{"listen"},
+		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}
+}
+
+// world is a data directory with or without a daemon.
+type world struct {
+	t     *testing.T
+	dir   string
+	stdin string
+	env   map[string]string
+	deps  Deps
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, dir: t.TempDir(), env: map[string]string{"HOME": t.TempDir()}}
+}
+
+// daemon starts the API on the socket of a new data directory.
+func daemon(t *testing.T, f *fake) *world {
+	t.Helper()
+	w := newWorld(t)
+	l, err := api.ListenSocket(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := api.New(api.Deps{Gateway: f, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h, ConnContext: auth.ConnContext}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close(); <-done })
+	return w
+}
+
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// run runs a command in the world.
+func (w *world) run(args ...string) outcome {
+	w.t.Helper()
+	return w.runIn(w.t.Context(), args...)
+}
+
+func (w *world) runIn(ctx context.Context, args ...string) outcome {
+	w.t.Helper()
+	var stdout, stderr bytes.Buffer
+	d := w.deps
+	d.Version, d.Stdin, d.Stdout, d.Stderr = "1.2.3", strings.NewReader(w.stdin), &stdout, &stderr
+	d.Now = func() time.Time { return at("2026-01-15T10:00:00Z") }
+	d.Local = time.FixedZone("test", 3600)
+	d.Getenv = func(name string) string { return w.env[name] }
+	args = append([]string{"--data-dir", w.dir}, args...)
+	code := Run(ctx, args, d)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs.\ngot:\n%s\nwant:\n%s", path, got, want)
+	}
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+
+	"charm.land/lipgloss/v2"
+
+	"mcpproxy/internal/problem"
+)
+
+// The formats of the output.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+)
+
+// print writes v in the format that was asked for; table writes it for a
+// person.
+func (r *run) print(v any, table func(w io.Writer)) error {
+	if r.output == formatTable {
+		var out bytes.Buffer
+		table(&out)
+		_, err := r.Stdout.Write(out.Bytes())
+		return err
+	}
+	raw, err := encode(v)
+	if err != nil {
+		return err
+	}
+	if r.output == formatYAML {
+		raw = toYAML(raw)
+	}
+	_, err = r.Stdout.Write(raw)
+	return err
+}
+
+// encode gives v as indented JSON. Numbers and texts of raw parts stay as they are.
+func encode(v any) ([]byte, error) {
+	var compact, out bytes.Buffer
+	e := json.NewEncoder(&compact)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode the output: %w", err)
+	}
+	if err := json.Indent(&out, bytes.TrimRight(compact.Bytes(), "\n"), "", "  "); err != nil {
+		return nil, fmt.Errorf("indent the output: %w", err)
+	}
+	out.WriteByte('\n')
+	return escapeHidden(out.Bytes()), nil
+}
+
+// escapeHidden writes the characters of a JSON text that could steer a terminal
+// as their escapes, which mean the same. They can only be inside strings.
+func escapeHidden(raw []byte) []byte {
+	if plain(string(raw)) {
+		return raw
+	}
+	var out bytes.Buffer
+	for _, r := range string(raw) {
+		switch {
+		case r == '\n' || !hidden(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.Bytes()
+}
+
+// printError writes p to stderr: for a person, or with -o json for a program.
+func (r *run) printError(p *problem.Problem) {
+	if r.asJSON || r.output == formatJSON {
+		raw, err := encode(struct {
+			Error *problem.Problem `json:"error"`
+		}{p})
+		if err == nil {
+			_, _ = r.Stderr.Write(raw)
+			return
+		}
+	}
+	fmt.Fprintln(r.Stderr, "Error: "+printable(p.Message))
+	if p.Hint != "" {
+		fmt.Fprintln(r.Stderr, "Hint: "+printable(p.Hint))
+	}
+}
+
+// say tells a person something that is no data.
+func (r *run) say(format string, args ...any) {
+	if r.output == formatTable {
+		fmt.Fprintf(r.Stderr, format+"\n", args...)
+	}
+}
+
+// hue is a meaning that a colour underlines; no meaning is in the colour alone.
+type hue uint8
+
+const (
+	noHue hue = iota
+	good
+	bad
+	care
+	faint
+)
+
+func (r *run) paint(h hue, s string) string {
+	if !r.color() || h == noHue || s == "" {
+		return s
+	}
+	style := lipgloss.NewStyle()
+	switch h {
+	case good:
+		style = style.Foreground(lipgloss.Green)
+	case bad:
+		style = style.Foreground(lipgloss.Red)
+	case care:
+		style = style.Foreground(lipgloss.Yellow)
+	case faint:
+		style = style.Faint(true)
+	}
+	return style.Render(s)
+}
+
+// table is rows of cells in columns as wide as their widest cell.
+type table struct {
+	run    *run
+	header []string
+	rows   [][]string
+	// right are the columns that are aligned to the right.
+	right map[int]bool
+}
+
+const gap = "  "
+
+// add adds a row.
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write writes the table. On a terminal the last column is cut to its width.
+func (t *table) write(w io.Writer) {
+	widths := make([]int, len(t.header))
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], lipgloss.Width(cell))
+		}
+	}
+	t.line(w, widths, t.header)
+	for _, row := range t.rows {
+		t.line(w, widths, row)
+	}
+}
+
+func (t *table) line(w io.Writer, widths []int, cells []string) {
+	var out strings.Builder
+	used := 0
+	for i, cell := range cells {
+		if i > 0 {
+			out.WriteString(gap)
+			used += len(gap)
+		}
+		if i == len(cells)-1 && t.run.width > 0 {
+			cell = cut(cell, max(t.run.width-used, len(t.header[i])))
+		}
+		padding := strings.Repeat(" ", max(widths[i]-lipgloss.Width(cell), 0))
+		if t.right[i] {
+			cell, padding = padding+cell, ""
+		}
+		out.WriteString(cell + padding)
+		used += widths[i]
+	}
+	fmt.Fprintln(w, strings.TrimRight(out.String(), " "))
+}
+
+// cut shortens s to width cells.
+func cut(s string, width int) string {
+	if lipgloss.Width(s) <= width || width < 1 {
+		return s
+	}
+	return lipgloss.NewStyle().Inline(true).MaxWidth(width-1).Render(s) + "…"
+}
+
+// fields is names with values below each other, for one thing.
+type fields struct {
+	indent string
+	rows   [][2]string
+}
+
+// add adds a field, unless it is empty.
+func (f *fields) add(name, value string) {
+	if value != "" {
+		f.rows = append(f.rows, [2]string{name, value})
+	}
+}
+
+func (f *fields) write(w io.Writer) {
+	width := 0
+	for _, row := range f.rows {
+		width = max(width, lipgloss.Width(row[0]))
+	}
+	hanging := "\n" + f.indent + strings.Repeat(" ", width) + gap
+	for _, row := range f.rows {
+		padding := strings.Repeat(" ", width-lipgloss.Width(row[0]))
+		fmt.Fprintln(w, f.indent+row[0]+padding+gap+strings.ReplaceAll(row[1], "\n", hanging))
+	}
+}
+
+// indentBy puts every line of s a step to the right.
+func indentBy(indent, s string) string {
+	return indent + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n"+indent)
+}
+
+// prettyJSON is JSON as a person reads it, printable; what is not JSON stays.
+func prettyJSON(raw []byte) string {
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		return printable(string(raw))
+	}
+	return printable(out.String())
+}

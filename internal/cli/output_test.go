@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpproxy/internal/problem"
+)
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain\n\ttext":                   "plain\n\ttext",
+		"\x1b[31mred\x1b[0m":              "red",
+		"\x1b[38;2;1;2;3mx":               "x",
+		"\x1b]0;title\ax":                 "x",
+		"\x1b]8;;http://e\x1b\\y\x1b]8;;": "y8;;",
+		"\x1bP+q\x1b\\z":                  "z",
+		"\x1b(Bz\x1b7":                    "z",
+		"\u009b31mx\u009d0;t\u009cy":      "xy",
+		"a\x1b":                           "a",
+		"\x1b[":                           "",
+		"\x1b]never ends":                 "never ends",
+		"a\rb\r\nc":                       "a\nb\nc",
+		"a\bb\x7fc\x00":                   "abc",
+		"a\u202eb\u2066c\u200fd":          "abcd",
+		"a\u200bb\ufeffc\u00add":          "abcd",
+		"\U000e0041tag":                   "tag",
+		"👩\u200d👧 é 日本 क्\u200dष": "👩\u200d👧 é 日本 क्\u200dष",
+		"a\u2028b":    "a\nb",
+		"bad\xffutf8": "bad\ufffdutf8",
+	} {
+		if got := printable(in); got != want {
+			t.Errorf("%q = %q, want %q", in, got, want)
+		}
+	}
+	if got := oneLine(" a\n b\tc "); got != "a b c" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("\x1b[31mred\x1b]8;;x\x1b\\\u009b1m\u202e")
+	f.Fuzz(func(t *testing.T, s string) {
+		out := printable(s)
+		if !utf8.ValidString(out) {
+			t.Fatalf("%q is not UTF-8", out)
+		}
+		for _, r := range out {
+			if r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r)) {
+				t.Fatalf("%q lets %U through", s, r)
+			}
+		}
+		if printable(out) != out {
+			t.Fatalf("%q is not stable", out)
+		}
+	})
+}
+
+func TestColours(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{}
+	r := &run{width: 80, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
+	if got := r.paint(good, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
+		t.Errorf("on a terminal: %q", got)
+	}
+	env["NO_COLOR"] = "1"
+	if got := r.paint(good, "ok"); got != "ok" {
+		t.Errorf("with NO_COLOR: %q", got)
+	}
+	delete(env, "NO_COLOR")
+	r.noColor = true
+	if got := r.paint(good, "ok"); got != "ok" {
+		t.Errorf("with --no-color: %q", got)
+	}
+}
+
+func TestTableOnANarrowTerminal(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	tb := table{run: &run{width: 20}, header: []string{"A", "NOTE"}}
+	tb.add("日本", "a long note that does not fit")
+	tb.add("x", "short")
+	tb.write(&out)
+	if want := "A     NOTE\n日本  a long note t…\nx     short\n"; out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestConfigCommands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if got := w.run("config", "path"); got.stdout != filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")+"\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+		t.Errorf("%+v", got)
+	}
+	file := filepath.Join(t.TempDir(), "c.json")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"tools_limit": 7, "mcpServers": {"x": {"command": "x", "env": {"TOKEN": "hunter2"}}}, } // fine`)
+	w.env["MCPPROXY_CONFIG"] = file
+	if got := w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "is valid") {
+		t.Errorf("%+v", got)
+	}
+	got := w.run("config", "show")
+	if got.code != 0 || !strings.Contains(got.stdout, `"tools_limit": 7`) || strings.Contains(got.stdout, "hunter2") {
+		t.Errorf("%+v", got)
+	}
+	write("{\n \"tool_limit\": 7,\n \"tools_limit\": \"x\",\n \"listen\": 5}")
+	got = w.run("config", "validate", file)
+	if got.code != problem.ExitFailed || strings.Count(got.stderr, "c.json:") < 3 || !strings.Contains(got.stderr, "2:") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run("config", "validate", "/no/such/file"); got.code != problem.ExitNotFound {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/api"
+)
+
+// minID is how much of an id a table shows at least: the ten characters of a
+// ULID that are its time, so that it names one record also outside the page.
+const minID = 10
+
+func (r *run) writeActivities(w io.Writer, page api.ActivityList, noIcons bool) {
+	if len(page.Activities) == 0 {
+		r.say("No record fits.")
+		return
+	}
+	var ids []string
+	for _, a := range page.Activities {
+		ids = append(ids, a.ID)
+	}
+	short := shortIDs(ids)
+	t := table{run: r, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION"}}
+	for i, a := range page.Activities {
+		name := oneLine(a.ToolName)
+		if name == "" {
+			name = oneLine(a.Metadata.Action)
+		}
+		t.add(oneLine(short[i]), r.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(name),
+			orDash(intentCell(a, noIcons)), r.status(a.Status), duration(a))
+	}
+	t.write(w)
+	if page.NextCursor != "" {
+		r.say("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
+	}
+}
+
+// shortIDs cuts each id to what tells it from the others.
+func shortIDs(ids []string) []string {
+	sorted := slices.Sorted(slices.Values(ids))
+	needed := map[string]int{}
+	for i, id := range sorted {
+		n := minID
+		if i > 0 {
+			n = max(n, common(id, sorted[i-1])+1)
+		}
+		if i+1 < len(sorted) {
+			n = max(n, common(id, sorted[i+1])+1)
+		}
+		needed[id] = n
+	}
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = id
+		if n := needed[id]; n < len(id)-1 {
+			out[i] = id[:n] + "…"
+		}
+	}
+	return out
+}
+
+// common is the length of what a and b begin with.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// intentCell is the operation type with its icon.
+func intentCell(a activity.Record, noIcons bool) string {
+	if a.Metadata.Intent == nil {
+		return ""
+	}
+	return operation(a.Metadata.Intent.OperationType, noIcons)
+}
+
+func operation(word string, noIcons bool) string {
+	if noIcons {
+		return oneLine(word)
+	}
+	switch word {
+	case "read":
+		return "○ read"
+	case "write":
+		return "✎ write"
+	case "destructive":
+		return "⚠ destr"
+	}
+	return oneLine(word)
+}
+
+func (r *run) status(s activity.Status) string {
+	word := oneLine(string(s))
+	switch s {
+	case activity.Success:
+		return r.paint(good, word)
+	case activity.Failed, activity.Interrupted:
+		return r.paint(bad, word)
+	case activity.Blocked, activity.Pending:
+		return r.paint(care, word)
+	}
+	return word
+}
+
+// duration is how long a call took.
+func duration(a activity.Record) string {
+	switch {
+	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted:
+		return "-"
+	case a.DurationMS < 10_000:
+		return strconv.FormatInt(a.DurationMS, 10) + "ms"
+	}
+	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (r *run) writeRecord(w io.Writer, a activity.Record, noIcons bool) {
+	var f fields
+	f.add("ID", oneLine(a.ID))
+	f.add("Type", oneLine(string(a.Type)))
+	f.add("Status", r.status(a.Status))
+	f.add("Time", a.Timestamp.In(r.Local).Format("2006-01-02 15:04:05.000 -07:00"))
+	f.add("Duration", duration(a))
+	f.add("Server", oneLine(a.ServerName))
+	f.add("Tool", oneLine(a.ToolName))
+	f.add("Action", oneLine(a.Metadata.Action))
+	f.add("Detail", printable(a.Metadata.Detail))
+	f.add("Actor", oneLine(a.Actor))
+	f.add("Source", oneLine(string(a.Source)))
+	f.add("Client", oneLine(a.ClientName+" "+a.ClientVersion))
+	f.add("Session", oneLine(a.SessionID))
+	f.add("Request", oneLine(a.RequestID))
+	f.add("Parent", oneLine(a.ParentID))
+	f.write(w)
+	writeIntent(w, a.Metadata, noIcons)
+	if a.ErrorMessage != "" {
+		fmt.Fprintf(w, "\nError %s\n%s\n", oneLine(a.Metadata.ErrorCode), indentBy("  ", printable(a.ErrorMessage)))
+	}
+	for i, warning := range a.Metadata.Warnings {
+		if i == 0 {
+			fmt.Fprint(w, "\nWarnings\n")
+		}
+		fmt.Fprintln(w, indentBy("  ", printable(warning)))
+	}
+	if len(a.Arguments) > 0 {
+		fmt.Fprintf(w, "\nArguments\n%s\n", indentBy("  ", prettyJSON(a.Arguments)))
+	}
+	if len(a.Response) > 0 {
+		fmt.Fprintf(w, "\nResponse (%s)\n%s\n", responseNote(a), indentBy("  ", prettyJSON(a.Response)))
+	}
+}
+
+func writeIntent(w io.Writer, m activity.Metadata, noIcons bool) {
+	if m.Intent == nil {
+		return
+	}
+	fmt.Fprint(w, "\nIntent\n")
+	f := fields{indent: "  "}
+	word := oneLine(m.Intent.OperationType)
+	if icon, _, ok := strings.Cut(operation(word, noIcons), " "); ok {
+		word = icon + " " + word
+	}
+	f.add("Operation type", word)
+	f.add("Variant", oneLine(m.ToolVariant))
+	f.add("Data sensitivity", orNone(m.Intent.DataSensitivity))
+	f.add("Reason", orNone(m.Intent.Reason))
+	f.write(w)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none given)"
+	}
+	return printable(s)
+}
+
+func responseNote(a activity.Record) string {
+	if a.ResponseTruncated {
+		return size(a.ResponseBytes) + ", only its beginning is kept"
+	}
+	return size(a.ResponseBytes)
+}

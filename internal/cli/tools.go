@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+)
+
+var noFilter gateway.ToolFilter
+
+func (r *run) toolsCommand() *cobra.Command {
+	return group("tools", "The tools of all servers",
+		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo",
+		r.toolsList(), r.toolsSearch(), r.toolsShow())
+}
+
+func (r *run) toolsList() *cobra.Command {
+	var f gateway.ToolFilter
+	var operation string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "All tools, callable or not",
+		Example: "  mcpproxy tools list\n  mcpproxy tools list --server github --operation destructive\n" +
+			"  mcpproxy tools list --status disabled_by_config",
+		Args: atMost(0),
+		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+			if operation != "" {
+				f.CallWith = "call_tool_" + operation
+			}
+			if _, ok := policy.ParseOperation(operation); operation != "" && !ok {
+				return usage("Invalid value '"+operation+"' for --operation: must be read, write, or destructive", "")
+			}
+			found, err := c.Tools(ctx, f)
+			if err != nil {
+				return err
+			}
+			return r.print(found, func(w io.Writer) { r.writeTools(w, found.Tools) })
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Server, "server", "", "only tools of this `server`")
+	flags.StringVar(&operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
+	flags.StringVar(&f.Status, "status", "", "only tools with this `status`; callable for those without one")
+	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
+	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations...))
+	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ToolStatuses()...))
+	return cmd
+}
+
+func (r *run) writeTools(w io.Writer, tools []gateway.ToolView) {
+	if len(tools) == 0 {
+		r.say("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
+		return
+	}
+	t := table{run: r, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}}
+	for _, v := range tools {
+		t.add(oneLine(v.Name), oneLine(v.CallWith), r.toolStatus(v), summary(v))
+	}
+	t.write(w)
+}
+
+func (r *run) toolStatus(v gateway.ToolView) string {
+	if v.Status == "" {
+		return r.paint(good, "callable")
+	}
+	return r.paint(care, oneLine(v.Status))
+}
+
+// maxSummary bounds a description in a table, in cells.
+const maxSummary = 80
+
+// summary is the first sentence or so of a description.
+func summary(v gateway.ToolView) string {
+	text := v.Description
+	if text == "" {
+		text = v.Title
+	}
+	return cut(oneLine(firstLine(strings.TrimSpace(text))), maxSummary)
+}
+
+func (r *run) toolsSearch() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "search <words>...",
+		Short:   "The callable tools that fit a query, best first",
+		Example: "  mcpproxy tools search \"create an issue\"\n  mcpproxy tools search delete repository --limit 3",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
+				return usage("Missing argument: words.", "Usage: `"+cmd.UseLine()+"`.")
+			}
+			return nil
+		},
+		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			found, err := c.SearchTools(ctx, strings.Join(args, " "), limit)
+			if err != nil {
+				return err
+			}
+			return r.print(found, func(w io.Writer) { r.writeFound(w, found) })
+		}),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "how many tools at most (default as configured, 1 to 100)")
+	return cmd
+}
+
+func (r *run) writeFound(w io.Writer, found gateway.SearchAnswer) {
+	if len(found.Tools) == 0 {
+		r.say("No callable tool fits. Try other words, or `mcpproxy tools list`.")
+		return
+	}
+	t := table{run: r, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}}
+	for _, v := range found.Tools {
+		t.add(fmt.Sprintf("%.2f", v.Score), oneLine(v.Name), oneLine(v.CallWith), summary(v))
+	}
+	t.write(w)
+	if found.Total > len(found.Tools) {
+		r.say("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+	}
+}
+
+func (r *run) toolsShow() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show <server:tool>",
+		Short:             "One tool with its hints and schemas",
+		Example:           "  mcpproxy tools show github:create_issue\n  mcpproxy tools show github:create_issue -o json",
+		Args:              exactly("server:tool"),
+		ValidArgsFunction: r.complete(toolNames),
+		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			id, err := toolID(args[0])
+			if err != nil {
+				return err
+			}
+			v, err := c.Tool(ctx, id)
+			if err != nil {
+				return err
+			}
+			return r.print(v, func(w io.Writer) { r.writeTool(w, v) })
+		}),
+	}
+}
+
+func (r *run) writeTool(w io.Writer, v gateway.ToolView) {
+	var f fields
+	f.add("Tool", oneLine(v.Name))
+	f.add("Title", oneLine(v.Title))
+	f.add("Status", r.toolStatus(v))
+	f.add("Call with", oneLine(v.CallWith))
+	f.add("Hints", compactJSON(v.Annotations))
+	f.add("Declared hints", compactJSON(v.DeclaredAnnotations))
+	f.write(w)
+	if text := strings.TrimSpace(printable(v.Description)); text != "" {
+		fmt.Fprintf(w, "\nDescription\n%s\n", indentBy("  ", text))
+	}
+	for _, part := range []struct {
+		name   string
+		schema []byte
+	}{{"Input schema", v.InputSchema}, {"Output schema", v.OutputSchema}} {
+		if len(part.schema) > 0 {
+			fmt.Fprintf(w, "\n%s\n%s\n", part.name, indentBy("  ", prettyJSON(part.schema)))
+		}
+	}
+}
+
+func compactJSON(raw []byte) string { return oneLine(string(raw)) }

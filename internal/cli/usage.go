@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/search"
+)
+
+func usage(message, hint string) *problem.Problem { return problem.New(problem.Usage, message, hint) }
+
+// flagError names the command whose help tells its flags.
+func flagError(cmd *cobra.Command, err error) error {
+	return usage(sentence(err.Error()), "See `"+cmd.CommandPath()+" --help`.")
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// group is a command that only holds others.
+func group(use, short, example string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: helpOrUnknown}
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+// helpOrUnknown is the run of a command that only holds others.
+func helpOrUnknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+func unknownCommand(parent *cobra.Command, name string) error {
+	var names []string
+	for _, c := range parent.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	hint := "See `" + parent.CommandPath() + " --help`."
+	if near := search.Nearest(name, names, 1); len(near) > 0 {
+		hint = "Did you mean `" + parent.CommandPath() + " " + near[0] + "`?"
+	}
+	return usage(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
+}
+
+// exactly takes so many arguments with these names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return usage("Missing argument: "+names[len(args)]+".", "Usage: `"+cmd.UseLine()+"`.")
+		}
+		return tooMany(cmd, args, len(names))
+	}
+}
+
+// atMost takes up to n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return tooMany(cmd, args, n) }
+}
+
+func tooMany(cmd *cobra.Command, args []string, n int) error {
+	if len(args) > n {
+		return usage("Unexpected argument '"+args[n]+"'.", "Usage: `"+cmd.UseLine()+"`.")
+	}
+	return nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
