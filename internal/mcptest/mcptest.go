@@ -1,0 +1,203 @@
+// Package mcptest is fake MCP servers for tests: good ones and every kind of
+// bad one, over streamable HTTP and over stdio, in the legacy revisions.
+//
+// A Server has tools, each with its definition as raw JSON and a handler from
+// raw arguments to a raw result; a handler may also notify, write what it likes
+// to the wire, wait, or end the process. Zoo gives ready-made tools of all these
+// kinds. Over stdio a server runs in a process of its own, which is the test
+// binary again: see Child.
+//
+// It is for tests only: no package of the product imports it.
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
+)
+
+// Options are how a Server behaves apart from its tools. The zero value is a
+// good server of 2025-11-25.
+type Options struct {
+	Name         string // in serverInfo; "fake" when empty
+	Protocol     string // the revision it answers with; the one asked for when empty
+	Instructions string
+	PageSize     int  // tools per page of tools/list; 0 = all on one page
+	NoTools      bool // it declares no tools capability
+	EndlessPages bool // every page of tools/list has a next one
+	Mute         bool // it answers nothing at all, not even initialize
+
+	// Over HTTP.
+	Events    bool // answers are event streams even without notifications
+	Stateless bool // it gives no session id
+	NoStream  bool // it offers no stream for its own messages
+	OldStatus bool // it answers 400 instead of 404 for a session it does not know
+
+	// Over stdio.
+	Banner     string // written to stdout before anything else
+	IgnoreTerm bool   // SIGTERM and the end of stdin do not end it
+}
+
+// Tool is one tool of a Server. Definition is the tool object; it has a name.
+// A nil Handle answers with an empty result.
+type Tool struct {
+	Definition string
+	Handle     func(*Call) (json.RawMessage, error)
+}
+
+// name is the tool's name in its definition.
+func (t Tool) name() string {
+	name, _ := strictjson.String(strictjson.Find([]byte(t.Definition), "name"))
+	return name
+}
+
+// Server is a fake MCP server. Its methods may be called at any time.
+type Server struct {
+	opt Options
+
+	mu       sync.Mutex // guards what follows
+	tools    []Tool
+	conns    map[string]*conn // by session id; "" is the stateless or stdio one
+	sessions int
+	seen     []Seen
+}
+
+// Seen is a message that the server got.
+type Seen struct {
+	Method string
+	ID     string // of a request, as JSON
+	Params json.RawMessage
+	Header map[string][]string // of the HTTP request it came in
+}
+
+// New makes a Server.
+func New(opt Options, tools ...Tool) *Server {
+	if opt.Name == "" {
+		opt.Name = "fake"
+	}
+	return &Server{opt: opt, tools: tools, conns: map[string]*conn{}}
+}
+
+// SetTools replaces the tools and says so to every client.
+func (s *Server) SetTools(tools ...Tool) {
+	s.mu.Lock()
+	s.tools = tools
+	s.mu.Unlock()
+	s.Broadcast("notifications/tools/list_changed", nil)
+}
+
+// Broadcast sends a notification to every client.
+func (s *Server) Broadcast(method string, params json.RawMessage) {
+	msg := jsonrpc.AppendNotification(nil, method, params)
+	s.mu.Lock()
+	conns := make([]*conn, 0, len(s.conns))
+	for _, c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.push(msg)
+	}
+}
+
+// Seen gives the messages of a method that have come so far, all when method
+// is empty.
+func (s *Server) Seen(method string) []Seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Seen
+	for _, m := range s.seen {
+		if method == "" || m.Method == method {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// DropSessions forgets all sessions: their clients must initialise again.
+func (s *Server) DropSessions() {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = map[string]*conn{}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.close()
+	}
+}
+
+// maxSeen bounds what Seen remembers.
+const maxSeen = 100_000
+
+func (s *Server) remember(m *jsonrpc.Message, header map[string][]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) < maxSeen {
+		s.seen = append(s.seen, Seen{Method: m.Method, ID: string(m.ID),
+			Params: append(json.RawMessage(nil), m.Params...), Header: header})
+	}
+}
+
+// initialize is the result of the handshake.
+func (s *Server) initialize(params json.RawMessage) json.RawMessage {
+	version := s.opt.Protocol
+	if version == "" {
+		version, _ = strictjson.String(strictjson.Find(params, "protocolVersion"))
+	}
+	caps := `{"tools":{"listChanged":true},"logging":{}}`
+	if s.opt.NoTools {
+		caps = `{}`
+	}
+	return fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":{"name":%s,"version":"1"},"instructions":%s}`,
+		quote(version), caps, quote(s.opt.Name), quote(s.opt.Instructions))
+}
+
+// list is one page of tools.
+func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
+	s.mu.Lock()
+	tools := s.tools
+	s.mu.Unlock()
+	from := 0
+	if cursor, ok := strictjson.String(strictjson.Find(params, "cursor")); ok && !s.opt.EndlessPages {
+		if _, err := fmt.Sscanf(cursor, "from-%d", &from); err != nil || from > len(tools) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "bad cursor"}
+		}
+	}
+	to := len(tools)
+	if s.opt.PageSize > 0 {
+		to = min(to, from+s.opt.PageSize)
+	}
+	out := []byte(`{"tools":[`)
+	for i, t := range tools[from:to] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, t.Definition...)
+	}
+	out = append(out, ']')
+	if to < len(tools) || s.opt.EndlessPages {
+		out = fmt.Appendf(out, `,"nextCursor":"from-%d"`, to)
+	}
+	return append(out, '}'), nil
+}
+
+func (s *Server) tool(name string) (Tool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		if t.name() == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string can always be encoded
+	}
+	return string(b)
+}
