@@ -2,7 +2,13 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"mcpproxy/internal/problem"
 )
 
 // Options are the surroundings of a Set.
@@ -14,27 +20,168 @@ type Options struct {
 	MaxMessage    int    // the largest message a server may send, in bytes; 0 = 64 MiB
 }
 
+const defaultMaxMessage = 64 << 20
+
 // Set is the servers that are wanted, each supervised by itself.
-type Set struct{ opt Options }
+type Set struct {
+	opt    Options
+	launch launcher
+	bufs   bufPool
+	ids    atomic.Uint64 // of requests: unique over all servers and their connections
+	hard   chan struct{} // closed when stopping must not take its time any more
+	wg     sync.WaitGroup
+
+	servers atomic.Pointer[map[string]*server] // replaced, never changed
+
+	mu     sync.Mutex // orders Apply and Close
+	closed bool
+}
 
 // NewSet makes an empty Set.
-func NewSet(opt Options) *Set { return &Set{opt: opt} }
+func NewSet(opt Options) *Set {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.MaxMessage <= 0 {
+		opt.MaxMessage = defaultMaxMessage
+	}
+	if opt.ClientVersion == "" {
+		opt.ClientVersion = "dev"
+	}
+	s := &Set{opt: opt, launch: newLauncher(), hard: make(chan struct{})}
+	s.servers.Store(&map[string]*server{})
+	return s
+}
 
 // Apply makes the wanted servers the ones of specs: new ones start, missing
 // ones stop, changed ones restart, equal ones are untouched. It returns at once.
-func (s *Set) Apply(specs []Spec) { panic("todo") }
+func (s *Set) Apply(specs []Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	old := *s.servers.Load()
+	next := make(map[string]*server, len(specs))
+	for _, spec := range specs {
+		was := old[spec.Name]
+		if was != nil && was.spec.Equal(spec) {
+			next[spec.Name] = was
+			continue
+		}
+		if next[spec.Name] != nil {
+			s.opt.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			continue
+		}
+		next[spec.Name] = s.start(spec, was)
+	}
+	for name, was := range old {
+		if next[name] != was {
+			was.cancel()
+		}
+	}
+	s.servers.Store(&next)
+}
 
-// Call calls one tool of one server.
-func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) { panic("todo") }
+// start starts the server of spec as soon as before, the server of that name
+// until now, has stopped.
+func (s *Set) start(spec Spec, before *server) *server {
+	spec.Args = append([]string(nil), spec.Args...)
+	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
+	sv := newServer(spec, &s.opt, &s.ids, s.hard)
+	sv.open = func() (link, error) { return s.open(sv) }
+	ctx, cancel := context.WithCancel(context.Background())
+	sv.cancel = cancel
+	var gone <-chan struct{}
+	if before != nil {
+		gone = before.done
+	}
+	s.wg.Go(func() {
+		defer cancel()
+		sv.run(ctx, gone)
+	})
+	return sv
+}
+
+// open makes a link to sv's server, of its transport.
+func (s *Set) open(sv *server) (link, error) {
+	switch sv.spec.Transport {
+	case Stdio:
+		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, s.opt.MaxMessage)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	case HTTP:
+		l, err := openHTTP(&sv.spec, sv, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
+	return nil, errors.New("the transport " + string(sv.spec.Transport) + " is not known")
+}
+
+// find gives the wanted server of that name, or nil.
+func (s *Set) find(name string) *server { return (*s.servers.Load())[name] }
 
 // Restart ends the server's connection, if any, and makes a new one at once.
-func (s *Set) Restart(server string) error { panic("todo") }
+func (s *Set) Restart(server string) error {
+	sv := s.find(server)
+	if sv == nil {
+		return notStarted(server)
+	}
+	sv.restart()
+	return nil
+}
 
 // State is a snapshot of one server's connection.
-func (s *Set) State(server string) (State, bool) { panic("todo") }
+func (s *Set) State(server string) (State, bool) {
+	sv := s.find(server)
+	if sv == nil {
+		return State{}, false
+	}
+	return sv.snapshot(), true
+}
 
-// LogTail gives the last lines of a server's log.
-func (s *Set) LogTail(server string, lines int) ([]string, error) { panic("todo") }
+// LogTail gives the last lines of a server's log, at most as many as asked for.
+// It works for servers that are not wanted any more, too.
+func (s *Set) LogTail(server string, lines int) ([]string, error) {
+	return tailLog(s.opt.LogDir, server, lines)
+}
 
-// Close stops every server and waits until all are gone or ctx ends.
-func (s *Set) Close(ctx context.Context) error { panic("todo") }
+// Close stops every server and waits until all are gone. When ctx ends first
+// it ends them without grace.
+func (s *Set) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	for _, sv := range *s.servers.Load() {
+		sv.cancel()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.wg.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+		close(s.hard)
+		<-done
+	}
+	s.launch.close()
+	return err
+}
+
+func notStarted(server string) *problem.Problem {
+	return problem.Newf(problem.ServerUnavailable, "Server '%s' is not started", server).
+		WithHint("Enable the server, or add it to the configuration.").
+		With("server", server).With("state", string(Stopped))
+}

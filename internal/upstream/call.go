@@ -1,0 +1,189 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// maxSends is how often a call may be sent, when it is certain each time that
+// the server has not seen the one before.
+const maxSends = 3
+
+// Call calls one tool of one server. It waits for a server that is away, and
+// gets it reconnected at once. Its errors are problems, or ctx.Err() when the
+// caller has cancelled.
+func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
+	sv := s.find(server)
+	if sv == nil {
+		return Reply{}, notStarted(server)
+	}
+	for sends := 1; ; sends++ {
+		l, err := sv.ready(ctx)
+		if err != nil {
+			return Reply{}, sv.explain(ctx, &c, err)
+		}
+		reply, err := s.send(ctx, l, &c)
+		if err == nil {
+			return reply, nil
+		}
+		if !unsent(err) || ctx.Err() != nil || sends == maxSends {
+			return Reply{}, sv.explain(ctx, &c, err)
+		}
+	}
+}
+
+// send makes the request and sends it on l.
+func (s *Set) send(ctx context.Context, l link, c *Call) (Reply, error) {
+	buf := s.bufs.get()
+	defer s.bufs.put(buf)
+	r := &request{id: s.ids.Add(1), notify: c.Notify, cancelable: true}
+	r.msg, r.token = appendCall((*buf)[:0], r.id, c)
+	*buf = r.msg
+	return l.roundTrip(ctx, r)
+}
+
+// awayError says that a server could not be reached within the time or try
+// that a call has.
+type awayError struct {
+	state State
+	last  error // what state.LastError says
+}
+
+func (e *awayError) Error() string { return "the server is " + string(e.state.Phase) }
+
+// ready gives the live link. Without one it has a connection made at once, and
+// waits for it: until it is there, or a try has failed, or ctx or the time to
+// connect ends.
+func (s *server) ready(ctx context.Context) (link, error) {
+	if l := s.live.Load(); l != nil && l.link.cause() == nil {
+		return l.link, nil
+	}
+	limit := time.NewTimer(s.connectTime())
+	defer limit.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters++
+	defer func() { s.waiters-- }()
+	for failures := s.failures; ; {
+		if l := s.live.Load(); l != nil && l.link.cause() == nil {
+			return l.link, nil
+		}
+		if s.failures != failures || s.ended() {
+			return nil, &awayError{s.state, s.lastErr}
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		signal(s.nudge)
+		var err error
+		select {
+		case <-changed:
+		case <-s.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-limit.C:
+			err = errSlow
+		}
+		s.mu.Lock()
+		if err == errSlow {
+			err = &awayError{s.state, s.lastErr}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+var errSlow = errors.New("it took too long")
+
+// away gives the state as an error.
+func (s *server) away() *awayError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &awayError{s.state, s.lastErr}
+}
+
+// ended says whether run has ended.
+func (s *server) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+const mayHaveRun = "The call may have been carried out: check before you try again."
+
+// explain makes the problem of a failed call.
+func (s *server) explain(ctx context.Context, c *Call, err error) error {
+	var (
+		away   *awayError
+		status *statusError
+	)
+	isAway := errors.As(err, &away)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case ctx.Err() != nil && s.live.Load() == nil:
+		isAway, away = true, s.away()
+	case ctx.Err() != nil:
+		return s.problem(problem.Timeout, c, "Server '"+s.spec.Name+"' did not answer '"+c.Tool+"' in time", err).
+			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
+	}
+	if !isAway && unsent(err) {
+		isAway, away = true, s.away()
+		away.state.LastError = err.Error()
+	}
+	if isAway {
+		p := s.unavailable(away, err)
+		if errors.As(away.last, &status) {
+			askLogin(p, status)
+		}
+		return p
+	}
+	p := s.problem(problem.UpstreamError, c, "The call of '"+c.Tool+"' on server '"+s.spec.Name+"' failed: "+err.Error(), err).
+		WithHint(mayHaveRun)
+	if errors.As(err, &status) {
+		p.With("http_status", status.status)
+		p.Hint = "See mcpproxy upstream logs " + s.spec.Name + "."
+		askLogin(p, status)
+	}
+	if errors.Is(err, errTooLarge) {
+		p.Hint = mayHaveRun + " Ask the tool for less at once."
+	}
+	return p
+}
+
+// askLogin turns p into a call for a login when that is what the status means.
+func askLogin(p *problem.Problem, status *statusError) {
+	if status.status == http.StatusUnauthorized {
+		p.Code, p.Hint = problem.LoginNeeded, "Log in to the server, or check its headers in the configuration."
+	}
+}
+
+func (s *server) problem(code problem.Code, c *Call, message string, err error) *problem.Problem {
+	return problem.New(code, message, "").With("server", s.spec.Name).With("tool", c.Tool).Because(err)
+}
+
+// unavailable says in which state a server is that cannot take a call, and why.
+func (s *server) unavailable(away *awayError, err error) *problem.Problem {
+	st := away.state
+	message := "Server '" + s.spec.Name + "' is not available (" + string(st.Phase) + ")"
+	if st.LastError != "" {
+		message += ": " + st.LastError
+	}
+	p := problem.New(problem.ServerUnavailable, message,
+		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+s.spec.Name+".").
+		With("server", s.spec.Name).With("state", string(st.Phase)).Because(err)
+	if st.LastError != "" {
+		p.With("last_error", st.LastError)
+	}
+	if !st.RetryAt.IsZero() {
+		p.With("retry_at", st.RetryAt.UTC().Format(time.RFC3339))
+	}
+	return p
+}

@@ -1,0 +1,553 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// rawServer answers each request on a connection with what script gives for
+// it; the empty string breaks the connection.
+func rawServer(t testing.TB, script func(conn, request int) string) *url.URL {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for conn := 0; ; conn++ {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				br := bufio.NewReader(nc)
+				for request := 0; ; request++ {
+					r, err := http.ReadRequest(br)
+					if err != nil {
+						return
+					}
+					io.Copy(io.Discard, r.Body)
+					answer := script(conn, request)
+					if answer == "" {
+						return
+					}
+					io.WriteString(nc, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		wg.Wait()
+	})
+	return &url.URL{Scheme: "http", Host: ln.Addr().String(), Path: "/mcp"}
+}
+
+func leanFor(t testing.TB, u *url.URL) (*leanClient, *exchange) {
+	t.Helper()
+	head, err := newHeader(u, http.Header{"X-Test": {"1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newLeanClient(u)
+	t.Cleanup(c.close)
+	return c, &exchange{method: "POST", head: head, body: []byte("{}")}
+}
+
+func fetch(c exchanger, r *exchange) (status int, body string, err error) {
+	a, err := c.do(context.Background(), r)
+	if err != nil {
+		return 0, "", err
+	}
+	b, err := readBody(a, 1<<20)
+	status = a.status
+	a.body.Close()
+	return status, string(b), err
+}
+
+func TestLeanResponses(t *testing.T) {
+	tests := []struct {
+		name, raw string
+		status    int
+		body      string
+		keeps     bool // the connection is used again
+	}{
+		{"length", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello", true},
+		{"bare line ends", "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", 200, "hello", true},
+		{"no reason", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, "", true},
+		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", 204, "", true},
+		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nTrailer: 1\r\n\r\n", 200, "hello", true},
+		{"chunked wins", "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 3\r\n\r\n5\r\nhello\r\n0\r\n\r\n", 200, "hello", true},
+		{"interim", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", 202, "", true},
+		{"close", "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nok", 200, "ok", false},
+		{"old", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", false},
+		{"old but kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", 200, "ok", true},
+		{"same length twice", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", 200, "ok", true},
+		{"too much", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", 200, "ok", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var conns atomic.Int32
+			u := rawServer(t, func(conn, _ int) string {
+				conns.Store(int32(conn + 1))
+				return tt.raw
+			})
+			c, r := leanFor(t, u)
+			for range 3 {
+				status, body, err := fetch(c, r)
+				if err != nil || status != tt.status || body != tt.body {
+					t.Fatalf("status %d, body %q, error %v", status, body, err)
+				}
+			}
+			if kept := conns.Load() == 1; kept != tt.keeps {
+				t.Errorf("%d connections for 3 requests", conns.Load())
+			}
+		})
+	}
+}
+
+func TestLeanBodyUntilClose(t *testing.T) {
+	u := rawServer(t, func(_, request int) string {
+		if request > 0 {
+			return ""
+		}
+		return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
+	})
+	// The script breaks the connection at the second request only: end it here.
+	c, r := leanFor(t, u)
+	a, err := c.do(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.body.(*leanConn).nc.(*net.TCPConn).CloseWrite()
+	body, err := readBody(a, 100)
+	if err != nil || string(body) != "hello" {
+		t.Errorf("body %q, error %v", body, err)
+	}
+	a.body.Close()
+}
+
+func TestLeanRefusesWhatIsMalformed(t *testing.T) {
+	tests := map[string]string{
+		"no http":            "SSH-2.0-OpenSSH\r\n\r\n",
+		"version 2":          "HTTP/2.0 200 OK\r\n\r\n",
+		"status":             "HTTP/1.1 2x0 OK\r\n\r\n",
+		"low status":         "HTTP/1.1 099 OK\r\n\r\n",
+		"long status":        "HTTP/1.1 2000 OK\r\n\r\n",
+		"switching":          "HTTP/1.1 101 Switching\r\n\r\n",
+		"no colon":           "HTTP/1.1 200 OK\r\nabc\r\n\r\n",
+		"no name":            "HTTP/1.1 200 OK\r\n: x\r\n\r\n",
+		"space before colon": "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+		"folded":             "HTTP/1.1 200 OK\r\nA: b\r\n c: d\r\n\r\n",
+		"two lengths":        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
+		"negative length":    "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
+		"signed length":      "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
+		"huge length":        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nok",
+		"gzip chunks":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		"chunk length":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
+		"negative chunk":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+		"huge chunk":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n\r\n",
+		"chunk end":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokok\r\n0\r\n\r\n",
+		"long line":          "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", maxHeadLine) + "\r\n\r\n",
+		"long head":          "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("x", 1000)+"\r\n", 70) + "\r\n",
+		"endless interim":    strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 5000),
+	}
+	for name, raw := range tests {
+		t.Run(name, func(t *testing.T) {
+			u := rawServer(t, func(int, int) string { return raw })
+			c, r := leanFor(t, u)
+			_, _, err := fetch(c, r)
+			if !errors.Is(err, errMalformed) || unsent(err) {
+				t.Errorf("error %v", err)
+			}
+			if n := len(c.idle) + len(c.unfinished); n != 0 {
+				t.Errorf("%d connections are kept", n)
+			}
+		})
+	}
+}
+
+func TestLeanTruncatedBodies(t *testing.T) {
+	for name, raw := range map[string]string{
+		"length": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+		"chunk":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
+		"chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+		"head":   "HTTP/1.1 200 OK\r\nContent-",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			go func() {
+				nc, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				http.ReadRequest(bufio.NewReader(nc))
+				io.WriteString(nc, raw)
+				nc.Close()
+			}()
+			c, r := leanFor(t, &url.URL{Scheme: "http", Host: ln.Addr().String()})
+			if _, _, err = fetch(c, r); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestLeanNeverSendsTwice: the server reads the request and breaks the
+// connection. Nobody knows whether it acted, so it must not get it again.
+func TestLeanNeverSendsTwice(t *testing.T) {
+	var requests atomic.Int32
+	u := rawServer(t, func(_, request int) string {
+		if requests.Add(1); request == 1 {
+			return ""
+		}
+		return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	})
+	c, r := leanFor(t, u)
+	if _, _, err := fetch(c, r); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := fetch(c, r)
+	if err == nil || unsent(err) || requests.Load() != 2 {
+		t.Errorf("error %v after %d requests", err, requests.Load())
+	}
+}
+
+// TestLeanNoticesDeadConnections: a connection that the server closed while it
+// was idle is not used.
+func TestLeanNoticesDeadConnections(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
+	defer s.Close()
+	u, _ := url.Parse(s.URL)
+	c, r := leanFor(t, u)
+	for range 20 {
+		if _, body, err := fetch(c, r); err != nil || body != "ok" {
+			t.Fatalf("body %q, error %v", body, err)
+		}
+		s.CloseClientConnections()
+	}
+}
+
+func TestLeanDialFailureIsUnsent(t *testing.T) {
+	c, r := leanFor(t, &url.URL{Scheme: "http", Host: "127.0.0.1:1"})
+	if _, _, err := fetch(c, r); !unsent(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLeanEndsWithTheContext(t *testing.T) {
+	for _, where := range []string{"head", "body"} {
+		t.Run(where, func(t *testing.T) {
+			asked := make(chan struct{}, 1)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				if where == "body" {
+					io.WriteString(w, "begin")
+					w.(http.Flusher).Flush()
+				}
+				asked <- struct{}{}
+				<-r.Context().Done()
+			}))
+			defer s.Close()
+			u, _ := url.Parse(s.URL)
+			c, r := leanFor(t, u)
+			ctx, cancel := context.WithCancel(t.Context())
+			if where == "head" {
+				go func() { <-asked; cancel() }()
+			}
+			a, err := c.do(ctx, r)
+			if where == "head" {
+				if err != context.Canceled {
+					t.Errorf("error %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { <-asked; cancel() }()
+			if _, err := io.ReadAll(a.body); err == nil {
+				t.Error("the body has an end")
+			}
+			a.body.Close()
+			if len(c.idle) != 0 {
+				t.Error("the connection is kept")
+			}
+		})
+	}
+}
+
+// TestLeanStreamsAreReused: the reader stops before the end of the stream has
+// come; as soon as it is there the connection serves again.
+func TestLeanStreamsAreReused(t *testing.T) {
+	var conns atomic.Int32
+	end := make(chan struct{})
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "data: 1\n\n")
+		w.(http.Flusher).Flush()
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	u, _ := url.Parse(s.URL)
+	c, r := leanFor(t, u)
+	take := func() {
+		t.Helper()
+		a, err := c.do(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b [9]byte
+		if _, err := io.ReadFull(a.body, b[:]); err != nil || a.media != mediaEvents {
+			t.Fatal(err)
+		}
+		a.body.Close()
+	}
+	take()
+	take() // the first stream has not ended
+	if n := conns.Load(); n != 2 || len(c.unfinished) != 2 {
+		t.Fatalf("%d connections, %d unfinished", n, len(c.unfinished))
+	}
+	end <- struct{}{}
+	end <- struct{}{}
+	for _, conn := range c.unfinished {
+		for conn.peek() == peekSilent { // the end is on its way
+			runtime.Gosched()
+		}
+	}
+	for range 10 {
+		go func() { end <- struct{}{} }()
+		take()
+		for len(c.unfinished) > 0 && c.unfinished[0].peek() == peekSilent {
+			runtime.Gosched()
+		}
+	}
+	if n := conns.Load(); n > 3 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestLeanReaps(t *testing.T) {
+	u := rawServer(t, func(int, int) string { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" })
+	c, r := leanFor(t, u)
+	fetch(c, r)
+	if c.reap(time.Now()); len(c.idle) != 1 {
+		t.Fatal("a fresh connection has been closed")
+	}
+	if c.reap(time.Now().Add(2 * idleConnTime)); len(c.idle) != 0 {
+		t.Error("an old connection is kept")
+	}
+	fetch(c, r)
+	c.close()
+	fetch(c, r)
+	if len(c.idle) != 0 {
+		t.Error("a closed client keeps connections")
+	}
+}
+
+func TestBodiesAreBounded(t *testing.T) {
+	for name, raw := range map[string]string{
+		"length":  "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", 1000),
+		"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n" + strings.Repeat("x", 1000) + "\r\n0\r\n\r\n",
+	} {
+		u := rawServer(t, func(int, int) string { return raw })
+		c, r := leanFor(t, u)
+		a, err := c.do(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readBody(a, 999); !errors.Is(err, errTooLarge) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		a.body.Close()
+	}
+}
+
+// TestExchangersAgree sends bodies of all sizes through both clients to a real
+// server that answers in all ways.
+func TestExchangersAgree(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Mcp-Session-Id", "s")
+		w.Header().Set("X-Got", r.Header.Get("X-Test")+" "+r.Method+" "+r.URL.String()+" "+r.Host)
+		w.Header().Set("Content-Type", "Application/JSON; charset=UTF-8")
+		w.WriteHeader(200 + len(body)%3)
+		if len(body)%2 == 1 { // without a length
+			w.(http.Flusher).Flush()
+		}
+		w.Write(body)
+	}))
+	defer s.Close()
+	u, _ := url.Parse(s.URL + "/a%20b?c=d")
+	lean, r := leanFor(t, u)
+	std := newStdClient()
+	defer std.close()
+	for name, c := range map[string]exchanger{"lean": lean, "std": std} {
+		for _, n := range []int{0, 1, 2, 1000, 4095, maxCopied, maxCopied + 1, 1 << 20} {
+			r.body = bytes.Repeat([]byte{'y'}, n)
+			a, err := c.do(t.Context(), r)
+			if err != nil {
+				t.Fatalf("%s, %d: %v", name, n, err)
+			}
+			body, err := readBody(a, 2<<20)
+			if err != nil || !bytes.Equal(body, r.body) || a.status != 200+n%3 || a.media != mediaJSON || a.session != "s" {
+				t.Errorf("%s, %d: status %d, media %d, session %q, %d bytes, error %v", name, n, a.status, a.media, a.session, len(body), err)
+			}
+			a.body.Close()
+		}
+	}
+}
+
+func TestStdClientEndsWithTheContext(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	u, _ := url.Parse(s.URL)
+	head, err := newHeader(u, http.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newStdClient()
+	c.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	defer c.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if _, err := c.do(ctx, &exchange{method: "POST", head: head, body: []byte("{}")}); err != context.Canceled || unsent(err) {
+		t.Errorf("error %v", err)
+	}
+	s.Close()
+	if _, err := c.do(t.Context(), &exchange{method: "POST", head: head, body: []byte("{}")}); !unsent(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNewExchanger(t *testing.T) {
+	for raw, lean := range map[string]bool{"http://127.0.0.1:1/": true, "https://127.0.0.1:1/": false} {
+		u, _ := url.Parse(raw)
+		c, err := newExchanger(u)
+		if _, is := c.(*leanClient); err != nil || is != lean {
+			t.Errorf("%s: %T, error %v", raw, c, err)
+		}
+	}
+}
+
+func TestHeaderRefusesInjection(t *testing.T) {
+	u, _ := url.Parse("http://h/p")
+	for _, h := range []http.Header{{"A": {"b\r\nc: d"}}, {"A b": {"c"}}, {"": {"x"}}, {"A": {"x\x00"}}} {
+		if _, err := newHeader(u, h); err == nil {
+			t.Errorf("%q is accepted", h)
+		}
+	}
+	h, err := newHeader(u, http.Header{"Host": {"other"}, "A": {"b"}})
+	if err != nil || string(h.block) != " /p HTTP/1.1\r\nHost: other\r\nA: b\r\n" {
+		t.Errorf("block %q, error %v", h.block, err)
+	}
+}
+
+// bytesConn is a connection that reads from memory.
+type bytesConn struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c *bytesConn) Read(p []byte) (int, error)  { return c.r.Read(p) }
+func (c *bytesConn) Write(p []byte) (int, error) { return len(p), nil }
+
+// FuzzLeanResponse compares leanConn with net/http on what both accept.
+func FuzzLeanResponse(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
+	f.Add([]byte("HTTP/1.0 404 \r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"))
+	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c := newLeanConn(nil, &bytesConn{r: bytes.NewReader(raw)})
+		a, err := c.readHead()
+		if err != nil {
+			return
+		}
+		body, err := readBody(a, 1<<16)
+		if err != nil {
+			return
+		}
+		br := bufio.NewReader(bytes.NewReader(raw))
+		var resp *http.Response
+		for resp == nil || resp.StatusCode < 200 {
+			if resp, err = http.ReadResponse(br, &http.Request{Method: "POST"}); err != nil {
+				return // stricter than we are
+			}
+		}
+		want, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return
+		}
+		if resp.StatusCode != a.status || !bytes.Equal(want, body) {
+			t.Errorf("status %d, body %q; net/http: status %d, body %q", a.status, body, resp.StatusCode, want)
+		}
+	})
+}
+
+func BenchmarkExchange(b *testing.B) {
+	answer := `{"jsonrpc":"2.0","id":1234567,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 400) + `"}]}}`
+	u := rawServer(b, func(int, int) string {
+		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(answer)) + "\r\n\r\n" + answer
+	})
+	lean, r := leanFor(b, u)
+	std := newStdClient()
+	defer std.close()
+	for _, c := range []struct {
+		name string
+		exchanger
+	}{{"lean", lean}, {"nethttp", std}} {
+		for _, par := range []int{1, 32} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, par), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetParallelism(par)
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if _, _, err := fetch(c, r); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			})
+		}
+	}
+}

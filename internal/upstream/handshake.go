@@ -1,0 +1,186 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/tool"
+)
+
+// offered is the revision that we ask for. A server of 2026-07-28 is to be
+// recognised before this handshake, which that revision does not have; such
+// servers still accept it.
+const offered = "2025-11-25"
+
+// spoken are the revisions that a server may answer with.
+func spoken() []string {
+	return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"}
+}
+
+// Bounds on a server's list of tools.
+const (
+	maxPages     = 1_000
+	maxTools     = 20_000
+	maxListBytes = 128 << 20
+)
+
+// greeting is what a server said in initialize.
+type greeting struct {
+	version      string
+	info         json.RawMessage
+	capabilities json.RawMessage
+	instructions string
+	hasTools     bool
+	saysChanges  bool // it promises tools/list_changed
+}
+
+// initialize does the handshake on a new link.
+func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
+	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
+		offered, appendString(nil, s.opt.ClientVersion))
+	result, err := s.ask(ctx, l, methodInitialize, params)
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	g, err := readGreeting(result)
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	l.negotiated(g.version)
+	if err := l.notify(ctx, methodInitialized, nil); err != nil {
+		return nil, fmt.Errorf("send the end of the handshake: %w", err)
+	}
+	return g, nil
+}
+
+func readGreeting(result json.RawMessage) (*greeting, error) {
+	m, err := members(result)
+	if err != nil {
+		return nil, err
+	}
+	g := &greeting{info: m["serverInfo"], capabilities: m["capabilities"]}
+	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !slices.Contains(spoken(), g.version) {
+		return nil, errors.New("the server speaks no revision of the protocol that we know")
+	}
+	if raw := m["instructions"]; raw != nil {
+		json.Unmarshal(raw, &g.instructions)
+	}
+	if caps, err := members(g.capabilities); err == nil && caps["tools"] != nil {
+		g.hasTools = string(caps["tools"]) != "null"
+		if tools, err := members(caps["tools"]); err == nil {
+			g.saysChanges = string(tools["listChanged"]) == "true"
+		}
+	}
+	return g, nil
+}
+
+// members gives the members of an object; their names are compared exactly.
+func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
+		return nil, errors.New("the result is not an object")
+	}
+	return m, nil
+}
+
+// answerError is a JSON-RPC error that a server answered to a request of our
+// own. Its text is the server's and goes to the server's log only.
+type answerError struct{ code int }
+
+func (e *answerError) Error() string {
+	return fmt.Sprintf("the server answered with error %d, its log has the text", e.code)
+}
+
+// ask sends a request of our own and gives its result.
+func (s *server) ask(ctx context.Context, l link, method string, params json.RawMessage) (json.RawMessage, error) {
+	id := s.ids.Add(1)
+	reply, err := l.roundTrip(ctx, &request{
+		id:         id,
+		msg:        jsonrpc.AppendRequest(nil, id, method, params),
+		cancelable: method != methodInitialize,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Error != nil {
+		s.remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
+		return nil, &answerError{reply.Error.Code}
+	}
+	return reply.Result, nil
+}
+
+// listTools reads all pages. Definitions that cannot be used are left out.
+func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Definition, error) {
+	if !g.hasTools {
+		return nil, nil
+	}
+	var (
+		list   toolList
+		params json.RawMessage
+	)
+	for range maxPages {
+		result, err := s.ask(ctx, l, methodListTools, params)
+		if err != nil {
+			return nil, fmt.Errorf("list the tools: %w", err)
+		}
+		cursor, err := list.add(s, result)
+		if err != nil {
+			return nil, fmt.Errorf("list the tools: %w", err)
+		}
+		if cursor == nil {
+			return list.tools, nil
+		}
+		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+	}
+	return nil, fmt.Errorf("list the tools: the list has more than %d pages", maxPages)
+}
+
+// toolList collects the pages of a list.
+type toolList struct {
+	tools []tool.Definition
+	seen  map[string]bool
+	bytes int
+}
+
+// add takes one page and gives the cursor of the next, nil when there is none.
+// In the revisions spoken here an empty cursor ends the list.
+func (t *toolList) add(s *server, result json.RawMessage) (cursor json.RawMessage, err error) {
+	page, err := members(result)
+	if err != nil {
+		return nil, err
+	}
+	var raws []json.RawMessage
+	if err := json.Unmarshal(page["tools"], &raws); err != nil {
+		return nil, errors.New("the result has no list of tools")
+	}
+	if t.bytes += len(result); t.bytes > maxListBytes {
+		return nil, fmt.Errorf("the list is longer than %d bytes", maxListBytes)
+	}
+	if len(t.tools)+len(raws) > maxTools {
+		return nil, fmt.Errorf("the list has more than %d tools", maxTools)
+	}
+	if t.seen == nil {
+		t.seen = make(map[string]bool, len(raws))
+	}
+	for _, raw := range raws {
+		d, err := tool.ParseDefinition(s.spec.Name, raw)
+		switch {
+		case err != nil:
+			s.remark("a tool is left out: " + err.Error())
+		case t.seen[d.ID.Tool]:
+			s.remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+		default:
+			t.seen[d.ID.Tool] = true
+			t.tools = append(t.tools, d)
+		}
+	}
+	var next string
+	if json.Unmarshal(page["nextCursor"], &next) != nil || next == "" {
+		return nil, nil
+	}
+	return page["nextCursor"], nil
+}

@@ -1,0 +1,249 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
+)
+
+// link is one connection to one server, from its start to its end. A link that
+// is lost stays lost: the supervisor makes another one.
+//
+// The errors of roundTrip are of three kinds: ctx's own, an unsentError (the
+// server has not acted on the request, it can be sent again on another link),
+// and all others (nobody knows whether the server acted on it).
+type link interface {
+	roundTrip(ctx context.Context, r *request) (Reply, error)
+	notify(ctx context.Context, method string, params json.RawMessage) error
+	// negotiated tells the revision that initialize settled.
+	negotiated(version string)
+	// lost is closed when the connection has ended; cause then says why.
+	lost() <-chan struct{}
+	cause() error
+	// activity counts what the server has sent, inFlight the requests that it
+	// has not answered.
+	activity() uint64
+	inFlight() int
+	pid() int
+	// tidy frees what has been unused for long.
+	tidy(now time.Time)
+	// stop ends the connection and waits for everything that belongs to it.
+	// The end of hard cuts the grace short.
+	stop(hard <-chan struct{})
+}
+
+// inbound is told what a server says by itself. Its methods return at once.
+type inbound interface {
+	toolsChanged()
+	// missed says that the server may have said something that was lost.
+	missed()
+	// doubt says that the connection looks broken and should be tried.
+	doubt()
+	// remark gets what is worth a line in the server's log.
+	remark(text string)
+}
+
+// request is one request on its way. msg is the complete message and is only
+// read while roundTrip runs.
+type request struct {
+	id         uint64
+	msg        []byte
+	token      json.RawMessage // the caller's progress token, which id stands for
+	notify     func(method string, params json.RawMessage)
+	cancelable bool
+}
+
+// deliver hands a notification to the caller of r, with its own token in it.
+func (r *request) deliver(method string, params json.RawMessage) {
+	if method == methodProgress {
+		params = jsonrpc.SetMember(params, "progressToken", r.token)
+	}
+	r.notify(method, params)
+}
+
+// wants says whether the caller of r is to get this progress notification.
+func (r *request) wants(method string) bool {
+	return r.notify != nil && (method == methodMessage || method == methodProgress && r.token != nil)
+}
+
+// The methods of MCP that a connection deals with.
+const (
+	methodInitialize  = "initialize"
+	methodInitialized = "notifications/initialized"
+	methodPing        = "ping"
+	methodListTools   = "tools/list"
+	methodCallTool    = "tools/call"
+	methodCancelled   = "notifications/cancelled"
+	methodProgress    = "notifications/progress"
+	methodMessage     = "notifications/message"
+	methodToolsChange = "notifications/tools/list_changed"
+)
+
+// Bounds on what waits inside a link.
+const (
+	maxNotes      = 1024     // notifications waiting for one caller
+	maxNoteBytes  = 4 << 20  // and their size
+	maxUnwritten  = 64 << 20 // bytes waiting for a server that does not read
+	maxPooledBuf  = 64 << 10
+	maxErrorBody  = 64 << 10
+	maxRemarkText = 2 << 10
+)
+
+// bufPool holds buffers for requests.
+type bufPool struct{ pool sync.Pool }
+
+func (p *bufPool) get() *[]byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 0, 1<<10)
+	return &b
+}
+
+func (p *bufPool) put(b *[]byte) {
+	if cap(*b) <= maxPooledBuf {
+		*b = (*b)[:0]
+		p.pool.Put(b)
+	}
+}
+
+// appendCall appends the tools/call request and gives the caller's own
+// progress token, nil when there is none.
+func appendCall(dst []byte, id uint64, c *Call) (msg []byte, token json.RawMessage) {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = strconv.AppendUint(dst, id, 10)
+	dst = append(dst, `,"method":"tools/call","params":{"name":`...)
+	dst = appendString(dst, c.Tool)
+	if c.Arguments != nil {
+		dst = append(append(dst, `,"arguments":`...), c.Arguments...)
+	}
+	if c.Meta != nil {
+		meta := c.Meta
+		if token = strictjson.Find(meta, "progressToken"); token != nil {
+			meta = jsonrpc.SetMember(meta, "progressToken", strconv.AppendUint(nil, id, 10))
+		}
+		dst = append(append(dst, `,"_meta":`...), meta...)
+	}
+	return append(dst, "}}"...), token
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, err := json.Marshal(s)
+			if err != nil { // cannot be: a string can always be encoded
+				return append(dst, `""`...)
+			}
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// cancelledParams says that the request id is no longer wanted.
+func cancelledParams(id uint64) json.RawMessage {
+	b := append([]byte(`{"requestId":`), strconv.FormatUint(id, 10)...)
+	return append(b, `,"reason":"the caller no longer waits"}`...)
+}
+
+// numericID reads an id that we made.
+func numericID(raw json.RawMessage) (uint64, bool) {
+	n, ok := digits(raw)
+	return uint64(n), ok
+}
+
+// progressID gives the id that a progress notification is about.
+func progressID(params json.RawMessage) (uint64, bool) {
+	return numericID(strictjson.Find(params, "progressToken"))
+}
+
+// answerTo gives the answer to a request of a server: ping is answered, and
+// nothing else is, since no such capability has been declared.
+func answerTo(m *jsonrpc.Message) []byte {
+	if m.Method == methodPing {
+		return jsonrpc.AppendResult(nil, m.ID, json.RawMessage("{}"))
+	}
+	return jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{
+		Code: jsonrpc.CodeMethodNotFound, Message: "this client has not declared that capability"})
+}
+
+// split gives the messages of a text: one, or those of a batch, which servers
+// of 2025-03-26 may send.
+func split(data []byte, each func(jsonrpc.Message)) error {
+	if len(data) == 0 || data[0] != '[' {
+		m, err := jsonrpc.Parse(data)
+		if err != nil {
+			return err
+		}
+		each(m)
+		return nil
+	}
+	var batch []json.RawMessage
+	if err := json.Unmarshal(data, &batch); err != nil {
+		return err
+	}
+	var bad error
+	for _, item := range batch {
+		m, err := jsonrpc.Parse(item)
+		if err != nil {
+			bad = err
+			continue
+		}
+		each(m)
+	}
+	return bad
+}
+
+// loss is the end of a link, told once.
+type loss struct {
+	once sync.Once
+	done chan struct{}
+	err  error // written before done is closed
+}
+
+func newLoss() *loss { return &loss{done: make(chan struct{})} }
+
+func (l *loss) fail(err error) {
+	l.once.Do(func() {
+		l.err = err
+		close(l.done)
+	})
+}
+
+func (l *loss) lost() <-chan struct{} { return l.done }
+
+func (l *loss) cause() error {
+	select {
+	case <-l.done:
+		return l.err
+	default:
+		return nil
+	}
+}
+
+var (
+	errStopped     = errors.New("the connection was ended by MCPProxy")
+	errRestart     = errors.New("it is being restarted")
+	errSessionGone = errors.New("the server has ended the session")
+	errNotReading  = errors.New("the server does not read its input")
+	errNoAnswer    = errors.New("the answer ended before the response")
+	errNoMessage   = errors.New("the answer is no JSON-RPC message")
+	errWrongID     = errors.New("the server answered another request")
+)
+
+// lostError is what a request fails with that was under way when its link was
+// lost.
+type lostError struct{ cause error }
+
+func (e *lostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.cause) }
+func (e *lostError) Unwrap() error { return e.cause }

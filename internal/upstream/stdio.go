@@ -1,0 +1,221 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+)
+
+// stdioLink is a process with lines on its pipes. One goroutine reads its
+// stdout and gives every answer to the goroutine that waits for it.
+type stdioLink struct {
+	*loss
+	proc *process
+	in   *pipeWriter
+	wait *pending
+	up   inbound
+	log  *serverLog
+	max  int
+
+	heard    atomic.Uint64
+	skipping bool // of the reader: a line is being skipped
+}
+
+// openStdio starts the process of spec. It has not been initialised.
+func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, maxMessage int) (*stdioLink, error) {
+	proc, err := startProcess(spec, launch)
+	if err != nil {
+		return nil, err
+	}
+	l := &stdioLink{loss: newLoss(), proc: proc, wait: newPending(), up: up, log: log, max: maxMessage}
+	l.in = newPipeWriter(proc.stdin, func(err error) { l.end(l.writeError(err)) })
+	proc.keepStderr(log)
+	proc.wg.Add(1)
+	go func() {
+		defer proc.wg.Done()
+		l.read()
+	}()
+	return l, nil
+}
+
+// read routes what the process writes until its stdout ends.
+func (l *stdioLink) read() {
+	defer l.proc.stdout.Close()
+	lines := jsonrpc.NewLineReader(l.proc.stdout, l.max)
+	for {
+		line, err := lines.Next()
+		if errors.Is(err, jsonrpc.ErrTooLong) && l.skipLong(line) {
+			continue
+		}
+		if err != nil {
+			l.end(l.readError(err))
+			return
+		}
+		l.heard.Add(1)
+		kept := len(line) >= keepFrom
+		if kept {
+			line = lines.Keep()
+		}
+		l.take(bytes.TrimSpace(line), kept)
+		l.endSkip()
+	}
+}
+
+// take deals with one line.
+func (l *stdioLink) take(line []byte, kept bool) {
+	if len(line) == 0 {
+		return
+	}
+	if c := line[0]; c == '{' || c == '[' {
+		if split(line, func(m jsonrpc.Message) { l.route(&m, kept) }) == nil {
+			return
+		}
+	}
+	l.log.noise(line)
+}
+
+// skipTime is how long the rest of a line beyond the bound may take.
+const skipTime = 5 * time.Second
+
+// skipLong fails the request that a line beyond the bound answers, and lets
+// the rest of the line be skipped, for a while. When the line does not say at
+// its beginning what it answers nobody can tell whom to fail: the link ends.
+func (l *stdioLink) skipLong(start []byte) bool {
+	id, ok := idAtStart(start)
+	if !ok || !l.wait.reject(id, tooLarge(l.max)) {
+		return false
+	}
+	l.skipping = true
+	return l.proc.stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
+}
+
+// endSkip ends the time limit of skipLong, but not the one of a process that
+// has ended.
+func (l *stdioLink) endSkip() {
+	if !l.skipping {
+		return
+	}
+	l.skipping = false
+	l.proc.stdout.SetReadDeadline(time.Time{})
+	select {
+	case <-l.proc.exited: // it may have set its own just before
+		l.proc.stdout.SetReadDeadline(time.Now().Add(drainTime))
+	default:
+	}
+}
+
+// idAtStart finds the id in the beginning of a response.
+func idAtStart(start []byte) (uint64, bool) {
+	_, rest, ok := bytes.Cut(start[:min(len(start), 256)], []byte(`"id":`))
+	if !ok {
+		return 0, false
+	}
+	rest = bytes.TrimLeft(rest, " ")
+	end := bytes.IndexAny(rest, ",} ")
+	if end < 0 {
+		return 0, false
+	}
+	return numericID(rest[:end])
+}
+
+// readError says why the output ended. When it is the process that ended, its
+// status says more than the end of the pipe does.
+func (l *stdioLink) readError(err error) error {
+	if l.skipping || errors.Is(err, jsonrpc.ErrTooLong) {
+		return tooLarge(l.max)
+	}
+	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		if l.proc.gone(nil, drainTime) {
+			return l.proc.status
+		}
+		return errors.New("the process has closed its output")
+	}
+	return err
+}
+
+// writeError says why the input cannot be written.
+func (l *stdioLink) writeError(err error) error {
+	switch {
+	case err == errNotReading:
+		return err
+	case l.proc.gone(nil, drainTime):
+		return l.proc.status
+	}
+	return errors.New("the process has closed its input")
+}
+
+// end makes the link lost, unless it is.
+func (l *stdioLink) end(err error) {
+	l.fail(err)
+	l.wait.fail(l.cause())
+}
+
+func (l *stdioLink) route(m *jsonrpc.Message, kept bool) {
+	switch {
+	case m.IsResponse():
+		l.wait.resolve(m, kept)
+	case m.IsRequest():
+		l.in.send(answerTo(m))
+	case m.Method == methodProgress:
+		l.wait.progress(m.Params)
+	case m.Method == methodMessage:
+		if !l.wait.message(m.Params) {
+			l.log.remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
+		}
+	case m.Method == methodToolsChange:
+		l.up.toolsChanged()
+	}
+}
+
+func (l *stdioLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return Reply{}, &unsentError{err}
+	}
+	e, err := l.wait.add(r)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := l.in.send(r.msg); err != nil {
+		l.wait.abandon(e)
+		select {
+		case <-l.lost():
+			err = l.cause()
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		return Reply{}, &unsentError{err}
+	}
+	reply, err := l.wait.wait(ctx, e)
+	if err != nil && ctx.Err() != nil && r.cancelable {
+		l.in.send(jsonrpc.AppendNotification(nil, methodCancelled, cancelledParams(r.id)))
+	}
+	return reply, err
+}
+
+func (l *stdioLink) notify(_ context.Context, method string, params json.RawMessage) error {
+	return l.in.send(jsonrpc.AppendNotification(nil, method, params))
+}
+
+func (l *stdioLink) negotiated(string) {}
+func (l *stdioLink) activity() uint64  { return l.heard.Load() }
+func (l *stdioLink) inFlight() int     { return int(l.wait.count.Load()) }
+func (l *stdioLink) pid() int          { return l.proc.cmd.Process.Pid }
+func (l *stdioLink) tidy(time.Time)    {}
+
+// stop ends the process and everything that belongs to the link. A process
+// that has broken the connection gets less time.
+func (l *stdioLink) stop(hard <-chan struct{}) {
+	grace := termGrace
+	if l.cause() != nil {
+		grace = brokenGrace
+	}
+	l.end(errStopped)
+	l.proc.stop(hard, grace, l.in.close)
+}

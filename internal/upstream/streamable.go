@@ -1,0 +1,417 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+)
+
+// httpLink is a session over streamable HTTP. Each request is an exchange of
+// its own, whose answer is read by the goroutine that wants it; one goroutine
+// reads the stream of what the server says by itself, another one tells it
+// what nobody waits for.
+type httpLink struct {
+	*loss
+	url       *url.URL // changes while the session is being set up only
+	redirects int
+	fields    http.Header // what the configuration adds
+	client    exchanger
+	up        inbound
+	max       int
+
+	state atomic.Pointer[httpState]
+	open  atomic.Int64 // requests in flight
+	heard atomic.Uint64
+	sinks sinks
+
+	told      chan []byte
+	listenNow chan struct{}      // closed when the handshake is done
+	cancel    context.CancelFunc // ends the goroutines
+	wg        sync.WaitGroup
+}
+
+// httpState is what the heads of requests are made of.
+type httpState struct {
+	session   string
+	version   string
+	post, get *header
+}
+
+// openHTTP prepares a session; nothing is sent yet.
+func openHTTP(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, error) {
+	u, err := url.Parse(spec.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the url is not an absolute http or https URL")
+	}
+	client, err := newExchanger(u)
+	if err != nil {
+		return nil, err
+	}
+	l := &httpLink{loss: newLoss(), url: u, client: client, up: up, max: maxMessage, fields: http.Header{},
+		told: make(chan []byte, maxTold), listenNow: make(chan struct{})}
+	l.fields.Set("User-Agent", agent)
+	if u.User != nil {
+		password, _ := u.User.Password()
+		r := http.Request{Header: l.fields}
+		r.SetBasicAuth(u.User.Username(), password)
+		l.url = stripUser(u)
+	}
+	for name, value := range spec.Headers {
+		l.fields.Set(name, value)
+	}
+	if err := l.setState("", ""); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.wg.Go(func() { l.sendTold(ctx) })
+	l.wg.Go(func() {
+		select {
+		case <-l.listenNow:
+			l.listen(ctx)
+		case <-ctx.Done():
+		}
+	})
+	return l, nil
+}
+
+func stripUser(u *url.URL) *url.URL {
+	v := *u
+	v.User = nil
+	return &v
+}
+
+// setState renders the heads anew.
+func (l *httpLink) setState(session, version string) error {
+	common := l.fields.Clone()
+	if session != "" {
+		common.Set("Mcp-Session-Id", session)
+	}
+	if version != "" {
+		common.Set("Mcp-Protocol-Version", version)
+	}
+	get := common.Clone()
+	get.Set("Accept", "text/event-stream")
+	common.Set("Accept", "application/json, text/event-stream")
+	common.Set("Content-Type", "application/json")
+	s := &httpState{session: session, version: version}
+	var err error
+	if s.post, err = newHeader(l.url, common); err != nil {
+		return err
+	}
+	if s.get, err = newHeader(l.url, get); err != nil {
+		return err
+	}
+	l.state.Store(s)
+	return nil
+}
+
+func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
+	l.open.Add(1)
+	defer l.open.Add(-1)
+	state := l.state.Load()
+	s := l.sinks.add(r)
+	reply, err := l.post(ctx, state, r, s)
+	l.sinks.remove(s)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		if r.cancelable && !unsent(err) {
+			l.tell(jsonrpc.AppendNotification(nil, methodCancelled, cancelledParams(r.id)))
+		}
+	case unsent(err):
+		l.fail(err)
+	default:
+		l.up.doubt()
+	}
+	return reply, err
+}
+
+// post sends one request and reads its answer.
+func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *sink) (Reply, error) {
+	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, body: r.msg})
+	if err != nil {
+		return Reply{}, err
+	}
+	defer a.body.Close()
+	l.heard.Add(1)
+	if state.version == "" && l.redirected(a) {
+		return l.post(ctx, l.state.Load(), r, s)
+	}
+	if a.encoded {
+		return Reply{}, errors.New("the answer is compressed, which was not asked for")
+	}
+	if a.status < 200 || a.status > 299 {
+		return l.refused(state, a, r)
+	}
+	if a.session != "" && a.session != state.session && state.version == "" {
+		if err := l.setState(a.session, ""); err != nil {
+			return Reply{}, err
+		}
+	}
+	var reply Reply
+	if a.media == mediaEvents {
+		reply, err = l.readEvents(a, r, s)
+	} else {
+		reply, err = l.readJSON(a, r)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return reply, err
+}
+
+// maxRedirects is how often the first request may be sent to another path.
+const maxRedirects = 3
+
+// redirected follows, while the session is being set up, a redirect within
+// the same origin: many servers send /mcp to /mcp/. Elsewhere our headers, and
+// the credentials in them, never go.
+func (l *httpLink) redirected(a *answer) bool {
+	if a.status != http.StatusTemporaryRedirect && a.status != http.StatusPermanentRedirect || a.location == "" {
+		return false
+	}
+	to, err := l.url.Parse(a.location)
+	if err != nil || to.Scheme != l.url.Scheme || to.Host != l.url.Host || l.redirects >= maxRedirects {
+		return false
+	}
+	l.redirects++
+	l.url = stripUser(to)
+	state := l.state.Load()
+	return l.setState(state.session, state.version) == nil
+}
+
+// readJSON reads an answer that is one response, or a batch with it.
+func (l *httpLink) readJSON(a *answer, r *request) (Reply, error) {
+	if a.media != mediaJSON {
+		return Reply{}, fmt.Errorf("the answer (status %d) is neither JSON nor an event stream", a.status)
+	}
+	body, err := readBody(a, l.max)
+	if err != nil {
+		return Reply{}, err
+	}
+	var (
+		reply Reply
+		found bool
+	)
+	err = split(bytes.TrimSpace(body), func(m jsonrpc.Message) {
+		if !found && m.IsResponse() && answers(&m, r) {
+			reply, found = Reply{Result: m.Result, Error: m.Error}, true
+		}
+	})
+	switch {
+	case found:
+		return reply, nil
+	case err != nil:
+		return Reply{}, errNoMessage
+	}
+	return Reply{}, errWrongID
+}
+
+// answers says whether m is the response to r. An error without an id can only
+// be for the one request that was sent.
+func answers(m *jsonrpc.Message, r *request) bool {
+	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
+		return true
+	}
+	id, ok := numericID(m.ID)
+	return ok && id == r.id
+}
+
+// readEvents reads the stream of an answer up to the response, and hands on
+// what comes before it.
+func (l *httpLink) readEvents(a *answer, r *request, s *sink) (Reply, error) {
+	events := jsonrpc.NewEventReader(a.body, l.max)
+	for {
+		ev, err := events.Next()
+		switch {
+		case errors.Is(err, jsonrpc.ErrTooLong):
+			return Reply{}, tooLarge(l.max)
+		case err == io.EOF:
+			return Reply{}, errNoAnswer
+		case err != nil:
+			return Reply{}, err
+		}
+		l.heard.Add(1)
+		data, kept := ev.Data, len(ev.Data) >= keepFrom
+		if kept {
+			data = events.Keep()
+		}
+		var (
+			reply Reply
+			found bool
+		)
+		err = split(data, func(m jsonrpc.Message) {
+			switch {
+			case !m.IsResponse():
+				l.incoming(&m, s)
+			case answers(&m, r):
+				reply, found = replyOf(&m, kept), true
+			}
+		})
+		if found {
+			return reply, nil
+		}
+		if err != nil {
+			l.up.remark("an event is no JSON-RPC message")
+		}
+	}
+}
+
+// incoming deals with what is no response. s is the call in whose stream it
+// came, or nil.
+func (l *httpLink) incoming(m *jsonrpc.Message, s *sink) {
+	switch {
+	case m.IsRequest():
+		l.tell(answerTo(m))
+	case m.Method == methodToolsChange:
+		l.up.toolsChanged()
+	case m.Method == methodProgress:
+		if id, ok := progressID(m.Params); ok {
+			l.sinks.progress(id, m.Params)
+		}
+	case m.Method == methodMessage:
+		if s == nil {
+			s = l.sinks.only(l.inFlight())
+		}
+		if !s.put(methodMessage, m.Params) {
+			l.up.remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
+		}
+	}
+}
+
+// statusError is an HTTP status that is no answer.
+type statusError struct {
+	status    int
+	challenge string
+	location  string
+}
+
+func (e *statusError) Error() string {
+	switch e.status {
+	case http.StatusUnauthorized:
+		return "the server asks for a login (401)"
+	case http.StatusForbidden:
+		return "the server refuses access (403)"
+	}
+	if e.location != "" {
+		return fmt.Sprintf("the server redirects to another place (%d)", e.status)
+	}
+	return fmt.Sprintf("the server answered with HTTP status %d %s", e.status, http.StatusText(e.status))
+}
+
+// refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
+// the request; or it says that the session has gone, and then the server has
+// not looked at the request.
+func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, error) {
+	fail := &statusError{status: a.status, challenge: a.challenge, location: a.location}
+	if a.status == http.StatusNotFound && state.session != "" {
+		return Reply{}, &unsentError{errSessionGone}
+	}
+	if a.media != mediaJSON {
+		return Reply{}, fail
+	}
+	body, err := readBody(a, maxErrorBody)
+	if err != nil {
+		return Reply{}, fail
+	}
+	m, err := jsonrpc.Parse(bytes.TrimSpace(body))
+	if err != nil || m.Error == nil {
+		return Reply{}, fail
+	}
+	if a.status == http.StatusBadRequest && state.session != "" && aboutSession(m.Error.Message) {
+		return Reply{}, &unsentError{errSessionGone}
+	}
+	if a.status == http.StatusUnauthorized || !answers(&m, r) {
+		return Reply{}, fail
+	}
+	return replyOf(&m, true), nil
+}
+
+// aboutSession recognises servers that answer 400 where the protocol asks for
+// 404: the widely used TypeScript examples say "No valid session ID provided".
+func aboutSession(message string) bool {
+	return strings.Contains(strings.ToLower(message), "session")
+}
+
+func (l *httpLink) notify(ctx context.Context, method string, params json.RawMessage) error {
+	return l.send(ctx, jsonrpc.AppendNotification(nil, method, params))
+}
+
+// send posts a message that has no response.
+func (l *httpLink) send(ctx context.Context, msg []byte) error {
+	state := l.state.Load()
+	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, body: msg})
+	if err != nil {
+		return err
+	}
+	defer a.body.Close()
+	if a.status == http.StatusNotFound && state.session != "" {
+		return errSessionGone
+	}
+	if a.status < 200 || a.status > 299 {
+		return &statusError{status: a.status}
+	}
+	if a.media != mediaEvents {
+		readBody(a, maxErrorBody)
+	}
+	return nil
+}
+
+// negotiated ends the handshake: from now on the version is said, and the
+// server's own stream is read.
+func (l *httpLink) negotiated(version string) {
+	if err := l.setState(l.state.Load().session, version); err != nil {
+		l.fail(err)
+		return
+	}
+	close(l.listenNow)
+}
+
+func (l *httpLink) activity() uint64   { return l.heard.Load() }
+func (l *httpLink) inFlight() int      { return int(l.open.Load()) }
+func (l *httpLink) pid() int           { return 0 }
+func (l *httpLink) tidy(now time.Time) { l.client.reap(now) }
+
+// goodbyeTime is how long the end of a session may take.
+const goodbyeTime = 2 * time.Second
+
+// stop ends the session at the server and everything that belongs to the link.
+func (l *httpLink) stop(hard <-chan struct{}) {
+	alive := l.cause() == nil
+	l.fail(errStopped)
+	l.cancel()
+	l.wg.Wait()
+	if state := l.state.Load(); alive && state.session != "" {
+		l.sayGoodbye(state, hard)
+	}
+	l.client.close()
+}
+
+func (l *httpLink) sayGoodbye(state *httpState, hard <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
+	defer cancel()
+	l.wg.Go(func() {
+		select {
+		case <-hard:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	if a, err := l.client.do(ctx, &exchange{method: http.MethodDelete, head: state.get}); err == nil {
+		a.body.Close()
+	}
+	cancel()
+	l.wg.Wait()
+}

@@ -1,0 +1,193 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+)
+
+// sink is where the notifications of one call over HTTP go. Those of the
+// call's own stream and those of the server's stream come from two goroutines.
+type sink struct {
+	r *request
+
+	mu     sync.Mutex // guards closed, and orders the notifications
+	closed bool
+}
+
+// put delivers a notification unless the call is over, and says whether the
+// caller wanted it. A nil sink wants nothing.
+func (s *sink) put(method string, params json.RawMessage) bool {
+	if s == nil || !s.r.wants(method) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.r.deliver(method, params)
+	}
+	return true
+}
+
+// sinks are the sinks of the calls in flight whose callers want notifications.
+type sinks struct {
+	mu   sync.Mutex // guards byID
+	byID map[uint64]*sink
+}
+
+func (t *sinks) add(r *request) *sink {
+	if r.notify == nil {
+		return nil
+	}
+	s := &sink{r: r}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID == nil {
+		t.byID = map[uint64]*sink{}
+	}
+	t.byID[r.id] = s
+	return s
+}
+
+// remove ends the deliveries: when it returns the caller gets none any more.
+func (t *sinks) remove(s *sink) {
+	if s == nil {
+		return
+	}
+	t.mu.Lock()
+	delete(t.byID, s.r.id)
+	t.mu.Unlock()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+}
+
+func (t *sinks) progress(id uint64, params json.RawMessage) {
+	t.mu.Lock()
+	s := t.byID[id]
+	t.mu.Unlock()
+	s.put(methodProgress, params)
+}
+
+// only gives the sink of the only call in flight, else nil.
+func (t *sinks) only(inFlight int) *sink {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if inFlight != 1 || len(t.byID) != 1 {
+		return nil
+	}
+	for _, s := range t.byID {
+		return s
+	}
+	return nil
+}
+
+const (
+	maxTold  = 1024 // messages waiting to be told
+	tellTime = 5 * time.Second
+)
+
+// tell sends msg without waiting: a cancellation, or the answer to a request
+// of the server. When the server is too far behind msg is dropped.
+func (l *httpLink) tell(msg []byte) {
+	select {
+	case l.told <- msg:
+	default:
+	}
+}
+
+// sendTold sends what has been told until ctx ends.
+func (l *httpLink) sendTold(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case msg := <-l.told:
+			sctx, cancel := context.WithTimeout(ctx, tellTime)
+			if err := l.send(sctx, msg); err != nil {
+				l.up.doubt()
+			}
+			cancel()
+		}
+	}
+}
+
+// The pauses between attempts to have the server's own stream.
+const (
+	minListenPause = time.Second
+	maxListenPause = time.Minute
+	steadyListen   = 30 * time.Second // a stream that held so long was a good one
+)
+
+// listen keeps the stream open on which the server says things by itself,
+// until the link ends or the server does not offer one.
+func (l *httpLink) listen(ctx context.Context) {
+	pause := minListenPause
+	for first := true; ; first = false {
+		start := time.Now()
+		err := l.listenOnce(ctx, first)
+		var refused *statusError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errSessionGone):
+			l.fail(err)
+			return
+		case errors.As(err, &refused):
+			return // not offered
+		case time.Since(start) >= steadyListen:
+			pause = minListenPause
+		}
+		l.up.doubt()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxListenPause)
+	}
+}
+
+// listenOnce reads one stream until it ends. What was said while there was
+// none is lost.
+func (l *httpLink) listenOnce(ctx context.Context, first bool) error {
+	state := l.state.Load()
+	a, err := l.client.do(ctx, &exchange{method: http.MethodGet, head: state.get})
+	if err != nil {
+		return err
+	}
+	defer a.body.Close()
+	if a.status == http.StatusNotFound && state.session != "" {
+		return errSessionGone
+	}
+	if a.status != http.StatusOK || a.media != mediaEvents || a.encoded {
+		return &statusError{status: a.status}
+	}
+	if !first {
+		l.up.missed()
+	}
+	events := jsonrpc.NewEventReader(a.body, l.max)
+	for {
+		ev, err := events.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		l.heard.Add(1)
+		if split(ev.Data, func(m jsonrpc.Message) {
+			if !m.IsResponse() {
+				l.incoming(&m, nil)
+			}
+		}) != nil {
+			l.up.remark("an event is no JSON-RPC message")
+		}
+	}
+}
