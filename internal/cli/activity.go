@@ -77,7 +77,7 @@ func (r *run) addFilterFlags(cmd *cobra.Command, f *activity.Filter, flags *list
 	s.StringVar(&f.Search, "search", "", "`words` in arguments, responses and reasons")
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"type": words(api.RecordTypes()...), "status": words(api.RecordStatuses()...),
-		"intent-type": words(operations...), "sensitivity": words(api.Sensitivities()...),
+		"intent-type": words(operations()...), "sensitivity": words(api.Sensitivities()...),
 		"server": r.completeFlag(serverNames), "tool": r.completeFlag(toolNames), "actor": words("admin", "agent"),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, complete)

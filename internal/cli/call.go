@@ -20,7 +20,7 @@ import (
 )
 
 // operations are the operation types, as flags take them.
-var operations = []string{"read", "write", "destructive"}
+func operations() []string { return []string{"read", "write", "destructive"} }
 
 // maxInput bounds arguments that are read from a file or stdin, in bytes. The
 // daemon's bound is lower and it names it.

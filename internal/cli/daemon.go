@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -99,7 +100,7 @@ func serverNames(ctx context.Context, c *api.Client, _ string) []string {
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
-	tools, _ := c.Tools(ctx, noFilter)
+	tools, _ := c.Tools(ctx, gateway.ToolFilter{})
 	var names []string
 	for _, t := range tools.Tools {
 		names = append(names, t.Name)

@@ -13,8 +13,6 @@ import (
 	"mcpproxy/internal/policy"
 )
 
-var noFilter gateway.ToolFilter
-
 func (r *run) toolsCommand() *cobra.Command {
 	return group("tools", "The tools of all servers",
 		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo",
@@ -49,7 +47,7 @@ func (r *run) toolsList() *cobra.Command {
 	flags.StringVar(&operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
 	flags.StringVar(&f.Status, "status", "", "only tools with this `status`; callable for those without one")
 	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
-	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations...))
+	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
 	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ToolStatuses()...))
 	return cmd
 }

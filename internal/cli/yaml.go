@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 )
 
@@ -132,12 +131,23 @@ func (w *yamlWriter) block(s, indent string) {
 	}
 }
 
-// bare are the strings that mean themselves everywhere in YAML, but for the
-// words below.
-var bare = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+(][A-Za-z0-9_./@+()-]*)*$`)
-
-// taken are the words that some reader takes for something else.
-var taken = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null|nan|inf|\.inf|\.nan)$`)
+// bare says that s means itself everywhere in YAML: words of letters, digits and
+// a few signs that have no other meaning there, which no reader takes for
+// something else than text.
+func bare(s string) bool {
+	for i, c := range []byte(s) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'
+		inner := letter || '0' <= c && c <= '9' || strings.IndexByte(".@+-()", c) >= 0 || c == ' ' && i > 0 && s[i-1] != ' '
+		if i == 0 && !letter || !inner {
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
+		return false
+	}
+	return !strings.HasSuffix(s, " ")
+}
 
 // exponent is a number as older readers of YAML know it too: 1e5 is 1.0e+5.
 func exponent(number string) string {
@@ -158,7 +168,7 @@ func bareOrQuoted(token json.Token) string {
 	if n, ok := token.(json.Number); ok {
 		return exponent(n.String())
 	}
-	if s, ok := token.(string); ok && bare.MatchString(s) && !taken.MatchString(s) {
+	if s, ok := token.(string); ok && bare(s) {
 		return s
 	}
 	var out bytes.Buffer
