@@ -223,6 +223,9 @@ func TestListenSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := SocketPath(dir)
+	if first.Addr().String() != path {
+		t.Errorf("the socket is said to be at %s", first.Addr())
+	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket is %v, %v", info, err)
 	}

@@ -55,6 +55,9 @@ type socketListener struct {
 	path string
 }
 
+// Addr is where the socket is found, not where it was made.
+func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
 // Close implements net.Listener.
 func (l *socketListener) Close() error {
 	err := l.UnixListener.Close()

@@ -67,7 +67,7 @@ the call, the exit code is 3. -o json gives the raw result.`,
 			}
 			answer, err := c.Call(ctx, in)
 			if err != nil {
-				return err
+				return forShell(err, in.Name)
 			}
 			return r.showAnswer(in.Name, answer)
 		}),
@@ -120,6 +120,23 @@ func (r *run) callInput(v policy.Variant, f callFlags, args []string) (api.CallI
 	}
 	in.Args, err = r.readArgs(given)
 	return in, err
+}
+
+// forShell gives a refused call the hint that helps at a prompt, where the
+// daemon's speaks to an agent. The message stays.
+func forShell(err error, name string) error {
+	p := *problem.From(err)
+	switch p.Code {
+	case problem.ServerMismatch:
+		p.Hint = "Use `mcpproxy call tool-destructive " + name + "` with the same arguments."
+	case problem.ArgsMismatch:
+		p.Hint = "See its input schema with `mcpproxy tools show " + name + "`."
+	case problem.InvalidArgs:
+		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
+	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
+		p.Hint = "Find the name with `mcpproxy tools search` or `mcpproxy tools list`."
+	}
+	return &p
 }
 
 // one gives the value that is given, which must be only one.

@@ -121,7 +121,7 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	t.Parallel()
 	message := "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, message, "")})
-	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\n" {
+	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\nHint: Use `mcpproxy call tool-destructive github:delete_repo` with the same arguments.\n" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -100,7 +100,8 @@ type run struct {
 	output     string
 	asJSON     bool
 	noColor    bool
-	width      int // of the terminal; 0 = not one
+	width      int      // of the terminal; 0 = not one
+	notes      []string // to be said after the data
 }
 
 // lookup is the environment.

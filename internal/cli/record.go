@@ -18,7 +18,7 @@ const minID = 10
 
 func (r *run) writeActivities(w io.Writer, page api.ActivityList, noIcons bool) {
 	if len(page.Activities) == 0 {
-		r.say("No record fits.")
+		r.note("No record fits.")
 		return
 	}
 	var ids []string
@@ -37,7 +37,7 @@ func (r *run) writeActivities(w io.Writer, page api.ActivityList, noIcons bool) 
 	}
 	t.write(w)
 	if page.NextCursor != "" {
-		r.say("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
+		r.note("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
 	}
 }
 

@@ -36,11 +36,14 @@ func (r *run) writeStatus(w io.Writer, s gateway.Status) {
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s", s.Servers.Ready, s.Servers.Enabled, disabledNote(s.Servers)))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
 	for _, surface := range s.Surfaces {
-		f.add(sentence(oneLine(surface.Name)), oneLine(surface.Address))
+		f.add(surfaceName(oneLine(surface.Name)), oneLine(surface.Address))
 	}
 	f.add("Configuration", oneLine(s.ConfigPath))
 	f.add("Data", oneLine(s.DataDir))
 	f.write(w)
+	if s.Activity.Degraded {
+		fmt.Fprintf(w, "\n%s %s\n", r.paint(bad, "The activity log is degraded:"), oneLine(s.Activity.Message))
+	}
 	if s.ConfigError != "" {
 		fmt.Fprintf(w, "\n%s\n%s\n", r.paint(bad, "The configuration file was refused; the old configuration is live:"),
 			indentBy("  ", printable(s.ConfigError)))
@@ -51,6 +54,14 @@ func (r *run) writeStatus(w io.Writer, s gateway.Status) {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "\n%s %s\n", r.paint(care, "Warning:"), oneLine(warning))
 	}
+}
+
+func surfaceName(name string) string {
+	switch name {
+	case "mcp", "rest":
+		return strings.ToUpper(name)
+	}
+	return sentence(name)
 }
 
 func disabledNote(s gateway.StatusServers) string {

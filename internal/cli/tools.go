@@ -54,7 +54,7 @@ func (r *run) toolsList() *cobra.Command {
 
 func (r *run) writeTools(w io.Writer, tools []gateway.ToolView) {
 	if len(tools) == 0 {
-		r.say("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
+		r.note("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
 		return
 	}
 	t := table{run: r, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}}
@@ -109,7 +109,7 @@ func (r *run) toolsSearch() *cobra.Command {
 
 func (r *run) writeFound(w io.Writer, found gateway.SearchAnswer) {
 	if len(found.Tools) == 0 {
-		r.say("No callable tool fits. Try other words, or `mcpproxy tools list`.")
+		r.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return
 	}
 	t := table{run: r, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}}
@@ -118,7 +118,7 @@ func (r *run) writeFound(w io.Writer, found gateway.SearchAnswer) {
 	}
 	t.write(w)
 	if found.Total > len(found.Tools) {
-		r.say("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+		r.note("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
 	}
 }
 

@@ -38,12 +38,16 @@ func (r *run) upstreamList() *cobra.Command {
 
 func (r *run) writeServers(w io.Writer, servers []gateway.ServerView) {
 	if len(servers) == 0 {
-		r.say("No server is configured. Add one under mcpServers in the file that `mcpproxy config path` names.")
+		r.note("No server is configured. Add one under mcpServers in the file that `mcpproxy config path` names.")
 		return
 	}
 	t := table{run: r, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}}
 	for _, s := range servers {
-		t.add(oneLine(s.Name), oneLine(s.Protocol), r.state(s), toolCount(s), oneLine(s.LastError))
+		note := s.LastError
+		if s.State == "ready" {
+			note = "" // what was wrong is over
+		}
+		t.add(oneLine(s.Name), oneLine(s.Protocol), r.state(s), toolCount(s), oneLine(note))
 	}
 	t.write(w)
 }
@@ -173,7 +177,7 @@ func (r *run) upstreamLogs() *cobra.Command {
 					fmt.Fprintln(w, printable(line))
 				}
 				if len(tail.Lines) == 0 {
-					r.say("The log of %s is empty.", oneLine(args[0]))
+					r.note("The log of %s is empty.", oneLine(args[0]))
 				}
 			})
 		}),
