@@ -166,7 +166,7 @@ func whatToTry(self string, r app.Running) string {
 	return fmt.Sprintf(`
 It stays up. Paste this into a second terminal:
 
-  export MCPPROXY_DATA_DIR=%s PATH="%s:$PATH"
+  export MCPPROXY_CONFIG=%s MCPPROXY_DATA_DIR=%s PATH="%s:$PATH"
   mcpproxy call tool-read notes:list_notes
   mcpproxy call tool-read notes:delete_note --args '{"title":"ideas"}'          # refused, exit code 3
   mcpproxy call tool-destructive notes:delete_note --args '{"title":"ideas"}'
@@ -174,7 +174,7 @@ It stays up. Paste this into a second terminal:
 
 Or point Cursor, Claude Code or any MCP client at http://%s/mcp
 Ctrl-C ends the demo and removes its data.
-`, r.DataDir, filepath.Dir(self), r.Address)
+`, r.ConfigPath, r.DataDir, filepath.Dir(self), r.Address)
 }
 
 func say(out io.Writer, format string, args ...any) {
