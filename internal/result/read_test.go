@@ -1,0 +1,196 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"mcpproxy/internal/problem"
+)
+
+var sample = json.RawMessage(`{"content":[{"type":"text","text":"Grüße 😀"},{"type":"text","text":"{\"items\":[1,2,{\"a\":\"x\"}],\"next\":\"abc\"}"}],
+	"structuredContent":{"rows":[[1,2],[3,4]],"a.b":{"c\"d":true},"ü":"ü"},"isError":false}`)
+
+func TestRead(t *testing.T) {
+	tests := []struct {
+		name, path    string
+		offset, limit int
+		want          Part
+	}{
+		{"an array by elements", "$.structuredContent.rows", 0, 1,
+			Part{Path: "$.structuredContent.rows", NextOffset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[[1,2]]`)}},
+		{"the rest of it", "structuredContent.rows", 1, 5,
+			Part{Path: "$.structuredContent.rows", Offset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[[3,4]]`)}},
+		{"a string by bytes", "$.content[0].text", 0, 5,
+			Part{Path: "$.content[0].text", NextOffset: 4, Total: 12, Unit: Bytes, Content: json.RawMessage(`"Grü"`)}},
+		{"between characters", "$.content[0].text", 11, 1,
+			Part{Path: "$.content[0].text", Offset: 8, Total: 12, Unit: Bytes, Content: json.RawMessage(`"😀"`)}},
+		{"a character at least", "$.content[0].text", 8, 1,
+			Part{Path: "$.content[0].text", Offset: 8, Total: 12, Unit: Bytes, Content: json.RawMessage(`"😀"`)}},
+		{"another value by its JSON", "$.structuredContent.rows[1][0]", 0, 0,
+			Part{Path: "$.structuredContent.rows[1][0]", Total: 1, Unit: Bytes, Content: json.RawMessage(`"3"`)}},
+		{"an object by its JSON", "$.structuredContent['a.b']", 0, 0,
+			Part{Path: `$.structuredContent["a.b"]`, Total: 13, Unit: Bytes, Content: json.RawMessage(`"{\"c\\\"d\":true}"`)}},
+		{"an escaped name", `$.structuredContent["a.b"]['c"d']`, 0, 0,
+			Part{Path: `$.structuredContent["a.b"]["c\"d"]`, Total: 4, Unit: Bytes, Content: json.RawMessage(`"true"`)}},
+		{"into JSON in a text", "$.content[1].text.items[2].a", 0, 0,
+			Part{Path: "$.content[1].text.items[2].a", Total: 1, Unit: Bytes, Content: json.RawMessage(`"x"`)}},
+		{"from where the data is", "items", 1, 1,
+			Part{Path: "$.content[1].text.items", Offset: 1, NextOffset: 2, Total: 3, Unit: Elements, Content: json.RawMessage(`[2]`)}},
+		{"from structured content first", "$.rows[*]", 0, 0,
+			Part{Path: "$.structuredContent.rows", Total: 2, Unit: Elements, Content: json.RawMessage(`[[1,2],[3,4]]`)}},
+		{"a name that is no word", "$['ü']", 0, 0,
+			Part{Path: `$.structuredContent["ü"]`, Total: 2, Unit: Bytes, Content: json.RawMessage(`"ü"`)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Read(sample, tt.path, tt.offset, tt.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	large := json.RawMessage(`{"content":[],"list":[1,"` + strings.Repeat("x", MaxBytes) + `",3]}`)
+	tests := []struct {
+		name          string
+		raw           json.RawMessage
+		path          string
+		offset, limit int
+		parameter     string
+		message       string
+		allowed       string
+	}{
+		{"a negative offset", sample, "", -1, 0, "offset", "offset must not be negative.", "an offset of 0 or more"},
+		{"a negative limit", sample, "", 0, -5, "limit", "limit must not be negative.", "a limit of 1 or more, or none"},
+		{"an offset after the end", sample, "$.structuredContent.rows", 2, 0, "offset", "offset 2 is at or after the end: there are 2 elements.", "an offset from 0 to 1"},
+		{"no path", sample, "$.content[", 0, 0, "path", `The path cannot be read at "[".`, pathForm},
+		{"a negative element", sample, "$.content[-1]", 0, 0, "path", `The path cannot be read at "[-1]".`, pathForm},
+		{"an element that is not there", sample, "$.content[2].text", 0, 0, "path", "There is no [2] at $.content.", "an element from [0] to [1]"},
+		{"a member that is not there", sample, "$.structuredContent.row", 0, 0, "path", "There is no .row at $.structuredContent.", "one of the members rows, a.b, ü"},
+		{"a member of a number", sample, "$.structuredContent.rows[0][0].x", 0, 0, "path", "There is no .x at $.structuredContent.rows[0][0].", "a path that ends at $.structuredContent.rows[0][0]"},
+		{"a first step that is nowhere", sample, "$.nothing", 0, 0, "path", "There is no .nothing at $.", "one of the members content, structuredContent, isError"},
+		{"an element that is too large", large, "list", 1, 0, "path", "The element at offset 1 has 50002 bytes, more than the 50000 that are given at once.",
+			"the path $.list[1] to read this element, or the offset 2 to pass over it"},
+		{"what is not JSON", json.RawMessage(`nonsense`), "a", 0, 0, "path", "There is no .a at $.", "a path that ends at $"},
+		{"nothing", nil, "[*]", 0, 0, "path", "The result is not JSON, so there is nothing at [*].", "no path"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Read(tt.raw, tt.path, tt.offset, tt.limit)
+			var p *problem.Problem
+			if !errors.As(err, &p) {
+				t.Fatalf("error %v, want a problem", err)
+			}
+			if p.Code != problem.InvalidParameter || p.Detail("parameter") != tt.parameter || p.Message != tt.message || p.Detail("allowed") != tt.allowed {
+				t.Errorf("got %s %v\n%s\n%v", p.Code, p.Detail("parameter"), p.Message, p.Detail("allowed"))
+			}
+		})
+	}
+}
+
+// The parts, read one after the other, are the whole.
+func TestReadWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw, _ := json.Marshal(drawResult(t))
+		if got := joinText(t, raw, "", rapid.IntRange(1, 3000).Draw(t, "limit")); got != string(raw) {
+			t.Fatalf("the parts are not the whole:\n%.300s\n%.300s", got, raw)
+		}
+		text := drawText(t)
+		raw = json.RawMessage(textResult(text))
+		if got := joinText(t, raw, "$.content[0].text", rapid.IntRange(0, 3000).Draw(t, "limit")); got != text {
+			t.Fatalf("the parts are not the text:\n%.300q\n%.300q", got, text)
+		}
+		list := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) any { return drawJSON(t, 1) }), 0, 20).Draw(t, "list")
+		want, _ := json.Marshal(list)
+		raw = json.RawMessage(`{"structuredContent":{"list":` + string(want) + `}}`)
+		if diff := cmp.Diff(decode(t, want), joinElements(t, raw, "list", rapid.IntRange(0, 5).Draw(t, "limit"))); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func joinText(t *rapid.T, raw json.RawMessage, path string, limit int) string {
+	var b strings.Builder
+	for offset := 0; ; {
+		p := read(t, raw, path, offset, limit)
+		var s string
+		if err := json.Unmarshal(p.Content, &s); err != nil {
+			t.Fatal(err)
+		}
+		if b.WriteString(s); p.NextOffset == 0 {
+			return b.String()
+		}
+		offset = p.NextOffset
+	}
+}
+
+func joinElements(t *rapid.T, raw json.RawMessage, path string, limit int) []any {
+	all := []any{}
+	for offset := 0; ; {
+		p := read(t, raw, path, offset, limit)
+		all = append(all, decode(t, p.Content)...)
+		if p.NextOffset == 0 {
+			return all
+		}
+		offset = p.NextOffset
+	}
+}
+
+func read(t *rapid.T, raw json.RawMessage, path string, offset, limit int) Part {
+	p, err := Read(raw, path, offset, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.NextOffset != 0 && p.NextOffset <= offset {
+		t.Fatalf("offset %d leads to %d", offset, p.NextOffset)
+	}
+	return p
+}
+
+func decode(t *rapid.T, raw json.RawMessage) (v []any) {
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func FuzzRead(f *testing.F) {
+	for _, path := range []string{"", "$", "$.content[0].text", "a['b'][\"c\"][0][*]", "[", "..", "['", "[*]"} {
+		f.Add([]byte(sample), path, 0, 10)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, path string, offset, limit int) {
+		p, err := Read(raw, path, offset, limit)
+		if err == nil && !json.Valid(p.Content) {
+			t.Fatalf("content %s", p.Content)
+		}
+		var known *problem.Problem
+		if err != nil && !errors.As(err, &known) {
+			t.Fatalf("%v is no problem", err)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	raw := json.RawMessage(large()["json"])
+	for _, path := range []string{"", "items"} {
+		b.Run("path "+path, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Read(raw, path, 1000, 100); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
