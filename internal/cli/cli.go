@@ -89,7 +89,9 @@ func newRun(d Deps) *run {
 	if d.Local == nil {
 		d.Local = time.Local
 	}
-	return &run{Deps: d, width: terminalWidth(d.Stdout)}
+	r := &run{Deps: d}
+	r.terminal, r.width = terminal(d.Stdout)
+	return r
 }
 
 // run is one run of a command: its flags and where its output goes.
@@ -100,7 +102,8 @@ type run struct {
 	output     string
 	asJSON     bool
 	noColor    bool
-	width      int      // of the terminal; 0 = not one
+	terminal   bool     // stdout is one
+	width      int      // of the terminal; 0 = unknown, or none
 	notes      []string // to be said after the data
 }
 
@@ -142,23 +145,24 @@ func wantsJSON(args []string) bool {
 	return false
 }
 
-func terminalWidth(w io.Writer) int {
+// terminal says whether w is one, and how wide.
+func terminal(w io.Writer) (is bool, width int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0
+		return false, 0
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return 0
+		return true, 0
 	}
-	return width
+	return true, width
 }
 
 // color says whether stdout may be coloured.
 func (r *run) color() bool {
 	off, _ := r.lookup("NO_COLOR")
-	terminal, _ := r.lookup("TERM")
-	return r.width > 0 && !r.noColor && off == "" && terminal != "dumb"
+	kind, _ := r.lookup("TERM")
+	return r.terminal && !r.noColor && off == "" && kind != "dumb"
 }
 
 // root makes the tree of commands.

@@ -64,7 +64,7 @@ func FuzzPrintable(f *testing.F) {
 func TestColours(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
-	r := &run{width: 80, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
+	r := &run{terminal: true, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
 	if got := r.paint(good, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
 		t.Errorf("on a terminal: %q", got)
 	}
