@@ -87,8 +87,8 @@ func lookUp(raw []byte, path string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	if raw = whole(raw); raw == nil {
-		return nil, badParameter("path", path, "The result is not JSON, so there is nothing at "+path+".", "no path")
+	if raw = trim(raw); len(raw) == 0 {
+		return nil, badParameter("path", path, "The result is empty, so there is nothing at "+path+".", "no path")
 	}
 	roots := []*place{newPlace(raw, "$")}
 	if len(steps) == 0 && strings.HasSuffix(path, "[*]") || len(steps) > 0 && !roots[0].has(steps[0]) {

@@ -82,7 +82,7 @@ func TestReadRefuses(t *testing.T) {
 		{"an element that is too large", large, "list", 1, 0, "path", "The element at offset 1 has 50002 bytes, more than the 50000 that are given at once.",
 			"the path $.list[1] to read this element, or the offset 2 to pass over it"},
 		{"what is not JSON", json.RawMessage(`nonsense`), "a", 0, 0, "path", "There is no .a at $.", "a path that ends at $"},
-		{"nothing", nil, "[*]", 0, 0, "path", "The result is not JSON, so there is nothing at [*].", "no path"},
+		{"nothing", nil, "[*]", 0, 0, "path", "The result is empty, so there is nothing at [*].", "no path"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
