@@ -67,6 +67,9 @@ type call struct {
 // contract. A tool that reports a failure of its own is no error: IsError.
 func (g *Gateway) Call(ctx context.Context, req CallRequest) (CallResult, error) {
 	c := call{req: &req, cfg: g.Config(), started: time.Now()}
+	if caller := &req.Caller; caller.SessionID == "" {
+		caller.SessionID = g.conversations.find(caller.Actor.String(), caller.ClientName, caller.ClientVersion)
+	}
 	if p := g.decide(&c); p != nil {
 		return CallResult{ActivityID: g.refuse(&c, p)}, p
 	}

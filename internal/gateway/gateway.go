@@ -73,12 +73,13 @@ type About struct {
 // Gateway is the one door. It is a config.Component.
 type Gateway struct {
 	Deps
-	admission atomic.Pointer[admission]
+	admission     atomic.Pointer[admission]
+	conversations *conversations
 }
 
 // New makes a Gateway.
 func New(d Deps) *Gateway {
-	g := &Gateway{Deps: d}
+	g := &Gateway{Deps: d, conversations: newConversations()}
 	g.admission.Store(newAdmission(d.Config()))
 	return g
 }
@@ -90,7 +91,8 @@ func (g *Gateway) Prepare(next *config.Config) (func(), error) {
 	return func() { g.admission.Store(a) }, nil
 }
 
-// Caller is who calls and from where, as the record keeps it.
+// Caller is who calls and from where, as the record keeps it. Without a
+// SessionID the gateway gives one: see conversations.
 type Caller struct {
 	Actor         auth.Actor
 	Source        activity.Source

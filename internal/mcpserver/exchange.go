@@ -126,7 +126,6 @@ func (x *exchange) caller() gateway.Caller {
 		return c
 	}
 	c.ClientName, c.ClientVersion = identity(x.meta.clientInfo)
-	c.SessionID = x.s.conversations.find(x.actor.String(), c.ClientName, c.ClientVersion)
 	return c
 }
 

@@ -47,23 +47,21 @@ type Deps struct {
 // a streamed answer, which ends with its request.
 type Server struct {
 	Deps
-	texts         texts
-	sessions      *sessions
-	conversations *conversations
-	streams       counter
-	closed        chan struct{}
-	closeOnce     sync.Once
+	texts     texts
+	sessions  *sessions
+	streams   counter
+	closed    chan struct{}
+	closeOnce sync.Once
 }
 
 // New makes a Server.
 func New(d Deps) *Server {
 	return &Server{
-		Deps:          d,
-		texts:         makeTexts(d.Version),
-		sessions:      newSessions(),
-		conversations: newConversations(),
-		streams:       counter{max: maxStreams},
-		closed:        make(chan struct{}),
+		Deps:     d,
+		texts:    makeTexts(d.Version),
+		sessions: newSessions(),
+		streams:  counter{max: maxStreams},
+		closed:   make(chan struct{}),
 	}
 }
 
