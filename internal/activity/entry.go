@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"unicode"
 )
 
 // Kind is what an entry of the spool says about its record.
@@ -110,5 +111,6 @@ func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	if _, err := hex.Decode(h[:], line[:hexLen]); err != nil {
 		return h, nil, false
 	}
-	return h, line[hexLen+1:], bytes.IndexByte(line, '\n') < 0
+	canonical := bytes.IndexFunc(line[:hexLen], unicode.IsUpper) < 0
+	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
 }

@@ -55,6 +55,7 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	m := l.spool.mark()
 	v := &verifier{}
 	for _, seg := range m.segments {
+		v.until = m.after(seg.first)
 		if err := v.segment(ctx, seg); err != nil {
 			return v.Verification, err
 		}
@@ -71,7 +72,8 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 type verifier struct {
 	Verification
 	last  link
-	known bool // last is the link before
+	known bool  // last is the link before
+	until int64 // the first entry of the next segment
 }
 
 func (v *verifier) segment(ctx context.Context, seg segment) error {
@@ -97,6 +99,8 @@ func (v *verifier) segment(ctx context.Context, seg segment) error {
 		}
 		body, whole := bytes.CutSuffix(line, []byte{'\n'})
 		switch {
+		case n > 0 && v.last.seq+1 == v.until:
+			return nil // what follows is the rest of a write that has failed
 		case !whole:
 			v.Break = fmt.Sprintf("the line after entry %d is torn", v.last.seq)
 		case n == 0:

@@ -124,55 +124,48 @@ func Open(opt Options, st Store) (*Log, error) {
 // made.
 func (l *Log) Begin(r *Record) error {
 	r.Status = Pending
-	seq, facts, err := l.write(KindBegin, r)
+	run, err := l.write(KindBegin, r)
 	if err != nil {
 		return err
-	}
-	run := running{seq: seq, facts: facts}
-	if l.observer != nil {
-		shown := masked(r)
-		run.record = &shown
 	}
 	l.mu.Lock()
 	l.open[r.ID] = run
 	l.mu.Unlock()
-	if l.observer != nil {
-		l.observer(*run.record)
-	}
 	return nil
 }
 
 // Append writes a record that is complete at once. It sets the ID and the
 // Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
 func (l *Log) Append(r *Record) error {
-	if _, _, err := l.write(KindWhole, r); err != nil {
-		return err
-	}
-	if l.observer != nil {
-		l.observer(masked(r))
-	}
-	return nil
+	_, err := l.write(KindWhole, r)
+	return err
 }
 
-func (l *Log) write(k Kind, r *Record) (seq int64, facts Facts, err error) {
+func (l *Log) write(k Kind, r *Record) (running, error) {
 	m := masked(r)
-	response := m.Response
 	if len(r.Response) > 0 {
 		var cut bool
-		response, cut = keptResponse(r.Response, l.maxResponse)
+		m.Response, cut = keptResponse(r.Response, l.maxResponse)
 		m.ResponseTruncated = m.ResponseTruncated || cut
 	}
 	buf := l.buffers.get()
 	defer l.buffers.put(buf)
-	*buf = appendRecord(*buf, k, &m, m.Arguments, response)
-	facts = factsOf(&m)
+	*buf = appendRecord(*buf, k, &m, m.Arguments, m.Response)
+	facts := factsOf(&m)
 	st, err := l.spool.append(&draft{kind: k, body: *buf, facts: facts})
 	if err != nil {
-		return 0, facts, unavailable(err)
+		return running{}, unavailable(err)
 	}
 	r.ID, r.Timestamp = st.id, st.time
 	facts.Time = st.time.UnixMicro()
-	return st.seq, facts, nil
+	run := running{seq: st.seq, facts: facts}
+	if l.observer != nil {
+		shown := m
+		shown.ID, shown.Timestamp = st.id, st.time
+		run.record = &shown
+		l.observer(shown)
+	}
+	return run, nil
 }
 
 // masked is r without the secrets in what callers and servers wrote.

@@ -17,7 +17,11 @@ const (
 	retryEnds    = time.Second
 	idleAfter    = 5 * time.Second
 	tidyEvery    = time.Minute
-	keepSegments = 1 // projected ones that stay, should the database be lost
+
+	// The projected segments that stay, should the database be lost, and how many
+	// more there are before they are removed while there is work to do.
+	keepSegments   = 1
+	removeSegments = 4
 )
 
 // projector moves entries from the spool into the store, in order, in one
@@ -187,6 +191,11 @@ func (p *projector) project(ctx context.Context) error {
 		}
 		p.lost = false
 		p.advance(pos)
+		if p.spool.removable(pos.Seq) >= removeSegments {
+			if err := p.spool.prune(ctx, pos.Seq, p.store.Sync); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

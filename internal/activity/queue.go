@@ -16,12 +16,10 @@ type block struct {
 
 // blockRange is the part of a block that a write takes.
 type blockRange struct {
-	block    *block
-	from, to int
-	entries  int // how many are durable when it is written
+	block   *block
+	data    []byte
+	entries int // how many are durable when it is written
 }
-
-func (r blockRange) bytes() []byte { return r.block.data[r.from:r.to:r.to] }
 
 // settle notes that a range is written, and where.
 func (b *block) settle(r blockRange, seg *segment) {
@@ -30,7 +28,8 @@ func (b *block) settle(r blockRange, seg *segment) {
 		seg.size += int64(len(e.Payload) + lineExtra)
 		e.segment, e.offset = seg.first, seg.size
 	}
-	b.durable, b.written = r.entries, r.to
+	b.durable = r.entries
+	b.written += len(r.data)
 }
 
 // queue is the newest entries in memory, oldest first. It is guarded by the
@@ -86,7 +85,7 @@ func (q *queue) unwritten() []blockRange {
 		first--
 	}
 	for _, b := range q.blocks[first:] {
-		q.ranges = append(q.ranges, blockRange{b, b.written, len(b.data), len(b.entries)})
+		q.ranges = append(q.ranges, blockRange{b, b.data[b.written:], len(b.entries)})
 	}
 	return q.ranges
 }

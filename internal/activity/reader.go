@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sort"
@@ -39,6 +40,18 @@ func (s *spool) mark() mark {
 		m.end.Segment, m.end.Offset = seg.first, seg.size
 	}
 	return m
+}
+
+// after gives the number of the first entry in the segment after one. Entries
+// from there on in the segment itself were never acknowledged: the write had
+// failed, and could not be taken back.
+func (m *mark) after(first int64) int64 {
+	for _, s := range m.segments {
+		if s.first > first {
+			return s.first
+		}
+	}
+	return math.MaxInt64
 }
 
 // spoolReader reads entries from the files, from a position up to a mark. What
@@ -201,7 +214,7 @@ func (r *spoolReader) entry(line []byte) (Entry, bool) {
 	}
 	linked := r.known && chainHash(r.at.Hash, data) == h
 	e, err := decodeEntry(h, data, linked)
-	if err != nil {
+	if err != nil || e.Seq >= r.until.after(r.at.Segment) {
 		r.keepAside(line)
 		return Entry{}, false
 	}

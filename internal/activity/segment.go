@@ -3,6 +3,7 @@ package activity
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -29,14 +30,16 @@ type segment struct {
 
 // header is the first line of a segment: where it continues the chain. Its hash
 // is that of the last entry before the segment, so that a segment can be read,
-// and its links checked, by itself.
+// and its links checked, by itself. Sum is a check of the line.
 type header struct {
 	Chain string `json:"chain"` // names the chain; a new one when the spool was lost
 	First int64  `json:"first"`
 	At    int64  `json:"at"` // milliseconds that ids are already past
+	Sum   string `json:"sum"`
 }
 
 func appendHeader(dst []byte, prev Hash, h header) []byte {
+	start := len(dst)
 	dst = hex.AppendEncode(dst, prev[:])
 	dst = append(dst, ` {"chain":`...)
 	dst = appendString(dst, h.Chain)
@@ -44,7 +47,10 @@ func appendHeader(dst []byte, prev Hash, h header) []byte {
 	dst = strconv.AppendInt(dst, h.First, 10)
 	dst = append(dst, `,"at":`...)
 	dst = strconv.AppendInt(dst, h.At, 10)
-	return append(dst, "}\n"...)
+	sum := sha256.Sum256(dst[start:])
+	dst = append(dst, `,"sum":"`...)
+	dst = hex.AppendEncode(dst, sum[:8])
+	return append(dst, "\"}\n"...)
 }
 
 func parseHeader(line []byte) (header, Hash, bool) {
@@ -53,7 +59,8 @@ func parseHeader(line []byte) (header, Hash, bool) {
 	if !ok || json.Unmarshal(data, &h) != nil || h.Chain == "" || h.First < 1 {
 		return header{}, prev, false
 	}
-	return h, prev, true
+	again := appendHeader(nil, prev, h)
+	return h, prev, bytes.Equal(again[:len(again)-1], line)
 }
 
 func segmentPath(dir string, first int64) string {
@@ -93,8 +100,8 @@ type tail struct {
 }
 
 // findTail looks for the last good link of a segment from its end, so that
-// opening does not depend on how much the spool holds. ok is false when not even
-// the header is good.
+// opening does not depend on how much the spool holds. ok is false when it has
+// not one. The chain is empty when the header is unreadable.
 func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
 	for window := int64(64 << 10); ; window *= 4 {
 		from := max(0, size-window)
@@ -109,11 +116,9 @@ func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
 			return t, false, nil
 		}
 	}
-	h, err := readHeader(f)
-	if err != nil {
-		return t, false, nil //nolint:nilerr // a segment without its header is a torn one
+	if h, ok := readHeader(f); ok {
+		t.chain, t.at = h.Chain, max(t.at, h.At)
 	}
-	t.chain, t.at = h.Chain, max(t.at, h.At)
 	return t, true, nil
 }
 
@@ -173,18 +178,15 @@ func placeOf(data []byte) (seq, at int64, ok bool) {
 	return p.Seq, max(p.At, ms), ok && p.Seq > 0
 }
 
-func readHeader(f io.ReaderAt) (header, error) {
+func readHeader(f io.ReaderAt) (header, bool) {
 	buf := make([]byte, 512)
-	n, err := f.ReadAt(buf, 0)
+	n, _ := f.ReadAt(buf, 0) // a shorter file is one without a header, or with a short one
 	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
 	if !found {
-		return header{}, fmt.Errorf("the segment has no header: %w", err)
+		return header{}, false
 	}
 	h, _, ok := parseHeader(line)
-	if !ok {
-		return header{}, fmt.Errorf("the segment has no header")
-	}
-	return h, nil
+	return h, ok
 }
 
 // setAside copies what follows the last good link into a file of its own, and

@@ -296,7 +296,7 @@ func (s *spool) writeOut(waiting []blockRange, from link, at int64) error {
 	}
 	var err error
 	for _, r := range waiting {
-		if _, err = s.file.Write(r.bytes()); err != nil {
+		if _, err = s.file.Write(r.data); err != nil {
 			break
 		}
 	}
@@ -442,29 +442,34 @@ func (s *spool) release(seq int64) {
 	s.queue.release(seq)
 }
 
-// prune removes segments whose entries the store has for good, but a few.
-func (s *spool) prune(ctx context.Context, seq int64, sync func(context.Context) error) error {
+// removable counts the segments that prune would remove.
+func (s *spool) removable(seq int64) int {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	done := 0
 	for done+1 < len(s.segments) && s.segments[done+1].first <= seq+1 {
 		done++
 	}
-	drop := append([]*segment(nil), s.segments[:max(0, done-keepSegments)]...)
-	s.mu.Unlock()
-	if len(drop) == 0 {
+	return max(0, done-keepSegments)
+}
+
+// prune removes segments whose entries the store has for good, but a few.
+func (s *spool) prune(ctx context.Context, seq int64, sync func(context.Context) error) error {
+	n := s.removable(seq)
+	if n == 0 {
 		return nil
 	}
 	if err := sync(ctx); err != nil {
 		return err
 	}
-	for _, seg := range drop {
-		if err := os.Remove(seg.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.logger.Warn("a segment of the activity log cannot be removed", "error", err)
-			return nil
-		}
+	for range n {
 		s.mu.Lock()
+		path := s.segments[0].path
 		s.segments = s.segments[1:]
 		s.mu.Unlock()
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.logger.Warn("a segment of the activity log cannot be removed", "error", err)
+		}
 	}
 	return nil
 }

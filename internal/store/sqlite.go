@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -27,10 +26,9 @@ const readers = 3
 
 // The primary result codes of SQLite that say what the file is.
 const (
-	codeCorrupt  = 11
-	codeNotADB   = 26
-	codePrimary  = 0xff
-	codeReadOnly = 8
+	codeCorrupt = 11
+	codeNotADB  = 26
+	codePrimary = 0xff
 )
 
 // errForeign is a database that another program has made.
@@ -171,6 +169,3 @@ func (e *engine) close() error {
 	}
 	return errors.Join(append(errs, e.writes.Close())...)
 }
-
-// placeholders gives "?,?,?" for n values.
-func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

@@ -1,0 +1,237 @@
+package activity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func drawJSON(t *rapid.T, name string) json.RawMessage {
+	switch rapid.IntRange(0, 3).Draw(t, name+" kind") {
+	case 0:
+		return nil
+	case 1: // no JSON at all, and what the format itself uses
+		return rapid.SampledFrom([]json.RawMessage{
+			[]byte(`{"a":tru}`), []byte(`}`), []byte(`,"response":`), []byte(`"raw":[1,2]`), []byte("\x00\xff"),
+		}).Draw(t, name)
+	case 2:
+		return []byte("{\n  \"a\" : [1,\r\n 12345678901234567890]\n}")
+	}
+	b, err := json.Marshal(rapid.String().Draw(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// asStored is what comes back for raw JSON: without line ends, and as a string
+// when it is none.
+func asStored(raw json.RawMessage) json.RawMessage {
+	return asJSON(appendRaw(nil, raw))
+}
+
+func drawRecord(t *rapid.T) Record {
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", `"`, `","kind":"end"`, "\x00\n\u2028", "\xff\xfe"}))
+	r := Record{
+		ID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", Type: Type(text.Draw(t, "type")), Status: Pending,
+		ServerName: text.Draw(t, "server"), ToolName: text.Draw(t, "tool"),
+		Arguments: drawJSON(t, "arguments"), Response: drawJSON(t, "response"),
+		ResponseTruncated: rapid.Bool().Draw(t, "truncated"), ErrorMessage: text.Draw(t, "error"),
+		Timestamp:  time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "time")).UTC(),
+		DurationMS: rapid.Int64().Draw(t, "duration"), RequestBytes: rapid.Int64().Draw(t, "request bytes"),
+		ResponseBytes: rapid.Int64().Draw(t, "response bytes"), SessionID: text.Draw(t, "session"),
+		RequestID: text.Draw(t, "request"), ParentID: text.Draw(t, "parent"), Source: SourceMCP,
+		Actor: text.Draw(t, "actor"), ClientName: text.Draw(t, "client"), ClientVersion: text.Draw(t, "version"),
+	}
+	r.Metadata = Metadata{
+		ToolVariant: text.Draw(t, "variant"), Warnings: rapid.SliceOfN(text, 0, 3).Draw(t, "warnings"),
+		ErrorCode: text.Draw(t, "code"), Action: text.Draw(t, "action"), Detail: text.Draw(t, "detail"),
+	}
+	if rapid.Bool().Draw(t, "intent") {
+		r.Metadata.Intent = &Intent{text.Draw(t, "operation"), text.Draw(t, "sensitivity"), text.Draw(t, "reason")}
+	}
+	return r
+}
+
+// utf8Record is r as JSON can hold it.
+func utf8Record(t *rapid.T, r Record) Record {
+	plain := r
+	plain.Arguments, plain.Response = nil, nil
+	b, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Record
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	out.Arguments, out.Response = asStored(r.Arguments), asStored(r.Response)
+	return out
+}
+
+var sameRecord = cmp.Options{
+	cmp.Comparer(func(a, b []string) bool {
+		return strings.Join(a, "\x01") == strings.Join(b, "\x01") && len(a) == len(b)
+	}),
+}
+
+func TestRecordsComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
+		data = appendRecord(data, KindWhole, &r, r.Arguments, r.Response)
+		if bytes.ContainsAny(data, "\n\r") {
+			t.Fatalf("an entry of more than one line: %q", data)
+		}
+		got, err := Decode(data, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, data)
+		}
+		if d := cmp.Diff(utf8Record(t, r), got, sameRecord); d != "" {
+			t.Fatalf("%s\n%s", d, data)
+		}
+		if _, err := json.Marshal(got); err != nil {
+			t.Fatalf("cannot be shown: %v", err)
+		}
+	})
+}
+
+func TestOutcomesComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		r.Response, r.ResponseTruncated = nil, false
+		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
+		entry = appendRecord(entry, KindBegin, &r, r.Arguments, nil)
+		text := rapid.String()
+		o := Outcome{
+			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
+			ErrorMessage: text.Draw(t, "message"), ErrorCode: text.Draw(t, "code"),
+			Duration: time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "ms")) * time.Millisecond,
+			Warnings: rapid.SliceOfN(text, 0, 2).Draw(t, "more warnings"),
+		}
+		truncated := rapid.Bool().Draw(t, "truncated")
+		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
+		outcome = appendOutcome(outcome, 7, &o, o.Response, truncated)
+		want := ended(r, o, o.Response, truncated)
+		got, err := Decode(entry, outcome)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(utf8Record(t, want), got, sameRecord); d != "" {
+			t.Fatalf("%s\n%s\n%s", d, entry, outcome)
+		}
+		if _, err := Decode(nil, outcome); err != nil {
+			t.Fatalf("an outcome alone: %v", err)
+		}
+	})
+}
+
+func TestEntriesAreJSON(t *testing.T) {
+	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte(`{"x":[1]}`), Response: []byte(`"y"`),
+		Metadata: Metadata{Warnings: []string{"one", "two"}}}
+	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	data = appendRecord(data, KindWhole, &r, r.Arguments, r.Response)
+	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","raw":[9,3],` +
+		`"type":"tool_call","server_name":"a\tb","metadata":{"warnings":["one","two"]},"arguments":{"x":[1]},"response":"y"}`
+	if string(data) != want || !json.Valid(data) {
+		t.Fatalf("got  %s\nwant %s", data, want)
+	}
+}
+
+// TestTheChainCanBeCheckedWithAShell pins what the documentation says.
+func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
+	prev := Hash{1, 2, 3}
+	payload := `{"id":1}`
+	line := append(make([]byte, hexLen), " "+payload...)
+	h := seal(line, prev)
+	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
+	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || ChainHash(prev, []byte(payload)) != h {
+		t.Fatalf("line %s does not have the hash %x", line, sum)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
+	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
+	f.Add(appendRecord(data, KindWhole, &r, r.Arguments, r.Response))
+	f.Add([]byte(`{"raw":[99999999999999999999,1]}`))
+	f.Add([]byte(`"raw":[1,0]"arguments":}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := Decode(data, nil); err == nil {
+			if _, err := json.Marshal(r); err != nil {
+				t.Fatalf("cannot be shown: %v", err)
+			}
+		}
+		for _, trusted := range []bool{false, true} {
+			decodeEntry(Hash{}, data, trusted) //nolint:errcheck // it must not panic
+		}
+		placeOf(data)
+		splitLine(data)
+		parseHeader(data)
+	})
+}
+
+func FuzzCloseJSON(f *testing.F) {
+	f.Add(`{"a":[1,2.5e3,true,null,"x\u00e9\n\"",{"b":{}}],"c":"d"}`, uint(7))
+	f.Add(`[[["é😀"]]]`, uint(6))
+	f.Fuzz(func(t *testing.T, text string, n uint) {
+		text = strings.TrimSpace(text)
+		n %= uint(len(text) + 1)
+		cut := closeJSON([]byte(text)[:n])
+		if json.Valid([]byte(text)) && n > 0 && !json.Valid(cut) {
+			t.Fatalf("%q cut to %d bytes became %q", text, n, cut)
+		}
+	})
+}
+
+func TestCloseJSONAtEveryByte(t *testing.T) {
+	text := `{"a":[1,-2.5e3,true,null,"x\u00e9\n\"é😀",{"b":{}, "":[]} ],"long":"d","e":false} `
+	for n := 1; n <= len(text); n++ {
+		if cut := closeJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
+			t.Errorf("%q became %q", text[:n], cut)
+		}
+	}
+}
+
+func TestKeptResponse(t *testing.T) {
+	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
+	tests := []struct {
+		name      string
+		raw       string
+		max       int
+		truncated bool
+	}{
+		{"fits", `{"a":1}`, 7, false},
+		{"one too many", `{"a":12}`, 7, true},
+		{"a secret inside", `{"token":"` + secret + `"}`, 1000, false},
+		{"a secret on the cut", `{"text":"` + strings.Repeat("x", 80) + " " + secret + `"}`, 100, true},
+		{"a secret named long before the cut", `{"password":"` + strings.Repeat("hunter2 ", 2000) + `"}`, 100, true},
+		{"a character on the cut", `{"text":"` + strings.Repeat("é", 100) + `"}`, 100, true},
+		{"no JSON", strings.Repeat("<html>", 1000), 100, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			kept, truncated := keptResponse([]byte(tt.raw), tt.max)
+			if truncated != tt.truncated || !json.Valid(kept) {
+				t.Fatalf("kept %q, truncated %v", kept, truncated)
+			}
+			if truncated {
+				var text string
+				if err := json.Unmarshal(kept, &text); err != nil || len(text) > tt.max || !utf8.ValidString(text) {
+					t.Fatalf("kept %q (%v)", kept, err)
+				}
+			}
+			if bytes.Contains(kept, []byte(secret[:20])) || strings.Contains(string(kept), "hunter2") {
+				t.Fatalf("kept a secret: %s", kept)
+			}
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package activity
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"mcpproxy/internal/problem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memory is a Store in memory, which can be made to fail.
+type memory struct {
+	mu      sync.Mutex
+	pos     Position
+	notes   []string
+	rows    []memoryRow
+	batches int
+	fail    error
+	synced  int
+}
+
+type memoryRow struct{ entry, outcome []byte }
+
+func (m *memory) setFail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
+func (m *memory) Resume(context.Context) (Position, []string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	notes := m.notes
+	m.notes = nil
+	return m.pos, notes, m.fail
+}
+
+func (m *memory) Project(_ context.Context, entries []Entry, pos Position) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	for _, e := range entries {
+		m.put(e)
+	}
+	m.pos = pos
+	m.batches++
+	return nil
+}
+
+func (m *memory) put(e Entry) {
+	data := slices.Clone(e.Payload)
+	if e.Kind != KindEnd {
+		m.rows = append(m.rows, memoryRow{entry: data})
+		return
+	}
+	for i := len(m.rows) - 1; i >= 0; i-- {
+		if r, err := Decode(m.rows[i].entry, nil); err == nil && r.ID == e.ID && m.rows[i].outcome == nil {
+			m.rows[i].outcome = data
+			return
+		}
+	}
+	m.rows = append(m.rows, memoryRow{outcome: data})
+}
+
+func (m *memory) records() []Record {
+	var out []Record
+	for _, row := range m.rows {
+		r, err := Decode(row.entry, row.outcome)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func (m *memory) Pending(context.Context) ([]Unfinished, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Unfinished
+	for i, r := range m.records() {
+		if r.Status == Pending {
+			p, err := decodePayload(m.rows[i].entry)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Unfinished{ID: r.ID, Seq: p.seq, Facts: FactsOf(r)})
+		}
+	}
+	return out, m.fail
+}
+
+func (m *memory) Sync(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.synced++
+	return m.fail
+}
+
+func (m *memory) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return false, m.fail
+}
+
+func (m *memory) List(context.Context, Filter) (Page, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	records := m.records()
+	slices.Reverse(records)
+	return Page{Records: records, Total: int64(len(records))}, m.fail
+}
+
+func (m *memory) Get(context.Context, string) (Record, error) {
+	return Record{}, problem.New(problem.NotFound, "not here", "")
+}
+
+// openLog opens a log in dir that is closed with the test.
+func openLog(t *testing.T, opt Options, st Store) *Log {
+	t.Helper()
+	l, err := Open(opt, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeLog(t, l) })
+	return l
+}
+
+func closeLog(t *testing.T, l *Log) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func list(t *testing.T, l *Log) []Record {
+	t.Helper()
+	p, err := l.List(t.Context(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Records
+}
+
+func call(t *testing.T, l *Log, tool string) Record {
+	t.Helper()
+	r := Record{Type: ToolCall, ServerName: "notes", ToolName: tool, Arguments: []byte(`{"n":1}`)}
+	if err := l.Begin(&r); err != nil {
+		t.Fatal(err)
+	}
+	o := Outcome{Status: Success, Duration: 3 * time.Millisecond, Response: []byte(`{"content":[]}`), ResponseBytes: 14}
+	if err := l.End(r.ID, o); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func wantCode(t *testing.T, err error, code problem.Code) {
+	t.Helper()
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Code != code {
+		t.Fatalf("got error %v, want a problem %s", err, code)
+	}
+}

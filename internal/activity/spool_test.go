@@ -1,0 +1,480 @@
+package activity
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func newSpool(t *testing.T, dir string) *spool {
+	t.Helper()
+	return &spool{
+		dir: dir, maxBytes: 1 << 30, maxSegment: 1 << 20, queue: queue{max: 1 << 20},
+		now: time.Now, open: openFile, logger: slog.New(slog.DiscardHandler), kick: make(chan struct{}, 1),
+	}
+}
+
+func openedSpool(t *testing.T, dir string) *spool {
+	t.Helper()
+	s := newSpool(t, dir)
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.close() })
+	return s
+}
+
+func appendN(t *testing.T, s *spool, n int) {
+	t.Helper()
+	for i := range n {
+		body := fmt.Sprintf(`"kind":"record","raw":[0,0],"type":"system","tool_name":"%d"}`, i)
+		if _, err := s.append(&draft{kind: KindWhole, body: []byte(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readAll reads the entries of a spool from the files.
+func readAll(t *testing.T, s *spool, pos Position) (entries []Entry, notes []string) {
+	t.Helper()
+	r := s.readFrom(pos, 1<<62)
+	defer r.close()
+	for {
+		e, err := r.next()
+		if err == io.EOF {
+			return entries, r.notes
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+}
+
+func verify(t *testing.T, s *spool) Verification {
+	t.Helper()
+	v, err := (&Log{spool: s}).Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestSpoolGoesOnWhereItEnded(t *testing.T) {
+	dir := t.TempDir()
+	var last link
+	for round := range 4 {
+		s := newSpool(t, dir)
+		s.maxSegment = 3000
+		notes, err := s.openSpool()
+		if err != nil || len(notes) > 0 {
+			t.Fatal(err, notes)
+		}
+		if s.durable != last || s.end() != int64(20*round) {
+			t.Fatalf("round %d opened at %d, want %d", round, s.durable.seq, last.seq)
+		}
+		appendN(t, s, 20)
+		last = s.durable
+		if v := verify(t, s); v.Break != "" || v.Entries != int64(20*(round+1)) {
+			t.Fatalf("round %d: %+v", round, v)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix)); len(files) < 4 {
+		t.Fatalf("only %d segments", len(files))
+	}
+}
+
+func TestSpoolIsForOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	openedSpool(t, dir)
+	if _, err := newSpool(t, dir).openSpool(); err == nil {
+		t.Fatal("a second spool was opened on the same folder")
+	}
+}
+
+func TestSpoolFilesAreForTheirOwnerOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := openedSpool(t, dir)
+	appendN(t, s, 1)
+	for path, want := range map[string]os.FileMode{dir: 0o700, s.last.path: 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", path, got, want)
+		}
+	}
+}
+
+func TestConcurrentAppendsMakeOneChain(t *testing.T) {
+	s := newSpool(t, t.TempDir())
+	s.maxSegment = 64 << 10
+	s.power = true
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	const writers, each = 16, 50
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			appendN(t, s, each)
+		}()
+	}
+	wg.Wait()
+	if v := verify(t, s); v.Break != "" || v.Entries != writers*each {
+		t.Fatalf("%+v", v)
+	}
+	entries, notes := readAll(t, s, Position{})
+	if len(entries) != writers*each || len(notes) > 0 {
+		t.Fatalf("read %d entries, %v", len(entries), notes)
+	}
+}
+
+// TestTornTails damages the end of a spool in every way a crash can, and some
+// more.
+func TestTornTails(t *testing.T) {
+	const entries = 10
+	tests := []struct {
+		name   string
+		damage func(b []byte) []byte
+		kept   int64 // entries that must still be there
+	}{
+		{"nothing", func(b []byte) []byte { return b }, 10},
+		{"without its newline", func(b []byte) []byte { return b[:len(b)-1] }, 9},
+		{"half a line", func(b []byte) []byte { return b[:len(b)-40] }, 9},
+		{"half a hash", func(b []byte) []byte { return append(b, "0123abc"...) }, 10},
+		{"zeros behind", func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, 10},
+		{"many zeros behind", func(b []byte) []byte { return append(b, make([]byte, 300<<10)...) }, 10},
+		{"garbage lines behind", func(b []byte) []byte { return append(b, "x\ny\n\n{}\n"...) }, 10},
+		{"a line that does not fit", func(b []byte) []byte {
+			return append(b, strings.Repeat("0", hexLen)+` {"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":11,"kind":"record","raw":[0,0]}`+"\n"...)
+		}, 10},
+		{"the last entry changed", func(b []byte) []byte { b[len(b)-5] ^= 1; return b }, 9},
+		{"the last hash changed", func(b []byte) []byte { b[bytes.LastIndexByte(b[:len(b)-1], '\n')+3] ^= 1; return b }, 9},
+		{"only the header", func(b []byte) []byte { return b[:bytes.IndexByte(b, '\n')+1] }, 0},
+		{"half a header", func(b []byte) []byte { return b[:20] }, 0},
+		{"nothing left", func([]byte) []byte { return nil }, 0},
+		{"the header changed", func(b []byte) []byte { b[hexLen+3] ^= 1; return b }, 10},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openedSpool(t, dir)
+			appendN(t, s, entries)
+			path := s.last.path
+			if err := s.close(); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := tt.damage(bytes.Clone(before))
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s = newSpool(t, dir)
+			notes, err := s.openSpool()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			if s.end() != tt.kept {
+				t.Fatalf("opened at entry %d, want %d", s.end(), tt.kept)
+			}
+			checkAside(t, dir, before, damaged, notes)
+			appendN(t, s, 5)
+			got, _ := readAll(t, s, Position{})
+			if int64(len(got)) != tt.kept+5 {
+				t.Fatalf("read %d entries, want %d", len(got), tt.kept+5)
+			}
+		})
+	}
+}
+
+// checkAside checks that no byte of the damaged file is gone.
+func checkAside(t *testing.T, dir string, before, damaged []byte, notes []string) {
+	t.Helper()
+	var all []byte
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b...)
+	}
+	if len(all) < len(damaged) {
+		t.Errorf("%d of %d bytes are left", len(all), len(damaged))
+	}
+	if torn := len(damaged) < len(before) || len(damaged) > len(before); torn && len(damaged) > 0 && len(notes) == 0 &&
+		damaged[len(damaged)-1] != '\n' {
+		t.Error("the damage was not told")
+	}
+}
+
+// disk is a file system that fails as told.
+type disk struct {
+	mu       sync.Mutex
+	room     int   // bytes that still fit; -1 = no limit
+	sync     error // what Sync gives
+	truncate error
+}
+
+func (d *disk) open(path string) (spoolFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &diskFile{disk: d, File: f}, nil
+}
+
+func (d *disk) set(fn func(d *disk)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fn(d)
+}
+
+type diskFile struct {
+	disk *disk
+	*os.File
+}
+
+func (f *diskFile) Write(p []byte) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if r := f.disk.room; r >= 0 && len(p) > r {
+		n, err := f.File.Write(p[:r])
+		f.disk.room = 0
+		return n, errors.Join(syscall.ENOSPC, err)
+	}
+	if f.disk.room > 0 {
+		f.disk.room -= len(p)
+	}
+	return f.File.Write(p)
+}
+
+func (f *diskFile) Sync() error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	return f.disk.sync
+}
+
+func (f *diskFile) Truncate(n int64) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if f.disk.truncate != nil {
+		return f.disk.truncate
+	}
+	return f.File.Truncate(n)
+}
+
+// TestFailingDisk fills the disk at random places under load, in every mode, and
+// checks that exactly what was acknowledged is there.
+func TestFailingDisk(t *testing.T) {
+	for _, power := range []bool{false, true} {
+		for _, truncate := range []error{nil, syscall.EIO} {
+			for seed := range uint64(6) {
+				t.Run(fmt.Sprintf("power=%v truncate=%v seed=%d", power, truncate, seed), func(t *testing.T) {
+					failDisk(t, power, truncate, rand.New(rand.NewPCG(seed, 1)))
+				})
+			}
+		}
+	}
+}
+
+func failDisk(t *testing.T, power bool, truncate error, rnd *rand.Rand) {
+	dir := t.TempDir()
+	d := &disk{room: -1, truncate: truncate}
+	s := newSpool(t, dir)
+	s.open, s.power, s.maxSegment = d.open, power, 4000
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := map[string]bool{}
+	refused := 0
+	for range 8 {
+		d.set(func(d *disk) { d.room = rnd.IntN(3000) })
+		ok, failed := appendConcurrently(s)
+		for _, id := range ok {
+			acknowledged[id] = true
+		}
+		refused += failed
+		d.set(func(d *disk) { d.room = -1; d.sync = nil })
+		if rnd.IntN(2) == 0 && power {
+			d.set(func(d *disk) { d.sync = syscall.EIO })
+		}
+	}
+	d.set(func(d *disk) { d.sync = nil })
+	appendN(t, s, 1) // it recovers by itself
+	if s.failure != nil {
+		t.Errorf("still failing: %v", s.failure)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openedSpool(t, dir)
+	entries, _ := readAll(t, s, Position{})
+	if len(entries) != len(acknowledged)+1 || refused == 0 {
+		t.Fatalf("%d entries are there, %d were acknowledged, %d refused", len(entries), len(acknowledged)+1, refused)
+	}
+	for i, e := range entries {
+		if e.Seq != int64(i+1) || i < len(entries)-1 && !acknowledged[e.ID] {
+			t.Fatalf("entry %d is number %d (%s)", i, e.Seq, e.ID)
+		}
+	}
+}
+
+func appendConcurrently(s *spool) (ok []string, failed int) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 10 {
+				st, err := s.append(&draft{kind: KindWhole, body: []byte(`"kind":"record","raw":[0,0],"type":"system"}`)})
+				mu.Lock()
+				if err == nil {
+					ok = append(ok, st.id)
+				} else {
+					failed++
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	return ok, failed
+}
+
+// TestReadingSkipsWhatIsDamaged damages the middle of a spool.
+func TestReadingSkipsWhatIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := openedSpool(t, dir)
+	appendN(t, s, 10)
+	b, err := os.ReadFile(s.last.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(b, []byte{'\n'})
+	clear(lines[4][10:30]) // the hash of entry 4 (the header is line 0)
+	lines[7][hexLen+60] ^= 1
+	if err := os.WriteFile(s.last.path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries, notes := readAll(t, s, Position{})
+	if len(entries) != 9 {
+		t.Errorf("read %d entries, want all but one", len(entries))
+	}
+	if text := strings.Join(notes, "\n"); !strings.Contains(text, "no entry") || !strings.Contains(text, "broken before entry 7") {
+		t.Errorf("told %q", text)
+	}
+	if v := verify(t, s); v.Break == "" {
+		t.Error("verification found nothing")
+	}
+	if kept, _ := filepath.Glob(filepath.Join(dir, "*.damaged-*")); len(kept) != 1 {
+		t.Errorf("%d damaged parts were kept", len(kept))
+	}
+}
+
+// TestVerifyFindsEveryChange is the promise of the chain.
+func TestVerifyFindsEveryChange(t *testing.T) {
+	dir := t.TempDir()
+	s := newSpool(t, dir)
+	s.maxSegment = 8000
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	appendN(t, s, 200)
+	if v := verify(t, s); v.Break != "" || v.Entries != 200 || v.First != 1 || v.Last != 200 {
+		t.Fatalf("untouched: %+v", v)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	segs := s.mark().segments
+	for i := range 500 {
+		seg := segs[rnd.IntN(len(segs))]
+		good, err := os.ReadFile(seg.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad, what := mutate(rnd, bytes.Clone(good))
+		if bytes.HasPrefix(bad, good) { // nothing, or something behind the end
+			continue
+		}
+		if err := os.WriteFile(seg.path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if v := verify(t, s); v.Break == "" {
+			t.Fatalf("%d: %s in %s was not found", i, what, filepath.Base(seg.path))
+		}
+		if err := os.WriteFile(seg.path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mutate(rnd *rand.Rand, b []byte) ([]byte, string) {
+	lines := bytes.SplitAfter(b, []byte{'\n'})
+	lines = lines[:len(lines)-1]
+	i, j := 1+rnd.IntN(len(lines)-1), 1+rnd.IntN(len(lines)-1)
+	switch rnd.IntN(5) {
+	case 0:
+		b[hexLen*2+rnd.IntN(len(b)-hexLen*2)] ^= 1 << rnd.IntN(8)
+		return b, "a flipped bit"
+	case 1:
+		return bytes.Join(append(lines[:i:i], lines[i+1:]...), nil), "a removed entry"
+	case 2:
+		lines[i], lines[j] = lines[j], lines[i]
+		return bytes.Join(lines, nil), "two exchanged entries"
+	case 3:
+		return bytes.Join(append(lines[:i:i], append([][]byte{lines[j]}, lines[i:]...)...), nil), "an inserted entry"
+	}
+	return b[:hexLen*2+rnd.IntN(len(b)-hexLen*2)], "a cut"
+}
+
+func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
+	s := newSpool(t, t.TempDir())
+	s.queue.max = 3 * blockSize
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	appendN(t, s, 5000) // nobody takes them
+	if s.queue.bytes > 4*blockSize {
+		t.Errorf("%d bytes are held", s.queue.bytes)
+	}
+	if _, ok := s.take(nil, 0); ok {
+		t.Error("memory says that it has the first entry still")
+	}
+	first, _ := s.queue.oldest()
+	entries, ok := s.take(nil, first+10)
+	if !ok || len(entries) == 0 || entries[0].Seq != first+11 {
+		t.Errorf("memory does not give entry %d", first+11)
+	}
+	s.release(s.end())
+	if len(s.queue.blocks) != 1 {
+		t.Errorf("%d blocks are left", len(s.queue.blocks))
+	}
+}

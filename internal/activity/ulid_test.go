@@ -1,0 +1,62 @@
+package activity
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.UnixMilli(rapid.Int64Range(0, 1<<45).Draw(t, "start"))
+		s := after(rapid.Int64Range(0, 1<<45).Draw(t, "floor"))
+		last := s.text()
+		for _, step := range rapid.SliceOf(rapid.Int64Range(-1e12, 1e12)).Draw(t, "steps") {
+			now = now.Add(time.Duration(step))
+			id := s.next(now)
+			if id <= last {
+				t.Fatalf("%s came after %s", id, last)
+			}
+			last = id
+		}
+	})
+}
+
+func TestULIDGivesItsTimeBack(t *testing.T) {
+	now := time.Date(2026, 1, 15, 10, 30, 0, 123e6, time.UTC)
+	s := ulidSource{}
+	id := s.next(now)
+	ms, ok := ulidMillis(id)
+	if len(id) != ulidLen || !ok || ms != now.UnixMilli() {
+		t.Fatalf("%s gives %d, %v, want %d", id, ms, ok, now.UnixMilli())
+	}
+	for _, bad := range []string{"", id[1:], id + "0", "I" + id[1:], "l" + id[1:]} {
+		if _, ok := ulidMillis(bad); ok {
+			t.Errorf("%q was taken for a ULID", bad)
+		}
+	}
+}
+
+func TestULIDCountsUpOverTheEndOfItsRandomPart(t *testing.T) {
+	s := after(1000)
+	ids := []string{s.text(), s.next(time.UnixMilli(5)), s.next(time.UnixMilli(5))}
+	if !slices.IsSorted(ids) {
+		t.Fatalf("not in order: %v", ids)
+	}
+	if ms, _ := ulidMillis(ids[1]); ms != 1001 {
+		t.Fatalf("the next is of millisecond %d, want 1001", ms)
+	}
+}
+
+func TestIsIDPrefix(t *testing.T) {
+	for s, want := range map[string]bool{
+		"0": true, "01JG2K4": true, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4": true,
+		"": false, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z40": false, "U": false, "01jg": false, "'": false,
+	} {
+		if IsIDPrefix(s) != want {
+			t.Errorf("IsIDPrefix(%q) = %v", s, !want)
+		}
+	}
+}

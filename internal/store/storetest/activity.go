@@ -1,0 +1,416 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+)
+
+// aBit is more records than any store keeps in one place.
+const aBit = 3500
+
+func testFilters(t *testing.T, open Opener) {
+	e := start(t, open)
+	var records []activity.Record
+	for i := range aBit {
+		e.clock = e.clock.Add(time.Second)
+		r := activity.Record{
+			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
+			RequestID: fmt.Sprint(i), Actor: actors[i%4],
+			Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: intents[i%4], DataSensitivity: sensitivities[i%3]}},
+		}
+		switch i % 7 {
+		case 0:
+			r.Status = activity.Blocked
+			r = e.put(r)
+		case 1:
+			r = e.begin(r)
+		default:
+			r = e.begin(r)
+			r.Status = statuses[i%2]
+			r.DurationMS = 1
+			e.end(r.ID, r.Status)
+		}
+		records = append(records, r)
+	}
+	begun := records[0].Timestamp
+	for _, f := range []activity.Filter{
+		{},
+		{Limit: 1000},
+		{Limit: 5000}, // more than is allowed
+		{Limit: -1},
+		{Types: []activity.Type{activity.PolicyDecision}},
+		{Types: []activity.Type{activity.PolicyDecision, activity.ToolCall}},
+		{Statuses: []activity.Status{activity.Pending}},
+		{Statuses: []activity.Status{activity.Failed, activity.Blocked}},
+		{Servers: []string{"github"}},
+		{Servers: []string{"github", "weather", "nowhere"}},
+		{Servers: []string{"Github"}},
+		{Tools: []string{"create_issue"}},
+		{SessionID: "session 17"},
+		{SessionID: "session"},
+		{RequestID: "1234"},
+		{RequestID: "99999"},
+		{IntentTypes: []string{"write"}},
+		{IntentTypes: []string{"write", "destructive"}},
+		{Sensitivities: []string{"private"}},
+		{Actors: []string{"token:ci"}},
+		{Servers: []string{"notes"}, IntentTypes: []string{"destructive"}, Statuses: []activity.Status{activity.Success}},
+		{Since: begun.Add(100 * time.Second)},
+		{Until: begun.Add(100 * time.Second)},
+		{Since: begun.Add(1000 * time.Second), Until: begun.Add(1010 * time.Second)},
+		{Since: begun.Add(1000*time.Second + 1), Until: begun.Add(1010*time.Second + 1)},
+		{Since: begun.Add(-time.Hour), Until: begun.Add(24 * time.Hour)},
+		{Since: begun.Add(time.Second), Until: begun.Add(time.Second)},
+		{Since: begun.Add(time.Hour), Until: begun},
+		{Since: begun.Add(500 * time.Second), Servers: []string{"files"}, Actors: []string{"admin"}},
+	} {
+		check(e, f, records)
+	}
+}
+
+// testTime is about a clock that jumps: the order stays that of the log, the
+// filter goes by the clock.
+func testTime(t *testing.T, open Opener) {
+	e := start(t, open)
+	begun := e.clock
+	var records []activity.Record
+	for _, jump := range []time.Duration{0, -time.Hour, 24 * time.Hour, -48 * time.Hour, 26 * time.Hour} {
+		e.clock = e.clock.Add(jump)
+		for range 900 {
+			e.clock = e.clock.Add(time.Millisecond)
+			records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success}))
+		}
+	}
+	for _, f := range []activity.Filter{
+		{},
+		{Since: begun},
+		{Until: begun},
+		{Since: begun, Until: begun.Add(time.Second / 2)},
+		{Since: begun.Add(-time.Hour), Until: begun},
+		{Since: begun.Add(24 * time.Hour)},
+		{Until: begun.Add(-24 * time.Hour)},
+	} {
+		check(e, f, records)
+	}
+}
+
+func testPages(t *testing.T, open Opener) {
+	e := start(t, open)
+	var want []string
+	for i := range aBit {
+		r := e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
+		if i%2 == 1 {
+			want = append(want, r.ID)
+		}
+	}
+	slices.Reverse(want)
+	for _, limit := range []int{1000, 333} {
+		f := activity.Filter{Servers: []string{"github"}, Limit: limit}
+		var got []string
+		for {
+			p := e.list(f)
+			if p.Total != int64(len(want)) {
+				t.Fatalf("total %d, want %d", p.Total, len(want))
+			}
+			got = append(got, ids(p.Records)...)
+			if f.Cursor = p.NextCursor; f.Cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %d gave %d records, want %d", limit, len(got), len(want))
+		}
+	}
+	for _, offset := range []int{0, 1, 1700, len(want) - 1, len(want), len(want) + 5} {
+		p := e.list(activity.Filter{Servers: []string{"github"}, Limit: 10, Offset: offset})
+		from := min(offset, len(want))
+		if !slices.Equal(ids(p.Records), want[from:min(from+10, len(want))]) {
+			t.Errorf("offset %d gave %v", offset, ids(p.Records))
+		}
+		if (p.NextCursor == "") != (from+10 >= len(want)) {
+			t.Errorf("offset %d gave the cursor %q", offset, p.NextCursor)
+		}
+	}
+}
+
+// testPagesUnderLoad goes through pages while records come in.
+func testPagesUnderLoad(t *testing.T, open Opener) {
+	e := start(t, open)
+	var before []string
+	for range aBit {
+		before = append(before, e.put(activity.Record{Type: activity.System, Status: activity.Success}).ID)
+	}
+	slices.Reverse(before)
+	var got []string
+	for f := (activity.Filter{Limit: 173}); ; {
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for range 30 {
+					if err := e.log.Append(&activity.Record{Type: activity.System, Status: activity.Success}); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+		}
+		p := e.list(f)
+		wg.Wait()
+		got = append(got, ids(p.Records)...)
+		if f.Cursor = p.NextCursor; f.Cursor == "" {
+			break
+		}
+	}
+	if len(got) < len(before) || !slices.Equal(got[len(got)-len(before):], before) {
+		t.Errorf("%d records, want the %d that were there", len(got), len(before))
+	}
+	if !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Error("not in order, or twice")
+	}
+}
+
+func testCursor(t *testing.T, open Opener) {
+	e := start(t, open)
+	e.put(activity.Record{Type: activity.System})
+	for _, cursor := range []string{"x", "0", "AAAA", "!!", "YQ", "YYCAgICAgICAgIAB", "'; DROP TABLE activity"} {
+		_, err := e.log.List(t.Context(), activity.Filter{Cursor: cursor})
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Code != problem.InvalidParameter || p.Detail("parameter") != "cursor" || p.Detail("value") != cursor {
+			t.Errorf("cursor %q gave %v", cursor, err)
+		}
+	}
+}
+
+func testGet(t *testing.T, open Opener) {
+	e := start(t, open)
+	var records []activity.Record
+	for range aBit {
+		e.clock = e.clock.Add(100 * time.Millisecond)
+		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
+	}
+	for _, i := range []int{0, 1, 1023, 1024, 2000, aBit - 1} {
+		id := records[i].ID
+		for _, prefix := range []string{id, id[:25], id[:14]} {
+			got, err := e.log.Get(t.Context(), prefix)
+			if err != nil || got.ID != id || got.ToolName != "x" {
+				t.Errorf("%s gave %s, %v", prefix, got.ID, err)
+			}
+		}
+	}
+	for prefix, want := range map[string]problem.Code{
+		records[5].ID[:3]: problem.Ambiguous, "0": problem.Ambiguous, "7": problem.NotFound,
+		"00000000000000000000000000": problem.NotFound, records[7].ID[:25] + "!": problem.NotFound,
+	} {
+		_, err := e.log.Get(t.Context(), prefix)
+		var p *problem.Problem
+		if !errors.As(err, &p) || p.Code != want {
+			t.Errorf("%s gave %v, want %s", prefix, err, want)
+		}
+	}
+}
+
+func testRestart(t *testing.T, open Opener) {
+	e := start(t, open)
+	var records []activity.Record
+	for round := range 4 {
+		for i := range 1500 {
+			r := e.begin(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
+			r.Status, r.DurationMS = activity.Success, 1
+			e.end(r.ID, r.Status)
+			records = append(records, r)
+		}
+		if round == 2 {
+			e.tidy(activity.Retention{})
+		}
+		e.down()
+		e.up()
+		check(e, activity.Filter{}, records)
+		check(e, activity.Filter{Servers: []string{"notes"}}, records)
+	}
+}
+
+// testLateEnds ends records that were stored long before.
+func testLateEnds(t *testing.T, open Opener) {
+	e := start(t, open)
+	var records []activity.Record
+	for i := range aBit {
+		records = append(records, e.begin(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
+	}
+	check(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
+	for i := 0; i < aBit; i += 3 {
+		records[i].Status, records[i].DurationMS = activity.Failed, 1
+		e.end(records[i].ID, activity.Failed)
+	}
+	for _, f := range []activity.Filter{
+		{},
+		{Statuses: []activity.Status{activity.Pending}},
+		{Statuses: []activity.Status{activity.Failed}},
+		{RequestID: "3"},
+	} {
+		check(e, f, records)
+	}
+}
+
+func testInterrupted(t *testing.T, open Opener) {
+	e := start(t, open)
+	var running []string
+	for range aBit {
+		running = append(running, e.begin(activity.Record{Type: activity.ToolCall}).ID)
+	}
+	e.list(activity.Filter{Limit: 1})
+	e.down()
+	e.up()
+	now := e.begin(activity.Record{Type: activity.ToolCall})
+	interrupted := e.list(activity.Filter{Statuses: []activity.Status{activity.Interrupted}, Limit: 1})
+	pending := e.list(activity.Filter{Statuses: []activity.Status{activity.Pending}})
+	if interrupted.Total != int64(len(running)) || pending.Total != 1 || pending.Records[0].ID != now.ID {
+		t.Errorf("%d are interrupted, %d pending", interrupted.Total, pending.Total)
+	}
+}
+
+// testLostBeginnings gives the store an end whose beginning it does not have.
+func testLostBeginnings(t *testing.T, open Opener) {
+	e := start(t, open)
+	for range 100 {
+		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+	}
+	r := e.begin(activity.Record{Type: activity.ToolCall, ServerName: "notes"})
+	for range 1000 {
+		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+	}
+	e.tidy(activity.Retention{MaxRecords: 10}) // which takes the beginning
+	e.end(r.ID, activity.Success)
+	got, err := e.log.Get(t.Context(), r.ID)
+	if err != nil || got.Status != activity.Success || got.Metadata.Detail == "" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if p := e.list(activity.Filter{Statuses: []activity.Status{activity.Success}}); p.Total != 11 {
+		t.Errorf("%d records", p.Total)
+	}
+	last := e.put(activity.Record{Type: activity.System})
+	if got, err := e.log.Get(t.Context(), last.ID); err != nil || got.ID != last.ID {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func testRetention(t *testing.T, open Opener) {
+	e := start(t, open)
+	var records []activity.Record
+	add := func(n int) {
+		for i := range n {
+			e.clock = e.clock.Add(time.Minute)
+			records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success,
+				ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
+		}
+	}
+	keep := func(what string, r activity.Retention, want int) {
+		t.Helper()
+		e.tidy(r)
+		records = records[len(records)-want:]
+		for _, f := range []activity.Filter{{}, {Servers: []string{"github"}}, {Search: "banana"}, {Since: records[want/2].Timestamp}} {
+			check(e, f, records)
+		}
+		if p := e.list(activity.Filter{}); p.Total != int64(want) {
+			t.Errorf("%s: %d records are left, want %d", what, p.Total, want)
+		}
+	}
+	add(aBit)
+	keep("nothing to do", activity.Retention{}, aBit)
+	keep("enough room", activity.Retention{Days: 90, MaxRecords: aBit, MaxBytes: 1 << 30}, aBit)
+	keep("records", activity.Retention{MaxRecords: 2600}, 2600)
+	keep("days", activity.Retention{Days: 1}, 24*60+1)
+	e.down()
+	e.up()
+	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
+	add(3000)
+	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
+	e.tidy(activity.Retention{MaxBytes: 1})
+	if p := e.list(activity.Filter{}); p.Total != 0 || len(p.Records) != 0 {
+		t.Errorf("%d records are left of no room", p.Total)
+	}
+	records = nil
+	e.down()
+	e.up()
+	add(5)
+	check(e, activity.Filter{}, records)
+}
+
+// testRetentionWhileCallsRun prunes records that are still running.
+func testRetentionWhileCallsRun(t *testing.T, open Opener) {
+	e := start(t, open)
+	var open2 []activity.Record
+	for range 200 {
+		open2 = append(open2, e.begin(activity.Record{Type: activity.ToolCall}))
+		e.put(activity.Record{Type: activity.System, Status: activity.Success})
+	}
+	e.tidy(activity.Retention{MaxRecords: 300})
+	for _, r := range open2 {
+		e.end(r.ID, activity.Success)
+	}
+	p := e.list(activity.Filter{Types: []activity.Type{activity.ToolCall}, Statuses: []activity.Status{activity.Success}, Limit: 1000})
+	if p.Total != int64(len(open2)) {
+		t.Errorf("%d of %d outcomes are there", p.Total, len(open2))
+	}
+}
+
+func testSearch(t *testing.T, open Opener) {
+	e := start(t, open)
+	add := func(r activity.Record) string { return e.put(r).ID }
+	names := map[string]string{
+		add(activity.Record{Type: activity.System, Arguments: []byte(`{"title":"It does not start","repo":"octo-org/hello-world"}`)}):             "issue",
+		add(activity.Record{Type: activity.System, Arguments: []byte(`{"id":"needle-7","n":70}`)}):                                                "needle-7",
+		add(activity.Record{Type: activity.System, Arguments: []byte(`{"id":"needle-70","n":7}`)}):                                                "needle-70",
+		add(activity.Record{Type: activity.System, Response: []byte(`{"text":"first\nsecond \"quoted\" caf\u00e9 Übung 日志文件"}`)}):                 "escapes",
+		add(activity.Record{Type: activity.System, Response: []byte(`{"text":"{\"inner\":\"alpha\\nbeta\",\"path\":\"C:\\\\new\"}"}`)}):           "inner",
+		add(activity.Record{Type: activity.System, Metadata: activity.Metadata{Intent: &activity.Intent{Reason: "Because the USER asked"}}}):      "reason",
+		add(activity.Record{Type: activity.System, ErrorMessage: "file src/main.go:12 not found; mail a.b@example.com"}):                          "error",
+		add(activity.Record{Type: activity.System, Metadata: activity.Metadata{Detail: "tools listed"}, ServerName: "github"}):                    "detail",
+		add(activity.Record{Type: activity.System, Arguments: []byte(`{"uuid":"123e4567-e89b-12d3-a456-426614174000","at":"2026-01-15T10:30"}`)}): "uuid",
+	}
+	tests := map[string][]string{
+		"start": {"issue"}, "START": {"issue"}, "star": nil, "star*": {"issue"}, "does not start": {"issue"}, "not": {"issue", "error"},
+		"not start missing": nil, "hello-world": {"issue"}, "octo-org/hello-world": {"issue"}, "octo": {"issue"}, "org-octo": nil,
+		"octo-org hello": {"issue"}, "title": {"issue"},
+		"needle-7": {"needle-7"}, "needle-70": {"needle-70"}, "needle": {"needle-7", "needle-70"}, "needle 7": {"needle-7", "needle-70"},
+		"needle-7*": {"needle-7", "needle-70"},
+		"second":    {"escapes"}, "nsecond": nil, "quoted": {"escapes"}, "café": {"escapes"}, "CAFÉ": {"escapes"}, "übung": {"escapes"},
+		"日志": {"escapes"}, "文件": {"escapes"}, "志日": nil, "件": {"escapes"},
+		"alpha": {"inner"}, "beta": {"inner"}, "inner": {"inner"}, `c:\new`: {"inner"},
+		"user": {"reason"}, "because the": {"reason"}, "src/main.go:12": {"error"}, "main.go": {"error"}, "a.b@example.com": {"error"},
+		"example.com": {"error"}, "tools": {"detail"}, "github": nil, "123e4567-e89b-12d3-a456-426614174000": {"uuid"}, "2026-01-15": nil, "2026-01-15*": {"uuid"},
+		"": {"issue", "needle-7", "needle-70", "escapes", "inner", "reason", "error", "detail", "uuid"},
+	}
+	look := func(when string) {
+		for search, want := range tests {
+			var got []string
+			for _, r := range e.list(activity.Filter{Search: search, Types: []activity.Type{activity.System}}).Records {
+				got = append(got, names[r.ID])
+			}
+			slices.Sort(got)
+			want = slices.Sorted(slices.Values(want))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q gave %v, want %v", when, search, got, want)
+			}
+		}
+	}
+	look("fresh")
+	for range aBit {
+		e.put(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
+	}
+	look("behind others") // found by now in an index
+	if p := e.list(activity.Filter{Search: "needle 7 start"}); p.Total != aBit {
+		t.Errorf("%d of the others are found", p.Total)
+	}
+	e.down()
+	e.up()
+	look("after a restart")
+}
