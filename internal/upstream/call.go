@@ -72,7 +72,10 @@ func (s *server) ready(ctx context.Context) (link, error) {
 		if l := s.live.Load(); l != nil && l.link.cause() == nil {
 			return l.link, nil
 		}
-		if s.failures != failures || s.ended() {
+		if s.failures != failures {
+			return nil, &awayError{s.failed, s.lastErr}
+		}
+		if s.ended() {
 			return nil, &awayError{s.state, s.lastErr}
 		}
 		changed := s.changed

@@ -275,6 +275,7 @@ func TestLeanEndsWithTheContext(t *testing.T) {
 			u, _ := url.Parse(s.URL)
 			c, r := leanFor(t, u)
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			if where == "head" {
 				go func() { <-asked; cancel() }()
 			}

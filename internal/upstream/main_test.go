@@ -1,9 +1,12 @@
+//go:build unix
+
 package upstream
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"log/slog"
 	"maps"
 	"os"
@@ -52,7 +55,9 @@ func environServer() *mcptest.Server {
 
 func TestMain(m *testing.M) {
 	sdkChild()
+	daemonChild()
 	mcptest.Child(servers())
+	flag.Set("test.parallel", "12") // they wait more than they work
 	goleak.VerifyTestMain(m)
 }
 

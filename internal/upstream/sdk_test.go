@@ -1,14 +1,20 @@
+//go:build unix
+
 package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/strictjson"
 )
 
 // sdkVar makes the test binary a stdio server of the official SDK.
@@ -64,4 +70,54 @@ func sdkSpecs(t *testing.T) map[string]Spec {
 		"json":      serve(&mcp.StreamableHTTPOptions{JSONResponse: true}),
 		"stateless": serve(&mcp.StreamableHTTPOptions{Stateless: true}),
 	}
+}
+
+// TestOfficialSDK: servers of the official SDK, over each of its transports.
+func TestOfficialSDK(t *testing.T) {
+	t.Parallel()
+	for name, spec := range sdkSpecs(t) {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			spec.Name = name
+			f.Apply([]Spec{spec})
+			f.untilReady(t, name, 0)
+			if s, _ := f.State(name); s.ProtocolVersion != offered || s.Instructions != "be nice" {
+				t.Errorf("state %+v", s)
+			}
+			if got := f.lastTools(name); !slices.Equal(got, []string{"echo", "wait"}) {
+				t.Errorf("tools %q", got)
+			}
+			var progress []string
+			r, err := f.Call(t.Context(), name, Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"hello","steps":3}`),
+				Meta: json.RawMessage(`{"progressToken":7}`),
+				Notify: func(_ string, params json.RawMessage) {
+					progress = append(progress, string(strictjson.Find(params, "progressToken"))+string(strictjson.Find(params, "progress")))
+				}})
+			if err != nil || string(r.Result) != `{"content":[{"type":"text","text":"hello"}]}` {
+				t.Errorf("result %s, error %v", r.Result, err)
+			}
+			if want := []string{"70", "71", "72"}; name != "json" && !slices.Equal(progress, want) {
+				t.Errorf("progress %q", progress)
+			}
+			r, err = f.call(name, "nope", "{}")
+			if err != nil || r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("unknown tool: reply %+v, error %v", r, err)
+			}
+		})
+	}
+}
+
+// TestOfficialSDKListChanged: the server's own stream, and the pipe, tell of
+// new tools.
+func TestOfficialSDKListChanged(t *testing.T) {
+	t.Parallel()
+	s := sdkServer()
+	h := mcptest.Serve(t, sdkHandler(s, nil)) // stops after the Set
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.untilReady(t, "s", 0)
+	mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	f.until(t, "the new tool", func() bool { return slices.Contains(f.lastTools("s"), "late") })
 }

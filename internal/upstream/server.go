@@ -27,6 +27,7 @@ type server struct {
 	changed   chan struct{}      // closed and replaced when state changes
 	waiters   int                // callers that need the server now
 	lastErr   error              // what state.LastError says
+	failed    State              // as it was after the last failure
 	failures  int                // tries that have failed since the start
 	again     bool               // Restart was asked for
 	interrupt context.CancelFunc // ends the try or the connection for Restart
@@ -148,17 +149,16 @@ func (s *server) restartable(ctx context.Context) (context.Context, context.Canc
 // lose puts the state to Waiting and settles when the next try is due.
 func (s *server) lose(err error, failed bool, bo *backoff) {
 	wait := bo.next()
-	s.mu.Lock()
-	switch {
-	case s.again:
-		err = errRestart
-	case failed:
-		s.failures++
-	}
-	s.lastErr = err
-	s.mu.Unlock()
 	s.update(func(st *State) {
+		switch {
+		case s.again:
+			err = errRestart
+		case failed:
+			s.failures++
+		}
+		s.lastErr = err
 		st.Phase, st.LastError, st.RetryAt, st.PID = Waiting, err.Error(), time.Now().Add(wait), 0
+		s.failed = *st
 	})
 	s.opt.Logger.Info("server not connected", "server", s.spec.Name, "error", err, "retry_in", wait)
 }
@@ -222,10 +222,11 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
 	var (
-		relist, listed = s.relist, time.Now()
-		relistAt       <-chan time.Time // set while a change waits for its time
-		heard          = l.link.activity()
-		tried          time.Time
+		relist   = s.relist
+		relistAt <-chan time.Time // set while a change waits for its time
+		listed   time.Time        // again
+		heard    = l.link.activity()
+		tried    time.Time
 	)
 	for {
 		select {
@@ -354,7 +355,7 @@ func (b *backoff) next() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// update changes the state, wakes those who wait for a change, and tells the
+// update changes the state, with the lock held, wakes those who wait for a change, and tells the
 // observer.
 func (s *server) update(change func(*State)) {
 	s.mu.Lock()

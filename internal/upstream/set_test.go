@@ -46,6 +46,7 @@ func transports(t *testing.T, test func(t *testing.T, f *fixture)) {
 }
 
 func TestCallKeepsTheBytes(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		args := `{"big":9007199254740993,"float":1.10,"esc":"\u00e9\/","nested":{"b":1,"a":[]},"line":
 			"two"}`
@@ -61,6 +62,7 @@ func TestCallKeepsTheBytes(t *testing.T) {
 }
 
 func TestStateAfterConnect(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		f.untilReady(t, "zoo", 0)
 		s, ok := f.State("zoo")
@@ -75,6 +77,7 @@ func TestStateAfterConnect(t *testing.T) {
 }
 
 func TestErrorAnswerIsNoFailure(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		r, err := f.call("zoo", "rpc_error", "{}")
 		if err != nil || r.Error == nil || r.Error.Code != -32050 || r.Error.Message != "no luck" || string(r.Error.Data) != `{"why":1}` {
@@ -87,6 +90,7 @@ func TestErrorAnswerIsNoFailure(t *testing.T) {
 }
 
 func TestServersRequestsAreAnswered(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		if got := f.must("zoo", "ask", "{}"); !strings.Contains(got, `{"ping":{},"sampling":-32601}`) {
 			t.Errorf("result %s", got)
@@ -95,6 +99,7 @@ func TestServersRequestsAreAnswered(t *testing.T) {
 }
 
 func TestNotificationsComeInOrderBeforeTheResult(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		for range 20 {
 			var got []string
@@ -118,6 +123,7 @@ func TestNotificationsComeInOrderBeforeTheResult(t *testing.T) {
 }
 
 func TestProgressTokensOfCallersMayCollide(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -144,6 +150,7 @@ func TestProgressTokensOfCallersMayCollide(t *testing.T) {
 }
 
 func TestMetaIsPassedOn(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		r, err := f.Call(t.Context(), "zoo", Call{Tool: "params", Meta: json.RawMessage(`{"trace": "x", "n": 9007199254740993}`)})
 		if err != nil {
@@ -156,6 +163,7 @@ func TestMetaIsPassedOn(t *testing.T) {
 }
 
 func TestLargeResults(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		for _, n := range []int{10_000, 100_000, 10_000_000} {
 			if got := len(f.must("zoo", "huge", `{"bytes":`+strconv.Itoa(n)+`}`)); got < n || got > n+100 {
@@ -166,6 +174,7 @@ func TestLargeResults(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		f.untilReady(t, "zoo", 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -181,6 +190,7 @@ func TestDeadline(t *testing.T) {
 }
 
 func TestCancelReachesTheServer(t *testing.T) {
+	t.Parallel()
 	for name, opt := range map[string]mcptest.Options{"json": {}, "events": {Events: true}} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})
@@ -216,6 +226,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 // TestCancelAtRandom cancels calls at all times of their life and checks that
 // nothing is left behind and that no answer reaches another call.
 func TestCancelAtRandom(t *testing.T) {
+	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {
 		f.untilReady(t, "zoo", 0)
 		var wg sync.WaitGroup
@@ -245,6 +256,7 @@ func TestCancelAtRandom(t *testing.T) {
 }
 
 func TestStartsWhenACallNeedsIt(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "zoo", "zoo")
 	f.Apply([]Spec{spec})
@@ -252,6 +264,7 @@ func TestStartsWhenACallNeedsIt(t *testing.T) {
 }
 
 func TestUnknownServer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	_, err := f.call("nobody", "echo", "{}")
 	wantCode(t, err, problem.ServerUnavailable)
@@ -262,6 +275,7 @@ func TestUnknownServer(t *testing.T) {
 }
 
 func TestServerThatCannotStart(t *testing.T) {
+	t.Parallel()
 	bad := map[string]Spec{
 		"no command":  {Transport: Stdio, Command: "/nonexistent/server"},
 		"not in path": {Transport: Stdio, Command: "no-such-command-here"},
@@ -294,6 +308,7 @@ func TestServerThatCannotStart(t *testing.T) {
 }
 
 func TestMuteServerRunsIntoTheConnectTimeout(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string]Spec{
 		"stdio": stdioSpec(t, "mute", "mute"),
 		"http":  httpSpec(t, "mute", mcptest.New(mcptest.Options{Mute: true})),
@@ -312,6 +327,7 @@ func TestMuteServerRunsIntoTheConnectTimeout(t *testing.T) {
 }
 
 func TestNoiseOnStdout(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "noisy", "noisy")})
 	f.must("noisy", "echo", "{}")
@@ -329,6 +345,7 @@ func TestNoiseOnStdout(t *testing.T) {
 }
 
 func TestStderrIsKept(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
 	f.must("zoo", "stderr", `{"bytes":200}`)
@@ -341,6 +358,7 @@ func TestStderrIsKept(t *testing.T) {
 }
 
 func TestPagesAndBadDefinitions(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := mcptest.New(mcptest.Options{PageSize: 2}, []mcptest.Tool{
 		{Definition: mcptest.Define("a")}, {Definition: `{"name":""}`}, {Definition: `17`}, {Definition: mcptest.Define("b")},
@@ -362,6 +380,7 @@ func TestPagesAndBadDefinitions(t *testing.T) {
 }
 
 func TestServerWithoutTools(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "toolless", "toolless"), stdioSpec(t, "old", "old")})
 	f.untilReady(t, "toolless", 0)
@@ -375,6 +394,7 @@ func TestServerWithoutTools(t *testing.T) {
 }
 
 func TestListChanged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("one")})
 	f.Apply([]Spec{httpSpec(t, "s", s)})
@@ -384,6 +404,7 @@ func TestListChanged(t *testing.T) {
 }
 
 func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	a, b := stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")
 	f.Apply([]Spec{a, b})
@@ -411,6 +432,7 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
 	pid := f.pidOf("zoo")

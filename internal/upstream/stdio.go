@@ -73,10 +73,15 @@ func (l *stdioLink) take(line []byte, kept bool) {
 	if len(line) == 0 {
 		return
 	}
+	route := func(m jsonrpc.Message) { l.route(&m, kept) }
 	if c := line[0]; c == '{' || c == '[' {
-		if split(line, func(m jsonrpc.Message) { l.route(&m, kept) }) == nil {
+		if split(line, route) == nil {
 			return
 		}
+	}
+	// Something without a line end may stand before a message.
+	if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && split(line[i:], route) == nil {
+		line = line[:i]
 	}
 	l.log.noise(line)
 }

@@ -1,0 +1,372 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+)
+
+// TestHostileServers calls every bad tool of the zoo, and after each a good
+// one, while a healthy server beside answers all the time.
+func TestHostileServers(t *testing.T) {
+	const want = "" // a result
+	type mode struct {
+		tool, args string
+		code       problem.Code
+	}
+	both := []mode{
+		{"crash", "{}", problem.UpstreamError},
+		{"hang", "{}", problem.Timeout},
+		{"garbage", "{}", want},
+		{"duplicate", "{}", want},
+		{"half", "{}", problem.Timeout},
+		{"drip", `{"ms":1}`, want},
+		{"drip", `{"ms":100}`, problem.Timeout},
+		{"storm", `{"n":10000}`, want},
+		{"huge", `{"bytes":3000000}`, problem.UpstreamError},
+		{"endless", `{}`, problem.UpstreamError},
+	}
+	stdio := append([]mode{
+		{"wrong_id", "{}", problem.Timeout},
+		{"deep", `{"n":100000}`, problem.Timeout},
+		{"stderr", `{"bytes":50000000}`, want},
+		{"no_input", "{}", want},
+	}, both...)
+	overHTTP := append([]mode{
+		{"wrong_id", "{}", problem.UpstreamError},
+		{"deep", `{"n":100000}`, problem.UpstreamError},
+		{"zip", "{}", problem.UpstreamError},
+	}, both...)
+	for name, modes := range map[string][]mode{"stdio": stdio, "json": overHTTP, "events": overHTTP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bad := stdioSpec(t, "bad", "zoo")
+			if name != "stdio" {
+				bad = httpSpec(t, "bad", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
+			}
+			f := newFixture(t, func(o *Options) { o.MaxMessage = 2 << 20 })
+			f.Apply([]Spec{bad, stdioSpec(t, "good", "zoo")})
+			f.untilReady(t, "bad", 0)
+			f.untilReady(t, "good", 0)
+			stop := keepCalling(f, "good")
+			defer stop()
+			for _, m := range modes {
+				limit := 5 * time.Second
+				if m.code == problem.Timeout {
+					limit = 100 * time.Millisecond
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				start := time.Now()
+				_, err := f.Call(ctx, "bad", Call{Tool: m.tool, Arguments: json.RawMessage(m.args)})
+				took := time.Since(start)
+				cancel()
+				if code(err) != m.code {
+					t.Errorf("%s %s: error %v, want code %q", m.tool, m.args, err, m.code)
+				}
+				if took > limit+2*time.Second { // 100 ms on a quiet machine
+					t.Errorf("%s %s took %v", m.tool, m.args, took)
+				}
+				if m.tool == "endless" { // a call may end with the connection
+					f.call("bad", "echo", "{}")
+				}
+				f.must("bad", "echo", "{}")
+			}
+		})
+	}
+}
+
+// keepCalling calls a healthy server until it is stopped; each call must
+// succeed.
+func keepCalling(f *fixture, server string) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if _, err := f.call(server, "slow", `{"ms":1}`); err != nil {
+				f.t.Errorf("the healthy server: %v", err)
+				return
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+func TestKilledServerComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")})
+	a, b := f.pidOf("a"), f.pidOf("b")
+	start := time.Now()
+	syscall.Kill(a, syscall.SIGKILL)
+	f.untilReady(t, "a", 1)
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if got := f.pidOf("a"); got == a {
+		t.Error("the process is the same")
+	}
+	if s, _ := f.State("a"); !strings.Contains(s.LastError, "killed") || s.PID == 0 {
+		t.Errorf("state %+v", s)
+	}
+	if f.pidOf("b") != b {
+		t.Error("its neighbour has been restarted")
+	}
+}
+
+func TestCrashesDoNotLoop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "a", "zoo")})
+	for range 2 {
+		_, err := f.call("a", "crash", "{}")
+		p := wantCode(t, err, problem.UpstreamError)
+		if !strings.Contains(p.Message, "exit status 3") || !strings.Contains(p.Hint, "may have been carried out") {
+			t.Errorf("problem %v, %v", p, p.Hint)
+		}
+	}
+}
+
+// TestNoOrphans: everything that a server has started ends with it.
+func TestNoOrphans(t *testing.T) {
+	t.Parallel()
+	scripts := map[string]string{
+		"children": `sleep 1000 & sleep 1000 & echo $! > %s; exec "$0"`,
+		"deaf":     `trap '' TERM; sleep 1000 & echo $! > %s; "$0"`,
+	}
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			file := filepath.Join(t.TempDir(), "pid")
+			spec := stdioSpec(t, "s", "stubborn")
+			spec.Args = []string{"-c", fmt.Sprintf(script, file), spec.Command}
+			spec.Command = "sh"
+			f.Apply([]Spec{spec})
+			server := f.pidOf("s")
+			child := readPID(t, file)
+			if !alive(child) || !alive(server) {
+				t.Fatal("the processes are not there")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if err := f.Close(ctx); err != context.DeadlineExceeded {
+				t.Errorf("close: %v", err)
+			}
+			untilDead(t, server, child)
+		})
+	}
+}
+
+func readPID(t *testing.T, file string) int {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// untilDead waits for the end of processes that are not our own children.
+func untilDead(t *testing.T, pids ...int) {
+	t.Helper()
+	limit := time.Now().Add(5 * time.Second)
+	for _, pid := range pids {
+		for running(pid) {
+			if time.Now().After(limit) {
+				t.Fatalf("process %d is alive", pid)
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// running says whether pid is a process that is no zombie: one whose parent
+// has gone is reaped by whatever runs as process 1.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return runtime.GOOS != "linux" && alive(pid)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+func TestStopWithoutGraceOnClose(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "s", "stubborn")})
+	pid := f.pidOf("s")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	start := time.Now()
+	if err := f.Close(ctx); err != context.Canceled {
+		t.Errorf("close: %v", err)
+	}
+	if alive(pid) || time.Since(start) > time.Second {
+		t.Errorf("it is alive (%v), or it took long: %v", alive(pid), time.Since(start))
+	}
+}
+
+// daemonVar makes the test binary a program that runs a Set until it is killed.
+const daemonVar = "UPSTREAM_TEST_DAEMON"
+
+func daemonChild() {
+	if os.Getenv(daemonVar) == "" {
+		return
+	}
+	w := newWatcher()
+	set := NewSet(Options{Observer: w})
+	command, err := os.Executable()
+	if err != nil {
+		os.Exit(1)
+	}
+	set.Apply([]Spec{{Name: "s", Transport: Stdio, Command: command, Env: map[string]string{"MCPTEST_SERVER": "stubborn"}}})
+	for {
+		w.mu.Lock()
+		changed, pid := w.changed, w.last("s").PID
+		w.mu.Unlock()
+		if pid != 0 {
+			fmt.Println(pid)
+			select {}
+		}
+		<-changed
+	}
+}
+
+// TestServersDieWithUs: even a server that ignores SIGTERM and the end of its
+// input ends when we are killed. Only Linux can do that.
+func TestServersDieWithUs(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Pdeathsig")
+	}
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), daemonVar+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	untilDead(t, pid)
+}
+
+func TestServersGetNoSecretsOfOurs(t *testing.T) {
+	t.Setenv("UPSTREAM_TEST_SECRET", "s3cret")
+	t.Setenv("LC_TEST", "yes")
+	f := newFixture(t)
+	spec := stdioSpec(t, "s", "environ")
+	spec.Env["GIVEN"] = "$(touch /tmp/never); `id`"
+	f.Apply([]Spec{spec})
+	got := f.must("s", "environ", "{}")
+	if strings.Contains(got, "s3cret") || !strings.Contains(got, `"LC_TEST=yes"`) || !strings.Contains(got, "\"GIVEN=$(touch /tmp/never); `id`\"") {
+		t.Errorf("environment %s", got)
+	}
+}
+
+// TestNoShell: arguments are arguments.
+func TestNoShell(t *testing.T) {
+	t.Parallel()
+	sentinel := filepath.Join(t.TempDir(), "sentinel")
+	f := newFixture(t)
+	var specs []Spec
+	for i, arg := range []string{"; touch ", "$(touch %s)", "`touch %s`", "| touch %s", "&& touch %s", "\n touch %s", "'; touch %s; '", "\"; touch %s; \""} {
+		spec := stdioSpec(t, "s"+strconv.Itoa(i), "zoo")
+		spec.Args = []string{strings.ReplaceAll(arg, "%s", sentinel)}
+		specs = append(specs, spec, Spec{Name: "c" + strconv.Itoa(i), Transport: Stdio, Command: spec.Args[0]})
+	}
+	f.Apply(specs)
+	for i := range 8 {
+		f.untilReady(t, "s"+strconv.Itoa(i), 0)
+		f.until(t, "the failure", func() bool { return f.last("c"+strconv.Itoa(i)).Phase == Waiting })
+	}
+	if _, err := os.Stat(sentinel); err == nil {
+		t.Error("a shell has seen the arguments")
+	}
+}
+
+// TestManyCallsOnOnePipe: answers go to their own calls.
+func TestManyCallsOnOnePipe(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	errs := make(chan error, 64)
+	for w := range 64 {
+		go func() {
+			for i := range 50 {
+				args := fmt.Sprintf(`{"w":%d,"i":%d,"pad":"%s"}`, w, i, strings.Repeat("x", i*w%5000))
+				r, err := f.Call(t.Context(), "s", Call{Tool: "echo", Arguments: json.RawMessage(args)})
+				if err == nil && !strings.Contains(string(r.Result), args) {
+					err = fmt.Errorf("another answer: %s", r.Result)
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range 64 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestServerThatDoesNotRead: calls keep their deadlines though nothing can be
+// written.
+func TestServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	// It answers the handshake by heart and then reads no more.
+	script := `read a; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
+	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.untilReady(t, "s", 0)
+	args := json.RawMessage(`{"pad":"` + strings.Repeat("x", 100_000) + `"}`)
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		start := time.Now()
+		_, err := f.Call(ctx, "s", Call{Tool: "x", Arguments: args})
+		cancel()
+		wantCode(t, err, problem.Timeout)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+}

@@ -1,0 +1,429 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/problem"
+)
+
+// fakeLink is a link in memory. Its answers come at once unless hang is set.
+type fakeLink struct {
+	*loss
+	mu      sync.Mutex
+	asked   map[string]int
+	hang    bool // nothing is answered
+	version int  // of its tools
+	heard   atomic.Uint64
+	flying  atomic.Int64
+}
+
+func newFakeLink() *fakeLink { return &fakeLink{loss: newLoss(), asked: map[string]int{}} }
+
+func (l *fakeLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
+	m, err := jsonrpc.Parse(r.msg)
+	if err != nil {
+		return Reply{}, err
+	}
+	l.mu.Lock()
+	l.asked[m.Method]++
+	hang, version := l.hang, l.version
+	l.mu.Unlock()
+	if err := l.cause(); err != nil {
+		return Reply{}, &unsentError{err}
+	}
+	if hang {
+		l.flying.Add(1)
+		defer l.flying.Add(-1)
+		select {
+		case <-ctx.Done():
+			return Reply{}, ctx.Err()
+		case <-l.lost():
+			return Reply{}, &lostError{l.cause()}
+		}
+	}
+	l.heard.Add(1)
+	switch m.Method {
+	case methodInitialize:
+		return Reply{Result: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}`)}, nil
+	case methodListTools:
+		return Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]}`, version)}, nil
+	}
+	return Reply{Result: json.RawMessage("{}")}, nil
+}
+
+func (l *fakeLink) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (l *fakeLink) count(method string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked[method]
+}
+
+func (l *fakeLink) notify(context.Context, string, json.RawMessage) error { return nil }
+func (l *fakeLink) negotiated(string)                                     {}
+func (l *fakeLink) activity() uint64                                      { return l.heard.Load() }
+func (l *fakeLink) inFlight() int                                         { return int(l.flying.Load()) }
+func (l *fakeLink) pid() int                                              { return 0 }
+func (l *fakeLink) tidy(time.Time)                                        {}
+func (l *fakeLink) stop(<-chan struct{})                                  { l.fail(errStopped) }
+
+// bench is one supervised server on fake links, in fake time.
+type bench struct {
+	*Set
+	*watcher
+	sv    *server
+	mu    sync.Mutex
+	opens []time.Time
+	links []*fakeLink
+	fail  error // what opening gives
+}
+
+func (b *bench) link() *fakeLink {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.links[len(b.links)-1]
+}
+
+func (b *bench) tries() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.opens)
+}
+
+// lastPause is the time between the last two tries.
+func (b *bench) lastPause() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := len(b.opens)
+	return b.opens[n-1].Sub(b.opens[n-2])
+}
+
+func (b *bench) setFail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fail = err
+}
+
+// supervise runs test in a bubble with a server that has just been started.
+func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{watcher: newWatcher(), fail: fail}
+		b.Set = NewSet(Options{Observer: b.watcher})
+		sv := newServer(Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second}, &b.Set.opt, &b.Set.ids, b.Set.hard)
+		sv.open = func() (link, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.opens = append(b.opens, time.Now())
+			if b.fail != nil {
+				return nil, b.fail
+			}
+			b.links = append(b.links, newFakeLink())
+			return b.links[len(b.links)-1], nil
+		}
+		b.sv = sv
+		ctx, cancel := context.WithCancel(t.Context())
+		sv.cancel = cancel
+		b.Set.servers.Store(&map[string]*server{"s": sv})
+		b.Set.wg.Go(func() { sv.run(ctx, nil) })
+		synctest.Wait()
+		test(t, b)
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sleep lets fake time pass.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestBackoffGrowsForEver(t *testing.T) {
+	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
+		sleep(2 * time.Hour)
+		var pauses []time.Duration
+		for i := 1; i < len(b.opens); i++ {
+			pauses = append(pauses, b.opens[i].Sub(b.opens[i-1]))
+		}
+		for i, p := range pauses {
+			most := min(minBackoff<<min(i, 20), maxBackoff)
+			if p > most || p < most/2 {
+				t.Errorf("pause %d is %v, want %v to %v", i, p, most/2, most)
+			}
+		}
+		if n := len(pauses); n < 30 || n > 70 {
+			t.Errorf("%d tries in two hours", n)
+		}
+	})
+}
+
+func TestCallReconnectsAtOnce(t *testing.T) {
+	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
+		sleep(time.Hour) // the pauses are minutes by now
+		b.setFail(nil)
+		start := time.Now()
+		if _, err := b.Call(t.Context(), "s", Call{Tool: "t"}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestDemandedTriesAreLimited(t *testing.T) {
+	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
+		sleep(time.Hour)
+		before, start := b.tries(), time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for range 10 {
+					_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
+					wantCode(t, err, problem.ServerUnavailable)
+				}
+			})
+		}
+		wg.Wait()
+		tries, took := b.tries()-before, time.Since(start)
+		if limit := int(took/demandPause) + 1; tries > limit || took > 15*time.Second {
+			t.Errorf("%d tries in %v", tries, took)
+		}
+	})
+}
+
+func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		b.link().fail(errors.New("gone"))
+		block := make(chan struct{})
+		b.sv.open = func() (link, error) { <-block; return nil, errors.New("late") }
+		start := time.Now()
+		_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
+		p := wantCode(t, err, problem.ServerUnavailable)
+		if took := time.Since(start); took != 20*time.Second || p.Detail("state") != string(Connecting) {
+			t.Errorf("it took %v: %v", took, p)
+		}
+		close(block)
+	})
+}
+
+func TestLostConnectionComesBackSoon(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		b.link().fail(errors.New("gone"))
+		sleep(minBackoff)
+		s, _ := b.State("s")
+		if s.Phase != Ready || s.Restarts != 1 || s.LastError != "gone" {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+func TestStableConnectionResetsTheBackoff(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		for range 12 {
+			b.link().fail(errors.New("gone"))
+			synctest.Wait()
+			for s, _ := b.State("s"); s.Phase != Ready; s, _ = b.State("s") {
+				sleep(time.Second)
+			}
+		}
+		if p := b.lastPause(); p < time.Minute {
+			t.Errorf("a server that is lost again and again is tried after %v", p)
+		}
+		sleep(stableTime)
+		b.link().fail(errors.New("gone"))
+		sleep(minBackoff)
+		if s, _ := b.State("s"); s.Phase != Ready {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		start := time.Now()
+		l := b.link()
+		for i := range 10_000 { // 100 seconds of changes
+			l.set(func() { l.version = i })
+			b.sv.toolsChanged()
+			time.Sleep(10 * time.Millisecond)
+		}
+		lists := l.count(methodListTools) - 1
+		if limit := int(time.Since(start)/relistPause) + 1; lists > limit || lists < limit-2 {
+			t.Errorf("%d lists, want about %d", lists, limit)
+		}
+		sleep(relistPause)
+		if got := b.lastTools("s"); got[0] != "t9999" {
+			t.Errorf("tools %q: the last change is lost", got)
+		}
+		before := l.count(methodListTools)
+		sleep(time.Minute)
+		if got := l.count(methodListTools); got != before {
+			t.Errorf("%d lists without a change", got-before)
+		}
+	})
+}
+
+func TestChangeDuringAListIsSeen(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		l := b.link()
+		l.set(func() { l.hang = true })
+		b.sv.toolsChanged()
+		sleep(time.Second) // the list hangs
+		b.sv.toolsChanged()
+		sleep(time.Second)
+		l.set(func() { l.hang = false })
+		sleep(2 * defaultConnectTime)
+		if got := l.count(methodListTools); got != 3 {
+			t.Errorf("%d lists, want the first, the one that hung and another", got)
+		}
+		if s, _ := b.State("s"); s.Phase != Ready {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+func TestPing(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		l := b.link()
+		sleep(10*pingPause + time.Second)
+		if n := l.count(methodPing); n < 8 || n > 10 {
+			t.Errorf("%d pings in a silence of ten pauses", n)
+		}
+		before := l.count(methodPing)
+		for range 100 { // something is heard all the time
+			l.heard.Add(1)
+			sleep(pingPause / 10)
+		}
+		if n := l.count(methodPing); n > before {
+			t.Errorf("%d pings while it talks", n-before)
+		}
+		l.set(func() { l.hang = true })
+		sleep(pingPause*2 + pingTime + minBackoff)
+		s, _ := b.State("s")
+		if s.Phase != Ready || s.Restarts != 1 || s.LastError == "" {
+			t.Errorf("state %+v", s)
+		}
+	})
+}
+
+// TestBusyServerIsNotPinged: a server that works on something for minutes, and
+// can do nothing beside, is left alone.
+func TestBusyServerIsNotPinged(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		l := b.link()
+		l.set(func() { l.hang = true })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		_, err := b.Call(ctx, "s", Call{Tool: "t"})
+		wantCode(t, err, problem.Timeout)
+		if n := l.count(methodPing); n > 0 || l.cause() != nil {
+			t.Errorf("%d pings, cause %v", n, l.cause())
+		}
+	})
+}
+
+func TestDoubtIsSettledByPing(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		l := b.link()
+		for range 1000 {
+			b.sv.doubt()
+			sleep(10 * time.Millisecond)
+		}
+		if n := l.count(methodPing); n < 5 || n > 11 {
+			t.Errorf("%d pings for ten seconds of doubt", n)
+		}
+	})
+}
+
+func TestRestartDoesNotWait(t *testing.T) {
+	t.Run("ready", func(t *testing.T) {
+		supervise(t, nil, func(t *testing.T, b *bench) {
+			b.Restart("s")
+			synctest.Wait()
+			if s, _ := b.State("s"); s.Phase != Ready || s.Restarts != 1 || b.tries() != 2 {
+				t.Errorf("state %+v after %d tries", s, b.tries())
+			}
+		})
+	})
+	t.Run("waiting", func(t *testing.T) {
+		supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
+			sleep(time.Hour)
+			b.setFail(nil)
+			b.Restart("s")
+			synctest.Wait()
+			if s, _ := b.State("s"); s.Phase != Ready || s.Restarts != 0 {
+				t.Errorf("state %+v", s)
+			}
+		})
+	})
+}
+
+func TestPhasesInOrder(t *testing.T) {
+	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
+		b.setFail(nil)
+		sleep(time.Second)
+		b.link().fail(errors.New("gone"))
+		sleep(time.Second)
+		b.sv.cancel()
+		synctest.Wait()
+		var got []Phase
+		for _, s := range b.states["s"] {
+			got = append(got, s.Phase)
+		}
+		want := []Phase{Connecting, Waiting, Connecting, Ready, Waiting, Connecting, Ready, Stopped}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("phases %v, want %v", got, want)
+		}
+		_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
+		if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("state") != string(Stopped) {
+			t.Errorf("problem %+v", p)
+		}
+	})
+}
+
+// TestUnsentCallIsSentAgain: a call that meets a connection which has just
+// been lost goes to the next one.
+func TestUnsentCallIsSentAgain(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		first := b.link()
+		first.fail(errors.New("gone"))
+		if _, err := b.Call(t.Context(), "s", Call{Tool: "t"}); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.link().count(methodCallTool); n != 1 || b.link() == first {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+func TestPendingCallsFailWithTheConnection(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		l := b.link()
+		l.set(func() { l.hang = true })
+		done := make(chan error)
+		go func() {
+			_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
+			done <- err
+		}()
+		synctest.Wait()
+		l.fail(errors.New("the process ended: signal: killed"))
+		wantCode(t, <-done, problem.UpstreamError)
+	})
+}
