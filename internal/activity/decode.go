@@ -301,6 +301,27 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	return r, nil
 }
 
+// Texts calls fn with everything of a record that a full text search looks at,
+// without reading the rest. What it gets is valid until it returns.
+func Texts(entry, outcome []byte, fn func(text []byte, isJSON bool)) error {
+	for _, data := range [][]byte{entry, outcome} {
+		if len(data) == 0 {
+			continue
+		}
+		head, args, response, err := takeApart(data)
+		if err != nil {
+			return err
+		}
+		fn(args, true)
+		fn(response, true)
+		fn(strictjson.Find(head, "error_message"), true)
+		metadata := strictjson.Find(head, "metadata")
+		fn(strictjson.Find(metadata, "detail"), true)
+		fn(strictjson.Find(strictjson.Find(metadata, "intent"), "reason"), true)
+	}
+	return nil
+}
+
 // decodeEntry reads an entry from the spool into what the Store gets. trusted
 // says that its hash was checked.
 func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {

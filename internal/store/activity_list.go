@@ -207,10 +207,15 @@ func (q *query) page(ctx context.Context, f *activity.Filter, before int64) (act
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
 	q.tx = tx
+	// The driver starts a goroutine for every statement whose context can end.
+	done, ctx := ctx, context.WithoutCancel(ctx)
 	if err := q.filterChunks(ctx); err != nil {
 		return activity.Page{}, err
 	}
 	if err := q.filterText(ctx); err != nil {
+		return activity.Page{}, err
+	}
+	if err := done.Err(); err != nil {
 		return activity.Page{}, err
 	}
 	page := activity.Page{Total: q.sel.count()}

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -54,8 +52,8 @@ type page struct {
 	data  []byte
 }
 
-// pages encodes the words: for each its length, itself, the number of records,
-// and the distance of each from the one before.
+// pages encodes the words: for each its length, itself, the size of its records,
+// and these.
 func (x *segmentIndex) pages() []page {
 	var out []page
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
@@ -65,50 +63,69 @@ func (x *segmentIndex) pages() []page {
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
 		p.data = append(p.data, w...)
-		list := x.words[w]
-		p.data = binary.AppendUvarint(p.data, uint64(len(list)))
-		before := uint16(0)
-		for _, at := range list {
-			p.data = binary.AppendUvarint(p.data, uint64(at-before))
-			before = at
-		}
+		p.data = x.words[w].append(p.data)
 	}
 	return out
 }
 
-// walk calls fn for each word of a page with its records.
-func walk(data []byte, fn func(word, records []byte, n int) error) error {
+// bitmapSize is the size of records as one bit for each of the chunk.
+const bitmapSize = chunkSize / 8
+
+// append encodes the records: as the distance of each from the one before, or as
+// a bitmap (then the size is odd) where that is smaller.
+func (p posting) append(dst []byte) []byte {
+	var list []byte
+	before := uint16(0)
+	for _, at := range p {
+		list = binary.AppendUvarint(list, uint64(at-before))
+		before = at
+	}
+	if len(list) < bitmapSize {
+		dst = binary.AppendUvarint(dst, uint64(len(list))<<1)
+		return append(dst, list...)
+	}
+	var words [chunkWords]uint64
+	for _, at := range p {
+		words[at/64] |= 1 << (at % 64)
+	}
+	dst = binary.AppendUvarint(dst, bitmapSize<<1|1)
+	for _, w := range words {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return dst
+}
+
+// walk calls fn for each word of a page with its records, until it says stop.
+func walk(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) error {
 	for len(data) > 0 {
-		size, k := binary.Uvarint(data)
-		if k <= 0 || size > uint64(len(data)-k) {
+		n, k := binary.Uvarint(data)
+		if k <= 0 || n > uint64(len(data)-k) {
 			return fmt.Errorf("a page of the text index: %w", errDamaged)
 		}
-		word, rest := data[k:k+int(size)], data[k+int(size):]
-		n, k := binary.Uvarint(rest)
-		if k <= 0 || n > chunkSize {
+		word, rest := data[k:k+int(n)], data[k+int(n):]
+		size, k := binary.Uvarint(rest)
+		n = size >> 1
+		bitmap := size&1 == 1
+		if k <= 0 || n > uint64(len(rest)-k) || bitmap && n != bitmapSize {
 			return fmt.Errorf("a page of the text index: %w", errDamaged)
 		}
-		records := rest[k:]
-		end := 0
-		for range n {
-			_, k := binary.Uvarint(records[end:])
-			if k <= 0 {
-				return fmt.Errorf("a page of the text index: %w", errDamaged)
-			}
-			end += k
+		data = rest[k+int(n):]
+		if !fn(word, rest[k:k+int(n)], bitmap) {
+			return nil
 		}
-		if err := fn(word, records[:end], int(n)); err != nil {
-			return err
-		}
-		data = records[end:]
 	}
 	return nil
 }
 
 // mark sets the bits of records.
-func mark(records []byte, words []uint64) {
-	at := uint64(0)
-	for len(records) > 0 {
+func mark(records []byte, bitmap bool, words []uint64) {
+	if bitmap {
+		for i := range words {
+			words[i] |= binary.LittleEndian.Uint64(records[8*i:])
+		}
+		return
+	}
+	for at := uint64(0); len(records) > 0; {
 		d, k := binary.Uvarint(records)
 		if at += d; k <= 0 || at >= chunkSize {
 			return
@@ -207,18 +224,13 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 
 // record splits what a search looks at.
 func (s *splitter) record(entry, outcome []byte) error {
-	r, err := activity.Decode(entry, outcome)
-	if err != nil {
-		return err
-	}
-	s.json(r.Arguments)
-	s.json(r.Response)
-	s.text([]byte(r.ErrorMessage))
-	s.text([]byte(r.Metadata.Detail))
-	if r.Metadata.Intent != nil {
-		s.text([]byte(r.Metadata.Intent.Reason))
-	}
-	return nil
+	return activity.Texts(entry, outcome, func(text []byte, isJSON bool) {
+		if isJSON {
+			s.json(text)
+		} else {
+			s.text(text)
+		}
+	})
 }
 
 // save stores the segment that ends before key past.
@@ -243,27 +255,103 @@ func (q *query) filterText(ctx context.Context) error {
 	if len(q.words) == 0 {
 		return nil
 	}
-	t, err := newTextReader(ctx, q.tx)
-	if err != nil {
-		return err
+	for _, w := range q.words {
+		if err := q.filterWord(ctx, w); err != nil {
+			return err
+		}
 	}
-	defer t.close()
 	for i, c := range q.chunks {
-		n := q.firstChunk + int64(i)
-		words := q.sel.chunk(n)
-		if none(words) {
+		if c.segments != nil {
 			continue
 		}
-		if c.segments == nil {
-			err = q.scan(ctx, max(n*chunkSize, q.sel.base), (n+1)*chunkSize)
-		} else {
-			err = t.filter(ctx, c.segments, q.words, words)
-		}
-		if err != nil {
+		n := (q.firstChunk + int64(i)) * chunkSize
+		if err := q.scan(ctx, n, n+chunkSize); err != nil {
 			return err
 		}
 	}
 	return q.scan(ctx, q.tailFirst, noCursor)
+}
+
+// indexed gives the part of the text index that the query has to look at.
+func (q *query) indexed() (first, past int64, ok bool) {
+	for i, c := range q.chunks {
+		n := q.firstChunk + int64(i)
+		if c.segments == nil || none(q.sel.chunk(n)) {
+			continue
+		}
+		if !ok {
+			first, ok = n*chunkSize, true
+		}
+		past = (n + 1) * chunkSize
+	}
+	return first, past, ok
+}
+
+// The page of each segment where a word must be, and the pages behind it that
+// words with a beginning can be on.
+const (
+	pagesOfWord = `SELECT segment, (SELECT data FROM activity_text t
+			WHERE t.segment = s.segment AND first <= ? ORDER BY first DESC LIMIT 1)
+		FROM activity_segment s WHERE segment >= ? AND segment < ?`
+	pagesOfPrefix = `SELECT s.segment, t.data FROM activity_segment s JOIN activity_text t ON t.segment = s.segment
+		WHERE first > ? AND s.segment >= ? AND s.segment < ? AND first < ?`
+)
+
+// filterWord clears the records of indexed chunks that do not have a word.
+func (q *query) filterWord(ctx context.Context, want term) error {
+	first, past, ok := q.indexed()
+	if !ok {
+		return nil
+	}
+	have := newSelection(first, past)
+	clear(have.words)
+	err := q.markWord(ctx, have, want, pagesOfWord, []byte(want.word), first, past)
+	if err == nil && want.prefix {
+		err = q.markWord(ctx, have, want, pagesOfPrefix, []byte(want.word), first, past, append([]byte(want.word), 0xff))
+	}
+	if err != nil {
+		return err
+	}
+	for i, c := range q.chunks {
+		n := q.firstChunk + int64(i)
+		if c.segments == nil {
+			continue
+		}
+		words := q.sel.chunk(n)
+		for j, w := range have.chunk(n) {
+			words[j] &= w
+		}
+	}
+	return nil
+}
+
+// markWord marks the records that have a word, from the pages that a statement
+// gives.
+func (q *query) markWord(ctx context.Context, have selection, want term, pages string, args ...any) error {
+	rows, err := q.tx.QueryContext(ctx, pages, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var data sql.RawBytes
+	for rows.Next() {
+		var segment int64
+		if err := rows.Scan(&segment, &data); err != nil {
+			return err
+		}
+		words := have.chunk(segment / chunkSize)
+		err := walk(data, func(word, records []byte, bitmap bool) bool {
+			if want.matches(word) {
+				mark(records, bitmap, words)
+				return want.prefix
+			}
+			return string(word) < want.word
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // scan reads the selected records with keys in [from, to).
@@ -330,98 +418,4 @@ func (m *matcher) matches(entry, outcome []byte) (bool, error) {
 		return false, err
 	}
 	return bits.OnesCount64(m.found) == len(m.terms), nil
-}
-
-// textReader looks words up in segments.
-type textReader struct {
-	page *sql.Stmt // the page where a word must be
-	next *sql.Stmt // the pages after it
-}
-
-func newTextReader(ctx context.Context, tx *sql.Tx) (*textReader, error) {
-	page, err := tx.PrepareContext(ctx,
-		"SELECT data FROM activity_text WHERE segment = ? AND first <= ? ORDER BY first DESC LIMIT 1")
-	if err != nil {
-		return nil, err
-	}
-	next, err := tx.PrepareContext(ctx,
-		"SELECT first, data FROM activity_text WHERE segment = ? AND first > ? ORDER BY first")
-	if err != nil {
-		page.Close()
-		return nil, err
-	}
-	return &textReader{page, next}, nil
-}
-
-func (t *textReader) close() {
-	t.page.Close()
-	t.next.Close()
-}
-
-// filter clears the bits of a chunk's records that do not have all the terms.
-func (t *textReader) filter(ctx context.Context, segments []segment, terms []term, sel []uint64) error {
-	for _, term := range terms {
-		var have [chunkWords]uint64
-		for _, s := range segments {
-			if err := t.lookUp(ctx, s, term, have[:]); err != nil {
-				return err
-			}
-		}
-		for i := range sel {
-			sel[i] &= have[i]
-		}
-		if none(sel) {
-			return nil
-		}
-	}
-	return nil
-}
-
-func (t *textReader) lookUp(ctx context.Context, s segment, want term, have []uint64) error {
-	look := func(word, records []byte, _ int) error {
-		if want.matches(word) {
-			mark(records, have)
-		}
-		return nil
-	}
-	var data sql.RawBytes
-	rows, err := t.page.QueryContext(ctx, s.first, []byte(want.word))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := rows.Scan(&data); err != nil {
-			return err
-		}
-		if err := walk(data, look); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil || !want.prefix {
-		return err
-	}
-	return t.lookOn(ctx, s, want, look)
-}
-
-// lookOn goes through the pages behind the first that a prefix can be on.
-func (t *textReader) lookOn(ctx context.Context, s segment, want term, look func(word, records []byte, n int) error) error {
-	rows, err := t.next.QueryContext(ctx, s.first, []byte(want.word))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var first, data sql.RawBytes
-	for rows.Next() {
-		if err := rows.Scan(&first, &data); err != nil {
-			return err
-		}
-		if !bytes.HasPrefix(first, []byte(want.word)) && cmp.Compare(string(first), want.word) > 0 {
-			break
-		}
-		if err := walk(data, look); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

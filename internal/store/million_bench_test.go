@@ -1,0 +1,99 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+// BenchmarkFirstPage is the first page of every filter over a million records,
+// with its exact total. Run it by itself: filling the database takes a minute.
+func BenchmarkFirstPage(b *testing.B) {
+	const records = 1_000_000
+	l, db := openBench(b)
+	began, used := time.Now(), processTime()
+	for i := range records {
+		if err := l.Append(mixed(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d records in %v, %v of processor time", records, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
+	e, err := db.use(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	began, used = time.Now(), processTime()
+	if err := e.indexText(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	size, err := e.size(b.Context())
+	b.Logf("text index in %v, %v of processor time; %d MB in the database (%v)",
+		time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond), size>>20, err)
+	first, err := l.List(b.Context(), activity.Filter{Limit: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	last := first.Records[0].Timestamp
+	for _, f := range []struct {
+		name   string
+		filter activity.Filter
+	}{
+		{"none", activity.Filter{}},
+		{"type", activity.Filter{Types: []activity.Type{activity.PolicyDecision}}},
+		{"status", activity.Filter{Statuses: []activity.Status{activity.Failed}}},
+		{"server", activity.Filter{Servers: []string{"server-7"}}},
+		{"tool", activity.Filter{Tools: []string{"tool-333"}}},
+		{"session", activity.Filter{SessionID: "session-4711"}},
+		{"request", activity.Filter{RequestID: "123456"}},
+		{"intent", activity.Filter{IntentTypes: []string{"destructive"}}},
+		{"sensitivity", activity.Filter{Sensitivities: []string{"private"}}},
+		{"actor", activity.Filter{Actors: []string{"token:3"}}},
+		{"server+intent+status", activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}, Statuses: []activity.Status{activity.Success}}},
+		{"time", activity.Filter{Since: last.Add(-2 * time.Second), Until: last.Add(-time.Second)}},
+		{"search rare", activity.Filter{Search: "number-777777"}},
+		{"search common", activity.Filter{Search: "does not start"}},
+		{"search prefix", activity.Filter{Search: "number-7777*"}},
+		{"search+server", activity.Filter{Search: "hello-world", Servers: []string{"server-7"}}},
+		{"no match", activity.Filter{Servers: []string{"nowhere"}}},
+		{"limit 1000", activity.Filter{Limit: 1000}},
+		{"offset 900000", activity.Filter{Offset: 900_000}},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			var p activity.Page
+			for range b.N {
+				if p, err = l.List(b.Context(), f.filter); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(p.Total), "matches")
+		})
+	}
+	b.Run("get", func(b *testing.B) {
+		for range b.N {
+			if _, err := l.Get(b.Context(), first.Records[0].ID[:25]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func mixed(i int) *activity.Record {
+	pick := func(from ...string) string { return from[i%len(from)] }
+	return &activity.Record{
+		Type:       activity.Type(pick("tool_call", "tool_call", "tool_call", "tool_call", "policy_decision")),
+		Status:     activity.Status(pick("success", "success", "error")),
+		ServerName: fmt.Sprintf("server-%d", i%20), ToolName: fmt.Sprintf("tool-%d", i%500),
+		SessionID: fmt.Sprintf("session-%d", i%10_000), RequestID: fmt.Sprint(i), Actor: fmt.Sprintf("token:%d", i%7),
+		Arguments: fmt.Appendf(nil, `{"owner":"octo-org","repo":"hello-world","title":"It does not start","n":"number-%d"}`, i),
+		Response:  []byte(`{"content":[{"type":"text","text":"Created issue in octo-org/hello-world: https://example.com/octo-org/hello-world/issues"}]}`),
+		Metadata: activity.Metadata{Intent: &activity.Intent{
+			OperationType: pick("read", "write", "destructive"), DataSensitivity: pick("", "public", "private", "internal", "", ""),
+			Reason: "The user asked to file what they found",
+		}},
+	}
+}
