@@ -32,12 +32,12 @@ const (
 
 // The codes of the other operations.
 const (
-	InvalidParameter Code = "INVALID_PARAMETER" // a value that is not allowed; details: parameter, value, allowed
+	InvalidParameter Code = "INVALID_PARAMETER" // details: parameter, value, allowed
 	InvalidConfig    Code = "INVALID_CONFIG"
-	InvalidRequest   Code = "INVALID_REQUEST" // not JSON, not an object, duplicate keys, …
+	InvalidRequest   Code = "INVALID_REQUEST"
 	TooLarge         Code = "TOO_LARGE"
 	NotFound         Code = "NOT_FOUND"
-	Ambiguous        Code = "AMBIGUOUS" // a prefix that fits more than one
+	Ambiguous        Code = "AMBIGUOUS"
 	Unauthorized     Code = "UNAUTHORIZED"
 	Forbidden        Code = "FORBIDDEN"
 	LoginNeeded      Code = "LOGIN_NEEDED"
@@ -60,8 +60,26 @@ const (
 	ExitInterrupted = 130
 )
 
+// exits says what the exit codes mean.
+var exits = []struct {
+	code    int
+	meaning string
+}{
+	{ExitDone, "Done."},
+	{ExitFailed, "Failed."},
+	{ExitUsage, "Wrong usage: the command line, or a value in it."},
+	{ExitRefused, "Refused by policy."},
+	{ExitNoDaemon, "The daemon cannot be reached."},
+	{ExitNotFound, "What was asked for does not exist."},
+	{ExitLogin, "A server needs a login."},
+	{ExitTryAgain, "Timed out, overloaded or not available: trying again helps."},
+	{ExitInterrupted, "Interrupted."},
+}
+
+// mapping is what follows from a code. The meaning is one line of Markdown.
 type mapping struct {
 	http, exit, rpc int
+	meaning         string
 }
 
 const (
@@ -72,38 +90,38 @@ const (
 
 // codes is the one table: a code that is not in it does not exist.
 var codes = map[Code]mapping{
-	IntentMismatch:       {403, ExitRefused, rpcInvalidParams},
-	MissingIntent:        {400, ExitRefused, rpcInvalidParams},
-	MissingOperationType: {400, ExitRefused, rpcInvalidParams},
-	InvalidOperationType: {400, ExitUsage, rpcInvalidParams},
-	ServerMismatch:       {403, ExitRefused, rpcInvalidParams},
-	InvalidSensitivity:   {400, ExitUsage, rpcInvalidParams},
-	ReasonTooLong:        {400, ExitUsage, rpcInvalidParams},
-	InvalidName:          {400, ExitUsage, rpcInvalidParams},
-	InvalidArgs:          {400, ExitUsage, rpcInvalidParams},
-	ArgsMismatch:         {422, ExitUsage, rpcInvalidParams},
-	ServerNotFound:       {404, ExitNotFound, rpcInvalidParams},
-	ToolNotFound:         {404, ExitNotFound, rpcInvalidParams},
-	ToolLocked:           {403, ExitRefused, rpcInvalidParams},
-	OutOfScope:           {403, ExitRefused, rpcInvalidParams},
-	ServerUnavailable:    {503, ExitTryAgain, rpcInternal},
-	Timeout:              {504, ExitTryAgain, rpcInternal},
-	Overloaded:           {503, ExitTryAgain, rpcInternal},
-	UpstreamError:        {502, ExitFailed, rpcInternal},
-	AuditUnavailable:     {503, ExitTryAgain, rpcInternal},
-	InvalidParameter:     {400, ExitUsage, rpcInvalidParams},
-	InvalidConfig:        {422, ExitFailed, rpcInvalidParams},
-	InvalidRequest:       {400, ExitUsage, rpcInvalidRequest},
-	TooLarge:             {413, ExitUsage, rpcInvalidRequest},
-	NotFound:             {404, ExitNotFound, rpcInvalidParams},
-	Ambiguous:            {409, ExitUsage, rpcInvalidParams},
-	Unauthorized:         {401, ExitRefused, rpcInvalidRequest},
-	Forbidden:            {403, ExitRefused, rpcInvalidRequest},
-	LoginNeeded:          {502, ExitLogin, rpcInternal},
-	DaemonNotRunning:     {503, ExitNoDaemon, rpcInternal},
-	Usage:                {400, ExitUsage, rpcInvalidParams},
-	Interrupted:          {499, ExitInterrupted, rpcInternal},
-	Internal:             {500, ExitFailed, rpcInternal},
+	IntentMismatch:       {403, ExitRefused, rpcInvalidParams, "The declared `operation_type` is not that of the variant that was called."},
+	MissingIntent:        {400, ExitRefused, rpcInvalidParams, "`require_intent` is on, and the call declares no intent."},
+	MissingOperationType: {400, ExitRefused, rpcInvalidParams, "`require_intent` is on, and the intent has no `operation_type`."},
+	InvalidOperationType: {400, ExitUsage, rpcInvalidParams, "The `operation_type` is none of `read`, `write` and `destructive`."},
+	ServerMismatch:       {403, ExitRefused, rpcInvalidParams, "The tool is marked destructive, and it was called as a read or a write."},
+	InvalidSensitivity:   {400, ExitUsage, rpcInvalidParams, "The `data_sensitivity` is none of `public`, `internal`, `private` and `unknown`."},
+	ReasonTooLong:        {400, ExitUsage, rpcInvalidParams, "The `reason` is longer than the message says it may be."},
+	InvalidName:          {400, ExitUsage, rpcInvalidParams, "The name of the tool is not of the form `server:tool`."},
+	InvalidArgs:          {400, ExitUsage, rpcInvalidParams, "The arguments are not one JSON object, or the intent has the wrong form."},
+	ArgsMismatch:         {422, ExitUsage, rpcInvalidParams, "The arguments do not fit the input schema of the tool."},
+	ServerNotFound:       {404, ExitNotFound, rpcInvalidParams, "No server has this name."},
+	ToolNotFound:         {404, ExitNotFound, rpcInvalidParams, "The server has no tool with this name."},
+	ToolLocked:           {403, ExitRefused, rpcInvalidParams, "The tool exists, but cannot be called; `details.status` says why."},
+	OutOfScope:           {403, ExitRefused, rpcInvalidParams, "The tool is outside what this caller may use."},
+	ServerUnavailable:    {503, ExitTryAgain, rpcInternal, "The server is not connected; nothing was sent to it."},
+	Timeout:              {504, ExitTryAgain, rpcInternal, "No answer came in time; what was asked for may have happened all the same."},
+	Overloaded:           {503, ExitTryAgain, rpcInternal, "Too many calls at once: the queue is full, or the call waited in it for too long."},
+	UpstreamError:        {502, ExitFailed, rpcInternal, "The server or the tool failed, or its answer cannot be used."},
+	AuditUnavailable:     {503, ExitTryAgain, rpcInternal, "The activity log cannot be written, and so the call was not made; or it cannot be read."},
+	InvalidParameter:     {400, ExitUsage, rpcInvalidParams, "A parameter is missing, unknown or has a value that is not allowed."},
+	InvalidConfig:        {422, ExitFailed, rpcInvalidParams, "The configuration has mistakes, or cannot be put into effect."},
+	InvalidRequest:       {400, ExitUsage, rpcInvalidRequest, "The request is not one that its address takes: not JSON, a name twice, another method."},
+	TooLarge:             {413, ExitUsage, rpcInvalidRequest, "The request is larger than the message says it may be."},
+	NotFound:             {404, ExitNotFound, rpcInvalidParams, "There is no such record, stored result, file or address."},
+	Ambiguous:            {409, ExitUsage, rpcInvalidParams, "More than one record begins like this."},
+	Unauthorized:         {401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong."},
+	Forbidden:            {403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right."},
+	LoginNeeded:          {502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given."},
+	DaemonNotRunning:     {503, ExitNoDaemon, rpcInternal, "No daemon answers."},
+	Usage:                {400, ExitUsage, rpcInvalidParams, "The command line is wrong."},
+	Interrupted:          {499, ExitInterrupted, rpcInternal, "The caller cancelled, or the command was stopped."},
+	Internal:             {500, ExitFailed, rpcInternal, "Something failed inside MCPProxy; the log of the daemon has the cause."},
 }
 
 // HTTPStatus is the status of a REST answer with this code.
