@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // atOperator looks at what may join a name and a value: name=value,
 // "name": "value", name := `value`, <name>value, set("name", "value"). It gives
@@ -12,8 +15,8 @@ func (f *finder) atOperator(t []byte, i int) int {
 		return next
 	}
 	kind, how := classify(name)
-	if kind == "" && string(name) == "value" {
-		kind, how = classify(pairedName(t, i)) // name="api_key" value="…"
+	if kind == "" && isValue(name) {
+		kind, how = classify(identBefore(t, 0, pairedNameEnd(t, i))) // name="api_key" value="…"
 		nameQuoted = true
 	}
 	if kind == "" {
@@ -98,8 +101,8 @@ func nameBefore(t []byte, i int) (name []byte, inQuotes bool) {
 	for end > low && (has(t[end-1], space) || isOperator(t[end-1])) {
 		end--
 	}
-	if end > low+1 && t[end-1] == '.' && has(t[end-2], space) { // .=
-		end = low + len(bytes.TrimRight(t[low:end-1], " \t\n\r"))
+	if end == i && end > low+1 && t[end-1] == '.' && t[end-2] == ' ' { // .=
+		end = runStart(t, low, end-1, space)
 	}
 	if end > low+1 && t[end-1] == ']' { // name[] = , name[32] = , x["name"] =
 		for end > low && t[end-1] != '[' && (has(t[end-1], digit|quoted) || t[end-1] == ']') {
@@ -111,46 +114,36 @@ func nameBefore(t []byte, i int) (name []byte, inQuotes bool) {
 	}
 	for end > low && (has(t[end-1], quoted) || t[end-1] == '\\') {
 		end--
-		inQuotes = true
+		inQuotes = inQuotes || t[end] != '\\'
 	}
 	name = identBefore(t, low, end)
 	if isType(name) {
-		before := end - len(name)
-		for before > low && has(t[before-1], space) {
-			before--
-		}
-		if before < end-len(name) {
-			if earlier := identBefore(t, low, before); len(earlier) > 0 {
-				name = earlier
-			}
+		before := runStart(t, low, end-len(name), space)
+		if earlier := identBefore(t, low, before); len(earlier) > 0 && before < end-len(name) {
+			name = earlier
 		}
 	}
 	return name, inQuotes
 }
 
 func identBefore(t []byte, low, end int) []byte {
-	begin := end
-	for begin > low && has(t[begin-1], ident) {
-		begin--
-	}
-	return t[begin:end]
+	return t[runStart(t, max(low, end-maxName), end, ident):end]
 }
 
-// pairedName gives the credential's name that stands in a member or attribute
-// beside the one named value, which ends at i: name="api_key" value=,
+// pairedNameEnd gives the end of the name that stands in the member or attribute
+// before the one named value, which ends at i: name="api_key" value=,
 // "name": "api_key", "value":.
-func pairedName(t []byte, i int) []byte {
+func pairedNameEnd(t []byte, i int) int {
 	low := max(0, i-2*maxName)
-	j := i
-	skip := func(s set, also byte) {
-		for j > low && (has(t[j-1], s) || t[j-1] == also || t[j-1] == '\\') {
-			j--
+	skip := func() {
+		for i > low && (has(t[i-1], space|quoted) || t[i-1] == ',' || t[i-1] == '\\') {
+			i--
 		}
 	}
-	skip(space|quoted, ',')
-	skip(lower, 'V') // value
-	skip(space|quoted, ',')
-	return identBefore(t, low, j)
+	skip()
+	i = max(low, i-len("value"))
+	skip()
+	return i
 }
 
 // isTag says whether the name of length n that ends at i is that of a tag, as
@@ -161,14 +154,11 @@ func isOperator(c byte) bool {
 	return c == ':' || c == '=' || c == '?' || c == '!' || c == '>' || c == '|' || c == '+'
 }
 
-// isType says whether a word is a type rather than a name, in the languages
-// that put it between the name and the value.
+// typeNames are the types that languages put between a name and its value.
+var typeNames = []string{"string", "String", "str", "char", "text", "any", "bytes", "var", "const"}
+
 func isType(name []byte) bool {
-	switch string(name) {
-	case "string", "String", "str", "char", "text", "any", "bytes", "var", "const":
-		return true
-	}
-	return false
+	return slices.ContainsFunc(typeNames, func(t string) bool { return t == string(name) })
 }
 
 // afterOperator gives the place where the value begins, or its opening quote.
@@ -324,18 +314,23 @@ func placeholder(value []byte) bool {
 	if reference(value) || same(value) {
 		return true
 	}
-	for _, prefix := range [...]string{"your", "my_", "my-", "<", "[", "${", "$(", "{{", "/", "%(", "%s", "***", "xxx", "...", "process.env", "os.", "env.", "secrets.", "insert", "example"} {
+	for _, prefix := range placeholderBeginnings {
 		if hasFoldPrefix(value, prefix) {
 			return true
 		}
 	}
-	switch string(bytes.ToLower(value[:min(len(value), 16)])) {
-	case "string", "str", "text", "value", "password", "passwd", "secret", "token", "none", "null", "nil", "undefined", "true", "false",
-		"required", "optional", "changeme", "test", "hidden", "redacted", "masked", "default", "empty", "bearer", "basic", "apikey", "api_key", "api-key":
-		return true
-	}
-	return false
+	return slices.ContainsFunc(placeholderWords, func(w string) bool { return len(w) == len(value) && hasFoldPrefix(value, w) })
 }
+
+var (
+	placeholderBeginnings = []string{
+		"your", "my_", "my-", "<", "[", "${", "$(", "{{", "/", "%(", "%s", "***", "xxx", "...", "process.env", "os.", "env.", "secrets.", "insert", "example",
+	}
+	placeholderWords = []string{
+		"string", "str", "text", "value", "password", "passwd", "secret", "token", "none", "null", "nil", "undefined", "true", "false", "required", "optional",
+		"changeme", "test", "hidden", "redacted", "masked", "default", "empty", "bearer", "basic", "apikey", "api_key", "api-key",
+	}
+)
 
 // same says whether all characters are the same one, as in ********.
 func same(value []byte) bool {
@@ -344,5 +339,5 @@ func same(value []byte) bool {
 			return false
 		}
 	}
-	return true
+	return len(value) > 2
 }

@@ -70,6 +70,15 @@ func runEnd(text []byte, i int, s set) int {
 	return i
 }
 
+// runStart is where the run of characters of s that ends at end begins, not
+// before low.
+func runStart(text []byte, low, end int, s set) int {
+	for end > low && classes[text[end-1]]&s != 0 {
+		end--
+	}
+	return end
+}
+
 func skipSpace(text []byte, i int) int { return runEnd(text, i, space) }
 
 // hasFoldPrefix says whether text begins with prefix, which is in lower case,

@@ -179,7 +179,9 @@ var nameEnds = func() (ends [1 << 15 / 64]uint64) {
 			set(r.end)
 		}
 	}
-	set("value")
+	for _, other := range append(typeNames, "value") { // these stand before or instead of one
+		set(other)
+	}
 	return ends
 }()
 
@@ -188,6 +190,9 @@ func endHash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c
 
 // mayBeCredential is the quick test for the name that ends before end.
 func mayBeCredential(text []byte, end int) bool {
+	if end == 0 || !has(text[end-1], lower|upper) {
+		return false
+	}
 	if end < 3 {
 		return end == 2 && text[0]|0x20 == 'p' && text[1]|0x20 == 'w'
 	}

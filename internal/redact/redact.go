@@ -22,31 +22,41 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 )
 
 // JSON masks what looks like a credential in a JSON text. The slice that came
 // in is returned when nothing was found; it is never written to.
 func JSON(raw json.RawMessage) json.RawMessage {
-	if !suspicious(raw) {
-		return raw
-	}
-	var f finder
-	f.json(raw, 0)
-	return f.masked(raw)
+	return repeat(raw, func(f *finder, raw []byte) { f.json(raw, 0) })
 }
 
 // Text masks what looks like a credential in plain text.
 func Text(s string) string {
 	text := []byte(s)
-	if !suspicious(text) {
-		return s
+	if got := repeat(text, (*finder).text); len(got) != len(s) || string(got) != s {
+		return string(got)
 	}
-	var f finder
-	f.text(text)
-	if len(f.spans) == 0 {
-		return s
+	return s
+}
+
+// repeat masks what find finds until it finds nothing more, which is nearly
+// always the second time: where a credential was cut out, what stood beside it
+// may have become one, and masking twice has to be masking once.
+func repeat(text []byte, find func(f *finder, text []byte)) []byte {
+	const most = 8
+	for range most {
+		if !suspicious(text) {
+			break
+		}
+		var f finder
+		find(&f, text)
+		if len(f.spans) == 0 {
+			break
+		}
+		text = f.masked(text)
 	}
-	return string(f.masked(text))
+	return text
 }
 
 // Secrets gives a copy of m with every value masked: for showing environments
@@ -62,6 +72,31 @@ func Secrets(m map[string]string) map[string]string {
 			kind = "value"
 		}
 		shown[name] = mask(kind, value)
+	}
+	return shown
+}
+
+// Args gives a copy of a command's arguments with its credentials masked: what
+// follows a telling flag, or stands behind its =, whatever it looks like.
+func Args(args []string) []string {
+	shown := make([]string, len(args))
+	expect := ""
+	for i, arg := range args {
+		name, value, assigned := strings.Cut(arg, "=")
+		kind, how := classify([]byte(name))
+		flag := strings.HasPrefix(arg, "-")
+		switch {
+		case expect != "" && !flag:
+			shown[i] = mask(expect, arg)
+		case assigned && kind != "" && (flag || how == strong):
+			shown[i] = name + "=" + mask(kind, value)
+		default:
+			shown[i] = Text(arg)
+		}
+		expect = ""
+		if flag && !assigned && how == strong {
+			expect = kind
+		}
 	}
 	return shown
 }
@@ -86,11 +121,8 @@ func (f *finder) add(text []byte, from, to int, kind string) {
 	}
 }
 
-// masked gives text with the spans replaced; text itself when there are none.
+// masked gives text with the spans replaced.
 func (f *finder) masked(text []byte) []byte {
-	if len(f.spans) == 0 {
-		return text
-	}
 	out := make([]byte, 0, len(text)+16*len(f.spans))
 	done := 0
 	for _, s := range f.spans {

@@ -279,6 +279,20 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+func TestArgs(t *testing.T) {
+	in := []string{"-y", "@scope/server", "--token", "abc", "--api-key=def", "--name", "x", "DB_PASSWORD=y", "--password", "--verbose", "--key", "title", "postgres://a:b@c/d", github}
+	want := []string{"-y", "@scope/server", "--token", "{token}", "--api-key={api-key}", "--name", "x", "DB_PASSWORD={password}", "--password", "--verbose", "--key", "title", "postgres://a:{url-password}@c/d", "{github-token}"}
+	got := redact.Args(in)
+	for i := range want {
+		if shape(got[i]) != want[i] {
+			t.Errorf("%q became %q, want %q", in[i], got[i], want[i])
+		}
+	}
+	if in[3] != "abc" {
+		t.Error("the input was written to")
+	}
+}
+
 func TestURL(t *testing.T) {
 	for _, c := range [][2]string{
 		{"https://example.com/mcp", ""},

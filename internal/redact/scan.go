@@ -36,7 +36,7 @@ func suspicious(b []byte) bool {
 		equals, slashes := x^ones*'=', x^ones*'\\'
 		m := ((commas-ones)&^commas | (colons-ones)&^colons | (equals-ones)&^equals | (slashes-ones)&^slashes) & highs
 		for ; m != 0; m &= m - 1 {
-			if halt(b, i+bits.TrailingZeros64(m)/8) {
+			if j := i + bits.TrailingZeros64(m)/8; glance(b, j) && halt(b, j) {
 				return true
 			}
 		}
@@ -47,6 +47,25 @@ func suspicious(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// glance is the quick test before halt: it settles what is common in JSON, with
+// the character itself and its neighbours.
+func glance(b []byte, i int) bool {
+	if i < 2 || i+1 >= len(b) {
+		return true
+	}
+	switch before := b[i-1]; b[i] {
+	case ',':
+		return has(before, quoted|space) && (before != '"' || b[i-2] == '\\' || !inJSON(b))
+	case '-':
+		return b[i+1] == '-' || b[i+1] == 'u'
+	case '\\':
+		return b[i+1] == 'u'
+	case ':':
+		return before != '"' || !has(b[i-2], lower) || mayBeCredential(b, i-1)
+	}
+	return true
 }
 
 // halt says whether the character i gives reason to look at the text closely.
@@ -81,15 +100,16 @@ func longWord(b []byte, i int) (end int, found bool) {
 	}
 	for p := begin; p+minToken <= end; {
 		if has(b[p], alnum) {
-			if startsToken(b, p) || startsToken(b, p+pastEscape(b[:end], p)) {
+			if startsToken(b, p) {
+				return end, true
+			}
+			if n := pastEscape(b[:end], p); n > 0 && startsToken(b, p+n) {
 				return end, true
 			}
 			p = runEnd(b[:end], p, alnum)
 			continue
 		}
-		if p++; b[p-1] == '\\' && startsToken(b, p+1) { // as in \n
-			return end, true
-		}
+		p++
 	}
 	return end, false
 }
@@ -103,11 +123,16 @@ func startsToken(b []byte, p int) bool {
 }
 
 // pastEscape gives the length of the rest of an escape that looks like a part
-// of the word at p: the digits of %3D, the parameters of \x1b[31m.
+// of the word at p: the letter of \n, the digits of \u003e and %3D, the
+// parameters of \x1b[31m.
 func pastEscape(b []byte, p int) int {
 	switch {
-	case p == 0:
+	case p == 0 || p >= len(b):
 		return 0
+	case b[p-1] == '\\' && b[p] == 'u':
+		return 5
+	case b[p-1] == '\\':
+		return 1
 	case b[p-1] == '%':
 		return 2
 	case b[p-1] == '[' || b[p-1] == ';':
@@ -125,23 +150,17 @@ func isScheme(text []byte) bool {
 // joins says whether the character i joins a telling name and a value that may
 // be secret, or begins a URL with a password.
 func joins(b []byte, i int) bool {
+	if b[i] == ':' && i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && userinfoFollows(b, i+1) {
+		return true
+	}
 	if i == 0 {
 		return false
 	}
-	before := b[i-1]
-	switch b[i] {
-	case ',': // within text only: after a quote that JSON would escape
-		if before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && inJSON(b)) {
-			return false
-		}
-	case '>':
-		if !has(before, ident) {
-			return false
-		}
-	case ':':
-		if i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && userinfoFollows(b, i+1) {
-			return true
-		}
+	switch before := b[i-1]; {
+	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && inJSON(b)):
+		return false // within text it counts after a quote, which JSON escapes
+	case b[i] == '>' && !has(before, ident):
+		return false
 	}
 	end := nameEnd(b, i)
 	if !mayBeCredential(b, end) {
@@ -163,7 +182,9 @@ func nameEnd(b []byte, i int) int {
 		case c == ']' || c == '[':
 			brackets = c == ']'
 		case brackets && has(c, digit):
-		case c == '.' && end == i && end > 1 && has(b[end-2], space): // .=
+		case c == '.' && end == i && end > 1 && b[end-2] == ' ': // .=
+		case end >= 6 && b[end-6] == '\\' && b[end-5] == 'u':
+			end -= 5
 		case has(c, ident):
 			if end < 2 || b[end-2] != '\\' || c != 'n' && c != 't' && c != 'r' {
 				return end
@@ -178,33 +199,60 @@ func nameEnd(b []byte, i int) int {
 // telling says whether the name that ends at end, before the character i that
 // joins it to its value, may make that value a secret.
 func telling(b []byte, i, end int) bool {
-	name := identBefore(b, max(0, end-maxName), end)
-	begin := end - len(name)
-	if begin > 0 && b[begin-1] == '\\' && len(name) > 1 { // the rest of \n
-		name = name[1:]
-	}
-	kind, how := classify(name)
+	name, kind, how := classifyBefore(b, end)
 	switch {
-	case string(name) == "value" || string(name) == "Value":
-		kind, how = classify(pairedName(b, i))
+	case isValue(name):
+		pair := nameEnd(b, end-len(name))
+		for pair > 0 && b[pair-1] == ',' {
+			pair = nameEnd(b, pair-1)
+		}
+		_, kind, how = classifyBefore(b, pair)
 	case isType(name):
-		earlier, _ := nameBefore(b, i)
-		kind, how = classify(earlier)
+		_, kind, how = classifyBefore(b, nameEnd(b, end-len(name)))
 	}
-	if kind == "" {
-		return false
-	}
-	if b[i] == ':' && b[i-1] == '"' && (i < 2 || b[i-2] != '\\') && inJSON(b) { // a member
-		v := skipSpace(b, i+1)
-		if v >= len(b) || b[v] != '"' && b[v] != '[' {
-			return false
+	member := b[i] == ':' && b[i-1] == '"' && (i < 2 || b[i-2] != '\\') && inJSON(b)
+	if member {
+		whole := memberName(b, i-1)
+		if k, h := classify(whole); h > how { // "API Key"
+			kind, how = k, h
 		}
-		if how == weak {
-			return b[v] == '"' && stringEnd(b, v+1)-v > minToken
+		if kind != "" && bytes.IndexByte(whole, '\\') >= 0 {
+			how = strong // what an escape stands for may make it so
 		}
-		return b[v] == '[' || v+1 >= len(b) || b[v+1] != '"'
 	}
-	return true
+	if kind == "" || !member {
+		return kind != ""
+	}
+	v := skipSpace(b, i+1)
+	switch {
+	case v+1 >= len(b) || b[v] != '"':
+		return v < len(b) && b[v] == '['
+	case how == weak:
+		return stringEnd(b, v+1)-v > minToken
+	}
+	return b[v+1] != '"'
+}
+
+// classifyBefore classifies the name that ends at end, without the rest of an
+// escape that looks like a part of it.
+func classifyBefore(b []byte, end int) (name []byte, kind string, how strength) {
+	name = identBefore(b, 0, end)
+	kind, how = classify(name)
+	if n := pastEscape(b[:end], end-len(name)); kind == "" && n > 0 && n < len(name) {
+		name = name[n:]
+		kind, how = classify(name)
+	}
+	return name, kind, how
+}
+
+// memberName gives the name before the quote i, as far as it can matter.
+func memberName(b []byte, i int) []byte {
+	low := max(0, i-maxName)
+	quote := low + bytes.LastIndexByte(b[low:i], '"')
+	if quote > low && b[quote-1] == '\\' {
+		return b[low:i] // part of the name
+	}
+	return b[quote+1 : i]
 }
 
 // userinfoFollows says whether at i a host follows that has something before
@@ -221,12 +269,12 @@ func userinfoFollows(b []byte, i int) bool {
 	if slashes < 2 {
 		return false
 	}
-	for end := min(len(b), i+longest); i < end && !has(b[i], space|quoted) && !isURLEnd(b[i]); i++ {
+	for end := min(len(b), i+longest); i+1 < end && !has(b[i], space|quoted) && (!isURLEnd(b[i]) || b[i] == '\\' && b[i+1] == 'u'); i++ {
 		if b[i] == '@' {
 			return true
 		}
 	}
-	return false
+	return i < len(b) && b[i] == '@'
 }
 
 // dashes says whether a private key, a telling flag or curl's -u begins with
@@ -237,14 +285,14 @@ func dashes(b []byte, i int) bool {
 	}
 	from := i
 	i = runEnd(b, from, dash)
-	switch i - from {
-	case 1:
+	switch dashes := i - from; {
+	case dashes == 1:
 		return bytes.Contains(b, []byte("curl"))
-	case 2:
+	case dashes == 2:
 		end := runEnd(b[:min(len(b), i+maxName)], i, word)
 		kind, _ := classify(b[i:end])
 		return kind != "" || string(b[i:end]) == "user" && bytes.Contains(b, []byte("curl"))
-	case 5:
+	case dashes >= 5:
 		return bytes.HasPrefix(b[i:], []byte("BEGIN "))
 	}
 	return false
@@ -259,7 +307,7 @@ func escapedLetter(b []byte, i int) bool {
 	case !ok:
 		return false
 	case r == '>':
-		kind, _ := classify(identBefore(b, max(0, i-maxName), i))
+		_, kind, _ := classifyBefore(b, i)
 		return kind != ""
 	}
 	return r < 0x80 && (r == ':' || r == ',' || r == '%' || has(byte(r), ident|slash|equals))

@@ -75,7 +75,7 @@ func (f *finder) atDash(t []byte, i int) int {
 		name++
 	}
 	end := runEnd(t[:min(len(t), name+maxName)], name, word)
-	if end == name || end >= len(t) || t[end] != ' ' {
+	if end == name || t[name] == '-' || end >= len(t) || t[end] != ' ' {
 		return max(end, i+1)
 	}
 	v := valueAt(t, skipSpace(t, end))

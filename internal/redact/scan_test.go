@@ -1,0 +1,108 @@
+package redact
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// overlooked gives the first credential that the close look finds in a text
+// that the quick test calls clean.
+func overlooked(raw []byte) string {
+	if suspicious(raw) {
+		return ""
+	}
+	var f finder
+	if json.Valid(raw) {
+		f.json(raw, 0)
+	} else {
+		f.text(raw)
+	}
+	if len(f.spans) == 0 {
+		return ""
+	}
+	return string(raw[f.spans[0].from:f.spans[0].to])
+}
+
+// FuzzScan: the quick test is wrong on the safe side only.
+func FuzzScan(f *testing.F) {
+	for _, s := range []string{
+		`{"password":"x"}`, `"a=b, token: c"`, `{"name":"api_key","value":"x"}`, `"\tpassword\t=\tabc123def"`, `"x .= 'y'"`, "token[3] = 'abc123def'",
+		`"<token>\n abc123def"`, `"var x string = 'abc123def'"`, `"://a:b@c"`, `"--token abc123def"`, `"Bearer abc123def456ghi789"`, `"curl -u a:b"`,
+		`"key\u003dabc123def"`, `"\u001b[31mghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"`, `["--token","a"]`, `"-----BEGIN X PRIVATE KEY-----\nabc"`,
+		`"110201543:AAHdqTcvCH1vGWJxfSe1ofSAs0K5PALDsaw"`, `"set('token', 'abc123def')"`, `"\"token\", \"abc123def\""`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if found := overlooked(raw); found != "" {
+			t.Fatalf("the quick test does not see %q in %q", found, raw)
+		}
+	})
+}
+
+// pieces are what credentials, and what looks like them, are made of.
+var pieces = []string{
+	"password", "token", "api_key", "key", "Cookie", "Authorization", "value", "name", "string", "secret", "max_tokens", "nextPageToken", "x", "PASS", "jwt",
+	"=", ":", ": ", " = ", ":=", "=>", " .= ", ">", "<", ",", ", ", "?=", "==", "://", "@", "/", "?", "&", "#",
+	`"`, `'`, "`", `\`, `\"`, "[", "]", "[]", "{", "}", "(", ")", "$", "${", "%", "%3D", "--", "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "-u ", "curl ",
+	" ", "\n", "\t", "\r\n", `\n`, `\t`, "\x1b[31m", "\x00", "é", "🙂", "\xff", "�", ".", ";", "|",
+	"hunter2", "abc123def456", "abc123def456ghi789", "letmein", "Bearer ", "Basic ", "token ", "the quick brown fox", "0", "2026-01-15T10:30:00Z", "your-key", "********",
+	"gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5", "AK" + "IAIOSFODNN7EXAMPLE", "s" + "k-aB3dE5gH7jK9mN1pQ3sT5", "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc",
+	"110201543:AAHd" + "qTcvCH1vGWJxfSe1ofSAs0K5PALDsaw", "[masked token 0123abcd]", "[masked ", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+}
+
+// TestPieces tries texts of pieces, as text, in a JSON string, as a member and
+// as JSON in a JSON string: the quick test sees what the close look finds,
+// masking again changes nothing, and JSON stays JSON.
+func TestPieces(t *testing.T) {
+	n := 30_000
+	if testing.Short() {
+		n = 3_000
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	if s := os.Getenv("REDACT_SEED"); s != "" {
+		seed, _ := strconv.ParseUint(s, 10, 64)
+		random, n = rand.New(rand.NewPCG(seed, 0)), 1_000_000
+	}
+	for range n {
+		var text strings.Builder
+		for range 1 + random.IntN(9) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		tryText(t, text.String())
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func tryText(t *testing.T, text string) {
+	t.Helper()
+	once := Text(text)
+	if twice := Text(once); twice != once {
+		t.Errorf("not the same again\n   in %q\n once %q\ntwice %q", text, once, twice)
+	}
+	if found := overlooked([]byte(text)); found != "" {
+		t.Errorf("the quick test does not see %q in %q", found, text)
+	}
+	inString, _ := json.Marshal(text)
+	member, _ := json.Marshal(map[string]string{"text": text, "token": text, "number": "1"})
+	nested, _ := json.Marshal(string(member))
+	key, _ := json.Marshal(map[string]string{text: "abc123def"})
+	for _, raw := range [][]byte{inString, member, nested, key} {
+		if found := overlooked(raw); found != "" {
+			t.Errorf("the quick test does not see %q in %s", found, raw)
+		}
+		got := JSON(raw)
+		if !json.Valid(got) {
+			t.Errorf("%s became %s, which is no JSON", raw, got)
+		}
+		if again := JSON(got); string(again) != string(got) {
+			t.Errorf("not the same again\n   in %s\n once %s\ntwice %s", raw, got, again)
+		}
+	}
+}
