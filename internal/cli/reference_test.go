@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestReferenceIsCurrent(t *testing.T) {
+	const path = "../../docs/reference/cli.md"
+	got := string(Reference())
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not current: go test ./internal/cli -update", path)
+	}
+}
+
+func TestReferenceHoldsEveryCommand(t *testing.T) {
+	t.Parallel()
+	text := string(Reference())
+	root := newRun(Deps{}).root()
+	root.InitDefaultHelpCmd()
+	for _, c := range commands(root)[1:] {
+		if shown := strings.Contains(text, "\n## "+c.CommandPath()+"\n"); shown == c.Hidden {
+			t.Errorf("%s: hidden is %v, in the reference %v", c.CommandPath(), c.Hidden, shown)
+		}
+	}
+}
