@@ -87,7 +87,8 @@ func (c *leanConn) readStatus(budget *int) error {
 		return malformed("its status is no number")
 	}
 	c.answer.status = int(status)
-	c.keep = line[7] == '1'
+	c.old = line[7] == '0'
+	c.keep = !c.old
 	return nil
 }
 
@@ -134,8 +135,8 @@ func (c *leanConn) field(name, value []byte) error {
 		}
 		a.length = n
 	case "transfer-encoding":
-		if !bytes.EqualFold(value, []byte("chunked")) {
-			return malformed("its Transfer-Encoding is not chunked")
+		if c.old || !bytes.EqualFold(value, []byte("chunked")) {
+			return malformed("its Transfer-Encoding is not chunked, or the version is 1.0")
 		}
 		c.frame = frameChunked
 	case "connection":

@@ -203,6 +203,7 @@ type leanConn struct {
 
 	frame framing
 	left  int64 // of the body, or of the chunk
+	old   bool  // the response is HTTP/1.0
 	keep  bool  // the connection can be used again after this body
 	err   error // sticky: how the body ended
 }
@@ -311,9 +312,9 @@ func (c *leanConn) finish() finished {
 	}
 	if c.err == nil {
 		c.nc.SetReadDeadline(time.Now().Add(finishTime))
-		var scratch [1 << 10]byte
+		scratch := c.out[:cap(c.out)]
 		for budget := 64 << 10; c.err == nil && budget > 0; {
-			n, _ := c.Read(scratch[:])
+			n, _ := c.Read(scratch)
 			budget -= n
 		}
 		c.nc.SetReadDeadline(time.Time{})

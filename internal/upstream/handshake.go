@@ -51,7 +51,11 @@ func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
 	l.negotiated(g.version)
-	if err := l.notify(ctx, methodInitialized, nil); err != nil {
+	var status *statusError
+	switch err := l.notify(ctx, methodInitialized, nil); {
+	case errors.As(err, &status): // some servers know no notifications
+		s.remark("notifications/initialized: " + err.Error())
+	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
 	return g, nil

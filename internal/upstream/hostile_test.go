@@ -370,3 +370,17 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestTextBeforeAMessage: a message is found behind text without a line end.
+func TestTextBeforeAMessage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	spec := stdioSpec(t, "s", "zoo")
+	spec.Args = []string{"-c", `printf 'Loading... {"jsonrpc" '; exec "$0"`, spec.Command}
+	spec.Command = "sh"
+	f.Apply([]Spec{spec})
+	f.must("s", "echo", "{}")
+	if lines, _ := f.LogTail("s", 10); len(lines) != 2 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
+		t.Errorf("log %q", lines)
+	}
+}

@@ -244,6 +244,9 @@ func (l *httpLink) readEvents(a *answer, r *request, s *sink) (Reply, error) {
 			return Reply{}, err
 		}
 		l.heard.Add(1)
+		if len(ev.Data) == 0 { // it carries an id only
+			continue
+		}
 		data, kept := ev.Data, len(ev.Data) >= keepFrom
 		if kept {
 			data = events.Keep()

@@ -182,6 +182,9 @@ func (l *httpLink) listenOnce(ctx context.Context, first bool) error {
 			return err
 		}
 		l.heard.Add(1)
+		if len(ev.Data) == 0 { // it carries an id only
+			continue
+		}
 		if split(ev.Data, func(m jsonrpc.Message) {
 			if !m.IsResponse() {
 				l.incoming(&m, nil)

@@ -3,7 +3,9 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -263,4 +265,40 @@ func TestTLS(t *testing.T) {
 	if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Message, "certificate") {
 		t.Errorf("message %q", p.Message)
 	}
+}
+
+// TestEventsWithoutAMessage: servers of 2025-11-25 begin a stream with an event
+// that carries an id only.
+func TestEventsWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		c.Raw([]byte(": hello\n\nid: 1\nretry: 10\ndata: \n\n"))
+		return json.RawMessage(`{"a":1}`), nil
+	}})
+	f := newFixture(t)
+	f.Apply([]Spec{httpSpec(t, "s", s)})
+	if got := f.must("s", "x", "{}"); got != `{"a":1}` {
+		t.Errorf("result %s", got)
+	}
+	if lines, _ := f.LogTail("s", 10); len(lines) != 1 {
+		t.Errorf("log %q", lines)
+	}
+}
+
+// TestServerThatKnowsNoNotifications refuses them; it can be called all the same.
+func TestServerThatKnowsNoNotifications(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"notifications/`)) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+	}))
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.must("s", "echo", "{}")
 }
