@@ -4,9 +4,9 @@
 //
 // It guarantees that the decision is pure (no I/O, no clock, no state), total
 // (every combination has an answer) and fails closed: the zero values of
-// Verdict, Status, Variant and Operation refuse. It does not parse JSON, look
-// tools up or write records; the gateway brings the facts and carries the
-// decision out.
+// Verdict, Status, Variant and Operation refuse. It reads a declaration (Add),
+// but it does not look tools up or write records; the gateway brings the facts
+// and carries the decision out.
 package policy
 
 import "mcpproxy/internal/tool"

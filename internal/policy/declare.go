@@ -1,0 +1,88 @@
+package policy
+
+import "mcpproxy/internal/strictjson"
+
+// Add takes one parameter of a call, as its JSON value, into the declaration,
+// and says whether it was one of the declaration's: intent, and the flat
+// intent_data_sensitivity and intent_reason. The value has passed
+// strictjson.Check. It is the one reader of intents, so that every surface
+// takes the same thing for the same declaration.
+//
+// A null, and an empty sensitivity or reason, say nothing. A sensitivity or
+// reason that is given twice must be the same both times.
+func (d *Declared) Add(name string, value []byte) bool {
+	switch name {
+	case "intent":
+		d.addObject(value)
+	case "intent_data_sensitivity":
+		d.addSensitivity(name, value)
+	case "intent_reason":
+		d.addReason(name, value)
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *Declared) addObject(value []byte) {
+	if strictjson.Kind(value) == 'n' {
+		return
+	}
+	d.Present = true
+	err := strictjson.Members(value, func(name, value []byte) error {
+		switch string(name) {
+		case "operation_type":
+			d.addOperation(value)
+		case "data_sensitivity":
+			d.addSensitivity("intent.data_sensitivity", value)
+		case "intent_data_sensitivity":
+			d.addSensitivity("intent.intent_data_sensitivity", value)
+		case "reason":
+			d.addReason("intent.reason", value)
+		case "intent_reason":
+			d.addReason("intent.intent_reason", value)
+		}
+		return nil
+	})
+	if err != nil {
+		d.Malformed = IntentNotObject
+	}
+}
+
+func (d *Declared) addOperation(value []byte) {
+	if strictjson.Kind(value) == 'n' {
+		return
+	}
+	var ok bool
+	if d.OperationType, ok = strictjson.String(value); !ok {
+		d.OperationType = string(value) // no operation has such a name
+	}
+	d.HasOperation = true
+}
+
+func (d *Declared) addSensitivity(from string, value []byte) {
+	d.HasSensitivity = true
+	d.DataSensitivity = d.statement(from, "data_sensitivity", d.DataSensitivity, value)
+}
+
+func (d *Declared) addReason(from string, value []byte) {
+	d.HasReason = true
+	d.Reason = d.statement(from, "reason", d.Reason, value)
+}
+
+// statement gives what is said of a fact, after what was said before.
+func (d *Declared) statement(from, fact, before string, value []byte) string {
+	said, ok := strictjson.String(value)
+	switch {
+	case strictjson.Kind(value) == 'n':
+		return before
+	case !ok:
+		d.Malformed = FieldNotString(from)
+		return before
+	case before == "":
+		return said
+	case said != "" && said != before:
+		d.Malformed = FieldsDiffer("intent."+fact, "intent_"+fact)
+	}
+	return before
+}
