@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 
 	"mcpproxy/internal/activity"
 )
@@ -17,8 +19,10 @@ import (
 // and most records are never searched. What is not in a chunk yet is read.
 
 const (
-	// pageSize is how large a page of words gets. A page is read whole.
-	pageSize = 2 << 10
+	// pageSize is how large a page of words gets, about. With the largest word
+	// and its records behind it, it still fits into the page of an index of
+	// SQLite, and is found with one read.
+	pageSize = 768
 	// segmentBytes bounds the memory that the words of a segment take.
 	segmentBytes = 8 << 20
 )
@@ -395,9 +399,11 @@ func (q *query) scan(ctx context.Context, from, to int64) error {
 
 // matcher looks for terms in records that are not indexed.
 type matcher struct {
-	terms []term
-	found uint64
-	split splitter
+	terms  []term
+	probes [][]byte
+	found  uint64
+	split  splitter
+	lower  []byte
 }
 
 func newMatcher(terms []term) *matcher {
@@ -409,13 +415,48 @@ func newMatcher(terms []term) *matcher {
 			}
 		}
 	}
+	for _, t := range terms {
+		if p := t.probe(); p != nil {
+			m.probes = append(m.probes, p)
+		}
+	}
 	return m
 }
 
 func (m *matcher) matches(entry, outcome []byte) (bool, error) {
+	if !m.possible(entry, outcome) {
+		return false, nil
+	}
 	m.found = 0
 	if err := m.split.record(entry, outcome); err != nil {
 		return false, err
 	}
 	return bits.OnesCount64(m.found) == len(m.terms), nil
+}
+
+// possible tells in a fraction of the time of taking it apart that a record
+// cannot match: it does not even have the bytes.
+func (m *matcher) possible(entry, outcome []byte) bool {
+	m.lower = m.lower[:0]
+	high := byte(0)
+	for _, data := range [][]byte{entry, outcome} {
+		for _, c := range data {
+			if c >= 'A' && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			high |= c
+			m.lower = append(m.lower, c)
+		}
+	}
+	// Letters can be written as escapes, and some of other scripts have an ASCII
+	// letter for their lower case.
+	if high >= utf8.RuneSelf || bytes.Contains(m.lower, []byte(`\u`)) {
+		return true
+	}
+	for _, p := range m.probes {
+		if !bytes.Contains(m.lower, p) {
+			return false
+		}
+	}
+	return true
 }

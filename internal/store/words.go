@@ -199,6 +199,27 @@ func (t term) matches(word []byte) bool {
 	return string(word) == t.word
 }
 
+// probe gives bytes that a text must have, in lower case, to have the term; nil
+// when there are none. Joiners can be escaped, letters of other scripts have more
+// than one lower case, and a long word is cut.
+func (t term) probe() []byte {
+	longest := ""
+	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	for i := range len(longest) {
+		if longest[i] >= utf8.RuneSelf {
+			return nil
+		}
+	}
+	if longest == "" {
+		return nil
+	}
+	return []byte(longest)
+}
+
 // maxTerms bounds the work of one search.
 const maxTerms = 32
 
