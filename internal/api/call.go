@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -135,9 +134,11 @@ func setMember(req *gateway.CallRequest, name string, value []byte) error {
 		}
 		req.Name = s
 	case "args":
-		req.Args = value
+		if strictjson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
+			req.Args = value
+		}
 	case "intent":
-		req.Declared = readIntent(value)
+		req.Declared.Add(name, value)
 	case "timeout":
 		s, _ := strictjson.String(value)
 		d, err := time.ParseDuration(s)
@@ -165,42 +166,4 @@ func shown(value []byte) string {
 		return s
 	}
 	return string(value)
-}
-
-// readIntent takes the declaration as it is. Both spellings of the optional
-// members are known; unknown members are ignored.
-func readIntent(value []byte) policy.Declared {
-	d := policy.Declared{Present: true}
-	if strictjson.Kind(value) != '{' {
-		d.Malformed = "intent is not an object"
-		return d
-	}
-	err := strictjson.Members(value, func(name, value []byte) error {
-		switch string(name) {
-		case "operation_type":
-			return declare(&d.HasOperation, &d.OperationType, "intent.operation_type", value)
-		case "data_sensitivity", "intent_data_sensitivity":
-			return declare(&d.HasSensitivity, &d.DataSensitivity, "intent.data_sensitivity", value)
-		case "reason", "intent_reason":
-			return declare(&d.HasReason, &d.Reason, "intent.reason", value)
-		}
-		return nil
-	})
-	if err != nil {
-		d.Malformed = err.Error()
-	}
-	return d
-}
-
-// declare sets one member of the declaration, which can be said once.
-func declare(has *bool, to *string, name string, value []byte) error {
-	s, ok := strictjson.String(value)
-	switch {
-	case !ok:
-		return errors.New(name + " is not a string")
-	case *has && *to != s:
-		return errors.New(name + " is given twice with different values")
-	}
-	*has, *to = true, s
-	return nil
 }

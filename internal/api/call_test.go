@@ -114,23 +114,3 @@ func TestBadBodies(t *testing.T) {
 		t.Errorf("%d of them reached the gateway", len(f.calls))
 	}
 }
-
-func TestIntentForms(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		in   string
-		want policy.Declared
-	}{
-		{`{}`, policy.Declared{Present: true}},
-		{`null`, policy.Declared{Present: true, Malformed: "intent is not an object"}},
-		{`"read"`, policy.Declared{Present: true, Malformed: "intent is not an object"}},
-		{`{"operation_type":""}`, policy.Declared{Present: true, HasOperation: true}},
-		{`{"operation_type":1}`, policy.Declared{Present: true, Malformed: "intent.operation_type is not a string"}},
-		{`{"reason":"a","intent_reason":"a"}`, policy.Declared{Present: true, HasReason: true, Reason: "a"}},
-		{`{"reason":"a","intent_reason":"b"}`, policy.Declared{Present: true, HasReason: true, Reason: "a", Malformed: "intent.reason is given twice with different values"}},
-	} {
-		if diff := cmp.Diff(c.want, readIntent([]byte(c.in))); diff != "" {
-			t.Errorf("%s: %s", c.in, diff)
-		}
-	}
-}

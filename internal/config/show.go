@@ -52,9 +52,8 @@ func (s Server) Shown() Server {
 // looks like a secret in the URL and the arguments.
 func presentable(s Server) Server {
 	hide(serverKeys(), &s)
-	s.Args = slices.Clone(s.Args)
-	for i, a := range s.Args {
-		s.Args[i] = redact.Text(a)
+	if s.Args != nil { // as the user wrote it: left out, or []
+		s.Args = redact.Args(s.Args)
 	}
 	s.URL = redact.URL(s.URL)
 	return s

@@ -42,9 +42,9 @@ var badCalls = []badCall{
 	{"against the schema", `{"name":"m:plain","args":{"n":"one"}}`, restCall("m:plain", `{"n":"one"}`, ""), []string{"m:plain", "--args", `{"n":"one"}`}, "ARGS_MISMATCH", "", 2},
 	{"undeclared argument", `{"name":"m:plain","args":{"n":1,"x":2}}`, restCall("m:plain", `{"n":1,"x":2}`, ""), []string{"m:plain", "--args", `{"n":1,"x":2}`}, "ARGS_MISMATCH", "", 2},
 	{"reason too long", `{"name":"m:plain","args":{"n":1},"intent_reason":"` + longReason + `"}`, restCall("m:plain", `{"n":1}`, `,"reason":"`+longReason+`"`),
-		[]string{"m:plain", "--args", `{"n":1}`, "--reason", longReason}, "REASON_TOO_LONG", "intent.reason exceeds maximum length of 1000 characters", 2},
+		[]string{"m:plain", "--args", `{"n":1}`, "--reason", longReason}, "REASON_TOO_LONG", "intent.reason exceeds maximum length of 1000 characters", 3},
 	{"unknown sensitivity", `{"name":"m:plain","args":{"n":1},"intent_data_sensitivity":"secret"}`, restCall("m:plain", `{"n":1}`, `,"data_sensitivity":"secret"`),
-		[]string{"m:plain", "--args", `{"n":1}`, "--sensitivity", "secret"}, "INVALID_SENSITIVITY", "Invalid intent.data_sensitivity 'secret': must be public, internal, private, or unknown", 2},
+		[]string{"m:plain", "--args", `{"n":1}`, "--sensitivity", "secret"}, "INVALID_SENSITIVITY", "Invalid intent.data_sensitivity 'secret': must be public, internal, private, or unknown", 3},
 }
 
 const strictTool = `{"name":"plain","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}}`

@@ -141,7 +141,6 @@ func (x *exchange) callVariant(ctx context.Context, v policy.Variant, args []byt
 // the gateway as a problem or as its JSON text, so that the refusal is on
 // record like any other. An explicit null counts as not given.
 func readCall(args []byte, r *gateway.CallRequest) {
-	d := declaration{Declared: &r.Declared}
 	_ = strictjson.Members(args, func(name, value []byte) error {
 		if strictjson.Kind(value) == 'n' {
 			return nil
@@ -160,72 +159,11 @@ func readCall(args []byte, r *gateway.CallRequest) {
 			} else {
 				r.ArgsProblem = "args_json must be a string that holds the arguments as JSON; give an object as args"
 			}
-		case "intent":
-			d.object(value)
-		case "intent_data_sensitivity":
-			d.sensitivity("intent_data_sensitivity", value)
-		case "intent_reason":
-			d.reason("intent_reason", value)
+		default:
+			r.Declared.Add(string(name), value) // what it does not know is ignored
 		}
 		return nil
 	})
-}
-
-// declaration collects the declared intent from its two forms.
-type declaration struct {
-	*policy.Declared
-	sensitivityFrom, reasonFrom string
-}
-
-func (d *declaration) object(value []byte) {
-	d.Present = true
-	err := strictjson.Members(value, func(name, value []byte) error {
-		if strictjson.Kind(value) == 'n' {
-			return nil
-		}
-		switch string(name) {
-		case "operation_type":
-			d.HasOperation = true
-			var ok bool
-			if d.OperationType, ok = strictjson.String(value); !ok {
-				d.OperationType = bounded(string(value), maxIdentity)
-			}
-		case "data_sensitivity":
-			d.sensitivity("intent.data_sensitivity", value)
-		case "intent_data_sensitivity":
-			d.sensitivity("intent.intent_data_sensitivity", value)
-		case "reason":
-			d.reason("intent.reason", value)
-		case "intent_reason":
-			d.reason("intent.intent_reason", value)
-		}
-		return nil
-	})
-	if err != nil {
-		d.Malformed = policy.IntentNotObject
-	}
-}
-
-func (d *declaration) sensitivity(from string, value []byte) {
-	d.say(from, value, &d.HasSensitivity, &d.DataSensitivity, &d.sensitivityFrom)
-}
-
-func (d *declaration) reason(from string, value []byte) {
-	d.say(from, value, &d.HasReason, &d.Reason, &d.reasonFrom)
-}
-
-// say takes one statement. An empty one says nothing; two different ones are a
-// contradiction, which nobody here resolves.
-func (d *declaration) say(from string, value []byte, has *bool, text, said *string) {
-	s, ok := strictjson.String(value)
-	switch {
-	case !ok:
-		d.Malformed = policy.FieldNotString(from)
-	case *text == "":
-		*has, *text, *said = true, s, from
-	case s != "" && s != *text:
-		d.Malformed = policy.FieldsDiffer(*said, from)
-	}
 }
 
 // unknownTool answers for a tool that does not exist here.

@@ -71,8 +71,8 @@ func TestEveryCodeIsMapped(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
 		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal},
-		2:   {problem.InvalidName, problem.InvalidArgs, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage, problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong},
-		3:   {problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden},
+		2:   {problem.InvalidName, problem.InvalidArgs, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage},
+		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden},
 		4:   {problem.DaemonNotRunning},
 		5:   {problem.ServerNotFound, problem.ToolNotFound, problem.NotFound},
 		6:   {problem.LoginNeeded},
