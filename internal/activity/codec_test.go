@@ -165,6 +165,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"raw":[99999999999999999999,1]}`))
 	f.Add([]byte(`"raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := json.Marshal(DecodeAny(data, data)); err != nil {
+			t.Fatalf("cannot be shown: %v", err)
+		}
 		if r, err := Decode(data, nil); err == nil {
 			if _, err := json.Marshal(r); err != nil {
 				t.Fatalf("cannot be shown: %v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"mcpproxy/internal/strictjson"
 )
@@ -242,16 +243,19 @@ func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int
 	return data[at:end], start, nil
 }
 
-// asJSON copies raw. What turns out to be no JSON is kept as a string, so that
-// a record can always be encoded.
+// asJSON copies raw. What turns out to be no JSON is kept as a string, and what
+// is not UTF-8 becomes U+FFFD, so that a record can always be encoded.
 func asJSON(raw []byte) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
-	if json.Valid(raw) {
-		return bytes.Clone(raw)
+	if !json.Valid(raw) {
+		return appendString(nil, string(raw))
 	}
-	return appendString(nil, string(raw))
+	if !utf8.Valid(raw) {
+		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
+	return bytes.Clone(raw)
 }
 
 // Decode reads a record from the payload of the entry that began it (or held it
@@ -284,6 +288,22 @@ func Decode(entry, outcome []byte) (Record, error) {
 	return r, nil
 }
 
+// DecodeAny is Decode for a record that has to be shown in any case: one that is
+// damaged says so, and gives what can still be read.
+func DecodeAny(entry, outcome []byte) Record {
+	r, err := Decode(entry, outcome)
+	if err == nil {
+		return r
+	}
+	if r.Type == "" {
+		r.Type = System
+	}
+	r.Status = Failed
+	r.ErrorMessage = "This record is damaged in the database. " + r.ErrorMessage
+	r.Metadata.Detail = err.Error()
+	return r
+}
+
 func decodeOrphan(outcome []byte) (Record, error) {
 	p, err := decodePayload(outcome)
 	if err != nil {
@@ -301,25 +321,25 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	return r, nil
 }
 
-// Texts calls fn with everything of a record that a full text search looks at,
-// without reading the rest. What it gets is valid until it returns.
-func Texts(entry, outcome []byte, fn func(text []byte, isJSON bool)) error {
+// Texts calls fn with the JSON of everything of a record that a full text search
+// looks at, without reading the rest. What fn gets is valid until it returns. Of
+// an entry that is damaged there is nothing to search.
+func Texts(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {
 			continue
 		}
 		head, args, response, err := takeApart(data)
 		if err != nil {
-			return err
+			continue
 		}
-		fn(args, true)
-		fn(response, true)
-		fn(strictjson.Find(head, "error_message"), true)
+		fn(args)
+		fn(response)
+		fn(strictjson.Find(head, "error_message"))
 		metadata := strictjson.Find(head, "metadata")
-		fn(strictjson.Find(metadata, "detail"), true)
-		fn(strictjson.Find(strictjson.Find(metadata, "intent"), "reason"), true)
+		fn(strictjson.Find(metadata, "detail"))
+		fn(strictjson.Find(strictjson.Find(metadata, "intent"), "reason"))
 	}
-	return nil
 }
 
 // decodeEntry reads an entry from the spool into what the Store gets. trusted

@@ -38,6 +38,7 @@ func (l *Log) queryError(ctx context.Context, err error) error {
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {
 		return err
 	}
+	l.logger.Error("the activity log cannot be read", "error", err)
 	return unreadable(err)
 }
 

@@ -198,10 +198,7 @@ func (e *engine) loadTail(ctx context.Context, x *index) error {
 		if key != next {
 			return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 		}
-		facts, err := factsOfRow(entry, outcome)
-		if err != nil {
-			return err
-		}
+		facts := factsOfRow(entry, outcome)
 		x.tail.add(e.hashAll(&facts), facts.Time)
 		next++
 	}
@@ -218,10 +215,6 @@ func (e *engine) loadTail(ctx context.Context, x *index) error {
 }
 
 // factsOfRow reads what a record is found by from what is stored of it.
-func factsOfRow(entry, outcome []byte) (activity.Facts, error) {
-	r, err := activity.Decode(entry, outcome)
-	if err != nil {
-		return activity.Facts{}, err
-	}
-	return activity.FactsOf(r), nil
+func factsOfRow(entry, outcome []byte) activity.Facts {
+	return activity.FactsOf(activity.DecodeAny(entry, outcome))
 }

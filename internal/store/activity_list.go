@@ -400,7 +400,7 @@ func readRecord(row *sql.Row) (activity.Record, error) {
 	if err := row.Scan(&entry, &outcome); err != nil {
 		return activity.Record{}, err
 	}
-	return activity.Decode(entry, outcome)
+	return activity.DecodeAny(entry, outcome), nil
 }
 
 const noCursor = int64(1) << 62

@@ -158,10 +158,7 @@ func (p *projection) insert(r *row) error {
 			seq = d.Of
 		}
 	}
-	facts, err := completed(facts, r)
-	if err != nil {
-		return err
-	}
+	facts = completed(facts, r)
 	if err := p.e.conn.exec(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome); err != nil {
 		return err
 	}
@@ -176,17 +173,18 @@ func (p *projection) insert(r *row) error {
 
 // completed gives the facts of a row: those of an end that came without (it was
 // read from the spool) are those of its beginning, ended.
-func completed(f *activity.Facts, r *row) (*activity.Facts, error) {
+func completed(f *activity.Facts, r *row) *activity.Facts {
 	if f.Type != "" {
-		return f, nil
+		return f
 	}
+	facts := activity.Facts{}
 	if r.begin != nil {
-		facts := r.begin.Facts
+		facts = r.begin.Facts
 		facts.Status, facts.Duration = f.Status, f.Duration
-		return &facts, nil
+	} else {
+		facts = factsOfRow(nil, r.end.Payload)
 	}
-	facts, err := factsOfRow(nil, r.end.Payload)
-	return &facts, err
+	return &facts
 }
 
 // endLate finishes records whose beginning is in the database.
@@ -240,8 +238,8 @@ func (p *projection) lateFacts(ctx context.Context, key int64, end *activity.Ent
 	if err := p.e.conn.row(ctx, "SELECT entry FROM activity WHERE key = ?", key).Scan(&entry); err != nil {
 		return nil, err
 	}
-	facts, err := factsOfRow(entry, end.Payload)
-	return &facts, err
+	facts := factsOfRow(entry, end.Payload)
+	return &facts, nil
 }
 
 // setStatus notes the new status of a record: in the tail for later, in a chunk
@@ -381,12 +379,10 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 		if err := rows.Scan(&u.Seq, &entry); err != nil {
 			return nil, err
 		}
-		r, err := activity.Decode(entry, nil)
-		if err != nil {
-			return nil, err
+		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
+			u.ID, u.Facts = r.ID, activity.FactsOf(r)
+			out = append(out, u)
 		}
-		u.ID, u.Facts = r.ID, activity.FactsOf(r)
-		out = append(out, u)
 	}
 	return out, rows.Err()
 }

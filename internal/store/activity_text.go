@@ -216,9 +216,7 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 			}
 		}
 		at = uint16(key % chunkSize)
-		if err := s.record(entry, outcome); err != nil {
-			return err
-		}
+		s.record(entry, outcome)
 	}
 	if err := rows.Err(); err != nil {
 		return err
@@ -227,15 +225,7 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 }
 
 // record splits what a search looks at.
-func (s *splitter) record(entry, outcome []byte) error {
-	return activity.Texts(entry, outcome, func(text []byte, isJSON bool) {
-		if isJSON {
-			s.json(text)
-		} else {
-			s.text(text)
-		}
-	})
-}
+func (s *splitter) record(entry, outcome []byte) { activity.Texts(entry, outcome, s.json) }
 
 // save stores the segment that ends before key past.
 func (b *segmentBuilder) save(past int64) error {
@@ -386,11 +376,7 @@ func (q *query) scan(ctx context.Context, from, to int64) error {
 		if at >= 64*int64(len(q.sel.words)) || q.sel.words[at/64]&(1<<(at%64)) == 0 {
 			continue
 		}
-		ok, err := m.matches(entry, outcome)
-		if err != nil {
-			return err
-		}
-		if !ok {
+		if !m.matches(entry, outcome) {
 			q.sel.words[at/64] &^= 1 << (at % 64)
 		}
 	}
@@ -423,15 +409,13 @@ func newMatcher(terms []term) *matcher {
 	return m
 }
 
-func (m *matcher) matches(entry, outcome []byte) (bool, error) {
+func (m *matcher) matches(entry, outcome []byte) bool {
 	if !m.possible(entry, outcome) {
-		return false, nil
+		return false
 	}
 	m.found = 0
-	if err := m.split.record(entry, outcome); err != nil {
-		return false, err
-	}
-	return bits.OnesCount64(m.found) == len(m.terms), nil
+	m.split.record(entry, outcome)
+	return bits.OnesCount64(m.found) == len(m.terms)
 }
 
 // possible tells in a fraction of the time of taking it apart that a record

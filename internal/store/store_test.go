@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,7 +12,13 @@ import (
 	"mcpproxy/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		fmt.Fprintln(os.Stderr, runCrashing(dir))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func openSQLite(t *testing.T, dir string) storetest.Store {
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)

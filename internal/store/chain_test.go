@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"bytes"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+// TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
+// database alone, before and after pruning.
+func TestTheDatabaseHasTheWholeChain(t *testing.T) {
+	dir := t.TempDir()
+	l, db := openBoth(t, dir)
+	var running []string
+	for i := range 60 { // long calls, whose ends are far from their beginnings
+		r := activity.Record{Type: activity.ToolCall}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, r.ID)
+		addCalls(t, l, 50)
+		if i >= 10 {
+			if err := l.End(running[i-10], activity.Outcome{Status: activity.Success}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "mcpproxy.db")
+	if n := walkChain(t, path); n != 60*101+50 {
+		t.Errorf("%d entries", n)
+	}
+	for _, keep := range []int64{2500, 1000, 3} {
+		for more := true; more; {
+			var err error
+			if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{MaxRecords: keep}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := walkChain(t, path); n < keep {
+			t.Errorf("%d entries of %d records", n, keep)
+		}
+	}
+	closeBoth(t, l, db)
+}
+
+// walkChain checks every entry and gives their number.
+func walkChain(t *testing.T, path string) int64 {
+	t.Helper()
+	db := database(t, path)
+	var at int64
+	var prev activity.Hash
+	var hash []byte
+	if err := db.QueryRow("SELECT seq, hash FROM activity_checkpoint").Scan(&at, &hash); err != nil && err != sql.ErrNoRows {
+		t.Fatal(err)
+	}
+	copy(prev[:], hash)
+	rows, err := db.Query(`SELECT seq, hash, entry FROM activity WHERE entry IS NOT NULL
+		UNION ALL SELECT end_seq, end_hash, outcome FROM activity WHERE outcome IS NOT NULL
+		UNION ALL SELECT seq, hash, NULL FROM activity_gap ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var n int64
+	for rows.Next() {
+		var seq int64
+		var payload []byte
+		if err := rows.Scan(&seq, &hash, &payload); err != nil {
+			t.Fatal(err)
+		}
+		if seq != at+1 {
+			t.Fatalf("entry %d follows %d", seq, at)
+		}
+		want := activity.Hash(hash)
+		if got := activity.ChainHash(prev, payload); payload != nil && !bytes.Equal(got[:], hash) {
+			t.Fatalf("entry %d does not fit", seq)
+		}
+		at, prev = seq, want
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	if err := db.QueryRow("SELECT seq FROM activity_position").Scan(&last); err != nil || last != at {
+		t.Fatalf("the chain ends at %d, the position is %d, %v", at, last, err)
+	}
+	return n
+}
+
+// TestTheRollUpCountsWhatHasEnded compares the hours with the records.
+func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
+	dir := t.TempDir()
+	l, db := openBoth(t, dir)
+	addCalls(t, l, 300)
+	late := activity.Record{Type: activity.ToolCall, ServerName: "slow"}
+	for _, r := range []*activity.Record{&late, {Type: activity.ToolCall, ServerName: "never"}} {
+		if err := l.Begin(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.End(late.ID, activity.Outcome{Status: activity.Failed, Duration: 7 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, ServerName: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	closeBoth(t, l, db)
+	rows, err := database(t, filepath.Join(dir, "mcpproxy.db")).Query(
+		"SELECT server, status, sum(records), sum(duration), max(max_duration) FROM activity_hour GROUP BY server, status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	got := map[string][3]int64{}
+	for rows.Next() {
+		var server, status string
+		var n [3]int64
+		if err := rows.Scan(&server, &status, &n[0], &n[1], &n[2]); err != nil {
+			t.Fatal(err)
+		}
+		got[server+" "+status] = n
+	}
+	want := map[string][3]int64{
+		"server 0 success": {100, 200, 2}, "server 1 success": {100, 200, 2}, "server 2 success": {100, 200, 2},
+		"slow error": {1, 7000, 7000}, "x blocked": {1, 0, 0},
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: %v, want %v", k, got[k], v)
+		}
+	}
+}
+
+func TestPeopleCanReadTheDatabase(t *testing.T) {
+	dir := goodFile(t, 5)
+	var id, status, server string
+	err := database(t, filepath.Join(dir, "mcpproxy.db")).
+		QueryRow("SELECT id, status, server FROM activity_record ORDER BY key DESC LIMIT 1").Scan(&id, &status, &server)
+	if err != nil || len(id) != 26 || status != "success" || server != "server 1" {
+		t.Errorf("%s, %s, %s, %v", id, status, server, err)
+	}
+}

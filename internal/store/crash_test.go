@@ -1,0 +1,149 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store"
+)
+
+// crashDir, when set, makes the test binary a process that writes records until
+// it is killed.
+const crashDir = "MCPPROXY_CRASH_DIR"
+
+func runCrashing(dir string) error {
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, store.Open(filepath.Join(dir, "mcpproxy.db"), nil))
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	say := func(what, id string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(what, id)
+	}
+	for w := range 64 {
+		go func() {
+			for i := 0; ; i++ {
+				r := activity.Record{Type: activity.ToolCall, ServerName: fmt.Sprint("writer-", w)}
+				if err := l.Begin(&r); err != nil {
+					say("failed", err.Error())
+					return
+				}
+				say("begun", r.ID)
+				if i%5 == 4 {
+					continue // its answer never comes
+				}
+				if err := l.End(r.ID, activity.Outcome{Status: activity.Success}); err != nil {
+					say("failed", err.Error())
+					return
+				}
+				say("ended", r.ID)
+			}
+		}()
+	}
+	select {}
+}
+
+// TestKill kills a process of 64 writers again and again. Everything that it had
+// said to be on record must be, finished or interrupted.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	begun, ended := map[string]bool{}, map[string]bool{}
+	for round := range 4 {
+		readUntilKilled(t, dir, 800*round, begun, ended) // the first time while it sets up the database
+	}
+	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	opened := time.Now()
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := everything(t, l)
+	t.Logf("%d begun, %d ended; %d on record, readable after %v", len(begun), len(ended), len(statuses), time.Since(opened))
+	for id := range begun {
+		switch s := statuses[id]; {
+		case ended[id] && s != activity.Success:
+			t.Errorf("%s had ended and reads %q", id, s)
+		case s != activity.Success && s != activity.Interrupted:
+			t.Errorf("%s had begun and reads %q", id, s)
+		}
+	}
+	if v, err := l.Verify(t.Context()); err != nil || v.Break != "" {
+		t.Errorf("the chain: %+v, %v", v, err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	integrity(t, filepath.Join(dir, "mcpproxy.db"))
+}
+
+func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[string]bool) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	scanner := bufio.NewScanner(out)
+	for n := 0; scanner.Scan(); n++ {
+		if n == lines {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch what, id, _ := strings.Cut(scanner.Text(), " "); what {
+		case "begun":
+			begun[id] = true
+		case "ended":
+			ended[id] = true
+		default:
+			t.Fatalf("the process says %q", scanner.Text())
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the process ended by itself")
+	}
+}
+
+func everything(t *testing.T, l *activity.Log) map[string]activity.Status {
+	t.Helper()
+	statuses := map[string]activity.Status{}
+	for f := (activity.Filter{Limit: 1000}); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		p, err := l.List(ctx, f)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.Records {
+			if statuses[r.ID] != "" {
+				t.Errorf("%s is there twice", r.ID)
+			}
+			statuses[r.ID] = r.Status
+		}
+		if f.Cursor = p.NextCursor; f.Cursor == "" {
+			if int64(len(statuses)) != p.Total {
+				t.Errorf("%d records, total %d", len(statuses), p.Total)
+			}
+			return statuses
+		}
+	}
+}

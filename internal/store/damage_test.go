@@ -1,0 +1,355 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+)
+
+// database opens the file itself.
+func database(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func integrity(t *testing.T, path string) {
+	t.Helper()
+	var answer string
+	if err := database(t, path).QueryRow("PRAGMA integrity_check").Scan(&answer); err != nil || answer != "ok" {
+		t.Errorf("integrity check: %s, %v", answer, err)
+	}
+}
+
+func openBoth(t *testing.T, dir string) (*activity.Log, *store.DB) {
+	t.Helper()
+	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, db
+}
+
+func closeBoth(t *testing.T, l *activity.Log, db *store.DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := errors.Join(l.Close(ctx), db.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func addCalls(t *testing.T, l *activity.Log, n int) {
+	t.Helper()
+	for i := range n {
+		r := activity.Record{Type: activity.ToolCall, ServerName: fmt.Sprint("server ", i%3), Arguments: []byte(`{"text":"hello world"}`)}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.End(r.ID, activity.Outcome{Status: activity.Success, Duration: 2 * time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// goodFile makes a database of n records, closed.
+func goodFile(t *testing.T, n int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	l, db := openBoth(t, dir)
+	addCalls(t, l, n)
+	if _, err := l.List(t.Context(), activity.Filter{Search: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	closeBoth(t, l, db)
+	return dir
+}
+
+// TestDamagedFiles opens copies of a database that are damaged in every way. It
+// must work, with the old file kept aside, or say clearly that it does not; and
+// what the spool has must be there.
+func TestDamagedFiles(t *testing.T) {
+	dir := goodFile(t, 2500)
+	good, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	damages := map[string]func(rnd *rand.Rand, b []byte) []byte{
+		"flipped bits": func(rnd *rand.Rand, b []byte) []byte {
+			for range 20 {
+				b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
+			}
+			return b
+		},
+		"flipped bits in the head": func(rnd *rand.Rand, b []byte) []byte {
+			for range 3 {
+				b[rnd.IntN(page)] ^= 1 << rnd.IntN(8)
+			}
+			return b
+		},
+		"cut off": func(rnd *rand.Rand, b []byte) []byte { return b[:rnd.IntN(len(b))] },
+		"a page of zeros": func(rnd *rand.Rand, b []byte) []byte {
+			at := rnd.IntN(len(b)/page) * page
+			clear(b[at : at+page])
+			return b
+		},
+		"random pages": func(rnd *rand.Rand, b []byte) []byte {
+			at := rnd.IntN(len(b)/page) * page
+			for i := range page {
+				b[at+i] = byte(rnd.Uint32())
+			}
+			return b
+		},
+		"no database": func(rnd *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte("hello "), rnd.IntN(5000)) },
+	}
+	for name, damage := range damages {
+		for seed := range uint64(5) {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
+				useDamaged(t, damage(rand.New(rand.NewPCG(seed, 7)), bytes.Clone(good)))
+			})
+		}
+	}
+}
+
+func useDamaged(t *testing.T, file []byte) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcpproxy.db")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, db := openBoth(t, dir)
+	addCalls(t, l, 20)
+	var p *problem.Problem
+	for _, f := range []activity.Filter{{}, {Servers: []string{"server 1"}}, {Limit: 1000}, {Search: "hello"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		page, err := l.List(ctx, f)
+		cancel()
+		if err != nil && (!errors.As(err, &p) || p.Code != problem.AuditUnavailable) {
+			t.Errorf("%+v: %v", f, err)
+		}
+		if err == nil && page.Total < 6 {
+			t.Errorf("%+v: %d records", f, page.Total)
+		}
+	}
+	_, err := db.LoadTools(t.Context())
+	aside, _ := filepath.Glob(path + ".corrupt-*")
+	t.Logf("tools: %v; %d files aside; health: %s", err, len(aside), l.Health().Message)
+	closeBoth(t, l, db)
+	if len(aside) == 0 {
+		return
+	}
+	kept, err := os.ReadFile(aside[0])
+	if err != nil || len(kept) < len(file)/2 {
+		t.Errorf("%d bytes of %d were kept, %v", len(kept), len(file), err)
+	}
+}
+
+func TestADamagedFileIsToldAndReplaced(t *testing.T) {
+	dir := goodFile(t, 50)
+	path := filepath.Join(dir, "mcpproxy.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, db := openBoth(t, dir)
+	defer closeBoth(t, l, db)
+	p, err := l.List(t.Context(), activity.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Total != 51 || p.Records[0].Type != activity.System || !strings.Contains(p.Records[0].ErrorMessage, "corrupt-") {
+		t.Errorf("%d records, the first is %+v", p.Total, p.Records[0])
+	}
+}
+
+// TestDamageWhileRunning damages the file under an open database.
+func TestDamageWhileRunning(t *testing.T) {
+	dir := goodFile(t, 3000)
+	path := filepath.Join(dir, "mcpproxy.db")
+	l, db := openBoth(t, dir)
+	defer closeBoth(t, l, db)
+	if err := db.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	junk := bytes.Repeat([]byte{0xa5}, int(info.Size())-100)
+	if _, err := f.WriteAt(junk, 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	addCalls(t, l, 5)
+	var total int64
+	for total == 0 {
+		p, err := l.List(t.Context(), activity.Filter{Types: []activity.Type{activity.ToolCall}})
+		if total = p.Total; err != nil {
+			var pr *problem.Problem
+			if !errors.As(err, &pr) || pr.Code != problem.AuditUnavailable {
+				t.Fatal(err)
+			}
+			total = 0
+		}
+	}
+	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) == 0 || total < 5 {
+		t.Errorf("%d records, aside: %v", total, aside)
+	}
+}
+
+// TestADamagedRecordDoesNotHideTheOthers damages what SQLite cannot notice.
+func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
+	dir := goodFile(t, 10)
+	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	if _, err := raw.Exec("UPDATE activity SET entry = x'00ff' WHERE key = 8; UPDATE activity SET outcome = x'7b7d' WHERE key = 9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, db := openBoth(t, dir)
+	defer closeBoth(t, l, db)
+	addCalls(t, l, 1)
+	p, err := l.List(t.Context(), activity.Filter{})
+	if err != nil || p.Total != 11 || len(p.Records) != 11 {
+		t.Fatalf("%d records of %d, %v", len(p.Records), p.Total, err)
+	}
+	for i, r := range p.Records {
+		if damaged := i == 1 || i == 2; damaged != strings.Contains(r.ErrorMessage, "damaged") {
+			t.Errorf("record %d: %+v", i, r)
+		}
+	}
+	if p, err := l.List(t.Context(), activity.Filter{Search: "hello", Statuses: []activity.Status{activity.Success}}); err != nil || p.Total != 9 {
+		t.Errorf("found %d, %v", p.Total, err)
+	}
+}
+
+func TestANewerDatabaseIsLeftAlone(t *testing.T) {
+	dir := goodFile(t, 10)
+	path := filepath.Join(dir, "mcpproxy.db")
+	raw := database(t, path)
+	if _, err := raw.Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, db := openBoth(t, dir)
+	if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "version 99") {
+		t.Errorf("got %v", err)
+	}
+	addCalls(t, l, 3) // calls go on
+	_, err := l.List(t.Context(), activity.Filter{})
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
+		t.Errorf("got %v", err)
+	}
+	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "version 99") {
+		t.Errorf("health: %+v", h)
+	}
+	closeBoth(t, l, db)
+	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 0 {
+		t.Error("the newer database was put aside")
+	}
+}
+
+func TestAForeignDatabaseIsPutAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcpproxy.db")
+	raw := database(t, path)
+	if _, err := raw.Exec("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, db := openBoth(t, dir)
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Error(err)
+	}
+	closeBoth(t, l, db)
+	aside, _ := filepath.Glob(path + ".corrupt-*")
+	if len(aside) != 1 {
+		t.Fatal("the foreign database was not kept")
+	}
+	var n int
+	if err := database(t, aside[0]).QueryRow("SELECT count(*) FROM theirs").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+// TestADatabaseThatCannotBeOpenedComesBack has no folder to be in at first.
+func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
+	dir := t.TempDir()
+	blocked := filepath.Join(dir, "data")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := store.Open(filepath.Join(blocked, "mcpproxy.db"), nil)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeBoth(t, l, db)
+	addCalls(t, l, 3)
+	if err := db.Ready(t.Context()); err == nil {
+		t.Fatal("it opened")
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err == nil {
+		t.Fatal("it answered")
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		p, err := l.List(t.Context(), activity.Filter{})
+		if err == nil {
+			if p.Total != 3 {
+				t.Errorf("%d records", p.Total)
+			}
+			return
+		}
+	}
+}
+
+func TestTheFileIsForItsOwnerOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "data")
+	path := filepath.Join(dir, "odd name?#%41.db")
+	db := store.Open(path, nil)
+	defer db.Close()
+	if err := db.SaveTools(t.Context(), "one", nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{dir: 0o700, path: 0o600, path + "-wal": 0o600} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+	}
+}
