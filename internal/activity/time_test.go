@@ -1,0 +1,173 @@
+package activity
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// inBubble runs a test in fake time, with a log that is closed within it.
+func inBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		opt.Dir = dir
+		l, err := Open(opt, st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeLog(t, l)
+		fn(t, l)
+	})
+}
+
+func (m *memory) state() (rows, batches int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.rows), m.batches
+}
+
+func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
+	st := &memory{}
+	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		list(t, l) // it has started
+		_, started := st.state()
+		for burst := range 3 {
+			for range 10 {
+				call(t, l, "a")
+				time.Sleep(20 * time.Millisecond)
+			}
+			if rows, _ := st.state(); rows != 10*burst {
+				t.Errorf("burst %d: %d records at once", burst, rows)
+			}
+			time.Sleep(maxAge)
+			synctest.Wait()
+			if rows, _ := st.state(); rows != 10*(burst+1) {
+				t.Errorf("burst %d: %d records after a second", burst, rows)
+			}
+		}
+		if _, batches := st.state(); batches != started+3 {
+			t.Errorf("%d transactions for three bursts", batches-started)
+		}
+	})
+}
+
+func TestManyRecordsDoNotWaitForTheSecond(t *testing.T) {
+	st := &memory{}
+	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		for range batchEntries { // two entries each
+			call(t, l, "a")
+		}
+		synctest.Wait()
+		if rows, _ := st.state(); rows < batchEntries/2 {
+			t.Errorf("%d records", rows)
+		}
+	})
+}
+
+func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
+	d := &disk{room: -1}
+	st := &memory{}
+	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+		r := Record{Type: ToolCall}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		d.set(func(d *disk) { d.room = 0 })
+		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
+		time.Sleep(time.Minute)
+		if !l.Health().Degraded {
+			t.Error("a full disk is no problem")
+		}
+		d.set(func(d *disk) { d.room = -1 })
+		time.Sleep(2 * retryEnds)
+		synctest.Wait()
+		if h := l.Health(); h.Degraded {
+			t.Errorf("health: %+v", h)
+		}
+		if got := list(t, l); len(got) != 1 || got[0].Status != Success {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// The database and the spool are mostly on the same disk.
+func TestADiskThatIsFullForEverything(t *testing.T) {
+	d := &disk{room: -1}
+	st := &memory{}
+	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+		r := Record{Type: ToolCall}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		d.set(func(d *disk) { d.room = 0 })
+		st.setFail(errors.New("disk full"))
+		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
+		wantCode(t, l.Begin(&Record{}), problem.AuditUnavailable)
+		time.Sleep(time.Minute)
+		d.set(func(d *disk) { d.room = -1 })
+		st.setFail(nil)
+		time.Sleep(retryLast + retryEnds + maxAge)
+		synctest.Wait()
+		if h := l.Health(); h.Degraded || h.Backlog != 0 {
+			t.Errorf("health: %+v", h)
+		}
+		if got := list(t, l); len(got) != 1 || got[0].Status != Success {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestAStoreThatComesBackGetsWhatWaited(t *testing.T) {
+	st := &memory{}
+	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		call(t, l, "a")
+		list(t, l)
+		st.setFail(errors.New("away"))
+		for range 5 {
+			call(t, l, "b")
+			time.Sleep(10 * time.Second)
+		}
+		if h := l.Health(); !h.Degraded || h.Backlog != 10 {
+			t.Errorf("health: %+v", h)
+		}
+		_, err := l.List(t.Context(), Filter{})
+		wantCode(t, err, problem.AuditUnavailable)
+		st.setFail(nil)
+		time.Sleep(retryLast + time.Millisecond)
+		synctest.Wait()
+		if got := list(t, l); len(got) != 6 {
+			t.Errorf("%d records", len(got))
+		}
+	})
+}
+
+// TestAnIdleLogSleeps counts how often the store is touched in an hour of
+// nothing.
+func TestAnIdleLogSleeps(t *testing.T) {
+	st := &counting{memory: &memory{}}
+	inBubble(t, Options{}, st, func(t *testing.T, l *Log) {
+		call(t, l, "a")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if st.tidies > 65 || st.tidies < 50 {
+			t.Errorf("tidied %d times in an hour", st.tidies)
+		}
+		if _, batches := st.state(); batches != 1 {
+			t.Errorf("%d transactions", batches)
+		}
+	})
+}
+
+type counting struct {
+	*memory
+	tidies int
+}
+
+func (c *counting) Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (bool, error) {
+	c.tidies++
+	return c.memory.Tidy(ctx, now, keep, idle)
+}
