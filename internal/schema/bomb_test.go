@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,8 @@ func bombs() []bomb {
 		{"doubled and unevaluated", `{"unevaluatedProperties":false,` + doubling("anyOf", 30, `{"properties":{"a":true}}`)[1:], `{"a":1}`},
 		{"recursion on every level of the arguments", `{"$id":"x","anyOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}],"type":"array"}`, rep("[", 60) + "1" + rep("]", 60)},
 		{"dynamic recursion", `{"$dynamicAnchor":"n","anyOf":[{"items":{"$dynamicRef":"#n"}},{"items":{"$dynamicRef":"#n"}}],"type":"array"}`, rep("[", 60) + "1" + rep("]", 60)},
+		{"dynamic recursion into what nothing else leads to", `{"$ref":"list","$defs":{"mine":{"$dynamicAnchor":"e","type":"array","anyOf":[{"items":{"$dynamicRef":"list#e"}},{"items":{"$dynamicRef":"list#e"}}]},"list":{"$id":"list","items":{"$dynamicRef":"#e"},"$defs":{"any":{"$dynamicAnchor":"e"}}}}}`, rep("[", 60) + "1" + rep("]", 60)},
+		{"recursion as draft 2019-09 has it", `{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"anyOf":[{"items":{"$recursiveRef":"#"}},{"items":{"$recursiveRef":"#"}}],"type":"array"}`, rep("[", 60) + "1" + rep("]", 60)},
 		{"dynamic reference to itself", `{"$id":"http://x/a","$ref":"b#/$defs/c","$defs":{"b":{"$id":"b","$dynamicAnchor":"n","$defs":{"c":{"$dynamicRef":"#n"}}},"o":{"$dynamicAnchor":"n","$ref":"b#/$defs/c"}}}`, `{}`},
 		{"reference to itself", `{"$ref":"#"}`, `{}`},
 		{"references in a ring", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
@@ -67,14 +71,73 @@ func bombs() []bomb {
 		{"long numbers", `{"items":{"const":` + rep("9", 60_000) + `}}`, `[` + list(200, rep("9", 60_000)) + `]`},
 		{"long strings, looked at often", `{"allOf":[` + list(1500, `{"minLength":1000000}`) + `]}`, `"` + rep("é", 400_000) + `"`},
 		{"a wide enum of objects", `{"items":{"enum":[` + list(1200, `{"a":1,"b":[2]}`) + `]}}`, `[` + list(5000, `{"b":[3],"a":1}`) + `]`},
+		{"constants of one type, many", `{"items":{"enum":[` + numbers(1000) + `]}}`, `[` + list(20_000, `-1`) + `]`},
+		{"words, many", `{"items":{"enum":[` + list(2000, `"abcdefgh"`) + `,"x"]}}`, `[` + list(20_000, `"abcdefgi"`) + `]`},
+		{"doubled where only yes or no matters", `{"not":{"properties":{"a":{"$ref":"#/not"}},"patternProperties":{"a":{"$ref":"#/not"},"b*":{"$ref":"#/not"}},"required":["a"]}}`, rep(`{"a":`, 60) + `{}` + rep("}", 60)},
+		{"doubled in draft 07", `{"$schema":"http://json-schema.org/draft-07/schema#",` + strings.ReplaceAll(doubling("allOf", 25, `{"type":"null"}`), "$defs", "definitions")[1:], `{}`},
+		{"all that is wrong", `{"items":{"allOf":[` + list(20, `{"type":"null"}`) + `]}}`, `[` + list(4000, `1`) + `]`},
+		{"wrong in many ways", `{"items":{"required":["` + names(900) + `"]}}`, `[` + list(4000, `{}`) + `]`},
+		{"what is not allowed", `{"additionalProperties":false}`, `{` + wide(20_000, `1`) + `}`},
+		{"long names that are not allowed", `{"additionalProperties":false}`, `{"` + rep("x", 2_000_000) + `":1}`},
+		{"names", `{"propertyNames":{"enum":["` + names(900) + `"]}}`, `{` + wide(20_000, `1`) + `}`},
+		{"what nobody looked at", `{"allOf":[` + list(300, `{"minProperties":1}`) + `],"unevaluatedProperties":false}`, `{` + wide(5000, `1`) + `}`},
+		{"a long name around many", `{"properties":{"` + rep("x", 60_000) + `":{"properties":{` + wide(800, `true`) + `}}}}`, `{}`},
+		{"long identifiers", `{"$id":"http://x/` + rep("y", 60_000) + `","properties":{` + wide(500, `{"$ref":"#/properties/p1"}`) + `}}`, `{}`},
+		{"references to unexpected places", `{"x":` + rep(`{"not":`, 25) + `{"properties":{` + wide(200, `true`) + `}}` + rep("}", 25) + `,"allOf":[` + deeper(25) + `]}`, `{}`},
+		{"definitions where draft 07 has none", `{"$schema":"http://json-schema.org/draft-07/schema#","$defs":{` + wide(300, `{"type":"string"}`) + `},"properties":{` + references(300) + `}}`, `{}`},
+		{"the metaschema", `{"items":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}`, `[` + list(3000, `{"properties":{"a":{"minimum":1}}}`) + `]`},
+		{"the metaschema, on itself", `{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, rep(`{"not":`, 60) + `{}` + rep("}", 60)},
+		{"lists with the same hash", `{"uniqueItems":true}`, `[` + twins(400) + `]`},
+		{"constants with the same hash", `{"$schema":"http://json-schema.org/draft-06/schema#","enum":[` + twins(90) + `]}`, `{}`},
+		{"fractions", `{"items":{"type":"integer","multipleOf":1e-340}}`, `[` + list(20_000, `1e340`) + `]`},
+		{"long fractions", `{"items":{"multipleOf":3.` + rep("7", 340) + `}}`, `[` + list(10_000, `0.`+rep("3", 340)) + `]`},
+		{"as many types as may be", `{"properties":{` + wide(550, `{"type":"string"}`) + `}}`, `{` + wide(550, `"x"`) + `}`},
+		{"as many keywords as may be", `{"properties":{` + wide(400, `{"type":"string","description":"x","minLength":1,"maxLength":3}`) + `}}`, `{}`},
+		{"as many patterns as may be", `{"properties":{` + wide(300, `{"pattern":"^[a-z]{3,30}$"}`) + `}}`, `{}`},
+		{"as large an argument as may be", `{"properties":{"p1":{"maxLength":10}}}`, `{"p1":"` + rep(`\u00e9`, 350_000) + `"}`},
+		{"as many arguments as may be", `{"items":{"type":"number"}}`, `[` + list(16_000, `1`) + `]`},
 		{"contains in contains", `{"contains":{"contains":{"contains":{"const":1}}}}`, `[` + list(60, `[`+list(60, `[`+list(40, `2`)+`]`)+`]`) + `]`},
 	}
+}
+
+func join(n int, element func(i int) string) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = element(i)
+	}
+	return strings.Join(out, ",")
+}
+
+func numbers(n int) string { return join(n, strconv.Itoa) }
+
+// names gives n names, but for the outer quotes.
+func names(n int) string {
+	return strings.Trim(join(n, func(i int) string { return fmt.Sprintf(`"name%d"`, i) }), `"`)
+}
+
+// references gives n members that refer to a definition each.
+func references(n int) string {
+	return join(n, func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/p%d"}`, i, i) })
+}
+
+// deeper gives references into x, the deepest first.
+func deeper(n int) string {
+	return join(n, func(i int) string { return `{"$ref":"#/x` + strings.Repeat("/not", n-i) + `"}` })
+}
+
+// twins gives n lists that differ, but not when their strings are joined by
+// the byte that the library puts before a string when it computes a hash.
+func twins(n int) string {
+	const letter = `a\u0004`
+	return join(n, func(i int) string {
+		return `["` + strings.Repeat(letter, i) + `a","` + strings.Repeat(letter, n-i) + `a"]`
+	})
 }
 
 // No schema costs more than a bounded time and memory, at compiling and at
 // validating, whatever the arguments.
 func TestBombs(t *testing.T) {
-	const most, memory = slowdown * 50 * time.Millisecond, slowdown * 16 << 20
+	const most, memory = slowdown * 50 * time.Millisecond, slowdown * 32 << 20
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
 			took, used, err := detonate(b)
@@ -103,4 +166,28 @@ func detonate(b bomb) (took time.Duration, used uint64, err error) {
 	took = time.Since(start)
 	runtime.ReadMemStats(&after)
 	return took, after.TotalAlloc - before.TotalAlloc, err
+}
+
+func FuzzSchema(f *testing.F) {
+	for _, b := range bombs() {
+		if len(b.schema) < 2000 && len(b.args) < 2000 {
+			f.Add([]byte(b.schema), []byte(b.args))
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, args []byte) {
+		s := Compile(schema)
+		v, err := s.Check(args)
+		if s.Broken() != nil && err == nil || err != nil && v != nil || len(v) > maxReported {
+			t.Fatalf("%v, %v, %v", s.Broken(), v, err)
+		}
+		for _, msg := range []error{s.Broken(), err} {
+			if msg != nil && strings.Contains(msg.Error(), "failed: ") {
+				t.Fatalf("a panic: %v", msg)
+			}
+		}
+		again, _ := Compile(schema).Check(args)
+		if !slices.Equal(v, again) {
+			t.Fatalf("%v, then %v", v, again)
+		}
+	})
 }

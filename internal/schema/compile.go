@@ -1,156 +1,151 @@
 package schema
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// compiler turns the document of a schema into nodes. Schemas refer to each
-// other, so nodes are made when first referred to and filled from a queue.
-type compiler struct {
-	doc       *document
-	resources map[string]*resource // by address
-	home      map[int32]*resource  // schema → the resource it is part of
-	nodes     map[int32]*node
-	queue     []int32
-	patterns  patterns
-}
+// Bounds on a schema. The largest of real tools are 53 KB, 21 deep, with 2,210
+// values.
+const (
+	maxBytes  = 128 << 10
+	maxDepth  = 32
+	maxDigits = 350    // of a number with its exponent, in arguments too
+	maxWork   = 60_000 // of compiling, about 0.5 µs each
+)
 
-// compile compiles the whole document.
-func compile(doc *document) (*node, error) {
-	c := &compiler{doc: doc, resources: map[string]*resource{}, home: map[int32]*resource{}, nodes: map[int32]*node{}}
-	if err := c.identify(0, nil); err != nil {
-		return nil, err
+// location is the address that a schema has while it is compiled.
+const location = "schema:///input"
+
+var (
+	errLarge   = fmt.Errorf("it is too large: more than %d bytes, %d levels or %d digits", maxBytes, maxDepth, maxDigits)
+	errComplex = errors.New("it is too complex to check, or refers to itself without end")
+)
+
+// nowhere is where schemas are loaded from.
+type nowhere struct{}
+
+func (nowhere) Load(string) (any, error) { return nil, errors.New("nothing is fetched") }
+
+// compile compiles the schema and puts the meter to it.
+func (s *Schema) compile(raw json.RawMessage) error {
+	if len(raw) > maxBytes {
+		return errLarge
 	}
-	root := c.node(0)
-	for len(c.queue) > 0 {
-		i := c.queue[0]
-		c.queue = c.queue[1:]
-		if err := c.fill(i, c.nodes[i]); err != nil {
-			return nil, err
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("it is not valid JSON: %w", err)
+	}
+	size := measure(doc)
+	if size.depth > maxDepth || size.digits > maxDigits {
+		return errLarge
+	}
+	w := work{below: map[string]int{}, refs: map[string]bool{}}
+	if w.total(w.walk(doc, "", "")) > maxWork {
+		return errComplex
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nowhere{})
+	c.UseRegexpEngine(s.meter.pattern)
+	if err := c.AddResource(location, doc); err != nil {
+		return explain(err)
+	}
+	if s.root, err = c.Compile(location); err != nil {
+		return explain(err)
+	}
+	all := []*jsonschema.Schema{s.root}
+	for _, at := range w.anchors { // no field of a schema leads to them
+		if anchored, err := c.Compile(location + "#" + url.PathEscape(at)); err == nil {
+			all = append(all, anchored)
 		}
 	}
-	return root, c.endless()
+	s.meter.slowness = size.digits / 32
+	return s.meter.watch(all)
 }
 
-// node gives the node of the schema at i, to be filled.
-func (c *compiler) node(i int32) *node {
-	n, ok := c.nodes[i]
-	if !ok {
-		n = &node{at: i, resource: c.home[i]}
-		c.nodes[i] = n
-		c.queue = append(c.queue, i)
+// explain says in short what is wrong with a schema.
+func explain(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		if found := violationsIn(invalid.Err); len(found) > 0 {
+			return fmt.Errorf("at #%s: %s", found[0].Path, found[0].Message)
+		}
 	}
-	return n
+	return errors.New(clip(strings.ReplaceAll(err.Error(), location, "")))
 }
 
-// fill reads the keywords of one schema. What is no keyword, or an annotation,
-// is not looked at.
-func (c *compiler) fill(i int32, n *node) error {
-	switch c.doc.values[i].kind {
-	case 't':
-		n.verdict = valid
-		return nil
-	case 'f':
-		n.verdict = invalid
-		return nil
-	case '{':
-	default:
-		return c.wrong(i, "a schema must be an object, true or false")
-	}
-	r := reading{compiler: c, node: n, draft07: n.resource.dialect == draft07}
-	if ref := c.doc.member(i, "$ref"); ref >= 0 && r.draft07 {
-		return r.reference(ref) // draft 07 ignores what stands beside it
-	}
-	m := c.doc.first(i)
-	for range c.doc.values[i].count {
-		if err := r.keyword(string(c.doc.name(m)), m); err != nil {
-			return err
-		}
-		m = c.doc.next(m)
-	}
-	return r.done(i)
+// work estimates how long the library takes to compile a schema.
+type work struct {
+	cost    int  // of what was walked over
+	ids     int  // bytes
+	nested  bool // below the root are more, to which references can be relative
+	refs    map[string]bool
+	below   map[string]int // by JSON pointer: schemas there and below
+	anchors []string       // JSON pointers to dynamic anchors
 }
 
-// wrong says what is wrong with the schema, and where.
-func (c *compiler) wrong(i int32, format string, args ...any) error {
-	return fmt.Errorf("at %s: %s", c.location(i), fmt.Sprintf(format, args...))
-}
-
-// location gives the JSON pointer to the value at i, as a fragment.
-func (c *compiler) location(i int32) string {
-	var b strings.Builder
-	b.WriteByte('#')
-	for at := int32(0); at != i; {
-		child := c.doc.first(at)
-		index := 0
-		for c.doc.next(child) <= i {
-			child = c.doc.next(child)
-			index++
-		}
-		b.WriteByte('/')
-		if c.doc.values[at].kind == '{' {
-			writePointer(&b, c.doc.name(child))
-		} else {
-			fmt.Fprint(&b, index)
-		}
-		at = child
+// walk counts what can be a schema in a value; it stops when that is too much
+// already.
+func (w *work) walk(v any, parent, token string) (count int) {
+	if w.cost += 10 + len(parent)/20; w.cost > maxWork {
+		return 0
 	}
-	return b.String()
-}
-
-// writePointer writes one token of a JSON pointer.
-func writePointer(b *strings.Builder, token []byte) {
-	for _, c := range token {
-		switch c {
-		case '~':
-			b.WriteString("~0")
-		case '/':
-			b.WriteString("~1")
-		default:
-			b.WriteByte(c)
+	at := parent + token
+	switch v := v.(type) {
+	case bool:
+		w.cost += 15
+		return 1
+	case []any:
+		for i, element := range v {
+			count += w.walk(element, at, "/"+strconv.Itoa(i))
 		}
-	}
-}
-
-// endless finds schemas that lead to themselves on the same value, so that a
-// validation would never end.
-func (c *compiler) endless() error {
-	const open, done = 1, 2
-	state := make(map[*node]int8, len(c.nodes))
-	var visit func(n *node) error
-	visit = func(n *node) error {
-		if n == nil || state[n] == done {
-			return nil
-		}
-		if state[n] == open {
-			return c.wrong(n.at, "the schema refers to itself without end")
-		}
-		state[n] = open
-		for _, next := range n.inPlace() {
-			if err := visit(next); err != nil {
-				return err
+		return count + 1
+	case map[string]any:
+		w.cost += 25
+		count = 1
+		for name, member := range v {
+			text, _ := member.(string)
+			switch name {
+			case "$id", "id":
+				w.ids += len(text)
+				w.nested = w.nested || name == "$id" && text != "" && at != ""
+			case "$schema": // in draft 04 it is id, which is a usual name, too
+				w.nested = w.nested || strings.Contains(text, "draft-04")
+			case "$ref", "$dynamicRef", "$recursiveRef":
+				w.refs[text] = true
+			case "$dynamicAnchor":
+				w.refs["#"+at] = true
+				w.anchors = append(w.anchors, at)
 			}
+			count += w.walk(member, at, "/"+escape(name))
 		}
-		state[n] = done
-		return nil
+		w.below[at] = count
 	}
-	for i := range c.doc.values { // in order, so that the message is always the same
-		if err := visit(c.nodes[int32(i)]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return count
 }
 
-// inPlace gives the schemas that n applies to the same value.
-func (n *node) inPlace() []*node {
-	next := []*node{n.ref, n.not, n.cond, n.then, n.els}
-	next = append(append(append(next, n.allOf...), n.anyOf...), n.oneOf...)
-	if n.object != nil {
-		for _, d := range n.object.dependentSchemas {
-			next = append(next, d.node)
+// total adds what depends on the whole. A reference can lead to where the
+// library expects no schema: then it copies all that it knows of the others,
+// and validates what is there.
+func (w *work) total(count int) int {
+	total := w.cost + count*(count/60+w.ids/20)
+	for ref := range w.refs {
+		_, fragment, _ := strings.Cut(ref, "#")
+		pointer, _ := url.PathUnescape(fragment)
+		below, known := w.below[pointer]
+		if !known || w.nested {
+			below = count
+		}
+		if strings.HasPrefix(pointer, "/") {
+			total += below*30 + count/4
 		}
 	}
-	return next
+	return total
 }

@@ -15,12 +15,18 @@ func TestSuite(t *testing.T) {
 	if dir == "" {
 		t.Skip("JSON_SCHEMA_TEST_SUITE does not name a copy of the suite")
 	}
-	for _, draft := range []string{"draft2020-12", "draft7"} {
+	for draft, dialect := range map[string]string{
+		"draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+		"draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+		"draft7":       "http://json-schema.org/draft-07/schema#",
+		"draft6":       "http://json-schema.org/draft-06/schema#",
+		"draft4":       "http://json-schema.org/draft-04/schema#",
+	} {
 		t.Run(draft, func(t *testing.T) {
 			files, _ := filepath.Glob(filepath.Join(dir, "tests", draft, "*.json"))
 			total, right := 0, 0
 			for _, file := range files {
-				a, b := suiteFile(t, file, draft)
+				a, b := suiteFile(t, file, dialect)
 				total, right = total+a, right+b
 			}
 			t.Logf("%d of %d right", right, total)
@@ -31,7 +37,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-func suiteFile(t *testing.T, file, draft string) (total, right int) {
+func suiteFile(t *testing.T, file, dialect string) (total, right int) {
 	var groups []struct {
 		Description string
 		Schema      json.RawMessage
@@ -49,7 +55,7 @@ func suiteFile(t *testing.T, file, draft string) (total, right int) {
 		t.Fatal(err)
 	}
 	for _, g := range groups {
-		s := Compile(inDraft(g.Schema, draft))
+		s := Compile(inDialect(g.Schema, dialect))
 		for _, tt := range g.Tests {
 			total++
 			v, err := s.Check(tt.Data)
@@ -64,13 +70,14 @@ func suiteFile(t *testing.T, file, draft string) (total, right int) {
 	return total, right
 }
 
-// inDraft says the draft in a schema that does not: the suite says it by folder.
-func inDraft(schema json.RawMessage, draft string) json.RawMessage {
+// inDialect says the dialect in a schema that does not: the suite says it by
+// folder.
+func inDialect(schema json.RawMessage, dialect string) json.RawMessage {
 	var members map[string]json.RawMessage
-	if draft != "draft7" || json.Unmarshal(schema, &members) != nil || members["$schema"] != nil {
+	if json.Unmarshal(schema, &members) != nil || members["$schema"] != nil {
 		return schema
 	}
-	members["$schema"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`)
+	members["$schema"], _ = json.Marshal(dialect)
 	out, _ := json.Marshal(members)
 	return out
 }

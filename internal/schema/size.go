@@ -1,0 +1,49 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// mostValues gives how many values a JSON text has at most.
+func mostValues(raw []byte) int {
+	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
+}
+
+// weightPerStep is how much weight can be compared in one step.
+const weightPerStep = 32
+
+// size is how large a value is: what comparing it costs at most, how deep it
+// is, and the digits of its longest number, written out.
+type size struct{ weight, depth, digits int }
+
+func measure(v any) size {
+	s := size{weight: 1}
+	add := func(inner any) {
+		in := measure(inner)
+		s = size{s.weight + in.weight, max(s.depth, in.depth+1), max(s.digits, in.digits)}
+	}
+	switch v := v.(type) {
+	case string:
+		s.weight += len(v) / 256
+	case json.Number: // which is compared as a fraction
+		s.weight, s.digits = 3*weightPerStep, len(v)
+		if at := strings.IndexAny(string(v), "eE"); at >= 0 {
+			power, _ := strconv.ParseFloat(string(v[at+1:]), 64)
+			s.digits += int(min(math.Abs(power), maxDigits+1))
+		}
+	case []any:
+		for _, element := range v {
+			add(element)
+		}
+	case map[string]any:
+		for name, member := range v {
+			s.weight += 4 + len(name)/256
+			add(member)
+		}
+	}
+	return s
+}
