@@ -115,13 +115,12 @@ func (g *Gateway) checkArguments(c *call) *problem.Problem {
 	if mode == config.ValidateOff {
 		return nil
 	}
-	s := c.tool.Arguments()
-	if err := s.Broken(); err != nil {
+	violations, err := c.tool.Arguments().Check(c.args)
+	if err != nil {
 		c.decision.Warnings = append(c.decision.Warnings,
-			fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", c.id, err))
+			fmt.Sprintf("The arguments of '%s' were not checked against its input schema: %v", c.id, err))
 		return nil
 	}
-	violations := s.Validate(c.args)
 	if len(violations) == 0 {
 		return nil
 	}
