@@ -78,12 +78,13 @@ func (b *best) take(ideal float32) []Hit {
 	return hits
 }
 
-// share gives score/ideal within (0, 1], with four decimals: enough to compare
-// by, and short on the wire.
+// share gives how much of the ideal a score is, within (0, 1]: the root of it,
+// as no real text comes near the ideal, with four decimals, which is enough to
+// compare by and short on the wire.
 func share(score, ideal float32) float64 {
 	if score >= ideal {
 		return 1
 	}
-	s := math.Ceil(float64(score)/float64(ideal)*1e4) / 1e4
+	s := math.Ceil(math.Sqrt(float64(score)/float64(ideal))*1e4) / 1e4
 	return min(1, max(1e-4, s))
 }

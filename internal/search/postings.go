@@ -131,23 +131,3 @@ func (g *gather) take() []gathered {
 	g.entries = g.entries[:0]
 	return out
 }
-
-// nameWeights gives what a document's name is worth when a query covers it.
-// The words are added in the order of the name: sums of floats depend on it.
-func (b *builder) nameWeights() {
-	b.ix.nameWeight = make([]float32, len(b.docs))
-	g := newGather(len(b.forms))
-	next := 0
-	for doc := range b.docs {
-		terms := b.docs[doc].terms
-		for i := range terms {
-			if terms[i].count[inName] > 0 {
-				g.add(doc, b.ix.stemOf[b.surfaces[next+i]], 0, true)
-			}
-		}
-		next += len(terms)
-		for _, e := range g.take() {
-			b.ix.nameWeight[doc] += b.ix.byStem.idf[e.stem]
-		}
-	}
-}

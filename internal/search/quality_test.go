@@ -19,10 +19,10 @@ var floors = []struct {
 	set          string
 	recall, ndcg float64
 }{
-	{"ref065", 0.75, 0.60},
-	{"metatool", 0.60, 0.50},
-	{"bfcl", 0.80, 0.70},
-	{"stabletoolbench", 0.62, 0.60},
+	{"ref065", 0.85, 0.72},
+	{"metatool", 0.67, 0.60},
+	{"bfcl", 0.86, 0.77},
+	{"stabletoolbench", 0.73, 0.73},
 }
 
 func TestQuality(t *testing.T) {

@@ -1,11 +1,17 @@
 package search
 
+import "slices"
+
 // What else counts in the ranking, beside the sum over the words.
 const (
-	surfaceShare  = 0.3 // the very word, beside its stem
-	coverageShare = 0.6 // all words of the name are asked for
-	clauseShare   = 0.5 // best answer to one sentence of the query
-	exactBonus    = 1e6 // above any sum: the query is the name
+	surfaceShare = 0.3  // the very word, beside its stem
+	nameShare    = 0.12 // words of the tool's name, however long its name is
+	clauseShare  = 0.5  // the best answer to one sentence of the query
+	serverShare  = 0.4  // the best tool of the same server
+	kinShare     = 0.1  // the best other tool of the same server
+	exactBonus   = 1e6  // above any sum: the query is the name
+
+	bestShares = (1 + nameShare + clauseShare) * (1 + serverShare + kinShare)
 )
 
 // Search gives the n best matches that keep allows, the best first, and how
@@ -14,15 +20,16 @@ func (ix *Index) Search(query string, n int, keep func(doc int) bool) (hits []Hi
 	q := ix.parse(query)
 	s := ix.scratch.Get().(*scratch)
 	defer ix.scratch.Put(s)
-	s.reset(len(ix.ids), q.clauses)
+	s.reset(len(ix.ids), ix.servers, q.clauses)
 	for i := range q.terms {
 		s.score(ix, &q.terms[i])
 	}
 	fuse := s.fusion(&q)
-	for _, doc := range ix.exact(query) {
+	exact := ix.exact(query)
+	for _, doc := range exact {
 		s.touch(uint32(doc))
-		s.row(uint32(doc))[0] += exactBonus
 	}
+	s.finish(ix, &fuse)
 	top := best{ix: ix, n: n}
 	for _, doc := range s.touched {
 		if keep != nil && !keep(int(doc)) {
@@ -30,23 +37,28 @@ func (ix *Index) Search(query string, n int, keep func(doc int) bool) (hits []Hi
 		}
 		total++
 		if n > 0 {
-			top.add(int32(doc), s.final(ix, doc, &fuse))
+			score := s.ofServer(ix, doc)
+			if slices.Contains(exact, int32(doc)) {
+				score += exactBonus
+			}
+			top.add(int32(doc), score)
 		}
 	}
-	return top.take(q.ideal * (1 + coverageShare + clauseShare)), total
+	return top.take(q.ideal * bestShares), total
 }
 
 // scratch is the working memory of one search.
 type scratch struct {
 	clauses int
 	sums    []float32 // document × (1 + clauses): the whole query, then each clause
-	covered []float32 // document → idf of the words of its name that are asked for
+	named   []float32 // document → idf of the words of its name that are asked for
+	servers []topTwo  // server → scores of its best tools
 	touched []uint32
 	stamp   []uint32
 	round   uint32
 }
 
-func (s *scratch) reset(docs, clauses int) {
+func (s *scratch) reset(docs, servers, clauses int) {
 	s.clauses = clauses
 	if clauses < 2 {
 		s.clauses = 0
@@ -57,8 +69,10 @@ func (s *scratch) reset(docs, clauses int) {
 		s.sums = s.sums[:need]
 	}
 	if len(s.stamp) != docs {
-		s.stamp, s.covered, s.round = make([]uint32, docs), make([]float32, docs), 0
+		s.stamp, s.named, s.round = make([]uint32, docs), make([]float32, docs), 0
+		s.servers = make([]topTwo, servers)
 	}
+	clear(s.servers)
 	s.touched = s.touched[:0]
 	if s.round++; s.round == 0 {
 		clear(s.stamp)
@@ -73,7 +87,7 @@ func (s *scratch) touch(doc uint32) {
 	}
 	s.stamp[doc] = s.round
 	s.touched = append(s.touched, doc)
-	s.covered[doc] = 0
+	s.named[doc] = 0
 	clear(s.row(doc))
 }
 
@@ -94,7 +108,7 @@ func (s *scratch) score(ix *Index, t *queryTerm) {
 		doc := e.doc &^ inNameBit
 		s.touch(doc)
 		if e.doc&inNameBit != 0 {
-			s.covered[doc] += idf
+			s.named[doc] += idf
 		}
 		s.add(doc, idf*e.weight, t.clauses)
 	}
@@ -136,19 +150,42 @@ func (s *scratch) fusion(q *query) (f fusion) {
 	return f
 }
 
-func (s *scratch) final(ix *Index, doc uint32, f *fusion) float32 {
-	row := s.row(doc)
-	score := row[0]
-	extra := clauseShare * score
-	if s.clauses > 0 {
-		extra = 0
-		for c, v := range row[1:] {
-			extra = max(extra, v*f.scale[c])
+// finish gives every match its score, which stands first in its row then.
+func (s *scratch) finish(ix *Index, f *fusion) {
+	for _, doc := range s.touched {
+		row := s.row(doc)
+		extra := clauseShare * row[0]
+		if s.clauses > 0 {
+			extra = 0
+			for c, v := range row[1:] {
+				extra = max(extra, v*f.scale[c])
+			}
 		}
+		row[0] += extra + nameShare*s.named[doc]
+		s.servers[ix.server[doc]].add(row[0])
 	}
-	score += extra
-	if w := ix.nameWeight[doc]; w > 0 {
-		score *= 1 + coverageShare*min(1, s.covered[doc]/w)
+}
+
+// ofServer adds what the server's other tools say for a match: a server that
+// answers the query well is about what it asks for.
+func (s *scratch) ofServer(ix *Index, doc uint32) float32 {
+	score := s.row(doc)[0]
+	server := &s.servers[ix.server[doc]]
+	other := server.first
+	if score == server.first {
+		other = server.second
 	}
-	return score
+	return score + serverShare*server.first + kinShare*other
+}
+
+// topTwo are the two highest scores.
+type topTwo struct{ first, second float32 }
+
+func (t *topTwo) add(score float32) {
+	switch {
+	case score > t.first:
+		t.first, t.second = score, t.first
+	case score > t.second:
+		t.second = score
+	}
 }

@@ -59,6 +59,11 @@ func TestSearchFinds(t *testing.T) {
 		{"the name on the direct surface", "gitlab__create_issue", "gitlab:create_issue"},
 		{"one letter wrong", "repositry", "github:deleteRepository"},
 		{"two letters exchanged", "isuse ticket", "gitlab:create_issue"},
+		{"a word of the same meaning", "erase github repository", "github:deleteRepository"},
+		{"a meaning that no tool's words have", "bulletin folder", "fs:list-directory"},
+		{"two words for one", "post gre sql", "db:query"},
+		{"one word for two", "createissue gitlab", "gitlab:create_issue"},
+		{"a second wish", "Which files are there? Then delete the github repository", "github:deleteRepository"},
 		{"Japanese", "会議を作成したい", "cal:予定を作成"},
 		{"full-width letters", "ｒｅｐｏｓｉｔｏｒｙ delete", "github:deleteRepository"},
 		{"diacritics left out", "creme brulee", "café:naïve_menü"},
@@ -125,8 +130,8 @@ func TestSearchScores(t *testing.T) {
 			}
 		}
 	}
-	if hits, _ := ix.Search("github:create_issue", 1, nil); hits[0].Score != 1 {
-		t.Errorf("the exact id has score %v, want 1", hits[0].Score)
+	if hits, _ := ix.Search("github:create_issue", 3, nil); hits[0].Score != 1 || hits[1].Score == 1 {
+		t.Errorf("the exact id and the next have scores %v and %v, want 1 and less", hits[0].Score, hits[1].Score)
 	}
 }
 
