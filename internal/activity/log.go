@@ -244,3 +244,16 @@ func unavailable(err error) error {
 		"The activity log cannot be written, and nothing is done without a record.",
 		"Make room on the disk of the data directory, or see `mcpproxy status`, and try again.").Because(err)
 }
+
+// Close projects what is there and closes the spool. Records that are open stay
+// so and read as interrupted after the next start. When ctx ends first, what is
+// left is projected at the next start.
+func (l *Log) Close(ctx context.Context) error {
+	flushed := l.flush(ctx)
+	l.stop()
+	<-l.stopped
+	if flushed != nil {
+		l.logger.Info("the activity log was closed before its database had everything", "error", flushed)
+	}
+	return l.spool.close()
+}

@@ -90,6 +90,7 @@ func (p *projector) serve(ctx context.Context) error {
 		return err
 	}
 	p.log.storeWorks()
+	p.log.hasStarted()
 	return p.loop(ctx)
 }
 
@@ -190,6 +191,7 @@ func (p *projector) project(ctx context.Context) error {
 			return err
 		}
 		p.lost = false
+		p.log.storeWorks()
 		p.advance(pos)
 		if p.spool.removable(pos.Seq) >= removeSegments {
 			if err := p.spool.prune(ctx, pos.Seq, p.store.Sync); err != nil {

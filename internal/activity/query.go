@@ -88,6 +88,7 @@ func (l *Log) announce() {
 	}
 }
 
+// progressed says how far the store is.
 func (l *Log) progressed(seq int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,13 +96,22 @@ func (l *Log) progressed(seq int64) {
 	l.announce()
 }
 
+// storeWorks says that the store takes entries.
 func (l *Log) storeWorks() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.storeErr != nil {
 		l.logger.Info("the database of the activity log is available again")
+		l.storeErr = nil
+		l.announce()
 	}
-	l.storeErr, l.started = nil, true
+}
+
+// hasStarted says that the store has everything that earlier processes left.
+func (l *Log) hasStarted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.started = true
 	l.announce()
 }
 

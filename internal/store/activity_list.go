@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
-	"math/bits"
 	"slices"
-	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -18,89 +16,6 @@ import (
 // bits of the records that do not have it, from one small row of each chunk of
 // 1,024 records. What remains is counted, and the page is read by its keys. So
 // every combination of filters costs about the same, and the total is exact.
-
-// selection is a bit for every key from base on, which is a multiple of
-// chunkSize.
-type selection struct {
-	base  int64
-	words []uint64
-}
-
-func newSelection(from, to int64) selection {
-	s := selection{base: from / chunkSize * chunkSize}
-	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
-	for i := range s.words {
-		s.words[i] = ^uint64(0)
-	}
-	s.keep(from, to)
-	return s
-}
-
-// keep clears what is not in [from, to).
-func (s selection) keep(from, to int64) {
-	s.clear(s.base, from)
-	s.clear(to, s.base+64*int64(len(s.words)))
-}
-
-func (s selection) clear(from, to int64) {
-	a, b := max(from-s.base, 0), min(to-s.base, 64*int64(len(s.words)))
-	for ; a < b && a%64 != 0; a++ {
-		s.words[a/64] &^= 1 << (a % 64)
-	}
-	for ; a+64 <= b; a += 64 {
-		s.words[a/64] = 0
-	}
-	for ; a < b; a++ {
-		s.words[a/64] &^= 1 << (a % 64)
-	}
-}
-
-// chunk gives the bits of a chunk.
-func (s selection) chunk(n int64) []uint64 {
-	at := (n*chunkSize - s.base) / 64
-	if at < 0 || at >= int64(len(s.words)) {
-		return nil
-	}
-	return s.words[at : at+chunkWords]
-}
-
-func (s selection) count() (n int64) {
-	for _, w := range s.words {
-		n += int64(bits.OnesCount64(w))
-	}
-	return n
-}
-
-// each calls fn for the selected keys below before, the highest first, until it
-// says stop.
-func (s selection) each(before int64, fn func(key int64) bool) {
-	top := min(before-s.base, 64*int64(len(s.words)))
-	if top <= 0 {
-		return
-	}
-	for i := (top - 1) / 64; i >= 0; i-- {
-		w := s.words[i]
-		if left := top - 64*i; left < 64 {
-			w &= 1<<left - 1
-		}
-		for w != 0 {
-			at := 63 - bits.LeadingZeros64(w)
-			w &^= 1 << at
-			if !fn(s.base + 64*i + int64(at)) {
-				return
-			}
-		}
-	}
-}
-
-func none(words []uint64) bool {
-	for _, w := range words {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
-}
 
 // want is the values of one field that a filter allows.
 type want struct {
@@ -423,90 +338,4 @@ func decodeCursor(s string) (before int64, err error) {
 	return 0, problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
 		WithHint("Use next_cursor of the answer before, or leave the cursor out to begin with the newest.").
 		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier answer")
-}
-
-// idBounds gives the lowest and the highest id that begin with prefix.
-func idBounds(prefix string) (low, high string) {
-	const length = 26
-	pad := length - len(prefix)
-	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
-}
-
-// Get gives the record whose id begins with prefix.
-func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
-	e, err := db.use(ctx)
-	if err != nil {
-		return activity.Record{}, err
-	}
-	e.mu.RLock()
-	from, to := e.index.firstKey, e.index.nextKey
-	e.mu.RUnlock()
-	keys, err := e.find(ctx, prefix, from, to)
-	if err != nil {
-		return activity.Record{}, err
-	}
-	switch len(keys) {
-	case 0:
-		return activity.Record{}, problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
-			WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
-	case 1:
-		r, err := readRecord(e.reads.QueryRowContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?", keys[0]))
-		return r, err
-	}
-	return activity.Record{}, problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).
-		WithHint("Give more of the id.")
-}
-
-// find gives the keys of at most two records whose id begins with prefix. Ids
-// grow with the keys, so it is a binary search.
-func (e *engine) find(ctx context.Context, prefix string, from, to int64) ([]int64, error) {
-	low, high := idBounds(prefix)
-	var first error
-	id := func(key int64) string {
-		var got int64
-		var id string
-		err := e.reads.QueryRowContext(ctx, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
-			WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, key).Scan(&got, &id)
-		if err == sql.ErrNoRows {
-			return "~" // after every id
-		}
-		if err != nil && first == nil {
-			first = err
-		}
-		return id
-	}
-	for lo, hi := from, to; ; {
-		if lo >= hi {
-			from = lo
-			break
-		}
-		if mid := lo + (hi-lo)/2; id(mid) < low {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if first != nil {
-		return nil, first
-	}
-	rows, err := e.reads.QueryContext(ctx, `SELECT * FROM (
-			SELECT key, CAST(substr(entry, 8, 26) AS TEXT) AS id FROM activity WHERE key >= ? AND entry IS NOT NULL
-			ORDER BY key LIMIT 2)
-		UNION ALL SELECT key, CAST(substr(outcome, 8, 26) AS TEXT) FROM activity WHERE entry IS NULL`, from)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var keys []int64
-	for rows.Next() {
-		var key int64
-		var id string
-		if err := rows.Scan(&key, &id); err != nil {
-			return nil, err
-		}
-		if id >= low && id <= high {
-			keys = append(keys, key)
-		}
-	}
-	return keys, rows.Err()
 }

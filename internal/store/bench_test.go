@@ -5,21 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"mcpproxy/internal/activity"
 )
-
-// processTime is the processor time that the whole process has used.
-func processTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 func openBench(b *testing.B) (*activity.Log, *DB) {
 	dir := b.TempDir()

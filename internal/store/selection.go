@@ -1,0 +1,86 @@
+package store
+
+import "math/bits"
+
+// selection is a bit for every key from base on, which is a multiple of
+// chunkSize.
+type selection struct {
+	base  int64
+	words []uint64
+}
+
+func newSelection(from, to int64) selection {
+	s := selection{base: from / chunkSize * chunkSize}
+	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
+	for i := range s.words {
+		s.words[i] = ^uint64(0)
+	}
+	s.keep(from, to)
+	return s
+}
+
+// keep clears what is not in [from, to).
+func (s selection) keep(from, to int64) {
+	s.clear(s.base, from)
+	s.clear(to, s.base+64*int64(len(s.words)))
+}
+
+func (s selection) clear(from, to int64) {
+	a, b := max(from-s.base, 0), min(to-s.base, 64*int64(len(s.words)))
+	for ; a < b && a%64 != 0; a++ {
+		s.words[a/64] &^= 1 << (a % 64)
+	}
+	for ; a+64 <= b; a += 64 {
+		s.words[a/64] = 0
+	}
+	for ; a < b; a++ {
+		s.words[a/64] &^= 1 << (a % 64)
+	}
+}
+
+// chunk gives the bits of a chunk.
+func (s selection) chunk(n int64) []uint64 {
+	at := (n*chunkSize - s.base) / 64
+	if at < 0 || at >= int64(len(s.words)) {
+		return nil
+	}
+	return s.words[at : at+chunkWords]
+}
+
+func (s selection) count() (n int64) {
+	for _, w := range s.words {
+		n += int64(bits.OnesCount64(w))
+	}
+	return n
+}
+
+// each calls fn for the selected keys below before, the highest first, until it
+// says stop.
+func (s selection) each(before int64, fn func(key int64) bool) {
+	top := min(before-s.base, 64*int64(len(s.words)))
+	if top <= 0 {
+		return
+	}
+	for i := (top - 1) / 64; i >= 0; i-- {
+		w := s.words[i]
+		if left := top - 64*i; left < 64 {
+			w &= 1<<left - 1
+		}
+		for w != 0 {
+			at := 63 - bits.LeadingZeros64(w)
+			w &^= 1 << at
+			if !fn(s.base + 64*i + int64(at)) {
+				return
+			}
+		}
+	}
+}
+
+func none(words []uint64) bool {
+	for _, w := range words {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
