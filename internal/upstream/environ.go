@@ -9,17 +9,6 @@ import (
 	"strings"
 )
 
-// inherited are the variables of our environment that a server gets. Everything
-// else, secrets above all, it gets only when its own configuration says so.
-var (
-	inheritedUnix     = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "TZ"}
-	inheritedPrefixes = []string{"LC_", "XDG_"}
-	inheritedWindows  = []string{"PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES",
-		"PROGRAMFILES(X86)", "PROGRAMW6432", "COMMONPROGRAMFILES", "HOMEDRIVE", "HOMEPATH", "USERPROFILE", "USERNAME",
-		"USERDOMAIN", "COMPUTERNAME", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR", "COMSPEC", "TEMP", "TMP", "OS",
-		"NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PUBLIC", "LANG", "TZ"}
-)
-
 // environment is the environment of a server: the allowed part of all, and
 // extra, which wins.
 func environment(all []string, extra map[string]string, goos string) []string {
@@ -43,12 +32,25 @@ func environment(all []string, extra map[string]string, goos string) []string {
 	return out
 }
 
+// isInherited says whether a server gets this variable of our environment.
+// Everything else, secrets above all, it gets only when its own configuration
+// says so.
 func isInherited(name, goos string) bool {
 	if goos == "windows" {
-		return slices.Contains(inheritedWindows, strings.ToUpper(name))
+		switch strings.ToUpper(name) {
+		case "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)",
+			"PROGRAMW6432", "COMMONPROGRAMFILES", "HOMEDRIVE", "HOMEPATH", "USERPROFILE", "USERNAME", "USERDOMAIN",
+			"COMPUTERNAME", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR", "COMSPEC", "TEMP", "TMP", "OS",
+			"NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PUBLIC", "LANG", "TZ":
+			return true
+		}
+		return false
 	}
-	return slices.Contains(inheritedUnix, name) ||
-		slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "TZ":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
 }
 
 // lookIn finds a bare command in the PATH that the server itself is given; ""

@@ -77,7 +77,7 @@ const (
 	maxHeadLine    = 16 << 10
 	idleConnTime   = 60 * time.Second
 	maxIdleConns   = 128
-	maxUnfinished  = 16              // connections whose response has more to come
+	maxUnfinished  = 128             // connections whose response has more to come
 	unfinishedTime = 5 * time.Second // how long they may take to end it
 )
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -104,33 +105,38 @@ func (c *leanClient) pop() *leanConn {
 	return conn
 }
 
-// popFinished takes a connection whose last response has ended by now.
+// maxLooks is how many unfinished connections one exchange looks at.
+const maxLooks = 4
+
+// popFinished takes a connection whose last response has ended by now. The
+// ones that have waited longest are looked at first.
 func (c *leanClient) popFinished() *leanConn {
-	c.mu.Lock()
-	list := c.unfinished
-	c.unfinished = nil
-	c.mu.Unlock()
-	if len(list) == 0 {
-		return nil
-	}
-	var found *leanConn
-	keep := list[:0]
-	for _, conn := range list {
+	for range maxLooks {
+		conn := c.shiftUnfinished()
+		if conn == nil {
+			return nil
+		}
 		switch state := conn.finish(); {
-		case state == finishPending && time.Since(conn.since) < unfinishedTime:
-			keep = append(keep, conn)
-		case state == finishDone && found == nil:
-			found = conn
 		case state == finishDone:
-			c.put(conn)
+			return conn
+		case state == finishPending && time.Since(conn.since) < unfinishedTime:
+			c.putUnfinished(conn)
 		default:
 			conn.nc.Close()
 		}
 	}
-	for _, conn := range keep {
-		c.putUnfinished(conn)
+	return nil
+}
+
+func (c *leanClient) shiftUnfinished() *leanConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.unfinished) == 0 {
+		return nil
 	}
-	return found
+	conn := c.unfinished[0]
+	c.unfinished = slices.Delete(c.unfinished, 0, 1)
+	return conn
 }
 
 func (c *leanClient) put(conn *leanConn) {

@@ -301,11 +301,11 @@ func TestExchangersAgree(t *testing.T) {
 }
 
 func TestStdClientEndsWithTheContext(t *testing.T) {
-	asked := make(chan struct{}, 1)
+	asked, hold := make(chan struct{}, 1), make(chan struct{})
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		asked <- struct{}{}
-		<-r.Context().Done()
+		<-hold
 	}))
 	defer s.Close()
 	u, _ := url.Parse(s.URL)
@@ -321,6 +321,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	if _, err := c.do(ctx, &exchange{method: "POST", head: head, body: []byte("{}")}); err != context.Canceled || unsent(err) {
 		t.Errorf("error %v", err)
 	}
+	close(hold)
 	s.Close()
 	if _, err := c.do(t.Context(), &exchange{method: "POST", head: head, body: []byte("{}")}); !unsent(err) {
 		t.Errorf("error %v", err)

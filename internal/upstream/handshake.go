@@ -58,6 +58,7 @@ func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
 	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
+	l.attend(ctx)
 	return g, nil
 }
 

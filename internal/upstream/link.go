@@ -24,6 +24,9 @@ type link interface {
 	notify(ctx context.Context, method string, params json.RawMessage) error
 	// negotiated tells the revision that initialize settled.
 	negotiated(version string)
+	// attend begins to listen to what the server says by itself, after the
+	// handshake, so that no change of what is listed then goes unheard.
+	attend(ctx context.Context)
 	// lost is closed when the connection has ended; cause then says why.
 	lost() <-chan struct{}
 	cause() error

@@ -116,7 +116,6 @@ func (s *server) try(ctx context.Context) (*liveLink, error) {
 		s.remark("not connected: " + err.Error())
 		return nil, err
 	}
-	s.remark("connected")
 	return l, nil
 }
 
@@ -184,6 +183,7 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 		l.stop(s.hard)
 		return nil, err
 	}
+	s.remark("connected")
 	s.tell(tools)
 	s.live.Store(ll)
 	s.update(func(st *State) {
@@ -401,7 +401,7 @@ func (s *server) restart() {
 func (s *server) toolsChanged() { signal(s.relist) }
 
 func (s *server) missed() {
-	if l := s.live.Load(); l != nil && l.greeting.saysChanges {
+	if l := s.live.Load(); l == nil || l.greeting.saysChanges {
 		signal(s.relist)
 	}
 }

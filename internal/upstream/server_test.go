@@ -75,6 +75,7 @@ func (l *fakeLink) count(method string) int {
 }
 
 func (l *fakeLink) notify(context.Context, string, json.RawMessage) error { return nil }
+func (l *fakeLink) attend(context.Context)                                {}
 func (l *fakeLink) negotiated(string)                                     {}
 func (l *fakeLink) activity() uint64                                      { return l.heard.Load() }
 func (l *fakeLink) inFlight() int                                         { return int(l.flying.Load()) }

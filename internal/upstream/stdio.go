@@ -208,11 +208,12 @@ func (l *stdioLink) notify(_ context.Context, method string, params json.RawMess
 	return l.in.send(jsonrpc.AppendNotification(nil, method, params))
 }
 
-func (l *stdioLink) negotiated(string) {}
-func (l *stdioLink) activity() uint64  { return l.heard.Load() }
-func (l *stdioLink) inFlight() int     { return int(l.wait.count.Load()) }
-func (l *stdioLink) pid() int          { return l.proc.cmd.Process.Pid }
-func (l *stdioLink) tidy(time.Time)    {}
+func (l *stdioLink) negotiated(string)      {}
+func (l *stdioLink) attend(context.Context) {}
+func (l *stdioLink) activity() uint64       { return l.heard.Load() }
+func (l *stdioLink) inFlight() int          { return int(l.wait.count.Load()) }
+func (l *stdioLink) pid() int               { return l.proc.cmd.Process.Pid }
+func (l *stdioLink) tidy(time.Time)         {}
 
 // stop ends the process and everything that belongs to the link. A process
 // that has broken the connection gets less time.

@@ -37,6 +37,8 @@ type httpLink struct {
 
 	told      chan []byte
 	listenNow chan struct{}      // closed when the handshake is done
+	late      atomic.Bool        // something may have been said before the stream was open
+	listens   chan struct{}      // closed when the stream is open, or is not offered
 	cancel    context.CancelFunc // ends the goroutines
 	wg        sync.WaitGroup
 }
@@ -59,7 +61,7 @@ func openHTTP(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, 
 		return nil, err
 	}
 	l := &httpLink{loss: newLoss(), url: u, client: client, up: up, max: maxMessage, fields: http.Header{},
-		told: make(chan []byte, maxTold), listenNow: make(chan struct{})}
+		told: make(chan []byte, maxTold), listenNow: make(chan struct{}), listens: make(chan struct{})}
 	l.fields.Set("User-Agent", agent)
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -348,6 +350,11 @@ func aboutSession(message string) bool {
 	return strings.Contains(strings.ToLower(message), "session")
 }
 
+// passing says whether the same request may do better later.
+func (e *statusError) passing() bool {
+	return e.status >= 500 || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout
+}
+
 func (l *httpLink) notify(ctx context.Context, method string, params json.RawMessage) error {
 	return l.send(ctx, jsonrpc.AppendNotification(nil, method, params))
 }
@@ -372,14 +379,11 @@ func (l *httpLink) send(ctx context.Context, msg []byte) error {
 	return nil
 }
 
-// negotiated ends the handshake: from now on the version is said, and the
-// server's own stream is read.
+// negotiated makes the version be said from now on.
 func (l *httpLink) negotiated(version string) {
 	if err := l.setState(l.state.Load().session, version); err != nil {
 		l.fail(err)
-		return
 	}
-	close(l.listenNow)
 }
 
 func (l *httpLink) activity() uint64   { return l.heard.Load() }

@@ -125,13 +125,32 @@ const (
 	steadyListen   = 30 * time.Second // a stream that held so long was a good one
 )
 
+// attendTime is how long the list of tools waits for the server's own stream.
+const attendTime = 250 * time.Millisecond
+
+// attend has the stream opened, and waits for it a moment: some servers answer
+// only when they have something to say.
+func (l *httpLink) attend(ctx context.Context) {
+	close(l.listenNow)
+	ctx, cancel := context.WithTimeout(ctx, attendTime)
+	defer cancel()
+	select {
+	case <-l.listens:
+	case <-l.lost():
+	case <-ctx.Done():
+		l.late.Store(true)
+	}
+}
+
 // listen keeps the stream open on which the server says things by itself,
 // until the link ends or the server does not offer one.
 func (l *httpLink) listen(ctx context.Context) {
 	pause := minListenPause
-	for first := true; ; first = false {
+	opened := sync.OnceFunc(func() { close(l.listens) })
+	defer opened()
+	for {
 		start := time.Now()
-		err := l.listenOnce(ctx, first)
+		err := l.listenOnce(ctx, opened)
 		var refused *statusError
 		switch {
 		case ctx.Err() != nil:
@@ -139,11 +158,12 @@ func (l *httpLink) listen(ctx context.Context) {
 		case errors.Is(err, errSessionGone):
 			l.fail(err)
 			return
-		case errors.As(err, &refused):
+		case errors.As(err, &refused) && !refused.passing():
 			return // not offered
 		case time.Since(start) >= steadyListen:
 			pause = minListenPause
 		}
+		l.late.Store(true)
 		l.up.doubt()
 		select {
 		case <-ctx.Done():
@@ -156,7 +176,7 @@ func (l *httpLink) listen(ctx context.Context) {
 
 // listenOnce reads one stream until it ends. What was said while there was
 // none is lost.
-func (l *httpLink) listenOnce(ctx context.Context, first bool) error {
+func (l *httpLink) listenOnce(ctx context.Context, opened func()) error {
 	state := l.state.Load()
 	a, err := l.client.do(ctx, &exchange{method: http.MethodGet, head: state.get})
 	if err != nil {
@@ -169,7 +189,8 @@ func (l *httpLink) listenOnce(ctx context.Context, first bool) error {
 	if a.status != http.StatusOK || a.media != mediaEvents || a.encoded {
 		return &statusError{status: a.status}
 	}
-	if !first {
+	opened()
+	if l.late.Load() {
 		l.up.missed()
 	}
 	events := jsonrpc.NewEventReader(a.body, l.max)

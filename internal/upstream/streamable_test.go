@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,9 @@ func TestHTTPServerComesBack(t *testing.T) {
 			f.must("s", "echo", "{}")
 			h.Stop()
 			_, err := f.call("s", "echo", "{}")
+			if code(err) == problem.UpstreamError { // it has met the end itself
+				_, err = f.call("s", "echo", "{}")
+			}
 			wantCode(t, err, problem.ServerUnavailable)
 			h.Start()
 			f.must("s", "echo", "{}")
@@ -301,4 +305,28 @@ func TestServerThatKnowsNoNotifications(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.must("s", "echo", "{}")
+}
+
+// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and what it
+// said before is lost: the tools are listed again.
+func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("one")})
+	open := make(chan struct{})
+	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			s.ServeHTTP(w, r)
+			return
+		}
+		<-open
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	f.untilReady(t, "s", 0)
+	s.SetTools(mcptest.Tool{Definition: mcptest.Define("two")})
+	close(open)
+	f.until(t, "the new list", func() bool { return slices.Equal(f.lastTools("s"), []string{"two"}) })
 }
