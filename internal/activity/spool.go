@@ -339,6 +339,9 @@ func (s *spool) beginSegment(from link, at int64) error {
 		}
 		s.forgetLast()
 	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil { // somebody may have cleared up
+		return err
+	}
 	f, err := s.open(path)
 	if err != nil {
 		return err

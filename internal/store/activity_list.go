@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -73,6 +74,9 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 		}
 	}
 	q := query{e: e, wants: wants(&f), words: words}
+	if len(words) == 0 && strings.TrimSpace(f.Search) != "" {
+		q.wants = append(q.wants, want{}) // there is no word in it: nothing has it
+	}
 	q.since, q.until = bounds(f.Since, f.Until)
 	return q.page(ctx, &f, before)
 }

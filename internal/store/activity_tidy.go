@@ -131,12 +131,14 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	return min(first+int64(len(times)), next), nil
 }
 
-// size is how much of the file is in use.
+// size is how much of the file is in use, without the results: these go by
+// themselves, and no record has to go for them.
 func (e *engine) size(ctx context.Context) (int64, error) {
-	var pages, free, size int64
-	err := e.reads.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&pages, &free, &size)
-	return (pages - free) * size, err
+	var pages, free, size, results int64
+	err := e.reads.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,
+		(SELECT coalesce(sum(length(body)), 0) FROM result)
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&pages, &free, &size, &results)
+	return (pages-free)*size - results, err
 }
 
 // prune removes the records below key to, and leaves what is needed to verify

@@ -11,6 +11,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
 )
 
 // aBit is more records than any store keeps in one place.
@@ -362,6 +363,34 @@ func testRetentionWhileCallsRun(t *testing.T, open Opener) {
 	}
 }
 
+// testRetentionOfSize has large records, which may go, and large results, for
+// which no record may.
+func testRetentionOfSize(t *testing.T, open Opener) {
+	e := start(t, open)
+	const limit = 8 << 20
+	err := e.store.PutResult(t.Context(), store.StoredResult{
+		Handle: "h", Body: []byte(`"` + strings.Repeat("x", limit) + `"`), Expires: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
+	for range 400 {
+		e.put(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
+	}
+	e.tidy(activity.Retention{MaxBytes: limit})
+	if p := e.list(activity.Filter{}); p.Total != 400 {
+		t.Errorf("%d records are left of 400 that have room", p.Total)
+	}
+	for range 2000 {
+		e.put(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
+	}
+	e.tidy(activity.Retention{MaxBytes: limit})
+	if p := e.list(activity.Filter{}); p.Total < 200 || p.Total > 1000 {
+		t.Errorf("%d records are left of 10 KB each and %d MB", p.Total, limit>>20)
+	}
+}
+
 func testSearch(t *testing.T, open Opener) {
 	e := start(t, open)
 	add := func(r activity.Record) string { return e.put(r).ID }
@@ -387,6 +416,7 @@ func testSearch(t *testing.T, open Opener) {
 		"alpha": {"inner"}, "beta": {"inner"}, "inner": {"inner"}, `c:\new`: {"inner"},
 		"user": {"reason"}, "because the": {"reason"}, "src/main.go:12": {"error"}, "main.go": {"error"}, "a.b@example.com": {"error"},
 		"example.com": {"error"}, "tools": {"detail"}, "github": nil, "123e4567-e89b-12d3-a456-426614174000": {"uuid"}, "2026-01-15": nil, "2026-01-15*": {"uuid"},
+		"!?": nil, "😀": nil, "*": nil,
 		"": {"issue", "needle-7", "needle-70", "escapes", "inner", "reason", "error", "detail", "uuid"},
 	}
 	look := func(when string) {

@@ -48,6 +48,7 @@ func Run(t *testing.T, open Opener) {
 		"lost beginnings":    testLostBeginnings,
 		"retention":          testRetention,
 		"retention of calls": testRetentionWhileCallsRun,
+		"retention of size":  testRetentionOfSize,
 		"tools":              testTools,
 		"results":            testResults,
 	} {
