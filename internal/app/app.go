@@ -32,6 +32,9 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
+// maxMessage bounds one message of an upstream, in bytes.
+const maxMessage = 32 << 20
+
 // stopTime is how long calls in flight, upstreams and the log have to end.
 const stopTime = 10 * time.Second
 
@@ -198,6 +201,7 @@ func (d *daemon) wire() error {
 	d.upstreams = upstream.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
+		MaxMessage: maxMessage,
 	})
 	d.onClose(d.upstreams.Close)
 	d.gateway = gateway.New(gateway.Deps{

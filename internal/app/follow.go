@@ -1,7 +1,12 @@
 package app
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -9,6 +14,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
@@ -77,6 +83,55 @@ func (r *recorder) StateChanged(s upstream.State) {
 	if err := r.log.Append(&record); err != nil {
 		r.logger.Error("a server's change could not be recorded", "server", s.Name, "error", err)
 	}
+}
+
+// ToolsListed implements upstream.Observer: what a server changes of its tools
+// while it is known goes on record, by name.
+func (r *recorder) ToolsListed(server string, tools []tool.Definition) {
+	var was []*catalog.Tool
+	known := r.Catalog.Current().Server(server)
+	if known != nil {
+		was = known.Tools
+	}
+	r.Catalog.ToolsListed(server, tools)
+	detail := difference(was, tools)
+	if detail == "" || known == nil || !known.Listed {
+		return
+	}
+	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: server,
+		Actor: "system", Metadata: activity.Metadata{Action: "tools_changed", Detail: detail}}
+	if err := r.log.Append(&record); err != nil {
+		r.logger.Error("a change of a server's tools could not be recorded", "server", server, "error", err)
+	}
+}
+
+// maxNamed is how many changed tools a record names.
+const maxNamed = 20
+
+// difference names the tools that were added (+), removed (-) and changed (~).
+func difference(was []*catalog.Tool, now []tool.Definition) string {
+	before := map[string]json.RawMessage{}
+	for _, t := range was {
+		before[t.ID.Tool] = t.Raw
+	}
+	var names []string
+	for _, d := range now {
+		raw, there := before[d.ID.Tool]
+		switch {
+		case !there:
+			names = append(names, "+"+d.ID.Tool)
+		case !bytes.Equal(raw, d.Raw):
+			names = append(names, "~"+d.ID.Tool)
+		}
+		delete(before, d.ID.Tool)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		names = append(names, "-"+name)
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // turned says whether the server became ready or stopped being so. The tries

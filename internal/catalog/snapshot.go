@@ -32,7 +32,10 @@ type Server struct {
 	Enabled     bool
 	Quarantined bool
 	State       upstream.State
-	Tools       []*Tool // in the server's order
+	// Listed says that the server has told its tools, now or in an earlier
+	// life of the daemon.
+	Listed bool
+	Tools  []*Tool // in the server's order
 }
 
 // Hit is one tool that a search found. Score is in (0, 1].
@@ -146,6 +149,7 @@ func (c *Catalog) rebuild() {
 			State: c.states[configured.Name],
 		}
 		if l := c.lists[configured.Name]; l != nil {
+			server.Listed = true
 			for _, e := range l.entries {
 				t := newTool(configured, e)
 				server.Tools = append(server.Tools, t)

@@ -16,6 +16,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	// What the binary is built from, so that a cached result of these tests
+	// is no longer good when it changes.
+	_ "mcpproxy/internal/app"
+	_ "mcpproxy/internal/cli"
+	_ "mcpproxy/internal/demo"
 )
 
 // binary is the real binary, built once for all tests.

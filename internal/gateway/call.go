@@ -95,10 +95,9 @@ func (g *Gateway) decide(c *call) *problem.Problem {
 		switch {
 		case c.tool != nil:
 			facts.Existence, facts.Status, facts.Hints = policy.Exists, c.tool.Status, c.tool.Effective
-		case snapshot.Server(request.ID.Server) != nil:
-			facts.Existence, facts.Nearest = policy.NoTool, snapshot.Nearest(request.ID)
 		default:
-			facts.Existence, facts.Nearest = policy.NoServer, snapshot.Nearest(request.ID)
+			facts.Existence, facts.Unlisted = missing(snapshot.Server(request.ID.Server))
+			facts.Nearest = snapshot.Nearest(request.ID)
 		}
 	}
 	c.decision = policy.Decide(request, facts, c.cfg.Intent)
@@ -106,6 +105,23 @@ func (g *Gateway) decide(c *call) *problem.Problem {
 		return c.decision.Problem
 	}
 	return g.checkArguments(c)
+}
+
+// missing says what is not there: the server, its list, or the tool.
+func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
+	switch {
+	case s == nil:
+		return policy.NoServer, ""
+	case s.Listed:
+		return policy.NoTool, ""
+	case !s.Enabled:
+		return policy.Unlisted, "it is disabled"
+	case s.Quarantined:
+		return policy.Unlisted, "it is quarantined"
+	case s.State.LastError != "":
+		return policy.Unlisted, s.State.LastError
+	}
+	return policy.Unlisted, "it is connecting"
 }
 
 // checkArguments holds the arguments to the tool's schema as the configuration

@@ -95,11 +95,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
 			With("handle", clip(req.Handle))
 	}
-	limit := req.Limit
-	if most := g.Config().ResultLimit; most > 0 && (limit <= 0 || limit > most) {
-		limit = most
-	}
-	part, err := result.Read(stored.Body, req.Path, req.Offset, limit)
+	part, err := result.Read(stored.Body, req.Path, req.Offset, req.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -96,9 +96,13 @@ func count(tools []*catalog.Tool) *Counts {
 	return &c
 }
 
+// restartTime is how long RestartServer waits for the new connection.
+const restartTime = 10 * time.Second
+
 // RestartServer ends a server's connection and makes a new one. It returns
-// once that has begun.
-func (g *Gateway) RestartServer(_ context.Context, name string, c Caller) error {
+// when that is ready or has failed, at the latest after restartTime; how it
+// went is in the server's state.
+func (g *Gateway) RestartServer(ctx context.Context, name string, c Caller) error {
 	s := g.Catalog.Current().Server(name)
 	if s == nil {
 		return serverNotFound(g.Catalog.Current(), name)
@@ -115,7 +119,32 @@ func (g *Gateway) RestartServer(_ context.Context, name string, c Caller) error 
 	}); err != nil {
 		return err
 	}
-	return g.Upstreams.Restart(name)
+	asked := time.Now()
+	if err := g.Upstreams.Restart(name); err != nil {
+		return err
+	}
+	return g.awaitServer(ctx, name, asked)
+}
+
+// awaitServer waits until the server is in a state that it entered after the
+// time given and that is not a step on the way.
+func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time) error {
+	limit, look := time.NewTimer(restartTime), time.NewTicker(10*time.Millisecond)
+	defer limit.Stop()
+	defer look.Stop()
+	for {
+		s := g.Catalog.Current().Server(name)
+		if s == nil || s.State.Since.After(after) && s.State.Phase != upstream.Connecting {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return nil
+		case <-look.C:
+		}
+	}
 }
 
 // ServerLogs gives the last lines that a server wrote to its stderr.

@@ -122,6 +122,6 @@ type ReadRequest struct {
 	Handle string
 	Path   string
 	Offset int
-	Limit  int // 0 = as much as result_limit allows
+	Limit  int // 0 = result.DefaultBytes or DefaultElements
 	Caller Caller
 }

@@ -26,6 +26,9 @@ const (
 	NoServer Existence = iota
 	NoTool
 	Exists
+	// Unlisted is a server that has never told its tools: it is still
+	// connecting for the first time, or cannot be reached.
+	Unlisted
 )
 
 // Request is the call as its caller made it.
@@ -46,7 +49,9 @@ type Facts struct {
 	Existence Existence
 	// Nearest are the names to suggest when there is no such server or tool.
 	Nearest []string
-	Status  Status
+	// Unlisted is why a server has not told its tools yet.
+	Unlisted string
+	Status   Status
 	// Hints are the effective hints.
 	Hints tool.Hints
 }
@@ -87,6 +92,8 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		d.Problem = outOfScope(r.ID)
 	case f.Existence == NoTool:
 		d.Problem = toolNotFound(r.ID, f.Nearest)
+	case f.Existence == Unlisted:
+		d.Problem = serverUnlisted(r.ID, f.Unlisted)
 	case f.Existence != Exists:
 		d.Problem = serverNotFound(r.ID, f.Nearest)
 	case f.Status != Callable:

@@ -105,6 +105,9 @@ func TestProblems(t *testing.T) {
 			f.Existence, f.Nearest = policy.NoTool, nearest
 		}},
 		{"tool, nothing near", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Existence = policy.NoTool }},
+		{"server never listed", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			f.Existence, f.Unlisted = policy.Unlisted, "it is connecting"
+		}},
 		{"hints", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Hints.Destructive = tool.True }},
 		{"hints, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
 			f.Hints.Destructive, rules.StrictServerValidation = tool.True, false

@@ -40,7 +40,7 @@ var (
 
 	tris      = []tool.Tri{tool.Unsaid, tool.False, tool.True}
 	bools     = []bool{false, true}
-	existence = []policy.Existence{policy.NoServer, policy.NoTool, policy.Exists}
+	existence = []policy.Existence{policy.NoServer, policy.NoTool, policy.Exists, policy.Unlisted}
 	statuses  = append(policy.Statuses(), policy.Callable)
 )
 
@@ -191,8 +191,8 @@ func TestCrossProduct(t *testing.T) {
 			t.Fatalf("got %s, want %s\nrequest %+v\nfacts %+v\nrules %+v", got, want, r, f, rules)
 		}
 	})
-	if len(count) != 16 {
-		t.Errorf("%d different outcomes, want 16: %v", len(count), count)
+	if len(count) != 17 {
+		t.Errorf("%d different outcomes, want 17: %v", len(count), count)
 	}
 }
 
@@ -257,6 +257,7 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 		{!f.InScope, "OUT_OF_SCOPE"},
 		{f.Existence == policy.NoServer, "SERVER_NOT_FOUND"},
 		{f.Existence == policy.NoTool, "TOOL_NOT_FOUND"},
+		{f.Existence == policy.Unlisted, "SERVER_UNAVAILABLE"},
 		{f.Status != policy.Callable, "TOOL_LOCKED"},
 		{!lanePermits && rules.StrictServerValidation, "SERVER_MISMATCH"},
 		{!lanePermits, "warn"},

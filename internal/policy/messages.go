@@ -129,6 +129,13 @@ func toolNotFound(id tool.ID, nearest []string) *problem.Problem {
 	return notFound(problem.ToolNotFound, "Tool "+quote(id.String()), nearest)
 }
 
+func serverUnlisted(id tool.ID, why string) *problem.Problem {
+	return problem.New(problem.ServerUnavailable,
+		"Server "+quote(id.Server)+" has not told its tools yet, so "+quote(id.String())+" cannot be called: "+why,
+		"Try again in a moment; if it stays so, ask the user to look at the server's log.").
+		With("server", id.Server)
+}
+
 func notFound(code problem.Code, what string, nearest []string) *problem.Problem {
 	if nearest == nil {
 		nearest = []string{} // a list in the details, whatever its length

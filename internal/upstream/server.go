@@ -148,17 +148,24 @@ func (s *server) restartable(ctx context.Context) (context.Context, context.Canc
 // lose puts the state to Waiting and settles when the next try is due.
 func (s *server) lose(err error, failed bool, bo *backoff) {
 	wait := bo.next()
+	asked := false
 	s.update(func(st *State) {
-		switch {
-		case s.again:
-			err = errRestart
-		case failed:
+		asked = s.again
+		if asked { // by a person: no failure, and nothing to wait for
+			s.lastErr = errRestart
+			st.Phase, st.LastError, st.RetryAt, st.PID = Connecting, "", time.Time{}, 0
+			return
+		}
+		if failed {
 			s.failures++
 		}
 		s.lastErr = err
 		st.Phase, st.LastError, st.RetryAt, st.PID = Waiting, err.Error(), time.Now().Add(wait), 0
 		s.failed = *st
 	})
+	if asked {
+		return
+	}
 	s.opt.Logger.Info("server not connected", "server", s.spec.Name, "error", err, "retry_in", wait)
 }
 
