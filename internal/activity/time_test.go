@@ -94,6 +94,35 @@ func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
 	})
 }
 
+func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
+	d := &disk{room: -1}
+	st := &memory{}
+	inBubble(t, Options{openFile: d.open}, st, func(t *testing.T, l *Log) {
+		r := Record{Type: ToolCall}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		list(t, l)
+		st.setFail(errors.New("away"))
+		call(t, l, "a") // which the store refuses
+		time.Sleep(time.Minute)
+		d.set(func(d *disk) { d.room = 0 })
+		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
+		d.set(func(d *disk) { d.room = -1 })
+		time.Sleep(2 * retryLast)
+		synctest.Wait()
+		if n := l.unwrittenEnds(); n != 0 {
+			t.Errorf("%d outcomes still wait", n)
+		}
+		st.setFail(nil)
+		time.Sleep(retryLast)
+		synctest.Wait()
+		if got := list(t, l); len(got) != 2 || got[1].Status != Success {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // The database and the spool are mostly on the same disk.
 func TestADiskThatIsFullForEverything(t *testing.T) {
 	d := &disk{room: -1}

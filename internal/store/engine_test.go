@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+// logOver opens a log with n records in a database.
+func logOver(t *testing.T, n int) (*activity.Log, *DB, *engine) {
+	t.Helper()
+	dir := t.TempDir()
+	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	addWords(t, l, n)
+	e, err := db.use(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, db, e
+}
+
+func addWords(t *testing.T, l *activity.Log, n int) {
+	t.Helper()
+	for i := range n {
+		r := activity.Record{Type: activity.System, ErrorMessage: fmt.Sprint("word", i%10)}
+		if err := l.Append(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSearchReadsWhatIsNotIndexed searches with every part of the text index
+// missing: a search must not depend on how far that is.
+func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
+	const records = 5000
+	_, _, e := logOver(t, records)
+	for {
+		q := query{e: e, words: parseSearch("word7"), since: -1 << 62, until: 1 << 62}
+		page, err := q.page(t.Context(), &activity.Filter{}, noCursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page.Total != records/10 {
+			_, left := e.unindexed()
+			t.Errorf("%d found with %d chunks unindexed, want %d", page.Total, left, records/10)
+		}
+		if _, left := e.unindexed(); left == 0 {
+			return
+		}
+		if _, err := e.indexNext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheIndexIsReadAgainAfterAFailure is about a transaction that failed to
+// commit, and is in the file nevertheless.
+func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
+	l, db, e := logOver(t, 1500)
+	e.writing.Lock()
+	e.index.nextKey -= 10 // as it would be
+	for f := range e.index.tail.columns {
+		e.index.tail.columns[f] = e.index.tail.columns[f][:len(e.index.tail.columns[f])-10]
+	}
+	e.index.tail.times = e.index.tail.times[:len(e.index.tail.times)-10]
+	e.writing.Unlock()
+	failing, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := db.Project(failing, nil, activity.Position{}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	if _, _, err := db.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	addWords(t, l, 10)
+	if p, err := l.List(t.Context(), activity.Filter{}); err != nil || p.Total != 1510 {
+		t.Errorf("%d records, %v", p.Total, err)
+	}
+}
+
+func TestExpiredResultsAreRemoved(t *testing.T) {
+	_, db, e := logOver(t, 1)
+	now := time.Now()
+	for i := range 3 {
+		r := StoredResult{Handle: fmt.Sprint(i), Body: []byte("1"), Expires: now.Add(time.Duration(i+1) * time.Hour)}
+		if err := db.PutResult(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Tidy(t.Context(), now.Add(2*time.Hour), activity.Retention{}, false); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := e.reads.QueryRow("SELECT count(*) FROM result").Scan(&left); err != nil || left != 1 {
+		t.Errorf("%d are left, %v", left, err)
+	}
+}
