@@ -36,40 +36,26 @@ func (*nowhere) Get(context.Context, string) (Record, error) { return Record{}, 
 
 // BenchmarkBeginEnd is what recording costs on the path of a call.
 func BenchmarkBeginEnd(b *testing.B) {
-	for _, writers := range []int{1, 64} {
-		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			l, err := Open(Options{Dir: b.TempDir()}, &nowhere{})
+	for _, bb := range []struct {
+		durability string
+		writers    int
+	}{{"process", 1}, {"process", 64}, {DurabilityPower, 1}, {DurabilityPower, 64}} {
+		b.Run(fmt.Sprintf("%s/writers=%d", bb.durability, bb.writers), func(b *testing.B) {
+			l, err := Open(Options{Dir: b.TempDir(), Durability: bb.durability}, &nowhere{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer l.Close(context.Background())
 			b.ReportAllocs()
 			b.ResetTimer()
+			began := processTime()
 			var wg sync.WaitGroup
-			for w := range writers {
+			for w := range bb.writers {
 				wg.Add(1)
 				go func() {
 					defer wg.Done()
-					for i := w; i < b.N; i += writers {
-						r := Record{
-							Type: ToolCall, ServerName: "github", ToolName: "create_issue",
-							Arguments:    []byte(`{"owner":"octo-org","repo":"hello-world","title":"It does not start","labels":["bug","help wanted"]}`),
-							RequestBytes: 312, SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "17", Source: SourceMCP,
-							Actor: "agent", ClientName: "claude-code", ClientVersion: "2.1.0",
-							Metadata: Metadata{
-								ToolVariant: "call_tool_write",
-								Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-							},
-						}
-						if err := l.Begin(&r); err != nil {
-							b.Error(err)
-							return
-						}
-						err := l.End(r.ID, Outcome{
-							Status: Success, Duration: 3 * time.Millisecond, ResponseBytes: 170,
-							Response: []byte(`{"content":[{"type":"text","text":"Created issue 4711 in octo-org/hello-world: It does not start. https://example.com/octo-org/hello-world/issues/4711"}],"isError":false}`),
-						})
-						if err != nil {
+					for i := w; i < b.N; i += bb.writers {
+						if err := beginEnd(l); err != nil {
 							b.Error(err)
 							return
 						}
@@ -77,6 +63,28 @@ func BenchmarkBeginEnd(b *testing.B) {
 				}()
 			}
 			wg.Wait()
+			b.ReportMetric(float64((processTime()-began).Nanoseconds())/1e3/float64(b.N), "cpu-µs/call")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 		})
 	}
+}
+
+func beginEnd(l *Log) error {
+	r := Record{
+		Type: ToolCall, ServerName: "github", ToolName: "create_issue",
+		Arguments:    []byte(`{"owner":"octo-org","repo":"hello-world","title":"It does not start","labels":["bug","help wanted"]}`),
+		RequestBytes: 312, SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "17", Source: SourceMCP,
+		Actor: "agent", ClientName: "claude-code", ClientVersion: "2.1.0",
+		Metadata: Metadata{
+			ToolVariant: "call_tool_write",
+			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
+		},
+	}
+	if err := l.Begin(&r); err != nil {
+		return err
+	}
+	return l.End(r.ID, Outcome{
+		Status: Success, Duration: 3 * time.Millisecond, ResponseBytes: 170,
+		Response: []byte(`{"content":[{"type":"text","text":"Created issue 4711 in octo-org/hello-world: It does not start. https://example.com/octo-org/hello-world/issues/4711"}],"isError":false}`),
+	})
 }

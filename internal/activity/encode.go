@@ -207,6 +207,20 @@ const hexDigits = "0123456789abcdef"
 
 // appendString writes s as a JSON string; what is not UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if !plain(s[i]) {
+			return appendEscaped(dst, s)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// plain says whether a byte stands for itself in a JSON string.
+func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
+
+func appendEscaped(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
@@ -220,23 +234,23 @@ func appendString(dst []byte, s string) []byte {
 			i += size
 			continue
 		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		if !plain(c) {
+			dst = appendEscape(append(dst, s[start:i]...), c)
+			start = i + 1
 		}
 		i++
-		start = i
 	}
 	return append(append(dst, s[start:]...), '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

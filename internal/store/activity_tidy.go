@@ -14,7 +14,7 @@ const (
 	pruneStep = 512
 	// maxUnindexed is how many chunks may wait for the text index even when there
 	// is never time: a search would have to make up for all of them.
-	maxUnindexed = 128
+	maxUnindexed = 256
 )
 
 // Tidy does one short piece of work that can wait.
