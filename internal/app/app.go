@@ -83,6 +83,7 @@ type daemon struct {
 // user can do something about it.
 func Run(ctx context.Context, opt Options) error {
 	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar)}
+	defer paceGC()()
 	err := d.open()
 	if err == nil {
 		err = d.run(ctx)
