@@ -117,20 +117,35 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 
 // receive takes a list over and says whether it differs from the one known.
 func (c *Catalog) receive(server string, tools []tool.Definition, received bool) bool {
-	c.mu.Lock()
-	old := c.lists[server]
-	c.mu.Unlock()
-	if old != nil && old.received && !received {
-		return false // what a restart remembers never replaces what a server said
+	for {
+		c.mu.Lock()
+		old := c.lists[server]
+		c.mu.Unlock()
+		if old != nil && old.received && !received {
+			return false // what a restart remembers never replaces what a server said
+		}
+		// Analysing takes long, so it is done without the lock; whoever was
+		// quicker meanwhile makes it necessary to look again.
+		entries, changed := merge(old, tools)
+		next := &list{entries: entries, received: received, saved: !received || !changed && old.saved}
+		if c.replace(server, old, next, changed) {
+			return changed
+		}
 	}
-	entries, changed := merge(old, tools)
+}
+
+// replace puts next in the place of old, unless something else stands there.
+func (c *Catalog) replace(server string, old, next *list, changed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lists[server] = &list{entries: entries, received: received, saved: !received || !changed && old.saved}
+	if c.lists[server] != old {
+		return false
+	}
+	c.lists[server] = next
 	if changed {
 		c.contents++
 	}
-	return changed
+	return true
 }
 
 // merge makes entries for tools, taking over those of old that did not change.

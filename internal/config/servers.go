@@ -202,6 +202,11 @@ func (d *decoder) tools(g given, s *Server, path string) {
 	}
 	d.unprefixed(g, s.Name, path, "enabled_tools", s.EnabledTools)
 	d.unprefixed(g, s.Name, path, "disabled_tools", s.DisabledTools)
+	var overridden []string
+	for _, o := range s.HintOverrides {
+		overridden = append(overridden, o.Pattern)
+	}
+	d.unprefixed(g, s.Name, path, "hint_overrides", overridden)
 }
 
 // unprefixed reports patterns for "server:tool": they would match nothing, and

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/redact"
@@ -239,4 +240,59 @@ func (w *writer) bytes() []byte {
 		return []byte("{}")
 	}
 	return append(w.buf, '}')
+}
+
+// minSecret is the shortest value of env that counts as a secret: shorter ones
+// are switches, and stand in many texts by chance.
+const minSecret = 8
+
+// Secrets are the values that must not stand in any text about the server:
+// what its references were resolved to, its headers, and the longer values of
+// its env.
+func (s Server) Secrets() []string {
+	var all []string
+	for _, v := range s.Headers {
+		all = append(all, v)
+	}
+	for _, v := range s.Env {
+		if len(v) >= minSecret {
+			all = append(all, v)
+		}
+	}
+	if shown := s.shown; shown != nil {
+		all = append(all, resolved(shown.Command, s.Command)...)
+		all = append(all, resolved(shown.URL, s.URL)...)
+		all = append(all, resolved(shown.WorkingDir, s.WorkingDir)...)
+		for i, arg := range s.Args {
+			if i < len(shown.Args) {
+				all = append(all, resolved(shown.Args[i], arg)...)
+			}
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(all, func(v string) bool { return v == "" })
+}
+
+// resolved gives what the references in shown stand for in actual. Where the
+// texts around them differ, since more is masked, all of actual counts.
+func resolved(shown, actual string) []string {
+	around := referencePattern.Split(shown, -1)
+	if len(around) == 1 {
+		return nil
+	}
+	rest, ok := strings.CutPrefix(actual, around[0])
+	var values []string
+	for i, text := range around[1:] {
+		at := len(rest)
+		if text != "" || i < len(around)-2 {
+			at = strings.Index(rest, text)
+		}
+		if !ok || at < 0 {
+			return []string{actual}
+		}
+		values = append(values, rest[:at])
+		rest = rest[at+len(text):]
+	}
+	return values
 }

@@ -12,7 +12,7 @@ import (
 
 // MaxDefinition is the longest definition, in bytes. Those of real tools have
 // up to 60 KB.
-const MaxDefinition = 1 << 20
+const MaxDefinition = 256 << 10
 
 // Definition is a tool as its server declared it. Raw is the tool object with
 // the server's bytes; the other fields are views of it. A Definition is
@@ -69,6 +69,9 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	}
 	if d.ID.Tool == "" {
 		return Definition{}, errors.New("it has no name that is a string and not empty")
+	}
+	if len(d.ID.Tool) > MaxToolName {
+		return Definition{}, fmt.Errorf("its name is longer than %d bytes", MaxToolName)
 	}
 	return d, nil
 }

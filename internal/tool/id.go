@@ -20,8 +20,11 @@ type ID struct {
 	Tool   string
 }
 
-// MaxServerName is the longest server name, in bytes.
-const MaxServerName = 64
+// The longest names, in bytes. MCP recommends 128 for tools.
+const (
+	MaxServerName = 64
+	MaxToolName   = 256
+)
 
 // String is the form that agents use: "server:tool".
 func (id ID) String() string { return id.Server + ":" + id.Tool }
@@ -38,6 +41,9 @@ func ParseID(s string) (ID, error) {
 	}
 	if name == "" {
 		return ID{}, errors.New("the tool part is empty")
+	}
+	if len(name) > MaxToolName {
+		return ID{}, fmt.Errorf("the tool part is longer than %d bytes", MaxToolName)
 	}
 	return ID{server, name}, nil
 }
