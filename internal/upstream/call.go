@@ -26,7 +26,10 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 		if err != nil {
 			return Reply{}, sv.explain(ctx, &c, err)
 		}
-		reply, err := s.send(ctx, l, &c)
+		if c.Listed != nil && !l.stillLists(&c) {
+			return Reply{}, sv.changedTool(&c)
+		}
+		reply, err := s.send(ctx, l.link, &c)
 		if err == nil {
 			return reply, nil
 		}
@@ -58,9 +61,9 @@ func (e *awayError) Error() string { return "the server is " + string(e.state.Ph
 // ready gives the live link. Without one it has a connection made at once, and
 // waits for it: until it is there, or a try has failed, or ctx or the time to
 // connect ends.
-func (s *server) ready(ctx context.Context) (link, error) {
+func (s *server) ready(ctx context.Context) (*liveLink, error) {
 	if l := s.live.Load(); l != nil && l.link.cause() == nil {
-		return l.link, nil
+		return l, nil
 	}
 	limit := time.NewTimer(s.connectTime())
 	defer limit.Stop()
@@ -70,7 +73,7 @@ func (s *server) ready(ctx context.Context) (link, error) {
 	defer func() { s.waiters-- }()
 	for failures := s.failures; ; {
 		if l := s.live.Load(); l != nil && l.link.cause() == nil {
-			return l.link, nil
+			return l, nil
 		}
 		if s.failures != failures {
 			return nil, &awayError{s.failed, s.lastErr}
@@ -170,6 +173,14 @@ func askLogin(p *problem.Problem, status *statusError) {
 
 func (s *server) problem(code problem.Code, c *Call, message string, err error) *problem.Problem {
 	return problem.New(code, message, "").With("server", s.spec.Name).With("tool", c.Tool).Because(err)
+}
+
+// changedTool refuses a call of a tool that the server now lists as another
+// one, or not at all.
+func (s *server) changedTool(c *Call) *problem.Problem {
+	return s.problem(problem.ServerUnavailable, c, "Server '"+s.spec.Name+"' has just changed the definition of '"+c.Tool+
+		"', so the call was not sent", nil).
+		WithHint("Look at the tool again with retrieve_tools and call again.").With("changed", true)
 }
 
 // unavailable says in which state a server is that cannot take a call, and why.

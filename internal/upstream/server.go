@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -45,6 +47,25 @@ type server struct {
 type liveLink struct {
 	link     link
 	greeting *greeting
+	listed   atomic.Pointer[definitions] // what the server itself listed last
+}
+
+// definitions are the tools of one list as their bytes.
+type definitions map[string]json.RawMessage
+
+// setListed takes the list that the link has just given.
+func (l *liveLink) setListed(tools []tool.Definition) {
+	defs := make(definitions, len(tools))
+	for _, d := range tools {
+		defs[d.ID.Tool] = d.Raw
+	}
+	l.listed.Store(&defs)
+}
+
+// stillLists says whether the tool of c is what the caller has judged.
+func (l *liveLink) stillLists(c *Call) bool {
+	raw, ok := (*l.listed.Load())[c.Tool]
+	return ok && bytes.Equal(raw, c.Listed)
 }
 
 // The times of supervision.
@@ -220,7 +241,9 @@ func (s *server) introduce(ctx context.Context, l link) (*liveLink, []tool.Defin
 	if err != nil {
 		return nil, nil, err
 	}
-	return &liveLink{link: l, greeting: g}, tools, nil
+	ll := &liveLink{link: l, greeting: g}
+	ll.setListed(tools)
+	return ll, tools, nil
 }
 
 // serve keeps a ready link: lists again when the tools change, pings when all
@@ -282,6 +305,7 @@ func (s *server) listAgain(ctx context.Context, l *liveLink) error {
 	defer cancel()
 	tools, err := s.listTools(lctx, l.link, l.greeting)
 	if err == nil {
+		l.setListed(tools) // first: what was judged on the old list is not sent any more
 		s.tell(tools)
 		return nil
 	}

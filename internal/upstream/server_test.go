@@ -92,6 +92,14 @@ type bench struct {
 	opens []time.Time
 	links []*fakeLink
 	fail  error // what opening gives
+	shape func(*fakeLink)
+}
+
+// prepare has change made to every link from now on.
+func (b *bench) prepare(change func(*fakeLink)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shape = change
 }
 
 func (b *bench) link() *fakeLink {
@@ -134,6 +142,9 @@ func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
 				return nil, b.fail
 			}
 			b.links = append(b.links, newFakeLink())
+			if b.shape != nil {
+				b.shape(b.links[len(b.links)-1])
+			}
 			return b.links[len(b.links)-1], nil
 		}
 		b.sv = sv

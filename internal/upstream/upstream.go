@@ -80,6 +80,10 @@ type State struct {
 type Call struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object, forwarded as these bytes; nil leaves the member out
+	// Listed is the definition that the caller has judged, as the bytes that
+	// the server listed. The call is sent only on a connection whose own list
+	// has these very bytes for the tool. Nil when that does not matter.
+	Listed json.RawMessage
 	// Meta is the caller's _meta object to pass on, or nil. A progressToken in
 	// it is replaced by one that is unique on the connection, and put back in
 	// the notifications that Notify gets.

@@ -1,0 +1,78 @@
+//go:build unix
+
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"mcpproxy/internal/problem"
+)
+
+// TestChangedToolIsNotCalled: a call goes only to a connection that lists the
+// very definition that the caller has judged.
+func TestChangedToolIsNotCalled(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		call := func(name, listed string) error {
+			c := Call{Tool: name}
+			if listed != "" {
+				c.Listed = json.RawMessage(listed)
+			}
+			_, err := b.Call(t.Context(), "s", c)
+			return err
+		}
+		l := b.link()
+		good := func(name, listed string) {
+			t.Helper()
+			before := l.count(methodCallTool)
+			if err := call(name, listed); err != nil || l.count(methodCallTool) != before+1 {
+				t.Errorf("%s %s: error %v, %d calls", name, listed, err, l.count(methodCallTool)-before)
+			}
+		}
+		bad := func(name, listed string) {
+			t.Helper()
+			before := l.count(methodCallTool)
+			p := wantCode(t, call(name, listed), problem.ServerUnavailable)
+			if p.Message != "Server 's' has just changed the definition of '"+name+"', so the call was not sent" ||
+				p.Hint != "Look at the tool again with retrieve_tools and call again." || p.Detail("changed") != true {
+				t.Errorf("problem %+v", p)
+			}
+			if n := l.count(methodCallTool); n != before {
+				t.Errorf("%d calls were sent", n-before)
+			}
+		}
+		good("t0", `{"name":"t0"}`)
+		good("t0", "")
+		good("hidden", "")
+		bad("t0", `{"name":"t0","description":"safe"}`)
+		bad("t0", `{"name": "t0"}`)
+		bad("t1", `{"name":"t1"}`)
+
+		l.set(func() { l.version = 1 })
+		b.sv.toolsChanged()
+		sleep(relistPause)
+		bad("t0", `{"name":"t0"}`)
+		good("t1", `{"name":"t1"}`)
+	})
+}
+
+// TestChangeWithTheConnection: the server comes back with another list while a
+// call that was judged on the old one waits for it.
+func TestChangeWithTheConnection(t *testing.T) {
+	supervise(t, nil, func(t *testing.T, b *bench) {
+		old := b.link()
+		b.prepare(func(l *fakeLink) { l.version = 7 })
+		old.fail(errors.New("gone"))
+		_, err := b.Call(t.Context(), "s", Call{Tool: "t0", Listed: json.RawMessage(`{"name":"t0"}`)})
+		if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
+			t.Errorf("problem %+v", p)
+		}
+		if now := b.link(); now == old || old.count(methodCallTool)+now.count(methodCallTool) != 0 {
+			t.Error("the call was sent")
+		}
+		if _, err := b.Call(t.Context(), "s", Call{Tool: "t7", Listed: json.RawMessage(`{"name":"t7"}`)}); err != nil {
+			t.Error(err)
+		}
+	})
+}
