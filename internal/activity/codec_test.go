@@ -222,7 +222,7 @@ func TestKeptResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			kept, truncated := keptResponse([]byte(tt.raw), tt.max)
+			kept, truncated := keptJSON([]byte(tt.raw), tt.max)
 			if truncated != tt.truncated || !json.Valid(kept) {
 				t.Fatalf("kept %q, truncated %v", kept, truncated)
 			}

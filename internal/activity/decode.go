@@ -92,6 +92,8 @@ func (p *payload) member(name, value []byte) error {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		p.Timestamp = t
 		return err
+	case "arguments_truncated":
+		p.ArgumentsTruncated = string(value) == "true"
 	case "response_truncated":
 		p.ResponseTruncated = string(value) == "true"
 	case "warnings":

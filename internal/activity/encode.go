@@ -70,6 +70,9 @@ func appendRecord(dst []byte, k Kind, r *Record, args, response json.RawMessage)
 	dst = appendText(dst, `,"status":`, string(r.Status))
 	dst = appendText(dst, `,"server_name":`, r.ServerName)
 	dst = appendText(dst, `,"tool_name":`, r.ToolName)
+	if r.ArgumentsTruncated {
+		dst = append(dst, `,"arguments_truncated":true`...)
+	}
 	if r.ResponseTruncated {
 		dst = append(dst, `,"response_truncated":true`...)
 	}

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/redact"
 )
 
 // Options are what a Log needs. Zero values are defaults.
 type Options struct {
 	Dir         string // of the spool; nothing else may be in it
-	MaxResponse int    // bytes of a response that are kept; 65,536
+	MaxResponse int    // bytes of the arguments and of a response that are kept; 65,536
 	Durability  string // "process" (the default) or "power"
 	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
 	Retention   Retention
@@ -142,12 +141,8 @@ func (l *Log) Append(r *Record) error {
 }
 
 func (l *Log) write(k Kind, r *Record) (running, error) {
-	m := masked(r)
-	if len(r.Response) > 0 {
-		var cut bool
-		m.Response, cut = keptResponse(r.Response, l.maxResponse)
-		m.ResponseTruncated = m.ResponseTruncated || cut
-	}
+	m := *r
+	l.bound(&m)
 	buf := l.buffers.get()
 	defer l.buffers.put(buf)
 	*buf = appendRecord(*buf, k, &m, m.Arguments, m.Response)
@@ -168,28 +163,6 @@ func (l *Log) write(k Kind, r *Record) (running, error) {
 	return run, nil
 }
 
-// masked is r without the secrets in what callers and servers wrote.
-func masked(r *Record) Record {
-	m := *r
-	if len(m.Arguments) > 0 {
-		m.Arguments = redact.JSON(m.Arguments)
-	}
-	if m.ErrorMessage != "" {
-		m.ErrorMessage = redact.Text(m.ErrorMessage)
-	}
-	if m.Metadata.Detail != "" {
-		m.Metadata.Detail = redact.Text(m.Metadata.Detail)
-	}
-	if in := m.Metadata.Intent; in != nil && in.Reason != "" {
-		if reason := redact.Text(in.Reason); reason != in.Reason {
-			changed := *in
-			changed.Reason = reason
-			m.Metadata.Intent = &changed
-		}
-	}
-	return m
-}
-
 // End writes the outcome of a record that Begin wrote. When it cannot be written
 // its error is an AUDIT_UNAVAILABLE problem; the outcome is then kept in memory
 // and written as soon as that is possible.
@@ -204,11 +177,9 @@ func (l *Log) End(id string, o Outcome) error {
 	var kept []byte
 	cut := false
 	if len(o.Response) > 0 {
-		kept, cut = keptResponse(o.Response, l.maxResponse)
+		kept, cut = keptJSON(o.Response, l.maxResponse)
 	}
-	if o.ErrorMessage != "" {
-		o.ErrorMessage = redact.Text(o.ErrorMessage)
-	}
+	boundOutcome(&o)
 	buf := l.buffers.get()
 	defer l.buffers.put(buf)
 	*buf = appendOutcome(*buf, run.seq, &o, kept, cut)

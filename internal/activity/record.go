@@ -52,30 +52,34 @@ const (
 
 // Record is one entry of the log, as stored and as REST and the CLI show it.
 // ID is a ULID in time order, given by the Log. Arguments and Response are JSON,
-// masked; Response is the upstream's result, at most activity_max_response_size
-// bytes and then a JSON string of its beginning, with ResponseTruncated set.
+// masked; Response is the upstream's result. Of each at most
+// activity_max_response_size bytes are kept: what is longer is a JSON string of
+// its beginning, with ArgumentsTruncated or ResponseTruncated set. Names and
+// messages are cut to what the package's limits allow.
 type Record struct {
-	ID                string          `json:"id"`
-	Type              Type            `json:"type"`
-	Status            Status          `json:"status"`
-	ServerName        string          `json:"server_name,omitempty"`
-	ToolName          string          `json:"tool_name,omitempty"`
-	Arguments         json.RawMessage `json:"arguments,omitempty"`
-	Response          json.RawMessage `json:"response,omitempty"`
-	ResponseTruncated bool            `json:"response_truncated,omitempty"`
-	ErrorMessage      string          `json:"error_message,omitempty"`
-	Timestamp         time.Time       `json:"timestamp"`
-	DurationMS        int64           `json:"duration_ms"`
-	RequestBytes      int64           `json:"request_bytes"`
-	ResponseBytes     int64           `json:"response_bytes"`
-	SessionID         string          `json:"session_id,omitempty"`
-	RequestID         string          `json:"request_id,omitempty"`
-	ParentID          string          `json:"parent_id,omitempty"`
-	Source            Source          `json:"source,omitempty"`
-	Actor             string          `json:"actor,omitempty"`
-	ClientName        string          `json:"client_name,omitempty"`
-	ClientVersion     string          `json:"client_version,omitempty"`
-	Metadata          Metadata        `json:"metadata"`
+	ID         string          `json:"id"`
+	Type       Type            `json:"type"`
+	Status     Status          `json:"status"`
+	ServerName string          `json:"server_name,omitempty"`
+	ToolName   string          `json:"tool_name,omitempty"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	// ArgumentsTruncated says that Arguments is the beginning only.
+	ArgumentsTruncated bool            `json:"arguments_truncated,omitempty"`
+	Response           json.RawMessage `json:"response,omitempty"`
+	ResponseTruncated  bool            `json:"response_truncated,omitempty"`
+	ErrorMessage       string          `json:"error_message,omitempty"`
+	Timestamp          time.Time       `json:"timestamp"`
+	DurationMS         int64           `json:"duration_ms"`
+	RequestBytes       int64           `json:"request_bytes"`
+	ResponseBytes      int64           `json:"response_bytes"`
+	SessionID          string          `json:"session_id,omitempty"`
+	RequestID          string          `json:"request_id,omitempty"`
+	ParentID           string          `json:"parent_id,omitempty"`
+	Source             Source          `json:"source,omitempty"`
+	Actor              string          `json:"actor,omitempty"`
+	ClientName         string          `json:"client_name,omitempty"`
+	ClientVersion      string          `json:"client_version,omitempty"`
+	Metadata           Metadata        `json:"metadata"`
 }
 
 // Metadata is the part of a record that only some types have.

@@ -11,9 +11,9 @@ import (
 // secret that the cut would split is still recognised.
 const cutMargin = 4 << 10
 
-// keptResponse is the part of a response that the record keeps: masked, and
-// where it is longer than max, its beginning as a JSON string.
-func keptResponse(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
+// keptJSON is the part of a response, or of arguments, that the record keeps:
+// masked, and where it is longer than max, its beginning as a JSON string.
+func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
 	if len(raw) <= max {
 		masked := redact.JSON(raw)
 		if len(masked) <= max {

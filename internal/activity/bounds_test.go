@@ -1,0 +1,84 @@
+package activity
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestNamesAndMessagesAreBounded(t *testing.T) {
+	var seen []Record
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000, Observer: func(r Record) { seen = append(seen, r) }}, &memory{})
+	long := strings.Repeat("ü", 2<<20)
+	whole := Record{
+		Type: PolicyDecision, Status: Blocked, ServerName: "x" + long, ToolName: "x" + long, SessionID: long, RequestID: long,
+		ParentID: long, Actor: long, ClientName: long, ClientVersion: long, ErrorMessage: "x" + long,
+		Metadata: Metadata{ToolVariant: long, ErrorCode: long, Action: long, Detail: long, Warnings: []string{long},
+			Intent: &Intent{OperationType: long, DataSensitivity: long, Reason: long}},
+	}
+	if err := l.Append(&whole); err != nil {
+		t.Fatal(err)
+	}
+	begun := Record{Type: ToolCall, ToolName: long}
+	if err := l.Begin(&begun); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.End(begun.ID, Outcome{Status: Failed, ErrorMessage: long, ErrorCode: long, Warnings: []string{long}}); err != nil {
+		t.Fatal(err)
+	}
+	if len(begun.ToolName) != len(long) {
+		t.Error("the caller's record was changed")
+	}
+	for _, r := range append(seen, list(t, l)...) {
+		for what, limited := range map[string]struct {
+			text string
+			most int
+		}{
+			"server": {r.ServerName, 64}, "tool": {r.ToolName, 256}, "session": {r.SessionID, 256}, "request": {r.RequestID, 256},
+			"parent": {r.ParentID, 256}, "actor": {r.Actor, 256}, "client": {r.ClientName, 256}, "version": {r.ClientVersion, 256},
+			"message": {r.ErrorMessage, 4096},
+		} {
+			if len(limited.text) > limited.most || !utf8.ValidString(limited.text) {
+				t.Errorf("%s has %d bytes, valid: %v", what, len(limited.text), utf8.ValidString(limited.text))
+			}
+		}
+		if data, err := json.Marshal(r); err != nil || len(data) > 20<<10 {
+			t.Errorf("a record of %d bytes, %v", len(data), err)
+		}
+	}
+}
+
+func TestLongArgumentsAreCut(t *testing.T) {
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 100}, &memory{})
+	long := `{"text":"` + strings.Repeat("é", 5000) + `"}`
+	for _, r := range []Record{
+		{Type: ToolCall, Arguments: []byte(long), RequestBytes: 20_000},
+		{Type: ToolCall, Arguments: []byte(`{"a":1}`), RequestBytes: 7},
+	} {
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.End(r.ID, Outcome{Status: Success}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := list(t, l)
+	if cut := got[1]; !cut.ArgumentsTruncated || cut.RequestBytes != 20_000 || len(cut.Arguments) > 120 ||
+		!strings.HasPrefix(string(cut.Arguments), `"{\"text\":\"éé`) {
+		t.Errorf("%+v", cut)
+	}
+	if kept := got[0]; kept.ArgumentsTruncated || string(kept.Arguments) != `{"a":1}` {
+		t.Errorf("%+v", kept)
+	}
+}
+
+func TestCutMessagesHoldNoHalfOfASecret(t *testing.T) {
+	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
+	for before := maxMessage - 45; before < maxMessage+5; before++ {
+		got := maskedText(strings.Repeat("a ", before/2)+secret, maxMessage)
+		if len(got) > maxMessage || strings.Contains(got, "ghp_aB3dE6aB3dE6") {
+			t.Fatalf("%d bytes before: %q", before, got[len(got)-60:])
+		}
+	}
+}
