@@ -293,8 +293,11 @@ type counts struct{ records, duration, longest int64 }
 
 const microsecondsPerHour = 3600 * 1e6
 
+// hourOf gives the hour of a time in microseconds, both since 1970.
+func hourOf(t int64) int64 { return t / microsecondsPerHour }
+
 func (h hours) add(f *activity.Facts) {
-	k := hour{f.Time / microsecondsPerHour, string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
+	k := hour{hourOf(f.Time), string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
 	c := h[k]
 	h[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration)}
 }

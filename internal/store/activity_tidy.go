@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -73,11 +74,11 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		to = max(to, old)
 	}
 	if keep.MaxBytes > 0 && to <= first {
-		size, err := e.size(ctx)
+		large, err := e.tooLarge(ctx, keep.MaxBytes)
 		if err != nil {
 			return 0, err
 		}
-		if size > keep.MaxBytes {
+		if large {
 			to = first + pruneStep
 		}
 	}
@@ -131,14 +132,45 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	return min(first+int64(len(times)), next), nil
 }
 
-// size is how much of the file is in use, without the results: these go by
-// themselves, and no record has to go for them.
+// used is how much of the file is in use.
+func (e *engine) used(ctx context.Context) (size int64, err error) {
+	err = e.reads.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&size)
+	return size, err
+}
+
+// size is how much of the file the records take. The rest goes by itself or
+// stays, and no record has to go for it: results expire, the roll-up goes with
+// its hours, and the tools are those of the servers.
 func (e *engine) size(ctx context.Context) (int64, error) {
-	var pages, free, size, results int64
-	err := e.reads.QueryRowContext(ctx, `SELECT page_count, freelist_count, page_size,
-		(SELECT coalesce(sum(length(body)), 0) FROM result)
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&pages, &free, &size, &results)
-	return (pages-free)*size - results, err
+	used, err := e.used(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var others, results int64
+	// One table at a time: so SQLite reads that table only, and not the file.
+	const pages = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = ?"
+	for _, table := range []string{"activity_hour", "tool"} {
+		var n int64
+		if err := e.reads.QueryRowContext(ctx, pages, table).Scan(&n); err != nil {
+			return 0, err
+		}
+		others += n
+	}
+	// The pages of large results are not counted one by one; all but the last of
+	// each are full.
+	err = e.reads.QueryRowContext(ctx, "SELECT coalesce(sum(length(body) + 4096), 0) FROM result").Scan(&results)
+	return used - others - results, err
+}
+
+// tooLarge says whether the records take more than limit. That is only looked at
+// closely when everything together does.
+func (e *engine) tooLarge(ctx context.Context, limit int64) (bool, error) {
+	if used, err := e.used(ctx); err != nil || used <= limit {
+		return false, err
+	}
+	size, err := e.size(ctx)
+	return size > limit, err
 }
 
 // prune removes the records below key to, and leaves what is needed to verify
@@ -158,6 +190,10 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 		if err := e.dropChunks(ctx, firstChunk); err != nil {
 			return err
 		}
+		oldest, newest := e.index.span(to, firstChunk)
+		if err := e.conn.exec("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest); err != nil {
+			return err
+		}
 		return e.conn.exec("UPDATE activity_position SET first_key = ?", to)
 	})
 	if err != nil {
@@ -170,6 +206,19 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 	x.chunks = append([]chunkInfo(nil), x.chunks[firstChunk-x.firstChunk:]...)
 	x.firstChunk = firstChunk
 	return nil
+}
+
+// span gives the first and the last hour of the records from key on, whose
+// chunks begin with firstChunk; none, when there are no records.
+func (x *index) span(key, firstChunk int64) (oldest, newest int64) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, c := range x.chunks[firstChunk-x.firstChunk:] {
+		first, last = min(first, c.minTime), max(last, c.maxTime)
+	}
+	for _, t := range x.tail.times[min(max(0, key-x.tail.first), int64(len(x.tail.times))):] {
+		first, last = min(first, t), max(last, t)
+	}
+	return hourOf(first), hourOf(last)
 }
 
 // dropChunks removes the chunks before first.

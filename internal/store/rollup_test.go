@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+func (e *engine) count(t *testing.T, query string) (n int64) {
+	t.Helper()
+	if err := e.reads.QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func tidyAll(t *testing.T, db *DB, now time.Time, keep activity.Retention) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = db.Tidy(t.Context(), now, keep, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTheRollUpGoesWithItsRecords has names of many kinds, hour after hour.
+func TestTheRollUpGoesWithItsRecords(t *testing.T) {
+	dir := t.TempDir()
+	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	clock := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return clock }}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const hours, each = 30, 100
+	for h := range hours {
+		for i := range each {
+			r := activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, ToolName: fmt.Sprint(h, " ", i)}
+			if err := l.Append(&r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock = clock.Add(time.Hour)
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := db.use(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []int64{2500, 1000, each, 1} {
+		tidyAll(t, db, clock, activity.Retention{MaxRecords: keep})
+		want := (keep + each - 1) / each * each // whole hours; of records in a chunk, its first
+		if n := e.count(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
+			t.Errorf("the roll-up of %d records counts %d, want %d", keep, n, want)
+		}
+	}
+	tidyAll(t, db, clock, activity.Retention{MaxBytes: 1})
+	if n := e.count(t, "SELECT count(*) FROM activity_hour"); n != 0 {
+		t.Errorf("%d rows are left of no records", n)
+	}
+}
+
+// TestNoRecordGoesForARollUp has a roll-up larger than the whole log may be, as
+// huge names once made it.
+func TestNoRecordGoesForARollUp(t *testing.T) {
+	const limit = 4 << 20
+	_, db, e := logOver(t, 500)
+	err := db.write(t.Context(), func(c *rawConn) error {
+		for i := range 4 {
+			err := c.exec(`INSERT INTO activity_hour VALUES (?, 'policy_decision', '', ?, '', 'blocked', 1, 0, 0)`,
+				time.Now().UnixMicro()/microsecondsPerHour, fmt.Sprint(i, strings.Repeat("x", limit)))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tidyAll(t, db, time.Now(), activity.Retention{MaxBytes: limit})
+	if n := e.count(t, "SELECT count(*) FROM activity"); n != 500 {
+		t.Errorf("%d of 500 records are left", n)
+	}
+}
