@@ -33,10 +33,14 @@ import (
 )
 
 // maxMessage bounds one message of an upstream, in bytes.
-const maxMessage = 32 << 20
+const maxMessage = 16 << 20
 
 // stopTime is how long calls in flight, upstreams and the log have to end.
 const stopTime = 10 * time.Second
+
+// finishTime is how much of stopTime calls have to finish; then they are
+// refused, and have the rest of it to take the refusal.
+const finishTime = 8 * time.Second
 
 // Options is how the daemon was asked to run. Empty fields follow the
 // environment, the configuration, the defaults.
@@ -75,6 +79,9 @@ type daemon struct {
 	mcp       *mcpserver.Server
 	servers   []*http.Server
 	running   sync.WaitGroup
+	// base gives what every request's context descends from; cutOff ends it.
+	base   func(net.Listener) context.Context
+	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
 	opened []func(context.Context) error
 }
@@ -83,6 +90,10 @@ type daemon struct {
 // user can do something about it.
 func Run(ctx context.Context, opt Options) error {
 	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar)}
+	// Calls outlive ctx: a stop lets them finish first.
+	calls, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
+	defer d.cutOff(nil)
 	defer paceGC()()
 	err := d.open()
 	if err == nil {
@@ -182,10 +193,9 @@ func (d *daemon) openLog() error {
 		Dir:         filepath.Join(cfg.DataDir, "spool"),
 		MaxResponse: cfg.Activity.MaxResponseSize,
 		Durability:  string(cfg.Activity.Durability),
-		Retention: activity.Retention{
-			Days:       cfg.Activity.RetentionDays,
-			MaxRecords: int64(cfg.Activity.MaxRecords),
-			MaxBytes:   int64(cfg.Activity.MaxSizeMB) << 20,
+		Retention: func() activity.Retention {
+			c := d.live.Current().Activity
+			return activity.Retention{Days: c.RetentionDays, MaxRecords: int64(c.MaxRecords), MaxBytes: int64(c.MaxSizeMB) << 20}
 		},
 		Logger: d.logger,
 	}, d.store)
@@ -269,10 +279,13 @@ func (d *daemon) announce() {
 	}
 }
 
-// stopServing lets the calls in flight finish, then ends what is left.
+// stopServing lets the calls in flight finish, then refuses what is left, and
+// cuts off who does not take even that.
 func (d *daemon) stopServing() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	refuse := time.AfterFunc(finishTime, func() { d.cutOff(gateway.ErrStopping) })
+	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.

@@ -38,6 +38,7 @@ func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
 		return &http.Server{
 			Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.ConnContext,
+			BaseContext: d.base,
 		}
 	}
 	return []*http.Server{one(), one()}

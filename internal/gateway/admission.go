@@ -14,31 +14,63 @@ import (
 // admission bounds how many calls run at once, in all and for each server, and
 // how many may wait for how long. It is made anew when the limits change.
 type admission struct {
-	all      *semaphore.Weighted // nil = no limit
-	servers  map[string]*semaphore.Weighted
-	waiting  atomic.Int64
+	all      *places
+	servers  map[string]*places
+	waiting  *atomic.Int64
 	queue    int64
 	patience time.Duration
 }
 
-func newAdmission(cfg *config.Config) *admission {
+// newAdmission follows the configuration. Limits that are as before keep their
+// places (before may be nil), so that no reload lifts them.
+func newAdmission(cfg *config.Config, before *admission) *admission {
 	a := &admission{
-		all: limit(cfg.MaxConcurrent), servers: map[string]*semaphore.Weighted{},
-		queue: int64(cfg.QueueSize), patience: cfg.QueueTimeout,
+		all: newPlaces(cfg.MaxConcurrent), servers: map[string]*places{},
+		queue: int64(cfg.QueueSize), patience: cfg.QueueTimeout, waiting: new(atomic.Int64),
 	}
 	for _, s := range cfg.Servers {
-		if s.MaxConcurrent > 0 {
-			a.servers[s.Name] = limit(s.MaxConcurrent)
-		}
+		a.servers[s.Name] = newPlaces(serverLimit(cfg, s))
+	}
+	if before == nil {
+		return a
+	}
+	a.waiting = before.waiting
+	a.all = a.all.orSame(before.all)
+	for name, own := range a.servers {
+		a.servers[name] = own.orSame(before.servers[name])
 	}
 	return a
 }
 
-func limit(n int) *semaphore.Weighted {
+// serverLimit is how many calls of one server may run at once. Without a limit
+// of its own it is a quarter of all, so that a server that hangs leaves places
+// for the others.
+func serverLimit(cfg *config.Config, s config.Server) int {
+	if s.MaxConcurrent > 0 || cfg.MaxConcurrent <= 0 {
+		return s.MaxConcurrent
+	}
+	return max(1, cfg.MaxConcurrent/4)
+}
+
+// places are how many calls may run at once; nil is no limit.
+type places struct {
+	*semaphore.Weighted
+	n int
+}
+
+func newPlaces(n int) *places {
 	if n <= 0 {
 		return nil
 	}
-	return semaphore.NewWeighted(int64(n))
+	return &places{semaphore.NewWeighted(int64(n)), n}
+}
+
+// orSame is before when it has as many places.
+func (p *places) orSame(before *places) *places {
+	if p != nil && before != nil && p.n == before.n {
+		return before
+	}
+	return p
 }
 
 // enter takes a place for a call of the server, waiting if it must. The error
@@ -60,7 +92,7 @@ func (a *admission) enter(ctx context.Context, server string) (release func(), e
 	return func() { give(a.all); give(own) }, nil
 }
 
-func (a *admission) take(ctx context.Context, s *semaphore.Weighted, server string) error {
+func (a *admission) take(ctx context.Context, s *places, server string) error {
 	if s == nil || s.TryAcquire(1) {
 		return nil
 	}
@@ -80,7 +112,7 @@ func (a *admission) take(ctx context.Context, s *semaphore.Weighted, server stri
 	return nil
 }
 
-func give(s *semaphore.Weighted) {
+func give(s *places) {
 	if s != nil {
 		s.Release(1)
 	}

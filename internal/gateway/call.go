@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/schema"
 	"mcpproxy/internal/strictjson"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
@@ -131,11 +132,17 @@ func (g *Gateway) checkArguments(c *call) *problem.Problem {
 	if mode == config.ValidateOff {
 		return nil
 	}
-	violations, err := c.tool.Arguments().Check(c.args)
-	if err != nil {
+	s := c.tool.Arguments()
+	if err := s.Broken(); err != nil {
 		c.decision.Warnings = append(c.decision.Warnings,
-			fmt.Sprintf("The arguments of '%s' were not checked against its input schema: %v", c.id, err))
+			fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", c.id, err))
 		return nil
+	}
+	violations, err := s.Check(c.args)
+	if err != nil {
+		// The caller made them so: letting them through would let every caller
+		// switch the check off.
+		violations = []schema.Violation{{Message: err.Error()}}
 	}
 	if len(violations) == 0 {
 		return nil
@@ -250,9 +257,13 @@ func (g *Gateway) ask(ctx context.Context, c *call) (upstream.Reply, error) {
 	}
 	defer release()
 	return g.Upstreams.Call(ctx, c.id.Server, upstream.Call{
-		Tool: c.id.Tool, Arguments: c.args, Meta: c.req.Meta, Notify: c.req.Notify,
+		Tool: c.id.Tool, Arguments: c.args, Meta: c.req.Meta, Notify: c.req.Notify, Listed: c.tool.Raw,
 	})
 }
+
+// ErrStopping is the cause with which the daemon ends calls that take longer
+// than a stop waits for.
+var ErrStopping = errors.New("the daemon is being stopped")
 
 // callProblem says in the words of the contract why there is no answer.
 func callProblem(ctx context.Context, c *call, err error) *problem.Problem {
@@ -260,6 +271,9 @@ func callProblem(ctx context.Context, c *call, err error) *problem.Problem {
 	switch {
 	case errors.As(err, &p):
 		return p
+	case errors.Is(context.Cause(ctx), ErrStopping):
+		return problem.Newf(problem.ServerUnavailable, "MCPProxy is being stopped, so it waits no longer for '%s'.", c.id).
+			WithHint("The call may have been carried out: check before you try again, when MCPProxy runs again.").Because(err)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
 		return problem.Newf(problem.Interrupted, "The call of '%s' was cancelled by its caller.", c.id).Because(err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -270,11 +284,17 @@ func callProblem(ctx context.Context, c *call, err error) *problem.Problem {
 	return problem.From(err)
 }
 
+// The bounds of what an upstream's error brings into ours, in bytes.
+const (
+	maxUpstreamMessage = 4 << 10
+	maxUpstreamData    = 16 << 10
+)
+
 func upstreamProblem(id tool.ID, e *jsonrpc.Error) *problem.Problem {
-	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, e.Message).
+	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, clipTo(e.Message, maxUpstreamMessage)).
 		WithHint("The server itself refused the call; its message says what to change.").
 		With("upstream_code", e.Code)
-	if e.Data != nil {
+	if e.Data != nil && len(e.Data) <= maxUpstreamData {
 		p.With("upstream_data", e.Data)
 	}
 	return p

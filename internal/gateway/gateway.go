@@ -80,15 +80,14 @@ type Gateway struct {
 // New makes a Gateway.
 func New(d Deps) *Gateway {
 	g := &Gateway{Deps: d, conversations: newConversations()}
-	g.admission.Store(newAdmission(d.Config()))
+	g.admission.Store(newAdmission(d.Config(), nil))
 	return g
 }
 
 // Prepare implements config.Component. Calls that are in flight keep their
-// places in the old limits.
+// places: in the same limits where these are as before, else in the old ones.
 func (g *Gateway) Prepare(next *config.Config) (func(), error) {
-	a := newAdmission(next)
-	return func() { g.admission.Store(a) }, nil
+	return func() { g.admission.Store(newAdmission(next, g.admission.Load())) }, nil
 }
 
 // Caller is who calls and from where, as the record keeps it. Without a

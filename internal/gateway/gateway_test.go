@@ -499,3 +499,33 @@ func TestHintsAreReadAtCallTime(t *testing.T) {
 		t.Fatalf("destructive again: %v", p)
 	}
 }
+
+// What a caller makes too large to check is refused: else every caller could
+// switch the check off.
+func TestArgumentsThatCannotBeCheckedAreRefused(t *testing.T) {
+	w := newWorld(t, nil, `{"name":"rows","inputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"anyOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"string"}]}}}}}`)
+	_, p := w.call(policy.CallToolWrite, "s:rows", `{"rows":[`+strings.Repeat(`{"a":1},`, 100_000)+`{"a":1}]}`)
+	if p == nil || p.Code != problem.ArgsMismatch {
+		t.Fatalf("got %v", p)
+	}
+	if !slices.Equal(w.events, []string{"append"}) {
+		t.Errorf("events %q", w.events)
+	}
+}
+
+// A reload lifts no limit that it does not change.
+func TestAReloadKeepsThePlaces(t *testing.T) {
+	cfg := config.Default()
+	cfg.MaxConcurrent = 8
+	cfg.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 3}}
+	before := newAdmission(cfg, nil)
+	if before.servers["a"].n != 2 || before.servers["b"].n != 3 {
+		t.Errorf("places %d and %d, want a quarter of all and its own", before.servers["a"].n, before.servers["b"].n)
+	}
+	changed := *cfg
+	changed.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 4}}
+	after := newAdmission(&changed, before)
+	if after.all != before.all || after.servers["a"] != before.servers["a"] || after.servers["b"] == before.servers["b"] {
+		t.Error("only the changed limit is made anew")
+	}
+}

@@ -20,7 +20,18 @@ const (
 	maxLocked = 10
 	// maxQuery bounds a query, in bytes; more words than that rank nothing better.
 	maxQuery = 10_000
+	// maxAnswer is where an answer stops carrying whole schemas, in bytes: the
+	// tools after that come with their signature.
+	maxAnswer = 512 << 10
 )
+
+// fitting is how much to say about a tool behind an answer of that size.
+func fitting(t *catalog.Tool, detail config.Detail, size int) config.Detail {
+	if size+len(t.InputSchema) > maxAnswer {
+		return config.Compact
+	}
+	return detail
+}
 
 // usage is what an agent reads beside the tools: at most 300 bytes.
 const usage = "Call a tool with its call_with variant and name: call_tool_read only reads, call_tool_write creates or updates, call_tool_destructive deletes or cannot be undone. An intent, if given, must match the variant. If unsure use call_tool_destructive."
@@ -51,10 +62,13 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	out = strconv.AppendInt(out, int64(total), 10)
 	out = append(out, `,"tools":[`...)
 	for i, h := range hits {
+		if len(out) > 4*maxAnswer {
+			break // total says that there are more
+		}
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendTool(out, h, detail)
+		out = appendTool(out, h, fitting(h.Tool, detail, len(out)))
 	}
 	out = append(out, `],"usage_instructions":`...)
 	out = appendString(out, usage)
