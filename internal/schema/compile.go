@@ -67,7 +67,11 @@ func (s *Schema) compile(raw json.RawMessage) error {
 		}
 	}
 	s.meter.slowness = size.digits / 32
-	return s.meter.watch(all)
+	if err := s.meter.watch(all); err != nil {
+		return err
+	}
+	s.plain = plainOf(doc)
+	return nil
 }
 
 // explain says in short what is wrong with a schema.

@@ -5,7 +5,9 @@
 // panic, and that a schema which is itself broken is reported as such (Broken)
 // instead of refusing calls. It does not decide what a violation means: that
 // is the gateway's, by validate_arguments. Nor does it validate by itself:
-// github.com/santhosh-tekuri/jsonschema does, and here is what bounds it.
+// github.com/santhosh-tekuri/jsonschema does, and here is what bounds it. Only
+// arguments that a plain schema, with none but the usual keywords, certainly
+// allows are accepted without it.
 //
 // Numbers are exact, whatever their size. Patterns are RE2. The keywords
 // format and content* are annotations, as 2020-12 has it: a server may know
@@ -26,6 +28,7 @@ import (
 type Schema struct {
 	broken error
 	root   *jsonschema.Schema // nil when everything is valid
+	plain  *plain             // nil when the schema is not plain
 
 	mu    sync.Mutex // guards meter: there is one validation at a time
 	meter meter
@@ -79,6 +82,9 @@ func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided 
 	steps := budget - len(args)/bytesPerStep - mostValues(args) // reading is work, too
 	if steps < 0 {
 		return nil, ErrUndecided
+	}
+	if s.accepts(args, steps) {
+		return nil, nil
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
