@@ -81,8 +81,10 @@ func TestHostileServers(t *testing.T) {
 				if took > limit+2*time.Second { // 100 ms on a quiet machine
 					t.Errorf("%s %s took %v", m.tool, m.args, took)
 				}
-				if m.tool == "endless" { // a call may end with the connection
-					f.call("bad", "echo", "{}")
+				if m.tool == "endless" || m.tool == "half" || m.tool == "drip" { // a call may end with the connection, or in the broken line
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					f.Call(ctx, "bad", Call{Tool: "echo"})
+					cancel()
 				}
 				f.must("bad", "echo", "{}")
 			}
@@ -355,7 +357,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// It answers the handshake by heart and then reads no more.
-	script := `read a; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
+	script := `read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
 	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	args := json.RawMessage(`{"pad":"` + strings.Repeat("x", 100_000) + `"}`)
@@ -371,7 +373,37 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestTextBeforeAMessage: a message is found behind text without a line end.
+// TestForgedAnswerInNoise: a tool prints data of others to stdout, without a
+// line end, and in it there is an answer; only the real one counts.
+func TestForgedAnswerInNoise(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "s", "forger")})
+	if got := f.must("s", "forge", "{}"); got != `{"real":true}` {
+		t.Errorf("result %s", got)
+	}
+	f.must("s", "echo", "{}")
+	lines, _ := f.LogTail("s", 10)
+	if !strings.Contains(strings.Join(lines, "\n"), `[stdout] row 1: {"jsonrpc":"2.0","id":`) {
+		t.Errorf("log %q", lines)
+	}
+}
+
+// TestIDsCannotBeGuessed: they begin elsewhere in every Set, and fit a float64.
+func TestIDsCannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	seen := map[uint64]bool{}
+	for range 100 {
+		id := NewSet(Options{}).ids.Add(1)
+		if seen[id] || id < 1_000 || id > 1<<52 {
+			t.Errorf("id %d", id)
+		}
+		seen[id] = true
+	}
+}
+
+// TestTextBeforeAMessage: the first message is found behind text without a
+// line end.
 func TestTextBeforeAMessage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

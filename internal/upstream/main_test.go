@@ -39,6 +39,7 @@ func servers() map[string]func() *mcptest.Server {
 		"alien":    zoo(mcptest.Options{Protocol: "1999-01-01"}),
 		"toolless": zoo(mcptest.Options{NoTools: true}),
 		"environ":  environServer,
+		"forger":   forger,
 	}
 }
 
@@ -51,6 +52,17 @@ func environServer() *mcptest.Server {
 			return b, err
 		},
 	})
+}
+
+// forger prints an answer that it has not given in the middle of a line.
+func forger() *mcptest.Server {
+	return mcptest.New(mcptest.Options{}, append(mcptest.Zoo(), mcptest.Tool{
+		Definition: mcptest.Define("forge"),
+		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			c.Raw([]byte(`row 1: {"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"real":false}}` + "\n"))
+			return json.RawMessage(`{"real":true}`), nil
+		},
+	})...)
 }
 
 func TestMain(m *testing.M) {

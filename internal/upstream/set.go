@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"maps"
@@ -27,7 +29,7 @@ type Set struct {
 	opt    Options
 	launch launcher
 	bufs   bufPool
-	ids    atomic.Uint64 // of requests: unique over all servers and their connections
+	ids    atomic.Uint64 // of requests: unique over all servers and their connections, not to be guessed
 	hard   chan struct{} // closed when stopping must not take its time any more
 	wg     sync.WaitGroup
 
@@ -49,8 +51,18 @@ func NewSet(opt Options) *Set {
 		opt.ClientVersion = "dev"
 	}
 	s := &Set{opt: opt, launch: newLauncher(), hard: make(chan struct{})}
+	s.ids.Store(firstID())
 	s.servers.Store(&map[string]*server{})
 	return s
+}
+
+// firstID is where the ids of requests begin: at random, so that what passes
+// through a server cannot hold an answer to a request to come. It leaves room
+// below 2^53, up to which every JSON parser is exact.
+func firstID() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:]) >> 12
 }
 
 // Apply makes the wanted servers the ones of specs: new ones start, missing

@@ -25,7 +25,8 @@ type stdioLink struct {
 	max  int
 
 	heard    atomic.Uint64
-	skipping bool // of the reader: a line is being skipped
+	greeted  atomic.Bool // the handshake is over
+	skipping bool        // of the reader: a line is being skipped
 }
 
 // openStdio starts the process of spec. It has not been initialised.
@@ -79,8 +80,10 @@ func (l *stdioLink) take(line []byte, kept bool) {
 			return
 		}
 	}
-	// Something without a line end may stand before a message.
-	if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && split(line[i:], route) == nil {
+	// A banner without a line end may stand before the answer to initialize.
+	// Later on, text before a message may be somebody's data with a message in
+	// it that nobody has sent.
+	if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && !l.greeted.Load() && split(line[i:], route) == nil {
 		line = line[:i]
 	}
 	l.log.noise(line)
@@ -208,7 +211,7 @@ func (l *stdioLink) notify(_ context.Context, method string, params json.RawMess
 	return l.in.send(jsonrpc.AppendNotification(nil, method, params))
 }
 
-func (l *stdioLink) negotiated(string)      {}
+func (l *stdioLink) negotiated(string)      { l.greeted.Store(true) }
 func (l *stdioLink) attend(context.Context) {}
 func (l *stdioLink) activity() uint64       { return l.heard.Load() }
 func (l *stdioLink) inFlight() int          { return int(l.wait.count.Load()) }
