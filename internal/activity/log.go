@@ -16,9 +16,10 @@ type Options struct {
 	MaxResponse int    // bytes of the arguments and of a response that are kept; 65,536
 	Durability  string // "process" (the default) or "power"
 	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
-	Retention   Retention
-	Logger      *slog.Logger
-	Now         func() time.Time
+	// Retention is asked whenever there may be something to prune; nil is no limit.
+	Retention func() Retention
+	Logger    *slog.Logger
+	Now       func() time.Time
 	// Observer, when set, gets every record when it begins and when it ends. It
 	// is called on the path of a call and must not block.
 	Observer func(Record)
@@ -54,6 +55,9 @@ func (o Options) withDefaults() Options {
 	if o.maxQueue <= 0 {
 		o.maxQueue = 8 << 20
 	}
+	if o.Retention == nil {
+		o.Retention = func() Retention { return Retention{} }
+	}
 	if o.openFile == nil {
 		o.openFile = openFile
 	}
@@ -66,7 +70,7 @@ type Log struct {
 	store       Store
 	logger      *slog.Logger
 	maxResponse int
-	retention   Retention
+	retention   func() Retention
 	observer    func(Record)
 	buffers     bufferPool
 	flushes     chan struct{} // somebody waits for the projector

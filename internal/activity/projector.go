@@ -42,6 +42,7 @@ type projector struct {
 	past        string
 	resumed     bool
 	interrupted bool
+	clock       clockWatch
 	// lost says that the database has entries which the spool has lost, so that
 	// their numbers come again.
 	lost bool
@@ -285,7 +286,8 @@ func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
 		return 0, err
 	}
 	idle := p.spool.idle(idleAfter)
-	more, err := p.store.Tidy(ctx, p.spool.now(), p.log.retention, idle)
+	now := p.spool.now()
+	more, err := p.store.Tidy(ctx, now, p.retention(now), idle)
 	switch {
 	case err != nil:
 		return 0, err
@@ -295,4 +297,14 @@ func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
 		return tidyEvery, nil
 	}
 	return idleAfter, nil
+}
+
+// retention is how much to keep now. Age does not count while the clock may be
+// wrong.
+func (p *projector) retention(now time.Time) Retention {
+	keep := p.log.retention()
+	if !p.clock.steady(now, time.Now()) {
+		keep.Days = 0
+	}
+	return keep
 }

@@ -191,12 +191,64 @@ func TestAnIdleLogSleeps(t *testing.T) {
 	})
 }
 
+// TestRetentionIsAskedEveryTime changes the limits while the log is open.
+func TestRetentionIsAskedEveryTime(t *testing.T) {
+	st := &counting{memory: &memory{}}
+	var keep Retention
+	inBubble(t, Options{Retention: func() Retention { return keep }}, st, func(t *testing.T, l *Log) {
+		for _, want := range []Retention{{MaxRecords: 7}, {MaxRecords: 8, MaxBytes: 9}, {}} {
+			keep = want
+			time.Sleep(2 * tidyEvery)
+			synctest.Wait()
+			if st.keep != want {
+				t.Errorf("got %+v, want %+v", st.keep, want)
+			}
+		}
+	})
+}
+
+// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each
+// time, the age of records does not count until the clock has been steady for an
+// hour; the other limits do.
+func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
+	st := &counting{memory: &memory{}}
+	var ahead time.Duration
+	opt := Options{
+		Retention: func() Retention { return Retention{Days: 90, MaxRecords: 5} },
+		Now:       func() time.Time { return time.Now().Add(ahead) },
+	}
+	inBubble(t, opt, st, func(t *testing.T, l *Log) {
+		want := func(days int) {
+			t.Helper()
+			synctest.Wait()
+			if st.keep != (Retention{Days: days, MaxRecords: 5}) {
+				t.Errorf("%+v, want %d days", st.keep, days)
+			}
+		}
+		time.Sleep(clockSteady / 2)
+		want(0) // it has just started
+		time.Sleep(clockSteady)
+		want(90)
+		time.Sleep(100 * time.Hour)
+		want(90)
+		for _, set := range []time.Duration{10 * 365 * 24 * time.Hour, -time.Hour, 2 * time.Minute} {
+			ahead += set
+			time.Sleep(clockSteady - tidyEvery)
+			want(0)
+			time.Sleep(2*tidyEvery + time.Minute)
+			want(90)
+		}
+	})
+}
+
 type counting struct {
 	*memory
 	tidies int
+	keep   Retention
 }
 
 func (c *counting) Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (bool, error) {
 	c.tidies++
+	c.keep = keep
 	return c.memory.Tidy(ctx, now, keep, idle)
 }

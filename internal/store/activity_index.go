@@ -24,6 +24,9 @@ type engine struct {
 
 	mu    sync.RWMutex // guards what follows; changed only with writing held
 	index index
+	// In the hour from paceBegan on, records may go by age up to key paceEnd.
+	paceBegan time.Time
+	paceEnd   int64
 }
 
 // index is what is kept in memory of the activity: where its records are, and

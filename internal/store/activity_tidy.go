@@ -71,7 +71,7 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		if err != nil {
 			return 0, err
 		}
-		to = max(to, old)
+		to = max(to, e.paced(old, first, next))
 	}
 	if keep.MaxBytes > 0 && to <= first {
 		large, err := e.tooLarge(ctx, keep.MaxBytes)
@@ -86,6 +86,21 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		return 0, nil
 	}
 	return min(to, first+pruneStep, next), nil
+}
+
+// paced bounds what goes by age: in an hour at most an eighth of the records. In
+// the long run that is three times what can become old; when the clock is wrong
+// it leaves days to notice. Other limits are not bounded.
+func (e *engine) paced(old, first, next int64) int64 {
+	if old <= first {
+		return first
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.paceBegan.IsZero() || time.Since(e.paceBegan) >= time.Hour {
+		e.paceBegan, e.paceEnd = time.Now(), first+(next-first)/8+pruneStep
+	}
+	return min(old, e.paceEnd)
 }
 
 // olderThan gives the key of the first record that is not older than the time,

@@ -327,13 +327,19 @@ func testRetention(t *testing.T, open Opener) {
 	add(aBit)
 	keep("nothing to do", activity.Retention{}, aBit)
 	keep("enough room", activity.Retention{Days: 90, MaxRecords: aBit, MaxBytes: 1 << 30}, aBit)
-	keep("records", activity.Retention{MaxRecords: 2600}, 2600)
+	keep("records", activity.Retention{MaxRecords: 2000}, 2000)
 	keep("days", activity.Retention{Days: 1}, 24*60+1)
 	e.down()
 	e.up()
 	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
 	add(3000)
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
+	before := int64(len(records))
+	e.clock = e.clock.AddDate(10, 0, 0) // a clock that is wrong
+	e.tidy(activity.Retention{Days: 1})
+	if p := e.list(activity.Filter{}); p.Total < before/2 || p.Total == before {
+		t.Errorf("%d of %d records are left at once", p.Total, before)
+	}
 	e.tidy(activity.Retention{MaxBytes: 1})
 	if p := e.list(activity.Filter{}); p.Total != 0 || len(p.Records) != 0 {
 		t.Errorf("%d records are left of no room", p.Total)

@@ -1,0 +1,32 @@
+package activity
+
+import "time"
+
+const (
+	// clockSteady is how long the clock must have run evenly before records go by
+	// their age: long enough for what sets the clock after a start to have done so.
+	clockSteady = time.Hour
+	clockDrift  = time.Minute // in that time
+)
+
+// clockWatch compares the wall clock, which people and programs set, with the
+// monotonic one. A clock that is set forward would make every record old.
+type clockWatch struct{ wall, monotonic time.Time }
+
+// steady says whether the wall clock has run evenly for long enough. monotonic
+// must come from time.Now.
+func (c *clockWatch) steady(wall, monotonic time.Time) bool {
+	wall = wall.Round(0) // without its monotonic reading
+	ran := monotonic.Sub(c.monotonic)
+	if off := wall.Sub(c.wall) - ran; c.monotonic.IsZero() || off.Abs() > clockDrift {
+		c.wall, c.monotonic = wall, monotonic
+		return false
+	}
+	if ran < clockSteady {
+		return false
+	}
+	if ran >= 2*clockSteady { // a clock that drifts slowly is not set
+		c.wall, c.monotonic = wall.Add(-clockSteady), monotonic.Add(-clockSteady)
+	}
+	return true
+}
