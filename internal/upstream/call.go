@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSends is how often a call may be sent, when it is certain each time that
-// the server has not seen the one before.
-const maxSends = 3
+// maxSends is how often a call may be sent, when it is certain that the server
+// has not acted on the one before.
+const maxSends = 2
 
 // Call calls one tool of one server. It waits for a server that is away, and
 // gets it reconnected at once. Its errors are problems, or ctx.Err() when the
@@ -21,10 +21,11 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 	if sv == nil {
 		return Reply{}, notStarted(server)
 	}
+	reached := false // the server has seen the call, and refused it
 	for sends := 1; ; sends++ {
 		l, err := sv.ready(ctx)
 		if err != nil {
-			return Reply{}, sv.explain(ctx, &c, err)
+			return Reply{}, sv.explain(ctx, &c, err, reached)
 		}
 		if c.Listed != nil && !l.stillLists(&c) {
 			return Reply{}, sv.changedTool(&c)
@@ -33,8 +34,10 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 		if err == nil {
 			return reply, nil
 		}
-		if !unsent(err) || ctx.Err() != nil || sends == maxSends {
-			return Reply{}, sv.explain(ctx, &c, err)
+		gone := errors.Is(err, errSessionGone)
+		reached = reached || gone
+		if !gone && !unsent(err) || ctx.Err() != nil || sends == maxSends {
+			return Reply{}, sv.explain(ctx, &c, err, reached)
 		}
 	}
 }
@@ -124,8 +127,9 @@ func (s *server) ended() bool {
 
 const mayHaveRun = "The call may have been carried out: check before you try again."
 
-// explain makes the problem of a failed call.
-func (s *server) explain(ctx context.Context, c *Call, err error) error {
+// explain makes the problem of a failed call; reached says that the server has
+// seen it.
+func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) error {
 	var (
 		away   *awayError
 		status *statusError
@@ -146,6 +150,9 @@ func (s *server) explain(ctx context.Context, c *Call, err error) error {
 	}
 	if isAway {
 		p := s.unavailable(away, err)
+		if reached {
+			p.Hint = mayHaveRun + " See mcpproxy upstream logs " + s.spec.Name + "."
+		}
 		if errors.As(away.last, &status) {
 			askLogin(p, status)
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,6 +133,11 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 		}
 	case unsent(err):
 		l.fail(err)
+	case errors.Is(err, errSessionGone):
+		if !l.sessionGone(ctx, state, r) {
+			return Reply{}, errors.Unwrap(err)
+		}
+		l.fail(errSessionGone)
 	default:
 		l.up.doubt()
 	}
@@ -322,7 +326,7 @@ func (e *statusError) Error() string {
 func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, error) {
 	fail := &statusError{status: a.status, challenge: a.challenge, location: a.location}
 	if a.status == http.StatusNotFound && state.session != "" {
-		return Reply{}, &unsentError{errSessionGone}
+		return Reply{}, &goneError{fail}
 	}
 	if a.media != mediaJSON {
 		return Reply{}, fail
@@ -335,8 +339,8 @@ func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, erro
 	if err != nil || m.Error == nil {
 		return Reply{}, fail
 	}
-	if a.status == http.StatusBadRequest && state.session != "" && aboutSession(m.Error.Message) {
-		return Reply{}, &unsentError{errSessionGone}
+	if a.status == http.StatusBadRequest && state.session != "" && aboutSession(&m) {
+		return Reply{}, &goneError{fail}
 	}
 	if a.status == http.StatusUnauthorized || !answers(&m, r) {
 		return Reply{}, fail
@@ -344,10 +348,33 @@ func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, erro
 	return replyOf(&m, true), nil
 }
 
+// goneError is a status that says that the session has gone.
+type goneError struct{ status *statusError }
+
+func (e *goneError) Error() string        { return errSessionGone.Error() }
+func (e *goneError) Is(target error) bool { return target == errSessionGone }
+func (e *goneError) Unwrap() error        { return e.status }
+
 // aboutSession recognises servers that answer 400 where the protocol asks for
-// 404: the widely used TypeScript examples say "No valid session ID provided".
-func aboutSession(message string) bool {
-	return strings.Contains(strings.ToLower(message), "session")
+// 404, by the very texts of the TypeScript and Python SDKs and their examples.
+func aboutSession(m *jsonrpc.Message) bool {
+	switch m.Error.Message {
+	case "Bad Request: No valid session ID provided", "Bad Request: Mcp-Session-Id header is required",
+		"Bad Request: Missing session ID":
+		return true
+	}
+	return false
+}
+
+// sessionGone makes sure, with a ping, that it was the session which the server
+// did not know when it refused r, and nothing that r is about.
+func (l *httpLink) sessionGone(ctx context.Context, state *httpState, r *request) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	id := r.id + 1<<52 // no other request has it
+	ping := &request{id: id, msg: jsonrpc.AppendRequest(nil, id, methodPing, nil)}
+	_, err := l.post(ctx, state, ping, nil)
+	return errors.Is(err, errSessionGone)
 }
 
 // passing says whether the same request may do better later.

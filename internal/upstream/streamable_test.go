@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,6 +83,84 @@ func TestLostSessionIsRenewed(t *testing.T) {
 				t.Errorf("%d handshakes", n)
 			}
 		})
+	}
+}
+
+// TestCallIsNotRepeated: a refusal that only looks like a lost session is none,
+// and a call that has reached the server is never called unsent.
+func TestCallIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	const lost = `"code":-32000,"message":"Bad Request: No valid session ID provided"`
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+	}{
+		"404":                 {404, ""},
+		"the text of a 400":   {400, `{"jsonrpc":"2.0","id":null,"error":{` + lost + `}}`},
+		"some session":        {400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"The session with the bank did not close"}}`},
+		"some session at 404": {404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No such session"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var runs atomic.Int32
+			s := mcptest.New(mcptest.Options{}, append(mcptest.Zoo(), mcptest.Tool{Definition: mcptest.Define("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+				runs.Add(1)
+				c.HTTP.Header().Set("Content-Type", "application/json")
+				c.HTTP.WriteHeader(tt.status)
+				c.HTTP.Write([]byte(tt.body))
+				return nil, mcptest.ErrNoAnswer
+			}})...)
+			f := newFixture(t)
+			f.Apply([]Spec{httpSpec(t, "s", s)})
+			r, err := f.call("s", "x", "{}")
+			if n := runs.Load(); n != 1 {
+				t.Errorf("the tool ran %d times", n)
+			}
+			if name == "some session" {
+				if err != nil || r.Error == nil {
+					t.Errorf("reply %+v, error %v", r, err)
+				}
+				return
+			}
+			if p := wantCode(t, err, problem.UpstreamError); !strings.Contains(p.Message, strconv.Itoa(tt.status)) || strings.Contains(p.Hint, "not sent") {
+				t.Errorf("message %q, hint %q", p.Message, p.Hint)
+			}
+			f.must("s", "echo", "{}")
+			if n := len(s.Seen("initialize")); n != 1 {
+				t.Errorf("%d handshakes", n)
+			}
+		})
+	}
+}
+
+// TestSessionsThatNeverHold: the server forgets every session at once. The call
+// is sent twice and no more, and nobody is told that it was not sent.
+func TestSessionsThatNeverHold(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	s := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Zoo()...)
+	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case bytes.Contains(body, []byte("tools/call")):
+			calls.Add(1)
+			w.WriteHeader(http.StatusNotFound)
+			return
+		case bytes.Contains(body, []byte(`"ping"`)):
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+	}))
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
+	_, err := f.call("s", "echo", "{}")
+	if p := wantCode(t, err, problem.UpstreamError); strings.Contains(p.Message+p.Hint, "not sent") {
+		t.Errorf("message %q, hint %q", p.Message, p.Hint)
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("sent %d times", n)
 	}
 }
 
