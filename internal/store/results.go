@@ -2,13 +2,23 @@ package store
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"mcpproxy/internal/problem"
 )
+
+// maxResults is how much room stored results take together. Beyond it the oldest
+// go first.
+const maxResults = 256 << 20
 
 // StoredResult is a large result that read_result gives in parts.
 type StoredResult struct {
@@ -18,16 +28,53 @@ type StoredResult struct {
 	Expires time.Time
 }
 
-// PutResult keeps a result until it expires.
+// PutResult keeps a result until it expires, or needs the room of newer ones. A
+// result may hold secrets: the file has it encrypted, and neither the handle nor
+// the key, which is made of the handle.
 func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
+	id := resultID(r.Handle)
+	body, err := encryptResult(r.Handle, id, r.Body)
+	if err != nil {
+		return fmt.Errorf("encrypt a result: %w", err)
+	}
+	if len(body) > maxResults {
+		return fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
+	}
 	now := db.now()
 	return db.write(ctx, func(c *rawConn) error {
 		if err := dropExpired(c, now); err != nil {
 			return err
 		}
-		return c.exec("INSERT OR REPLACE INTO result (handle, actor, expires, body) VALUES (?, ?, ?, ?)",
-			r.Handle, r.Actor, r.Expires.UnixMicro(), []byte(r.Body))
+		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
+			return err
+		}
+		return c.exec("INSERT INTO result (handle, actor, expires, body) VALUES (?, ?, ?, ?)",
+			id, r.Actor, r.Expires.UnixMicro(), body)
 	})
+}
+
+// makeRoom removes the result id, which comes anew, and the oldest results until
+// the rest takes at most room bytes.
+func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
+	if err := c.exec("DELETE FROM result WHERE handle = ?", id); err != nil {
+		return err
+	}
+	var total int64
+	if err := c.row(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
+		return err
+	}
+	for total > room {
+		var oldest, size int64
+		err := c.row(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
+		if err != nil {
+			return err
+		}
+		if err := c.exec("DELETE FROM result WHERE rowid = ?", oldest); err != nil {
+			return err
+		}
+		total -= size
+	}
+	return nil
 }
 
 func dropExpired(c *rawConn, now time.Time) error {
@@ -44,7 +91,8 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	r := StoredResult{Handle: handle}
 	var body []byte
 	var expires int64
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, expires, body FROM result WHERE handle = ?", handle).
+	id := resultID(handle)
+	err = e.reads.QueryRowContext(ctx, "SELECT actor, expires, body FROM result WHERE handle = ?", id).
 		Scan(&r.Actor, &expires, &body)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.now().UnixMicro() {
 		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
@@ -53,6 +101,50 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	if err != nil {
 		return StoredResult{}, err
 	}
-	r.Body, r.Expires = body, time.UnixMicro(expires)
+	if r.Body, err = decryptResult(handle, id, body); err != nil {
+		return StoredResult{}, fmt.Errorf("decrypt a stored result: %w", err)
+	}
+	r.Expires = time.UnixMicro(expires)
 	return r, nil
+}
+
+// resultID is what the database knows a handle by.
+func resultID(handle string) string {
+	id := sha256.Sum256([]byte("mcpproxy result handle " + handle))
+	return hex.EncodeToString(id[:])
+}
+
+func resultCipher(handle string) (cipher.AEAD, error) {
+	key := sha256.Sum256([]byte("mcpproxy result key " + handle))
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// encryptResult gives a random nonce and what it encrypts. A handle may come
+// again with another body, so the key alone must not decide.
+func encryptResult(handle, id string, body []byte) ([]byte, error) {
+	c, err := resultCipher(handle)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, c.NonceSize(), c.NonceSize()+len(body)+c.Overhead())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, err
+	}
+	return c.Seal(nonce, nonce, body, []byte(id)), nil
+}
+
+func decryptResult(handle, id string, data []byte) ([]byte, error) {
+	c, err := resultCipher(handle)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < c.NonceSize() {
+		return nil, errDamaged
+	}
+	nonce, data := data[:c.NonceSize()], data[c.NonceSize():]
+	return c.Open(data[:0], nonce, data, []byte(id))
 }
