@@ -27,6 +27,8 @@ type link interface {
 	// attend begins to listen to what the server says by itself, after the
 	// handshake, so that no change of what is listed then goes unheard.
 	attend(ctx context.Context)
+	// attended says whether what the server says by itself is heard now.
+	attended() bool
 	// lost is closed when the connection has ended; cause then says why.
 	lost() <-chan struct{}
 	cause() error

@@ -5,7 +5,9 @@ package upstream
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/problem"
 )
@@ -75,4 +77,36 @@ func TestChangeWithTheConnection(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestSilentServerIsListedAgain: who cannot say that the tools have changed, or
+// is not heard, is asked every minute.
+func TestSilentServerIsListedAgain(t *testing.T) {
+	for name, shape := range map[string]func(*fakeLink){
+		"no promise": func(l *fakeLink) { l.silent = true },
+		"no stream":  func(l *fakeLink) { l.deaf = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			supervise(t, nil, func(t *testing.T, b *bench) {
+				old := b.link()
+				b.prepare(shape)
+				old.fail(errors.New("gone"))
+				sleep(minBackoff)
+				l := b.link()
+				l.set(func() { l.version = 5 })
+				sleep(blindPause - 2*time.Second)
+				if got := b.lastTools("s"); l.count(methodListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
+					t.Errorf("%d lists, tools %q", l.count(methodListTools), got)
+				}
+				sleep(4 * time.Second)
+				if got := b.lastTools("s"); !slices.Equal(got, []string{"t5"}) {
+					t.Errorf("tools %q", got)
+				}
+				sleep(10 * blindPause)
+				if n := l.count(methodListTools); n != 12 {
+					t.Errorf("%d lists", n)
+				}
+			})
+		})
+	}
 }

@@ -78,6 +78,7 @@ const (
 	pingPause          = 30 * time.Second // of silence, then a ping
 	pingTime           = 10 * time.Second
 	relistPause        = 2 * time.Second // between two lists
+	blindPause         = time.Minute     // between two lists of a server that does not say when they change
 	doubtPause         = time.Second     // between two tries of a doubtful connection
 )
 
@@ -251,6 +252,8 @@ func (s *server) introduce(ctx context.Context, l link) (*liveLink, []tool.Defin
 func (s *server) serve(ctx context.Context, l *liveLink) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
+	look := time.NewTicker(blindPause)
+	defer look.Stop()
 	var (
 		relist   = s.relist
 		relistAt <-chan time.Time // set while a change waits for its time
@@ -276,6 +279,10 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 				return err
 			}
 			listed = time.Now()
+		case <-look.C:
+			if !l.greeting.saysChanges || !l.link.attended() {
+				signal(s.relist)
+			}
 		case <-s.suspicion:
 			if time.Since(tried) < doubtPause {
 				continue

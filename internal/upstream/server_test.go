@@ -23,6 +23,8 @@ type fakeLink struct {
 	mu      sync.Mutex
 	asked   map[string]int
 	hang    bool // nothing is answered
+	silent  bool // it does not promise to say when its tools change
+	deaf    bool // what it says is not heard
 	version int  // of its tools
 	heard   atomic.Uint64
 	flying  atomic.Int64
@@ -37,7 +39,7 @@ func (l *fakeLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	}
 	l.mu.Lock()
 	l.asked[m.Method]++
-	hang, version := l.hang, l.version
+	hang, version, silent := l.hang, l.version, l.silent
 	l.mu.Unlock()
 	if err := l.cause(); err != nil {
 		return Reply{}, &unsentError{err}
@@ -55,7 +57,7 @@ func (l *fakeLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	l.heard.Add(1)
 	switch m.Method {
 	case methodInitialize:
-		return Reply{Result: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}}}`)}, nil
+		return Reply{Result: fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":%t}}}`, !silent)}, nil
 	case methodListTools:
 		return Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]}`, version)}, nil
 	}
@@ -76,12 +78,17 @@ func (l *fakeLink) count(method string) int {
 
 func (l *fakeLink) notify(context.Context, string, json.RawMessage) error { return nil }
 func (l *fakeLink) attend(context.Context)                                {}
-func (l *fakeLink) negotiated(string)                                     {}
-func (l *fakeLink) activity() uint64                                      { return l.heard.Load() }
-func (l *fakeLink) inFlight() int                                         { return int(l.flying.Load()) }
-func (l *fakeLink) pid() int                                              { return 0 }
-func (l *fakeLink) tidy(time.Time)                                        {}
-func (l *fakeLink) stop(<-chan struct{})                                  { l.fail(errStopped) }
+func (l *fakeLink) attended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.deaf
+}
+func (l *fakeLink) negotiated(string)    {}
+func (l *fakeLink) activity() uint64     { return l.heard.Load() }
+func (l *fakeLink) inFlight() int        { return int(l.flying.Load()) }
+func (l *fakeLink) pid() int             { return 0 }
+func (l *fakeLink) tidy(time.Time)       {}
+func (l *fakeLink) stop(<-chan struct{}) { l.fail(errStopped) }
 
 // bench is one supervised server on fake links, in fake time.
 type bench struct {

@@ -213,6 +213,7 @@ func (l *stdioLink) notify(_ context.Context, method string, params json.RawMess
 
 func (l *stdioLink) negotiated(string)      { l.greeted.Store(true) }
 func (l *stdioLink) attend(context.Context) {}
+func (l *stdioLink) attended() bool         { return true }
 func (l *stdioLink) activity() uint64       { return l.heard.Load() }
 func (l *stdioLink) inFlight() int          { return int(l.wait.count.Load()) }
 func (l *stdioLink) pid() int               { return l.proc.cmd.Process.Pid }

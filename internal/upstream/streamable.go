@@ -36,6 +36,7 @@ type httpLink struct {
 
 	told      chan []byte
 	listenNow chan struct{}      // closed when the handshake is done
+	streams   atomic.Bool        // the server's own stream is open
 	late      atomic.Bool        // something may have been said before the stream was open
 	listens   chan struct{}      // closed when the stream is open, or is not offered
 	cancel    context.CancelFunc // ends the goroutines
@@ -413,6 +414,7 @@ func (l *httpLink) negotiated(version string) {
 	}
 }
 
+func (l *httpLink) attended() bool     { return l.streams.Load() }
 func (l *httpLink) activity() uint64   { return l.heard.Load() }
 func (l *httpLink) inFlight() int      { return int(l.open.Load()) }
 func (l *httpLink) pid() int           { return 0 }

@@ -189,6 +189,8 @@ func (l *httpLink) listenOnce(ctx context.Context, opened func()) error {
 	if a.status != http.StatusOK || a.media != mediaEvents || a.encoded {
 		return &statusError{status: a.status}
 	}
+	l.streams.Store(true)
+	defer l.streams.Store(false)
 	opened()
 	if l.late.Load() {
 		l.up.missed()
