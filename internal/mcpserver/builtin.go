@@ -55,19 +55,38 @@ func (x *exchange) upstreamServers(ctx context.Context, args []byte) outcome {
 	if a.bad != nil {
 		return outcome{result: x.refusal(a.bad)}
 	}
-	servers := []gateway.ServerView{}
+	servers := []serverEntry{}
 	if operation == "get" {
 		one, err := x.s.Gateway.Server(ctx, name)
 		if err != nil {
 			return outcome{result: x.refusal(err)}
 		}
-		servers = append(servers, one)
+		servers = append(servers, entryOf(one))
 	} else {
-		servers = append(servers, x.s.Gateway.Servers(ctx)...)
+		for _, one := range x.s.Gateway.Servers(ctx) {
+			servers = append(servers, entryOf(one))
+		}
 	}
 	return x.answer(json.Marshal(struct {
-		Servers []gateway.ServerView `json:"servers"`
+		Servers []serverEntry `json:"servers"`
 	}{servers}))
+}
+
+// serverEntry is what an agent gets to see of a server. How the server is
+// started and reached is the person's business.
+type serverEntry struct {
+	Name        string          `json:"name"`
+	Protocol    string          `json:"protocol"`
+	Enabled     bool            `json:"enabled"`
+	Quarantined bool            `json:"quarantined"`
+	State       string          `json:"state"`
+	ToolCount   int             `json:"tool_count"`
+	LastError   string          `json:"last_error,omitempty"`
+	Tools       *gateway.Counts `json:"tools,omitempty"`
+}
+
+func entryOf(v gateway.ServerView) serverEntry {
+	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.LastError, v.Tools}
 }
 
 // answer is the result of a built-in tool.

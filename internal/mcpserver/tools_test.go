@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
@@ -250,8 +251,9 @@ func TestUpstreamServers(t *testing.T) {
 	}
 	list(`{"servers":[]}`)
 	h.gw.servers = []gateway.ServerView{
-		{Name: "a", Protocol: "stdio", Enabled: true, State: "ready", ToolCount: 3},
-		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "x", Tools: &gateway.Counts{Callable: 1, DisabledByConfig: 1}},
+		{Name: "a", Protocol: "stdio", Enabled: true, State: "ready", ToolCount: 3, Command: "run", Args: []string{"--deep"}, PID: 7,
+			Restarts: 2, Since: &time.Time{}, ProtocolVersion: latestLegacy, ServerInfo: json.RawMessage(`{"name":"x"}`)}, // agents see none of it
+		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "x", URL: "http://inside.example/mcp", RetryAt: &time.Time{}, Tools: &gateway.Counts{Callable: 1, DisabledByConfig: 1}},
 	}
 	const a = `{"name":"a","protocol":"stdio","enabled":true,"quarantined":false,"state":"ready","tool_count":3}`
 	const b = `{"name":"b","protocol":"http","enabled":false,"quarantined":false,"state":"stopped","tool_count":2,"last_error":"x","tools":{"callable":1,"disabled_by_config":1}}`
