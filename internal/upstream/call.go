@@ -134,6 +134,7 @@ func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) 
 		away   *awayError
 		status *statusError
 	)
+	err = s.mask.err(err)
 	isAway := errors.As(err, &away)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -49,7 +49,7 @@ func TestLookIn(t *testing.T) {
 
 func TestServerLogRotates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "logs")
-	l := newServerLog(dir, "s")
+	l := newServerLog(dir, "s", masker{})
 	now := time.Unix(0, 0)
 	l.now = func() time.Time { now = now.Add(time.Second); return now }
 	line := strings.Repeat("x", 1023) + "\n"
@@ -77,7 +77,7 @@ func TestServerLogRotates(t *testing.T) {
 
 func TestServerLogLimitsAFlood(t *testing.T) {
 	dir := t.TempDir()
-	l := newServerLog(dir, "s")
+	l := newServerLog(dir, "s", masker{})
 	now := time.Unix(1000, 0)
 	l.now = func() time.Time { return now }
 	for range 100 {

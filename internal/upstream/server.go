@@ -21,6 +21,7 @@ type server struct {
 	open func() (link, error) // makes a link that reports to this server
 	ids  *atomic.Uint64
 	log  *serverLog
+	mask masker
 
 	live atomic.Pointer[liveLink] // nil unless Ready
 
@@ -84,9 +85,10 @@ const (
 
 // newServer makes a server; run starts it.
 func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}) *server {
+	mask := newMasker(spec.Secrets)
 	return &server{
-		spec: spec, opt: opt, ids: ids, hard: hard,
-		log:       newServerLog(opt.LogDir, spec.Name),
+		spec: spec, opt: opt, ids: ids, hard: hard, mask: mask,
+		log:       newServerLog(opt.LogDir, spec.Name, mask),
 		state:     State{Name: spec.Name, Phase: Stopped, Since: time.Now()},
 		changed:   make(chan struct{}),
 		nudge:     make(chan struct{}, 1),
@@ -170,6 +172,7 @@ func (s *server) restartable(ctx context.Context) (context.Context, context.Canc
 // lose puts the state to Waiting and settles when the next try is due.
 func (s *server) lose(err error, failed bool, bo *backoff) {
 	wait := bo.next()
+	err = s.mask.err(err)
 	asked := false
 	s.update(func(st *State) {
 		asked = s.again
@@ -323,7 +326,7 @@ func (s *server) listAgain(ctx context.Context, l *liveLink) error {
 		return errStopped
 	}
 	s.remark("the changed tools could not be listed: " + err.Error())
-	s.opt.Logger.Warn("tools not listed", "server", s.spec.Name, "error", err)
+	s.opt.Logger.Warn("tools not listed", "server", s.spec.Name, "error", s.mask.err(err))
 	return nil
 }
 

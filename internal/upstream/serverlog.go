@@ -22,6 +22,7 @@ type serverLog struct {
 	dir  string
 	name string // of the file
 	now  func() time.Time
+	mask masker // for what is not the process's own stderr
 
 	mu      sync.Mutex // guards what follows
 	root    *os.Root
@@ -37,12 +38,13 @@ const (
 	logBurst   = 1 << 20 // bytes per second
 )
 
-func newServerLog(dir, server string) *serverLog {
-	return &serverLog{dir: dir, name: server + ".log", now: time.Now}
+func newServerLog(dir, server string, mask masker) *serverLog {
+	return &serverLog{dir: dir, name: server + ".log", now: time.Now, mask: mask}
 }
 
 // remark writes a line of our own.
 func (l *serverLog) remark(text string) {
+	text = l.mask.text(text)
 	if len(text) > maxRemarkText {
 		text = text[:maxRemarkText] + "…"
 	}

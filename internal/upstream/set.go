@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -98,7 +99,7 @@ func (s *Set) Apply(specs []Spec) {
 // start starts the server of spec as soon as before, the server of that name
 // until now, has stopped.
 func (s *Set) start(spec Spec, before *server) *server {
-	spec.Args = append([]string(nil), spec.Args...)
+	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
 	sv := newServer(spec, &s.opt, &s.ids, s.hard)
 	sv.open = func() (link, error) { return s.open(sv) }

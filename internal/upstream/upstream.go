@@ -40,6 +40,7 @@ type Spec struct {
 	Dir            string
 	URL            string
 	Headers        map[string]string
+	Secrets        []string      // values in the above that must not be said: they are masked in errors and logs of ours
 	ConnectTimeout time.Duration // start to initialised and listed; 0 = 30 s
 }
 
@@ -47,7 +48,7 @@ type Spec struct {
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && maps.Equal(s.Headers, o.Headers) && s.ConnectTimeout == o.ConnectTimeout
+		s.URL == o.URL && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
 }
 
 // Phase is where a server is in its life.
