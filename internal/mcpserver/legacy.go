@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
@@ -145,9 +146,31 @@ func (x *exchange) noBatch() {
 		Message: "Only a session of revision " + batchVersion + " can send batches. Send each message in a request of its own."})
 }
 
-// answerBatch answers the messages one after the other.
+// What one batch may ask for: each of its messages is small, but not what it
+// can bring about.
+const (
+	maxBatchRun    = 16      // requests that are run
+	maxBatchAnswer = 8 << 20 // bytes of answers, after which no more requests are run
+)
+
+// batchBound is why a request of a batch is not run; nil when it is.
+func batchBound(ran, size int) *jsonrpc.Error {
+	message := ""
+	switch {
+	case ran >= maxBatchRun:
+		message = "Not run: of one batch, at most " + strconv.Itoa(maxBatchRun) + " requests are run."
+	case size > maxBatchAnswer:
+		message = "Not run: the answers to this batch have reached 8 MiB (" + strconv.Itoa(maxBatchAnswer) + " bytes), the most that one batch gets."
+	default:
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
+}
+
+// answerBatch answers the messages one after the other. The answer that goes
+// over the bound is still given: what it tells of has been done.
 func (x *exchange) answerBatch(messages []json.RawMessage) {
-	out := []byte{'['}
+	out, ran := []byte{'['}, 0
 	for _, m := range messages {
 		part := exchange{s: x.s, r: x.r, cfg: x.cfg, actor: x.actor, size: len(m), session: x.session}
 		var o outcome
@@ -157,10 +180,11 @@ func (x *exchange) answerBatch(messages []json.RawMessage) {
 		case !part.msg.IsRequest():
 			part.notified()
 			continue
-		case part.msg.Method == "tools/call":
-			o = part.callInBatch()
 		default:
-			o = part.answerLegacy()
+			if o.err = batchBound(ran, len(out)); o.err == nil {
+				ran++
+				o = part.runInBatch()
+			}
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -172,4 +196,12 @@ func (x *exchange) answerBatch(messages []json.RawMessage) {
 		return
 	}
 	x.write(http.StatusOK, pieces(append(out, ']')))
+}
+
+// runInBatch runs one request of a batch.
+func (x *exchange) runInBatch() outcome {
+	if x.msg.Method == "tools/call" {
+		return x.callInBatch()
+	}
+	return x.answerLegacy()
 }

@@ -149,6 +149,40 @@ func TestBatch(t *testing.T) {
 	h.post(map[string]string{headerSession: session, headerVersion: modernVersion}, one).is(400)
 }
 
+// Neither the number of requests in a batch nor the size of their answers can
+// be used to have far more sent than was received.
+func TestBatchBounds(t *testing.T) {
+	h := newHarness(t)
+	header := map[string]string{headerSession: h.open(batchVersion)}
+	const one = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
+	batch := func(n, ran int, bound string) {
+		t.Helper()
+		before := h.gw.count()
+		a := h.post(header, "["+strings.Repeat(one+",", n-1)+one+"]").is(200)
+		var all []rpcAnswer
+		if err := json.Unmarshal(a.body, &all); err != nil || len(all) != n {
+			t.Fatalf("%v: %d answers", err, len(all))
+		}
+		for i, answer := range all {
+			if refused := answer.Error != nil; refused != (i >= ran) || string(answer.ID) != "1" {
+				t.Fatalf("answer %d: refused %v, id %s", i, refused, answer.ID)
+			} else if refused && !strings.Contains(answer.Error.Message, bound) {
+				t.Fatalf("the bound is not named: %s", answer.Error.Message)
+			}
+		}
+		if got := h.gw.count() - before; got != ran {
+			t.Errorf("%d calls, want %d", got, ran)
+		}
+	}
+	batch(maxBatchRun, maxBatchRun, "")
+	batch(100, maxBatchRun, "16 requests")
+	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", maxBatchAnswer/4) + `"}]}`)
+	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
+		return gateway.CallResult{Result: large}, nil
+	}
+	batch(9, 4, "8 MiB")
+}
+
 // direct sends a request to the handler without a network, as synctest needs
 // it, and gives status and header.
 func direct(s *Server, header map[string]string, body string) *httptest.ResponseRecorder {
