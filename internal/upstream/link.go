@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
@@ -183,8 +185,10 @@ func answerTo(m *jsonrpc.Message) []byte {
 }
 
 // split gives the messages of a text: one, or those of a batch, which servers
-// of 2025-03-26 may send.
+// of 2025-03-26 may send. What is no UTF-8 in it, which JSON does not allow, is
+// replaced, so that everything that is passed on can be read by everybody.
 func split(data []byte, each func(jsonrpc.Message)) error {
+	data = validUTF8(data)
 	if len(data) == 0 || data[0] != '[' {
 		m, err := jsonrpc.Parse(data)
 		if err != nil {
@@ -207,6 +211,14 @@ func split(data []byte, each func(jsonrpc.Message)) error {
 		each(m)
 	}
 	return bad
+}
+
+// validUTF8 gives data itself when it is valid, which costs little to know.
+func validUTF8(data []byte) []byte {
+	if utf8.Valid(data) {
+		return data
+	}
+	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
 // loss is the end of a link, told once.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ func servers() map[string]func() *mcptest.Server {
 		"toolless": zoo(mcptest.Options{NoTools: true}),
 		"environ":  environServer,
 		"forger":   forger,
+		"latin":    func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
 }
 
@@ -52,6 +54,16 @@ func environServer() *mcptest.Server {
 			return b, err
 		},
 	})
+}
+
+// latinTool has a result that is no UTF-8.
+func latinTool() mcptest.Tool {
+	return mcptest.Tool{
+		Definition: mcptest.Define("latin"),
+		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			return json.RawMessage("{\"text\":\"caf\xe9 é\",\"pad\":\"" + strings.Repeat("x", c.Int("pad", 0)) + "\"}"), nil
+		},
+	}
 }
 
 // forger prints an answer that it has not given in the middle of a line.

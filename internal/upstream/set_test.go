@@ -173,6 +173,25 @@ func TestLargeResults(t *testing.T) {
 	})
 }
 
+// TestResultsAreUTF8, whatever the server sends.
+func TestResultsAreUTF8(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{
+		stdioSpec(t, "stdio", "latin"),
+		httpSpec(t, "json", mcptest.New(mcptest.Options{}, latinTool())),
+		httpSpec(t, "events", mcptest.New(mcptest.Options{Events: true}, latinTool())),
+	})
+	for _, server := range []string{"stdio", "json", "events"} {
+		for _, pad := range []int{0, keepFrom} {
+			want := "{\"text\":\"caf\ufffd é\",\"pad\":\"" + strings.Repeat("x", pad) + `"}`
+			if got := f.must(server, "latin", `{"pad":`+strconv.Itoa(pad)+`}`); got != want {
+				t.Errorf("%s: result %.60q", server, got)
+			}
+		}
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	transports(t, func(t *testing.T, f *fixture) {

@@ -336,7 +336,7 @@ func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, erro
 	if err != nil {
 		return Reply{}, fail
 	}
-	m, err := jsonrpc.Parse(bytes.TrimSpace(body))
+	m, err := jsonrpc.Parse(validUTF8(bytes.TrimSpace(body)))
 	if err != nil || m.Error == nil {
 		return Reply{}, fail
 	}
