@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,14 +195,15 @@ func TestAnIdleLogSleeps(t *testing.T) {
 // TestRetentionIsAskedEveryTime changes the limits while the log is open.
 func TestRetentionIsAskedEveryTime(t *testing.T) {
 	st := &counting{memory: &memory{}}
-	var keep Retention
-	inBubble(t, Options{Retention: func() Retention { return keep }}, st, func(t *testing.T, l *Log) {
+	var keep atomic.Pointer[Retention]
+	keep.Store(&Retention{})
+	inBubble(t, Options{Retention: func() Retention { return *keep.Load() }}, st, func(t *testing.T, l *Log) {
 		for _, want := range []Retention{{MaxRecords: 7}, {MaxRecords: 8, MaxBytes: 9}, {}} {
-			keep = want
+			keep.Store(&want)
 			time.Sleep(2 * tidyEvery)
 			synctest.Wait()
-			if st.keep != want {
-				t.Errorf("got %+v, want %+v", st.keep, want)
+			if got := st.asked(); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 		}
 	})
@@ -212,17 +214,17 @@ func TestRetentionIsAskedEveryTime(t *testing.T) {
 // hour; the other limits do.
 func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
 	st := &counting{memory: &memory{}}
-	var ahead time.Duration
+	var ahead atomic.Int64
 	opt := Options{
 		Retention: func() Retention { return Retention{Days: 90, MaxRecords: 5} },
-		Now:       func() time.Time { return time.Now().Add(ahead) },
+		Now:       func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	}
 	inBubble(t, opt, st, func(t *testing.T, l *Log) {
 		want := func(days int) {
 			t.Helper()
 			synctest.Wait()
-			if st.keep != (Retention{Days: days, MaxRecords: 5}) {
-				t.Errorf("%+v, want %d days", st.keep, days)
+			if got := st.asked(); got != (Retention{Days: days, MaxRecords: 5}) {
+				t.Errorf("%+v, want %d days", got, days)
 			}
 		}
 		time.Sleep(clockSteady / 2)
@@ -232,13 +234,19 @@ func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
 		time.Sleep(100 * time.Hour)
 		want(90)
 		for _, set := range []time.Duration{10 * 365 * 24 * time.Hour, -time.Hour, 2 * time.Minute} {
-			ahead += set
+			ahead.Add(int64(set))
 			time.Sleep(clockSteady - tidyEvery)
 			want(0)
 			time.Sleep(2*tidyEvery + time.Minute)
 			want(90)
 		}
 	})
+}
+
+func (c *counting) asked() Retention {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keep
 }
 
 type counting struct {
@@ -249,6 +257,8 @@ type counting struct {
 
 func (c *counting) Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (bool, error) {
 	c.tidies++
+	c.mu.Lock()
 	c.keep = keep
+	c.mu.Unlock()
 	return c.memory.Tidy(ctx, now, keep, idle)
 }
