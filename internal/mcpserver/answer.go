@@ -18,12 +18,9 @@ import (
 // request is repeated to it.
 const maxIdentity = 128
 
-// slowWrite is from which size on an answer gets a deadline: below it, it fits
-// into the buffers of the connection and nobody has to wait.
-const (
-	slowWrite    = 64 << 10
-	writeTimeout = 30 * time.Second
-)
+// writeTimeout is how long a client may take to read an answer. Any answer may
+// find the buffers of its connection full, a small one too.
+const writeTimeout = 30 * time.Second
 
 // body is JSON in pieces that are written one after the other, so that a large
 // result is not copied to get a few members more.
@@ -133,7 +130,8 @@ func (x *exchange) fail(status int, e *jsonrpc.Error) {
 // accepted answers a message that wants no answer.
 func (x *exchange) accepted() {
 	x.answered = true
-	x.w.WriteHeader(http.StatusAccepted)
+	x.w.Header()["Content-Length"] = noLength
+	x.deliver(http.StatusAccepted, nil)
 }
 
 // Shared header values; nobody writes to them.
@@ -142,6 +140,7 @@ var (
 	typeEvents  = []string{"text/event-stream"}
 	noCache     = []string{"no-cache"}
 	noBuffering = []string{"no"}
+	noLength    = []string{"0"}
 )
 
 // write sends a complete body.
@@ -151,20 +150,23 @@ func (x *exchange) write(status int, b body) {
 	h := x.w.Header()
 	h["Content-Type"] = typeJSON
 	h["Content-Length"] = []string{strconv.Itoa(size)}
-	if size > slowWrite {
-		rc := http.NewResponseController(x.w)
-		if rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil {
-			defer func() {
-				_ = rc.Flush()
-				_ = rc.SetWriteDeadline(time.Time{})
-			}()
-		}
-	}
+	x.deliver(status, b.list())
+}
+
+// deliver writes an answer, whose header is complete, all the way to the
+// client. The deadline ends with the answer: the connection may be used for
+// something else next.
+func (x *exchange) deliver(status int, parts [][]byte) {
+	rc := http.NewResponseController(x.w)
+	limited := rc.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil // not every writer can
 	x.w.WriteHeader(status)
-	for _, p := range b.list() {
+	for _, p := range parts {
 		if _, err := x.w.Write(p); err != nil {
 			return // the client has gone
 		}
+	}
+	if limited && rc.Flush() == nil {
+		_ = rc.SetWriteDeadline(time.Time{})
 	}
 }
 

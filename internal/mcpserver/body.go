@@ -15,6 +15,7 @@ import (
 const (
 	maxBody     = 4 << 20
 	maxDrain    = 16 << 20 // read and thrown away, so that the client gets to see the refusal
+	firstRoom   = 64 << 10 // what is taken for a body of which nothing has come yet
 	bodyTimeout = 10 * time.Second
 	maxDepth    = 64
 )
@@ -65,9 +66,7 @@ func (x *exchange) tooLarge() {
 
 func readAll(r io.Reader, size int64) ([]byte, error) {
 	if size >= 0 && size <= maxBody {
-		body := make([]byte, size)
-		_, err := io.ReadFull(r, body)
-		return body, err
+		return readSized(r, int(size))
 	}
 	if size < 0 {
 		body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
@@ -79,4 +78,21 @@ func readAll(r io.Reader, size int64) ([]byte, error) {
 		return nil, err
 	}
 	return nil, errTooLarge
+}
+
+// readSized reads a body of a known size. The buffer grows with what has
+// arrived: an announcement alone takes little memory.
+func readSized(r io.Reader, size int) ([]byte, error) {
+	body := make([]byte, min(size, firstRoom))
+	for at := 0; ; {
+		if _, err := io.ReadFull(r, body[at:]); err != nil {
+			return nil, err
+		}
+		if at = len(body); at == size {
+			return body, nil
+		}
+		more := make([]byte, min(size, 4*at))
+		copy(more, body)
+		body = more
+	}
 }

@@ -105,7 +105,8 @@ func (x *exchange) delete() {
 	}
 	x.session.release()
 	x.s.sessions.end(x.session)
-	x.w.WriteHeader(http.StatusNoContent)
+	x.answered = true
+	x.deliver(http.StatusNoContent, nil)
 }
 
 // sessionMethod refuses GET and DELETE to those who have no session.

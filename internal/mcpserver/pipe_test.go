@@ -92,6 +92,59 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
+// A client that does not read is cut off, however small the answer is: a
+// result, an error, an acknowledgement.
+func TestClientThatDoesNotRead(t *testing.T) {
+	inBubble(t, &fakeGateway{}, func(t *testing.T, s *Server, dial func() net.Conn) {
+		id := direct(s, nil, initializeBody).Header().Get(headerSession)
+		notification := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		for name, request := range map[string]string{
+			"result": rawCall(callBody),
+			"error":  rawCall(`{}`),
+			"accepted": "POST /mcp HTTP/1.1\r\nHost: localhost:8080\r\nContent-Type: application/json\r\nMcp-Session-Id: " + id +
+				"\r\nContent-Length: " + strconv.Itoa(len(notification)) + "\r\n\r\n" + notification,
+		} {
+			c := dial()
+			_, _ = io.WriteString(c, request)
+			time.Sleep(writeTimeout + time.Second)
+			if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+				t.Errorf("%s: still connected: %d %v", name, n, err)
+			}
+			c.Close()
+		}
+	})
+}
+
+// What a client announces takes no memory before it comes.
+func TestAnnouncedBody(t *testing.T) {
+	r := &readSizes{left: maxBody}
+	body, err := readAll(r, maxBody)
+	if err != nil || len(body) != maxBody {
+		t.Fatalf("%d %v", len(body), err)
+	}
+	for _, room := range r.asked {
+		if room.size > max(firstRoom, 3*room.had) {
+			t.Errorf("room for %d bytes when %d had come", room.size, room.had)
+		}
+	}
+	if _, err := readAll(strings.NewReader("short"), 100_000); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a body that ends early: %v", err)
+	}
+}
+
+// readSizes gives zeros and notes for how many it was asked.
+type readSizes struct {
+	had, left int
+	asked     []struct{ had, size int }
+}
+
+func (r *readSizes) Read(p []byte) (int, error) {
+	r.asked = append(r.asked, struct{ had, size int }{r.had, len(p)})
+	n := min(len(p), r.left)
+	r.had, r.left = r.had+n, r.left-n
+	return n, nil
+}
+
 // A call may take far longer than its body, and so may the pause to the next
 // call on the same connection.
 func TestSlowCall(t *testing.T) {
