@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -158,33 +159,53 @@ func newExchanger(u *url.URL) (exchanger, error) {
 	return newStdClient(), nil
 }
 
+// trustedLength is up to which length a body is believed before it has come.
+const trustedLength = 1 << 20
+
 // readBody reads a whole body into a buffer of its own, at most limit bytes.
+// The buffer of a large one grows with what comes.
 func readBody(a *answer, limit int) ([]byte, error) {
 	if a.length > int64(limit) {
 		return nil, tooLarge(limit)
 	}
-	if a.length >= 0 {
+	if 0 <= a.length && a.length <= trustedLength {
 		body := make([]byte, a.length)
 		_, err := io.ReadFull(a.body, body)
 		return body, err
 	}
-	body := make([]byte, 0, 4<<10)
+	size := 4 << 10
+	if a.length > 0 {
+		size = trustedLength
+	}
+	body := make([]byte, 0, size)
 	for {
 		n, err := a.body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if len(body) > limit {
 			return nil, tooLarge(limit)
 		}
-		if err == io.EOF {
+		if err == io.EOF && int64(len(body)) < a.length {
+			return nil, io.ErrUnexpectedEOF
+		}
+		if err == io.EOF || int64(len(body)) == a.length {
 			return body, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+			body = slices.Grow(body, growth(len(body), a.length))
 		}
 	}
+}
+
+// growth is by how much a full buffer of n bytes grows: it doubles, up to the
+// length of the body where that is known.
+func growth(n int, length int64) int {
+	if length < 0 {
+		return n
+	}
+	return int(min(int64(n), length-int64(n)))
 }
 
 // errTooLarge is wrapped by every error about a message above the bound.

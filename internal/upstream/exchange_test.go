@@ -265,6 +265,40 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
+// countedBody gives n bytes, and remembers the largest room it was offered.
+type countedBody struct{ n, most int }
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	b.most = max(b.most, len(p))
+	n := min(len(p), b.n, 64<<10)
+	if b.n -= n; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (b *countedBody) Close() error { return nil }
+
+// TestBuffersGrowWithWhatComes: a length costs nothing until the body comes.
+func TestBuffersGrowWithWhatComes(t *testing.T) {
+	for _, tt := range []struct{ length, comes, room int }{
+		{100, 100, 100},
+		{16 << 20, 1000, trustedLength},
+		{16 << 20, 3 << 20, 4 * trustedLength},
+		{5 << 20, 5 << 20, 4 * trustedLength},
+		{-1, 1000, 4 << 10},
+	} {
+		b := &countedBody{n: tt.comes}
+		body, err := readBody(&answer{length: int64(tt.length), body: b}, 16<<20)
+		if whole := tt.length < 0 || tt.length == tt.comes; whole != (err == nil) || whole && len(body) != tt.comes {
+			t.Errorf("%+v: %d bytes, error %v", tt, len(body), err)
+		}
+		if b.most > tt.room+tt.room/4 { // rounded up by the allocator
+			t.Errorf("%+v: room for %d bytes", tt, b.most)
+		}
+	}
+}
+
 // TestExchangersAgree sends bodies of all sizes through both clients to a real
 // server that answers in all ways.
 func TestExchangersAgree(t *testing.T) {
