@@ -31,7 +31,6 @@ type figure struct {
 	p50, p95 time.Duration
 	rate     float64       // calls per second
 	cpu      time.Duration // of the gateway, per call
-	failed   int
 }
 
 func benchCalls(o options) error {

@@ -28,7 +28,7 @@ func specs(cfg *config.Config) []upstream.Spec {
 		all = append(all, upstream.Spec{
 			Name: s.Name, Transport: upstream.Transport(s.Protocol),
 			Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
-			URL: s.URL, Headers: s.Headers, ConnectTimeout: cfg.ConnectTimeout,
+			URL: s.URL, Headers: s.Headers, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
 		})
 	}
 	return all
