@@ -5,6 +5,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
 )
 
 // Bounds of a page of the log.
@@ -42,7 +43,7 @@ func activityParams() []param {
 	return []param{
 		{name: "type", kind: list, split: true, allowed: RecordTypes(), doc: "Only records of these types."},
 		{name: "server", kind: list, split: true, doc: "Only records of these servers."},
-		{name: "tool", kind: list, doc: "Only records of these tools, by the tool's own name; repeat it for several."},
+		{name: "tool", kind: list, doc: "Only records of these tools, by the tool's own name; repeat it for several. One alone, without server, may be server:tool."},
 		{name: "status", kind: list, split: true, allowed: RecordStatuses(), doc: "Only records with these statuses."},
 		{name: "session_id", doc: "Only records of this session."},
 		{name: "request_id", doc: "Only records of this request."},
@@ -87,6 +88,13 @@ func activityFilter(q query) (activity.Filter, error) {
 		IntentTypes: q.list("intent_type"), Sensitivities: q.list("sensitivity"), Actors: q.list("actor"),
 		Since: q.moment("start_time"), Until: q.moment("end_time"), Search: q.text("q"),
 		Limit: q.number("limit"), Offset: q.number("offset"), Cursor: q.text("cursor"),
+	}
+	// A tool id is as good as a server and a tool. Who names the server, means
+	// the tool's own name, which may hold a colon.
+	if len(f.Tools) == 1 && len(f.Servers) == 0 {
+		if id, err := tool.ParseID(f.Tools[0]); err == nil {
+			f.Servers, f.Tools = []string{id.Server}, []string{id.Tool}
+		}
 	}
 	if f.Cursor != "" && q.given("offset") {
 		return f, invalidValue("offset", q.text("offset"), "left out when cursor is given")

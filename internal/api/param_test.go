@@ -103,6 +103,28 @@ func TestActivityFilters(t *testing.T) {
 	}
 }
 
+// A tool id selects as its two parts do, unless a server is named.
+func TestActivityOfAToolID(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	for _, q := range []struct {
+		query          string
+		servers, tools []string
+	}{
+		{"tool=github:a:b", []string{"github"}, []string{"a:b"}},
+		{"tool=plain", nil, []string{"plain"}},
+		{"tool=github:a&server=notes", []string{"notes"}, []string{"github:a"}},
+		{"tool=github:a&tool=notes:b", nil, []string{"github:a", "notes:b"}},
+	} {
+		ask(t, s, "GET", Prefix+"/activity?"+q.query, "")
+		got := f.filters[len(f.filters)-1]
+		if !slices.Equal(got.Servers, q.servers) || !slices.Equal(got.Tools, q.tools) {
+			t.Errorf("%s: servers %q, tools %q", q.query, got.Servers, got.Tools)
+		}
+	}
+}
+
 func TestToolFilters(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

@@ -9,7 +9,6 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/tool"
 )
 
 func (r *run) activityCommand() *cobra.Command {
@@ -91,13 +90,6 @@ func (r *run) filter(f activity.Filter, flags listFlags) (activity.Filter, error
 	}
 	for _, s := range flags.statuses {
 		f.Statuses = append(f.Statuses, activity.Status(s))
-	}
-	// A tool id is as good as a server and a tool. Who names the server, means
-	// the tool's own name, which may hold a colon.
-	if len(f.Tools) == 1 && len(f.Servers) == 0 {
-		if id, err := tool.ParseID(f.Tools[0]); err == nil {
-			f.Servers, f.Tools = []string{id.Server}, []string{id.Tool}
-		}
 	}
 	since, err := one("--since", flags.since, flags.start)
 	if err != nil {
