@@ -140,9 +140,6 @@ func (d *daemon) openConfig() error {
 	cfg := d.live.Current()
 	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
 	d.level.Set(level(cfg.LogLevel))
-	for _, w := range d.live.Warnings() {
-		d.logger.Warn("configuration", "warning", w)
-	}
 	return nil
 }
 
