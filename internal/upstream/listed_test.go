@@ -88,6 +88,11 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			supervise(t, nil, func(t *testing.T, b *bench) {
+				tools := func() []string {
+					b.watcher.mu.Lock()
+					defer b.watcher.mu.Unlock()
+					return b.lastTools("s")
+				}
 				old := b.link()
 				b.prepare(shape)
 				old.fail(errors.New("gone"))
@@ -95,11 +100,11 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 				l := b.link()
 				l.set(func() { l.version = 5 })
 				sleep(blindPause - 2*time.Second)
-				if got := b.lastTools("s"); l.count(methodListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
+				if got := tools(); l.count(methodListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
 					t.Errorf("%d lists, tools %q", l.count(methodListTools), got)
 				}
 				sleep(4 * time.Second)
-				if got := b.lastTools("s"); !slices.Equal(got, []string{"t5"}) {
+				if got := tools(); !slices.Equal(got, []string{"t5"}) {
 					t.Errorf("tools %q", got)
 				}
 				sleep(10 * blindPause)
