@@ -27,6 +27,15 @@ type Endpoint struct {
 	Version string          // of the program that asks
 }
 
+// How long a daemon may be silent before it counts as one that does not answer.
+// A call has no such bound: the daemon has one for it.
+const (
+	patience        = 10 * time.Second
+	restartPatience = 20 * time.Second // the daemon itself waits for the server up to 10 s
+)
+
+var errSilent = errors.New("the daemon sent no answer")
+
 // Client talks to a daemon. Its errors are *problem.Problem.
 type Client struct {
 	base     string
@@ -60,11 +69,12 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, out any) er
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return c.do(ctx, http.MethodGet, path, nil, out)
+	return c.do(ctx, patience, http.MethodGet, path, nil, out)
 }
 
-// do sends one request. A body is sent as JSON.
-func (c *Client) do(ctx context.Context, method, path string, body any, out any) error {
+// do sends one request. A body is sent as JSON. The header of the answer has to
+// come within wait; 0 = whenever it comes.
+func (c *Client) do(ctx context.Context, wait time.Duration, method, path string, body any, out any) error {
 	var reader io.Reader
 	if body != nil {
 		var raw bytes.Buffer
@@ -75,12 +85,14 @@ func (c *Client) do(ctx context.Context, method, path string, body any, out any)
 		}
 		reader = &raw
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+path, reader)
 	if err != nil {
 		return problem.From(fmt.Errorf("make the request: %w", err))
 	}
 	c.setHeaders(req, body != nil)
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req, wait, cancel)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}
@@ -97,6 +109,15 @@ func (c *Client) do(ctx context.Context, method, path string, body any, out any)
 			"The daemon and this command may be of different versions: restart the daemon.").Because(err)
 	}
 	return nil
+}
+
+// send sends a request and gives up on it when no header comes within wait.
+func (c *Client) send(req *http.Request, wait time.Duration, cancel context.CancelCauseFunc) (*http.Response, error) {
+	if wait > 0 {
+		timer := time.AfterFunc(wait, func() { cancel(errSilent) })
+		defer timer.Stop()
+	}
+	return c.http.Do(req)
 }
 
 func (c *Client) setHeaders(req *http.Request, body bool) {
@@ -116,6 +137,9 @@ func (c *Client) setHeaders(req *http.Request, body bool) {
 // unreachable says why there is no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	switch {
+	case errors.Is(context.Cause(ctx), errSilent):
+		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.where()+" does not answer.",
+			"See its log for the cause, and start it anew.").Because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

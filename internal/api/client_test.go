@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -139,6 +141,48 @@ func TestClientWithoutDaemon(t *testing.T) {
 		if p.Code != problem.DaemonNotRunning || !strings.Contains(p.Hint, "mcpproxy serve") {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+}
+
+// A daemon that takes connections and says nothing is given up, except for a
+// call, which may take as long as the daemon lets it.
+func TestClientOfASilentDaemon(t *testing.T) {
+	for name, test := range map[string]struct {
+		ask  func(context.Context, *Client) error
+		wait time.Duration
+	}{
+		"status":  {func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err }, patience},
+		"restart": {func(ctx context.Context, c *Client) error { _, err := c.RestartServer(ctx, "a"); return err }, restartPatience},
+		"call": {func(ctx context.Context, c *Client) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			_, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "a:b"})
+			return err
+		}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := NewClient(Endpoint{URL: "http://127.0.0.1:1"})
+				defer c.Close()
+				c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+					near, far := net.Pipe()
+					go func() { _, _ = io.Copy(io.Discard, far) }()
+					return near, nil
+				}
+				start := time.Now()
+				err := test.ask(t.Context(), c)
+				if took := time.Since(start); took != test.wait {
+					t.Errorf("gave up after %s, want %s", took, test.wait)
+				}
+				want := problem.DaemonNotRunning
+				if name == "call" {
+					want = problem.Timeout
+				}
+				if p := problem.From(err); p.Code != want || p.Hint == "" || want == problem.DaemonNotRunning && !strings.Contains(p.Hint, "log") {
+					t.Errorf("%+v", p)
+				}
+			})
+		})
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *Client) Server(ctx context.Context, name string) (out gateway.ServerVie
 
 // RestartServer restarts a server and gives its state after that.
 func (c *Client) RestartServer(ctx context.Context, name string) (out gateway.ServerView, err error) {
-	return out, c.do(ctx, http.MethodPost, "/servers/"+segment(name)+"/restart", nil, &out)
+	return out, c.do(ctx, restartPatience, http.MethodPost, "/servers/"+segment(name)+"/restart", nil, &out)
 }
 
 // ServerLogs asks for the last lines of a server's log; 0 = the default number.
@@ -86,7 +86,7 @@ func (c *Client) Call(ctx context.Context, in CallInput) (out CallAnswer, err er
 	if in.Timeout > 0 {
 		body.Timeout = in.Timeout.String()
 	}
-	return out, c.do(ctx, http.MethodPost, "/tools/call", body, &out)
+	return out, c.do(ctx, 0, http.MethodPost, "/tools/call", body, &out)
 }
 
 // Activities asks for a page of the log.
