@@ -78,7 +78,7 @@ the call, the exit code is 3. -o json gives the raw result.`,
 	flags.StringVar(&f.toolName, "tool-name", "", "the same as the argument (`server:tool`)")
 	flags.StringVar(&f.reason, "reason", "", "why, for the log (`text`, at most 1000 characters)")
 	flags.StringVar(&f.sensitivity, "sensitivity", "", "how sensitive the data is: `level` public, internal, private or unknown")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long the call may take, such as `30s` (default as configured)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "give up earlier than the configuration does, such as after `30s`; it can only shorten")
 	_ = cmd.RegisterFlagCompletionFunc("tool-name", r.completeFlag(toolNames))
 	_ = cmd.RegisterFlagCompletionFunc("sensitivity", words(api.Sensitivities()...))
 	return cmd

@@ -52,6 +52,31 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// A restart says how it went, and a script can tell.
+func TestRestartThatFails(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	got := w.run("upstream", "restart", "notes")
+	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes: it is now waiting.\n" ||
+		!strings.Contains(got.stderr, "exit status 1") || !strings.Contains(got.stderr, "upstream logs notes") || strings.Contains(got.stderr, "\x1b") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run("upstream", "restart", "推荐"); got.code != 0 || got.stdout != "Restarted 推荐: it is now connecting.\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLogLinesBelowOne(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for _, lines := range []string{"0", "-3"} {
+		got := w.run("upstream", "logs", "github", "--lines", lines)
+		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, "--lines: must be at least 1") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func divided(stderr string) string {
 	if stderr == "" {
 		return ""

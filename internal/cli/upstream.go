@@ -12,6 +12,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
 )
 
 func (r *run) upstreamCommand() *cobra.Command {
@@ -144,6 +145,7 @@ func (r *run) upstreamRestart() *cobra.Command {
 	return &cobra.Command{
 		Use:               "restart <server>",
 		Short:             "Stop a server and start it anew",
+		Long:              "Stops a server and starts it anew, and waits up to 10 seconds until it is ready or has failed. When it has failed, the exit code is 7.",
 		Example:           "  mcpproxy upstream restart github",
 		Args:              exactly("server"),
 		ValidArgsFunction: r.complete(serverNames),
@@ -152,11 +154,27 @@ func (r *run) upstreamRestart() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.print(s, func(w io.Writer) {
+			if err := r.print(s, func(w io.Writer) {
 				fmt.Fprintf(w, "Restarted %s: it is now %s.\n", oneLine(s.Name), r.state(s))
-			})
+			}); err != nil {
+				return err
+			}
+			return failedRestart(s)
 		}),
 	}
+}
+
+// failedRestart is the failure of a server that did not come up again; nil when
+// it did, or is still at it.
+func failedRestart(s gateway.ServerView) error {
+	if s.State == "ready" || s.State == "connecting" {
+		return nil
+	}
+	message := "Server '" + s.Name + "' did not come up again."
+	if s.LastError != "" {
+		message = "Server '" + s.Name + "' did not come up again: " + s.LastError
+	}
+	return problem.New(problem.ServerUnavailable, message, "See `mcpproxy upstream logs "+s.Name+"`.")
 }
 
 func (r *run) upstreamLogs() *cobra.Command {
@@ -168,6 +186,9 @@ func (r *run) upstreamLogs() *cobra.Command {
 		Args:              exactly("server"),
 		ValidArgsFunction: r.complete(serverNames),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			if lines < 1 {
+				return usage("Invalid value '"+strconv.Itoa(lines)+"' for --lines: must be at least 1", "")
+			}
 			tail, err := c.ServerLogs(ctx, args[0], lines)
 			if err != nil {
 				return err
