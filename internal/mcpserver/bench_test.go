@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/gateway"
 )
@@ -16,8 +17,11 @@ type discardWriter struct {
 	size   int
 }
 
-func (w *discardWriter) Header() http.Header { return w.header }
-func (w *discardWriter) WriteHeader(int)     {}
+func (w *discardWriter) Header() http.Header              { return w.header }
+func (w *discardWriter) WriteHeader(int)                  {}
+func (w *discardWriter) FlushError() error                { return nil }
+func (w *discardWriter) SetReadDeadline(time.Time) error  { return nil }
+func (w *discardWriter) SetWriteDeadline(time.Time) error { return nil }
 func (w *discardWriter) Write(p []byte) (int, error) {
 	w.size += len(p)
 	return len(p), nil

@@ -352,6 +352,7 @@ func TestCancelledNotification(t *testing.T) {
 			}
 		}
 	}
+	h.http.Close() // waits for the handlers, which end after their answers are out
 	if s := h.srv.sessions.byID[session]; s.inflight != nil || s.busy != 0 {
 		t.Error("something is left behind")
 	}
