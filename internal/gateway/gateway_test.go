@@ -81,32 +81,32 @@ func (w *world) list(definitions ...string) {
 	commit()
 }
 
-func (w *world) note(event string) {
+func (w *world) note(event string, keep func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, event)
+	if keep != nil {
+		keep()
+	}
 }
 
 func (w *world) Begin(r *activity.Record) error {
 	if w.beginErr != nil {
 		return w.beginErr
 	}
-	w.note("begin")
 	r.ID = "record"
-	w.begun = append(w.begun, *r)
+	w.note("begin", func() { w.begun = append(w.begun, *r) })
 	return nil
 }
 
 func (w *world) End(_ string, o activity.Outcome) error {
-	w.note("end")
-	w.ended = append(w.ended, o)
+	w.note("end", func() { w.ended = append(w.ended, o) })
 	return nil
 }
 
 func (w *world) Append(r *activity.Record) error {
-	w.note("append")
 	r.ID = "refusal"
-	w.appended = append(w.appended, *r)
+	w.note("append", func() { w.appended = append(w.appended, *r) })
 	return nil
 }
 
@@ -130,10 +130,10 @@ func (w *world) GetResult(_ context.Context, handle string) (store.StoredResult,
 }
 
 func (w *world) Call(ctx context.Context, _ string, c upstream.Call) (upstream.Reply, error) {
-	w.note("call " + string(c.Arguments))
+	w.note("call "+string(c.Arguments), nil)
 	return w.answer(ctx, c)
 }
-func (w *world) Restart(string) error                  { w.note("restart"); return nil }
+func (w *world) Restart(string) error                  { w.note("restart", nil); return nil }
 func (w *world) LogTail(string, int) ([]string, error) { return nil, nil }
 
 var anAgent = Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, SessionID: "session"}
