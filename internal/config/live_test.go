@@ -562,3 +562,14 @@ func TestNoHome(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A file that an editor has emptied and not written yet is no news.
+func TestEmptiedFileIsWaitedFor(t *testing.T) {
+	f := open(t, limit(1))
+	f.run(t)
+	write(t, f.path, "")
+	time.AfterFunc(3*f.settle, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
+	if c := f.next(t); c.Err != nil || f.Current().ToolsLimit != 2 {
+		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
+	}
+}

@@ -28,8 +28,13 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 	defer look.Stop()
 	w.set()
 	last := l.stat() // before the file is read: a change in between is seen then
-	l.check()        // what happened since Open
 	var busySince time.Time
+	if emptied(last) {
+		busySince = time.Now()
+		rest.Reset(l.settle)
+	} else {
+		l.check() // what happened since Open
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,6 +50,10 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 				continue
 			}
 		case <-rest.C:
+			if emptied(l.stat()) && time.Since(busySince) < 10*l.settle {
+				rest.Reset(l.settle)
+				continue
+			}
 			busySince = time.Time{}
 			w.set()
 			last = l.stat()
@@ -61,6 +70,10 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 		}
 	}
 }
+
+// emptied says whether the file is there and empty: many editors empty it
+// before they write it, so it is waited for what comes.
+func emptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
 // stat gives what tells one state of the file from another, nil without a file.
 func (l *Live) stat() os.FileInfo {
