@@ -25,6 +25,7 @@ type Definition struct {
 	InputSchema  json.RawMessage // nil when the server sent none
 	OutputSchema json.RawMessage // nil when the server sent none
 	Hints        Hints           // as declared
+	fingerprint  Fingerprint     // of Raw; zero when it was not parsed
 }
 
 // ParseDefinition reads a tool as its server sent it. The definition keeps raw
@@ -45,10 +46,11 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	if len(raw) > MaxDefinition {
 		return Definition{}, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
 	}
-	if _, err := Canonical(raw); err != nil {
+	canonical, err := Canonical(raw)
+	if err != nil {
 		return Definition{}, fmt.Errorf("it has no canonical form: %w", err)
 	}
-	d := Definition{ID: ID{Server: server}, Raw: raw}
+	d := Definition{ID: ID{Server: server}, Raw: raw, fingerprint: sha256.Sum256(canonical)}
 	if !eachMember(raw, func(name string, value []byte) {
 		switch name {
 		case "name":
@@ -139,6 +141,9 @@ type Fingerprint [sha256.Size]byte
 // the same only if it differs in nothing but key order, white space and
 // spelling.
 func (d Definition) Fingerprint() Fingerprint {
+	if d.fingerprint != (Fingerprint{}) {
+		return d.fingerprint
+	}
 	canonical, err := Canonical(d.Raw)
 	if err != nil {
 		// ParseDefinition gives no such thing. No canonical form begins so.
