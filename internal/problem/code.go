@@ -38,6 +38,7 @@ const (
 	TooLarge         Code = "TOO_LARGE"
 	NotFound         Code = "NOT_FOUND"
 	Ambiguous        Code = "AMBIGUOUS"
+	Conflict         Code = "CONFLICT"
 	Unauthorized     Code = "UNAUTHORIZED"
 	Forbidden        Code = "FORBIDDEN"
 	LoginNeeded      Code = "LOGIN_NEEDED"
@@ -115,6 +116,7 @@ var codes = map[Code]mapping{
 	TooLarge:             {413, ExitUsage, rpcInvalidRequest, "The request is larger than the message says it may be."},
 	NotFound:             {404, ExitNotFound, rpcInvalidParams, "There is no such record, stored result, file or address."},
 	Ambiguous:            {409, ExitUsage, rpcInvalidParams, "More than one record begins like this."},
+	Conflict:             {409, ExitFailed, rpcInvalidParams, "What is there is not what the request was made for: it exists already, or has changed meanwhile."},
 	Unauthorized:         {401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong."},
 	Forbidden:            {403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right."},
 	LoginNeeded:          {502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given."},
