@@ -54,12 +54,18 @@ type Facts struct {
 	Status   Status
 	// Hints are the effective hints.
 	Hints tool.Hints
+	// Inferred is what a tool seems to do that does not say so itself, and
+	// InferredWhy the reason; NoOperation when it does, or when there is no sign
+	// of it.
+	Inferred    Operation
+	InferredWhy string
 }
 
 // Rules is the part of the configuration that decisions follow.
 type Rules struct {
 	StrictServerValidation bool
 	RequireIntent          bool
+	InferHints             InferMode
 }
 
 // Decision is the answer. Problem is set if and only if the verdict is Reject.
@@ -99,27 +105,37 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 	case f.Status != Callable:
 		d.Problem = toolLocked(r.ID, f.Status)
 	default:
-		judgeHints(&d, r, f.Hints, rules)
+		judgeHints(&d, r, &f, rules)
 	}
 	return d
 }
 
-// judgeHints holds the variant against what the tool is said to do. It is the
-// only place that allows.
-func judgeHints(d *Decision, r Request, h tool.Hints, rules Rules) {
+// judgeHints holds the variant against what the tool is said to do, and against
+// what it seems to do. It is the only place that allows.
+func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
+	h := Effective(f.Hints, f.Inferred, rules.InferHints)
 	destructive := h.Destructive == tool.True
+	inferred := f.Inferred
+	if rules.InferHints == InferOff {
+		inferred = NoOperation
+	}
 	switch {
 	case destructive && r.Variant != CallToolDestructive && rules.StrictServerValidation:
-		d.Problem = serverMismatch(r.ID, r.Variant)
+		d.Problem = serverMismatch(r, f, inferred)
 	case destructive && r.Variant != CallToolDestructive:
-		d.Verdict = AllowWithWarning
-		d.Warnings = []string{WarnServerMismatch(r.ID, r.Variant)}
+		d.warn(warnServerMismatch(r, f, inferred))
 	case r.Variant == CallToolWrite && CallWith(h) == CallToolRead:
-		d.Verdict = AllowWithWarning
-		d.Warnings = []string{WarnOverlyCautious(r.ID, r.Variant)}
+		d.warn(warnOverlyCautious(r, f, inferred))
+	case r.Variant.Operation() < inferred:
+		d.warn(warnInferred(r, f))
 	default:
 		d.Verdict = Allow
 	}
+}
+
+func (d *Decision) warn(text string) {
+	d.Verdict = AllowWithWarning
+	d.Warnings = []string{text}
 }
 
 // checkIntent gives the intent as far as it is sound, and what is wrong with

@@ -112,6 +112,21 @@ func TestProblems(t *testing.T) {
 		{"hints, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
 			f.Hints.Destructive, rules.StrictServerValidation = tool.True, false
 		}},
+		{"inferred, enforced", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredWhy, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferEnforce
+		}},
+		{"inferred, enforced, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredWhy, rules.InferHints, rules.StrictServerValidation = policy.Destructive, `its name says "delete"`, policy.InferEnforce, false
+		}},
+		{"inferred, enforced, overly cautious", func(r *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			r.Variant, f.Inferred, f.InferredWhy, rules.InferHints = policy.CallToolWrite, policy.Read, `its name says "get", and nothing speaks against it`, policy.InferEnforce
+		}},
+		{"inferred, advised", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredWhy, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferAdvise
+		}},
+		{"inferred write, advised", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredWhy, rules.InferHints = policy.Write, `its name says "create"`, policy.InferAdvise
+		}},
 		{"overly cautious", func(r *policy.Request, f *policy.Facts, _ *policy.Rules) {
 			r.Variant, f.Hints.ReadOnly = policy.CallToolWrite, tool.True
 		}},
@@ -388,11 +403,15 @@ func BenchmarkDecide(b *testing.B) {
 		{"allow with a full intent", policy.Declared{Present: true, HasOperation: true, OperationType: "read", HasSensitivity: true,
 			DataSensitivity: "internal", HasReason: true, Reason: "to answer the question of the user"}, hints(tool.True, tool.False)},
 		{"allow with a long reason", policy.Declared{HasReason: true, Reason: strings.Repeat("ü", 1000)}, tool.Hints{}},
+		{"allow, inferred", policy.Declared{}, tool.Hints{}},
 		{"reject", operation("write"), tool.Hints{}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			r, f := sound(policy.CallToolRead, c.declared)
 			f.Hints = c.hints
+			if c.name == "allow, inferred" {
+				f.Inferred = policy.Read
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				policy.Decide(r, f, strict)

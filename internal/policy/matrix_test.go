@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,10 +39,12 @@ var (
 		{"write, long", policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: strings.Repeat("é", 1001)}},
 	}
 
-	tris      = []tool.Tri{tool.Unsaid, tool.False, tool.True}
-	bools     = []bool{false, true}
-	existence = []policy.Existence{policy.NoServer, policy.NoTool, policy.Exists, policy.Unlisted}
-	statuses  = append(policy.Statuses(), policy.Callable)
+	tris       = []tool.Tri{tool.Unsaid, tool.False, tool.True}
+	bools      = []bool{false, true}
+	operations = []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
+	modes      = []policy.InferMode{policy.InferOff, policy.InferAdvise, policy.InferEnforce, ""}
+	existence  = []policy.Existence{policy.NoServer, policy.NoTool, policy.Exists, policy.Unlisted}
+	statuses   = append(policy.Statuses(), policy.Callable)
 )
 
 func operation(s string) policy.Declared {
@@ -147,6 +150,66 @@ func matrixPage(out *bytes.Buffer, v policy.Variant, rules policy.Rules) {
 	}
 }
 
+// TestInferredMatrix pins variant × inferred operation × mode × strict for a
+// tool that says nothing itself.
+func TestInferredMatrix(t *testing.T) {
+	var out bytes.Buffer
+	out.WriteString("The decision for a callable tool without hints, by infer_hints (rows) and what is inferred (columns).\n")
+	for _, strict := range bools {
+		for _, v := range variants {
+			fmt.Fprintf(&out, "\n%s  strict_server_validation=%v\n  %-12s%-10s%-10s%-10s%s\n", v, strict, "", "nothing", "read", "write", "destructive")
+			for _, mode := range modes {
+				row := fmt.Sprintf("  %-12s", cmp.Or(string(mode), "(not said)"))
+				for _, inferred := range operations {
+					r, f := sound(v, policy.Declared{})
+					f.Inferred = inferred
+					row += fmt.Sprintf("%-10s", outcome(policy.Decide(r, f, policy.Rules{StrictServerValidation: strict, InferHints: mode})))
+				}
+				fmt.Fprintln(&out, strings.TrimRight(row, " "))
+			}
+		}
+	}
+	golden(t, "inferred.golden", out.Bytes())
+}
+
+// TestInferringNeverLoosens: whatever a tool says and whatever is inferred of
+// it, advise decides as off does or warns, and enforce is never laxer than
+// advise; a tool that says what it does is decided by that alone.
+func TestInferringNeverLoosens(t *testing.T) {
+	strictness := func(d policy.Decision) int {
+		return map[policy.Verdict]int{policy.Allow: 0, policy.AllowWithWarning: 1, policy.Reject: 2}[d.Verdict]
+	}
+	eachFact(policy.Request{}, policy.Facts{InScope: true}, func(_ policy.Request, f policy.Facts, rules policy.Rules) {
+		for _, v := range variants {
+			r, _ := sound(v, policy.Declared{Present: true})
+			rules.RequireIntent = false
+			before := -1
+			for _, rules.InferHints = range modes {
+				got := strictness(policy.Decide(r, f, rules))
+				if got < before {
+					t.Fatalf("%s is laxer than the mode before: %+v, %+v", rules.InferHints, r, f)
+				}
+				before = got
+			}
+		}
+		for _, inferred := range operations {
+			for _, mode := range modes {
+				h := policy.Effective(f.Hints, inferred, mode)
+				if policy.Silent(f.Hints) && (mode == policy.InferEnforce || mode == "") {
+					if inferred != policy.NoOperation && policy.CallWith(h).Operation() != inferred {
+						t.Fatalf("%v inferred counts as %+v", inferred, h)
+					}
+				} else if h != f.Hints {
+					t.Fatalf("%+v becomes %+v in mode %q, inferred %v", f.Hints, h, mode, inferred)
+				}
+				if again := policy.Effective(h, inferred, mode); again != h {
+					t.Fatalf("%+v becomes %+v when asked again", h, again)
+				}
+			}
+		}
+	})
+}
+
 // TestOrder pins which problem is named when several things are wrong at once:
 // every subset of the faults.
 func TestOrder(t *testing.T) {
@@ -223,11 +286,24 @@ func eachFact(r policy.Request, f policy.Facts, fn func(policy.Request, policy.F
 				for _, f.Hints.Destructive = range tris {
 					for _, strict := range bools {
 						for _, require := range bools {
-							fn(r, f, policy.Rules{StrictServerValidation: strict, RequireIntent: require})
+							eachGuess(r, f, policy.Rules{StrictServerValidation: strict, RequireIntent: require}, fn)
 						}
 					}
 				}
 			}
+		}
+	}
+}
+
+// eachGuess varies what is inferred, where it can matter.
+func eachGuess(r policy.Request, f policy.Facts, rules policy.Rules, fn func(policy.Request, policy.Facts, policy.Rules)) {
+	if f.Existence != policy.Exists || f.Status != policy.Callable {
+		fn(r, f, rules)
+		return
+	}
+	for _, f.Inferred = range operations {
+		for _, rules.InferHints = range modes {
+			fn(r, f, rules)
 		}
 	}
 }
@@ -238,7 +314,10 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 	lane := map[policy.Variant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.Variant]
 	op := r.Declared.OperationType
 	valid := op == "read" || op == "write" || op == "destructive"
-	destructive := f.Hints.Destructive == tool.True
+	silent := f.Hints.ReadOnly == tool.Unsaid && f.Hints.Destructive == tool.Unsaid
+	enforced := silent && rules.InferHints != policy.InferOff && rules.InferHints != policy.InferAdvise
+	destructive := f.Hints.Destructive == tool.True || enforced && f.Inferred == policy.Destructive
+	readOnly := f.Hints.ReadOnly == tool.True || enforced && f.Inferred == policy.Read
 	lanePermits := !destructive || lane == "destructive"
 	for _, rule := range []struct {
 		applies bool
@@ -261,7 +340,9 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 		{f.Status != policy.Callable, "TOOL_LOCKED"},
 		{!lanePermits && rules.StrictServerValidation, "SERVER_MISMATCH"},
 		{!lanePermits, "warn"},
-		{lane == "write" && f.Hints.ReadOnly == tool.True, "warn"},
+		{lane == "write" && readOnly, "warn"},
+		{rules.InferHints != policy.InferOff && f.Inferred == policy.Destructive && lane != "destructive", "warn"},
+		{rules.InferHints != policy.InferOff && f.Inferred == policy.Write && lane == "read", "warn"},
 	} {
 		if rule.applies {
 			return rule.outcome

@@ -26,27 +26,56 @@ func FieldsDiffer(one, other string) string {
 	return one + " and " + other + " are both given and differ: give one of them"
 }
 
-// WarnOverlyCautious is the warning for a tool called in the write lane that
+// warnOverlyCautious is the warning for a tool called in the write lane that
 // only reads.
-func WarnOverlyCautious(id tool.ID, v Variant) string {
-	return "Tool " + quote(id.String()) + " is marked read-only by server, " + v.String() +
+func warnOverlyCautious(r Request, f *Facts, inferred Operation) string {
+	return "Tool " + quote(r.ID.String()) + said("marked read-only", inferred, f) + ", " + r.Variant.String() +
 		" is overly cautious: call_tool_read is enough"
 }
 
-// WarnServerMismatch is the warning for a call that strict validation would
+// warnServerMismatch is the warning for a call that strict validation would
 // have refused.
-func WarnServerMismatch(id tool.ID, v Variant) string {
-	return serverMismatchText(id, v) + " (let through since strict_server_validation is off)"
+func warnServerMismatch(r Request, f *Facts, inferred Operation) string {
+	return serverMismatchText(r, f, inferred) + " (let through since strict_server_validation is off)"
 }
 
-func serverMismatchText(id tool.ID, v Variant) string {
-	return "Tool " + quote(id.String()) + " is marked destructive by server, use call_tool_destructive instead of " + v.String()
+// warnInferred is the warning for a call in a more harmless lane than the tool
+// seems to belong to.
+func warnInferred(r Request, f *Facts) string {
+	return "Tool " + quote(r.ID.String()) + " carries no hints and seems to " + does(f.Inferred) + " (" + clip(f.InferredWhy) + "): " +
+		VariantOf(f.Inferred).String() + " fits better than " + r.Variant.String()
 }
 
-func serverMismatch(id tool.ID, v Variant) *problem.Problem {
-	return problem.New(problem.ServerMismatch, serverMismatchText(id, v),
-		`Call call_tool_destructive with the same name and arguments; intent.operation_type, if you give it, must then be "destructive".`).
-		With("call_with", CallToolDestructive.String())
+// does is an operation as a verb.
+func does(o Operation) string {
+	switch o {
+	case Read:
+		return "read only"
+	case Write:
+		return "write"
+	}
+	return "be destructive"
+}
+
+// said is who says it: the server (or the person who corrected it), or nobody
+// but MCPProxy.
+func said(what string, inferred Operation, f *Facts) string {
+	if inferred == NoOperation {
+		return " is " + what + " by server"
+	}
+	return " carries no hints and seems to " + does(inferred) + " (" + clip(f.InferredWhy) + ")"
+}
+
+func serverMismatchText(r Request, f *Facts, inferred Operation) string {
+	return "Tool " + quote(r.ID.String()) + said("marked destructive", inferred, f) + ", use call_tool_destructive instead of " + r.Variant.String()
+}
+
+func serverMismatch(r Request, f *Facts, inferred Operation) *problem.Problem {
+	hint := `Call call_tool_destructive with the same name and arguments; intent.operation_type, if you give it, must then be "destructive".`
+	if inferred != NoOperation {
+		hint += " If the tool does not delete, the user can say so with hint_overrides."
+	}
+	return problem.New(problem.ServerMismatch, serverMismatchText(r, f, inferred), hint).With("call_with", CallToolDestructive.String())
 }
 
 func intentMismatch(v Variant, declared Operation) *problem.Problem {
