@@ -1,0 +1,136 @@
+// Package alias gives what many servers offer names in one namespace, and finds
+// back what a name stands for: tools and prompts as server__name, resources by
+// their own address, or, where that is not one server's alone, by one that
+// names the server.
+//
+// It guarantees that a name follows from the server and its own name alone,
+// that no two have the same, whatever servers call themselves and their tools,
+// and that it holds only what clients take. It knows nothing of what there is:
+// no list, no server.
+package alias
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+)
+
+// MaxName is the longest name, in characters.
+const MaxName = 128
+
+// separator stands between the server and its own name for something. No
+// server has it in its name.
+const separator = "__"
+
+// Name is the name of a tool or a prompt of a server among those of all. It is
+// server__name, unless that is too long, has characters that clients do not
+// take, or could be read as something else: then these are replaced, and a
+// digest of both parts stands at its end.
+func Name(server, name string) string {
+	plain := server + separator + name
+	if s, n, ok := Split(plain); ok && s == server && n == name {
+		return plain
+	}
+	readable := strings.Map(func(r rune) rune {
+		if r < 0x80 && allowed(byte(r)) {
+			return r
+		}
+		return '_'
+	}, plain)
+	return readable[:min(len(readable), MaxName-1-digestSize)] + "_" + digest(server, name)
+}
+
+// Split gives what a name stands for that holds both parts as they are.
+func Split(name string) (server, own string, ok bool) {
+	server, own, ok = strings.Cut(name, separator)
+	if !ok || server == "" || own == "" || len(name) > MaxName || Digested(name) {
+		return "", "", false
+	}
+	for i := range len(name) {
+		if !allowed(name[i]) {
+			return "", "", false
+		}
+	}
+	return server, own, true
+}
+
+// Digested says whether a name has the form of those that end with a digest.
+// What they stand for has to be looked up.
+func Digested(name string) bool {
+	at := len(name) - digestSize
+	if at < 1 || name[at-1] != '_' {
+		return false
+	}
+	for _, c := range []byte(name[at:]) {
+		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+			return false
+		}
+	}
+	return true
+}
+
+func allowed(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
+}
+
+// digestSize is the length of a digest: 128 bits, so that nobody finds two
+// names with the same one.
+const digestSize = 26
+
+func digest(server, name string) string {
+	sum := sha256.Sum256([]byte(server + ":" + name)) // no server has a colon in its name
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:digestSize])
+}
+
+// scheme is what addresses begin with that name their server.
+const scheme = "mcpproxy://"
+
+// URI is the address of a resource, or the template of addresses, that names
+// the server.
+func URI(server, uri string) string { return scheme + server + "/" + uri }
+
+// SplitURI gives what an address stands for that names its server.
+func SplitURI(uri string) (server, own string, ok bool) {
+	rest, ok := strings.CutPrefix(uri, scheme)
+	if !ok {
+		return "", "", false
+	}
+	server, own, ok = strings.Cut(rest, "/")
+	return server, own, ok && server != "" && own != ""
+}
+
+// NamesServer says whether an address is, or looks like, one that names its
+// server.
+func NamesServer(uri string) bool {
+	return len(uri) >= len(scheme) && strings.EqualFold(uri[:len(scheme)], scheme)
+}
+
+// Matches says whether an address could be made from a template (RFC 6570): its
+// fixed parts are there in their order, and something stands for each
+// expression that has to give something.
+func Matches(template, uri string) bool {
+	first, rest, found := strings.Cut(template, "{")
+	if !found {
+		return template == uri
+	}
+	uri, ok := strings.CutPrefix(uri, first)
+	for ok && found {
+		var expression, fixed string
+		if expression, rest, ok = strings.Cut(rest, "}"); !ok {
+			return false
+		}
+		least := 1
+		if expression != "" && strings.IndexByte("?&#./;", expression[0]) >= 0 {
+			least = 0
+		}
+		if fixed, rest, found = strings.Cut(rest, "{"); !found {
+			// The end of the address, so that the part before it can hold the same.
+			return len(uri) >= len(fixed)+least && strings.HasSuffix(uri, fixed)
+		}
+		if len(uri) < least {
+			return false
+		}
+		_, uri, ok = strings.Cut(uri[least:], fixed)
+	}
+	return ok
+}
