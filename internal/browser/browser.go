@@ -1,0 +1,82 @@
+// Package browser opens the address of a login in the person's browser.
+//
+// It guarantees that what is opened is an https address, or an http address of
+// this machine, that it is handed over as one argument to one program and never
+// to a shell, and that an address which could be anything else is refused. It
+// does not wait for the browser.
+package browser
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+var errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+
+// Open opens the address with what the system has for it.
+func Open(address string) error {
+	if err := Check(address); err != nil {
+		return err
+	}
+	name, args := opener(runtime.GOOS, address)
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // how it went, the person sees
+	return nil
+}
+
+// opener is the program that opens an address.
+func opener(system, address string) (name string, args []string) {
+	switch system {
+	case "darwin":
+		return "/usr/bin/open", []string{address}
+	case "windows":
+		return "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	}
+	return "xdg-open", []string{address}
+}
+
+// Check says whether the address may be opened.
+func Check(address string) error {
+	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
+		return errAddress
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return errAddress
+	}
+	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && loopback(u.Hostname()) {
+		return nil
+	}
+	return errAddress
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// Desktop says whether the environment is one in which a browser would be
+// seen by who runs the command.
+func Desktop(lookup func(name string) (string, bool)) bool {
+	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {
+		if v, _ := lookup(remote); v != "" {
+			return false
+		}
+	}
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return true
+	}
+	for _, display := range []string{"DISPLAY", "WAYLAND_DISPLAY"} {
+		if v, _ := lookup(display); v != "" {
+			return true
+		}
+	}
+	return false
+}
