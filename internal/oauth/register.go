@@ -1,0 +1,118 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// client finds out as whom to log in: the client that was registered by hand,
+// else the metadata document, else a dynamic registration, made once and kept
+// for its authorization server alone.
+func (w *web) client(ctx context.Context, d *discovered, s *Settings, known *credential, redirect string) (*client, error) {
+	if known != nil && known.Issuer != d.as.Issuer {
+		if s.ClientID != "" && known.Client.ID == s.ClientID && s.AuthorizationServer == "" {
+			return nil, fmt.Errorf("the server now names another authorization server (%s), and the client of the configuration belongs to %s; set oauth.authorization_server to the right one",
+				place(d.as.Issuer), place(known.Issuer))
+		}
+		known = nil // what another authorization server has issued is not shown to this one
+	}
+	switch {
+	case s.ClientID != "":
+		return &client{Kind: preregistered, ID: s.ClientID, Secret: s.ClientSecret, Method: methodFor(s.ClientSecret, d.as.AuthMethods)}, nil
+	case s.ClientMetadataURL != "" && d.as.Documents:
+		return &client{Kind: document, ID: s.ClientMetadataURL, Method: methodNone}, nil
+	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.expired():
+		return &known.Client, nil
+	case d.as.Registration == "":
+		return nil, errors.New("the authorization server lets nobody register by program; register MCPProxy there by hand and set oauth.client_id")
+	}
+	return w.register(ctx, &d.as, redirect)
+}
+
+func (c *client) expired() bool { return !c.SecretUntil.IsZero() && time.Now().After(c.SecretUntil) }
+
+// methodFor picks how a client with this secret proves itself, of what the
+// authorization server supports. It supports client_secret_basic when it does
+// not say (RFC 8414).
+func methodFor(secret string, supported []string) authMethod {
+	switch {
+	case secret == "":
+		return methodNone
+	case len(supported) == 0 || slices.Contains(supported, string(methodBasic)):
+		return methodBasic
+	}
+	return methodPost
+}
+
+// wantedMethod is what a registration asks for: a program on somebody's machine
+// keeps no secret from that person.
+func wantedMethod(supported []string) authMethod {
+	for _, m := range []authMethod{methodNone, methodBasic, methodPost} {
+		if slices.Contains(supported, string(m)) {
+			return m
+		}
+	}
+	return methodNone
+}
+
+// register registers MCPProxy (RFC 7591).
+func (w *web) register(ctx context.Context, as *serverMetadata, redirect string) (*client, error) {
+	body, err := json.Marshal(struct {
+		Name            string     `json:"client_name"`
+		Redirects       []string   `json:"redirect_uris"`
+		Grants          []string   `json:"grant_types"`
+		Responses       []string   `json:"response_types"`
+		Method          authMethod `json:"token_endpoint_auth_method"`
+		ApplicationType string     `json:"application_type"`
+	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, wantedMethod(as.AuthMethods), "native"})
+	if err != nil {
+		return nil, err
+	}
+	r, err := w.request(ctx, http.MethodPost, as.Registration, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := w.http.Do(r)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var a struct {
+		ID      string     `json:"client_id"`
+		Secret  string     `json:"client_secret"`
+		Method  authMethod `json:"token_endpoint_auth_method"`
+		Expires int64      `json:"client_secret_expires_at"`
+		Error   string     `json:"error"`
+	}
+	err = w.decode(resp, as.Registration, &a)
+	switch {
+	case a.Error != "":
+		return nil, fmt.Errorf("register: %w", &oauthError{clipCode(a.Error)})
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("register: %s answers with HTTP status %d", place(as.Registration), resp.StatusCode)
+	case err != nil:
+		return nil, fmt.Errorf("register: %w", err)
+	case a.ID == "" || len(a.ID) > maxToken || len(a.Secret) > maxToken || strings.ContainsFunc(a.ID+a.Secret, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return nil, errors.New("register: the authorization server gives no usable client")
+	}
+	c := &client{Kind: dynamic, ID: a.ID, Secret: a.Secret, Method: a.Method, Redirect: redirect}
+	if a.Expires > 0 {
+		c.SecretUntil = time.Unix(a.Expires, 0)
+	}
+	switch c.Method {
+	case methodNone, methodBasic, methodPost:
+	case "":
+		c.Method = methodFor(a.Secret, as.AuthMethods)
+	default:
+		return nil, errors.New("register: the authorization server wants a proof that is not known")
+	}
+	return c, nil
+}

@@ -1,0 +1,170 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zalando/go-keyring"
+)
+
+func testVault(dir string, off bool) *vault {
+	v, _ := OpenVault(dir, slog.New(slog.DiscardHandler)).(*vault)
+	v.ring.off = off
+	return v
+}
+
+func mustHave(t *testing.T, v Vault, key, want string) {
+	t.Helper()
+	got, err := v.Load(context.Background(), key)
+	if err != nil || string(got) != want || want == "" && got != nil {
+		t.Errorf("%s: %q (%v), want %q", key, got, err, want)
+	}
+}
+
+func mustSave(t *testing.T, v Vault, key, value string) {
+	t.Helper()
+	if err := v.Save(context.Background(), key, []byte(value)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSealedFile(t *testing.T) {
+	dir := t.TempDir()
+	v := testVault(dir, true)
+	mustHave(t, v, "a", "")
+	if err := v.Delete(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("looking made %v", left)
+	}
+	mustSave(t, v, "a", "secret-token")
+	mustSave(t, v, "b", "other-token")
+	mustSave(t, v, "a", "newer-token")
+	v = testVault(dir, true)
+	mustHave(t, v, "a", "newer-token")
+	mustHave(t, v, "b", "other-token")
+	if err := v.Delete(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, v, "a", "")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("%v %v", entries, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v (%v)", e.Name(), info.Mode(), err)
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || bytes.Contains(raw, []byte("token")) {
+			t.Errorf("%s shows what is sealed (%v)", e.Name(), err)
+		}
+	}
+}
+
+// A key that others could read is closed to them.
+func TestKeyIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	v := testVault(dir, true)
+	mustSave(t, v, "a", "x")
+	path := filepath.Join(dir, sealedKey)
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, v, "a", "x")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v (%v)", info.Mode(), err)
+	}
+}
+
+// A file that cannot be opened is kept, and in nobody's way.
+func TestUnreadableFile(t *testing.T) {
+	for name, harm := range map[string]func(dir string) error{
+		"broken file": func(dir string) error { return os.WriteFile(filepath.Join(dir, sealedFile), []byte("x"), 0o600) },
+		"lost key":    func(dir string) error { return os.Remove(filepath.Join(dir, sealedKey)) },
+		"cut off": func(dir string) error {
+			return os.Truncate(filepath.Join(dir, sealedFile), 100)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			v := testVault(dir, true)
+			mustSave(t, v, "a", "x")
+			if err := harm(dir); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := v.Load(context.Background(), "a"); err == nil || got != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+			mustSave(t, v, "b", "y")
+			mustHave(t, v, "b", "y")
+			if _, err := os.Stat(filepath.Join(dir, sealedFile+".unreadable")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dir := t.TempDir()
+	v := testVault(dir, true)
+	mustSave(t, v, "a", "x")
+	if err := os.WriteFile(filepath.Join(dir, sealedKey), []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Save(context.Background(), "b", []byte("y")); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("a key that is none: %v", err)
+	}
+}
+
+func TestKeyring(t *testing.T) {
+	keyring.MockInit()
+	dir := t.TempDir()
+	v := testVault(dir, false)
+	mustHave(t, v, "a", "")
+	mustSave(t, v, "a", "token")
+	mustHave(t, v, "a", "token")
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("the file is used beside the keyring: %v", left)
+	}
+	mustHave(t, testVault(t.TempDir(), false), "a", "") // another data directory
+
+	// A keyring that is gone for a while: what was saved then counts.
+	gone := testVault(dir, true)
+	mustSave(t, gone, "a", "newer")
+	mustHave(t, testVault(dir, false), "a", "newer")
+	mustSave(t, v, "a", "newest")
+	mustHave(t, testVault(dir, false), "a", "newest")
+	if err := v.Delete(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, v, "a", "")
+}
+
+func TestKeyringThatFails(t *testing.T) {
+	keyring.MockInitWithError(keyring.ErrSetDataTooBig)
+	dir := t.TempDir()
+	v := testVault(dir, false)
+	mustSave(t, v, "a", "token")
+	mustHave(t, v, "a", "token")
+	if v.ring.off {
+		t.Error("one value that is too large ends the keyring")
+	}
+	keyring.MockInitWithError(errors.New("no bus"))
+	v = testVault(t.TempDir(), false)
+	mustHave(t, v, "a", "")
+	mustSave(t, v, "a", "token")
+	mustHave(t, v, "a", "token")
+	if !v.ring.off {
+		t.Error("a keyring that is not there is asked again")
+	}
+	t.Setenv(NoKeyring, "1")
+	if ringThere() {
+		t.Error("the keyring is used though it must not be")
+	}
+}

@@ -1,0 +1,153 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"mcpproxy/internal/reach"
+)
+
+// Bounds on what authorization servers may send and take.
+const (
+	maxDocument  = 256 << 10
+	maxToken     = 16 << 10
+	maxRedirects = 3
+	requestTime  = 15 * time.Second
+)
+
+// web makes the requests of one account to authorization servers. Every
+// address is checked when it is dialled, so that neither a name nor a redirect
+// leads to where it must not.
+type web struct {
+	http  *http.Client
+	guard guard
+	agent string
+}
+
+// web makes a web for one piece of work.
+func (a *Account) web() *web {
+	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.settings.Load().AllowPrivate}}
+	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
+}
+
+func newWeb(g guard, agent string) *web {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: g.Dial, TLSHandshakeTimeout: 10 * time.Second,
+		DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10, ResponseHeaderTimeout: requestTime,
+	}
+	w := &web{guard: g, agent: agent}
+	w.http = &http.Client{Transport: transport, Timeout: requestTime, CheckRedirect: w.redirect}
+	return w
+}
+
+// redirect follows a few redirects of documents, each to a URL that would do by
+// itself, and none of what carries a secret.
+func (w *web) redirect(r *http.Request, via []*http.Request) error {
+	switch {
+	case via[0].Method != http.MethodGet:
+		return http.ErrUseLastResponse
+	case len(via) > maxRedirects:
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
+	}
+	return w.guard.check(r.URL)
+}
+
+// errAbsent says that there is no such document.
+var errAbsent = errors.New("there is no such document")
+
+// document fetches a JSON document.
+func (w *web) document(ctx context.Context, address string, into any) error {
+	r, err := w.request(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := w.http.Do(r)
+	if err != nil {
+		return bare(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode >= 400 && resp.StatusCode < 500:
+		return errAbsent
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s answers with HTTP status %d", place(address), resp.StatusCode)
+	}
+	return w.decode(resp, address, into)
+}
+
+func (w *web) decode(resp *http.Response, address string, into any) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return bare(err)
+	case len(body) > maxDocument:
+		return fmt.Errorf("the answer of %s is larger than %d bytes", place(address), maxDocument)
+	case json.Unmarshal(body, into) != nil:
+		return fmt.Errorf("the answer of %s is not the JSON that is expected", place(address))
+	}
+	return nil
+}
+
+func (w *web) request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("an address is no URL")
+	}
+	if err := w.guard.check(u); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, errors.New("an address is no URL")
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", w.agent)
+	return r, nil
+}
+
+// place is where an address leads, without what may be secret in it.
+func place(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the address"
+	}
+	return u.Scheme + "://" + u.Host + u.EscapedPath()
+}
+
+// bare takes the URL out of an error: it may hold a secret.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return fmt.Errorf("%s: %w", place(u.URL), u.Err)
+	}
+	return err
+}
+
+// guard says which URLs may be asked, and which addresses dialled.
+type guard struct{ reach.Rule }
+
+var errInsecure = errors.New("it is not https (http is for this machine only)")
+
+// check judges a URL before it is asked.
+func (g guard) check(u *url.URL) error {
+	host := u.Hostname()
+	switch {
+	case host == "" || u.User != nil:
+		return fmt.Errorf("%s cannot be used", place(u.String()))
+	case u.Scheme == "https":
+	case u.Scheme == "http" && reach.Here(host) && (g.Loopback || g.Private):
+	default:
+		return fmt.Errorf("%s cannot be used: %w", place(u.String()), errInsecure)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return g.Address(addr)
+	}
+	return nil
+}
