@@ -1,0 +1,198 @@
+package scan
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// minBlob is the least length of what may be encoded text.
+const minBlob = 12
+
+// decode finds what is encoded in a view.
+func (s *scanner) decode(v *view) []view {
+	var views []view
+	t := v.n.cased
+	for i := 0; i < len(t); {
+		if !isBlobByte(t[i]) {
+			i++
+			continue
+		}
+		end := i
+		for end < len(t) && isBlobByte(t[end]) {
+			end++
+		}
+		if end-i >= minBlob && mayEncode(t[i:end]) {
+			for end < len(t) && t[end] == '=' {
+				end++
+			}
+			if text, name := decodeBlob(t[i:end]); name != "" {
+				views = append(views, s.encodedAt(v, text, name, i, end)...)
+			}
+		}
+		i = end
+	}
+	if digits(t) < 8 {
+		return views
+	}
+	for _, list := range []struct {
+		name  string
+		base  int
+		digit func(byte) bool
+		size  [2]int
+	}{{"hexadecimal digits", 16, isHex, [2]int{2, 2}}, {"character codes", 10, isDigit, [2]int{2, 3}}, {"binary digits", 2, isBit, [2]int{7, 8}}} {
+		for i := 0; i < len(t); {
+			text, end := numbers(t, i, list.base, list.digit, list.size)
+			if len(text) >= 6 && isText(text) {
+				views = append(views, s.encodedAt(v, text, list.name, i, end)...)
+			}
+			i = max(end, i+1)
+		}
+	}
+	return views
+}
+
+func (s *scanner) encodedAt(v *view, text []byte, name string, start, end int) []view {
+	if s.decoded += len(text); s.decoded > maxDecoded {
+		if s.decoded-len(text) <= maxDecoded {
+			s.tooLarge("", "the definition has more encoded text than is looked at: "+strconv.Itoa(maxDecoded)+" bytes")
+		}
+		return nil
+	}
+	from, to := v.place(start, end)
+	return []view{encoded(v, text, name, span{from, to})}
+}
+
+// encoded gives the view of a text that was encoded.
+func encoded(of *view, text []byte, name string, hidden span) view {
+	if of.encoding != "" {
+		name += " in " + of.encoding
+	}
+	v := view{encoding: name, hidden: hidden, depth: of.depth + 1}
+	v.n.read(string(text))
+	return v
+}
+
+func isBlobByte(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+// mayEncode says whether a run of letters and digits is no mere word.
+func mayEncode(blob []byte) bool {
+	small, capital, digit := 0, 0, 0
+	for _, c := range blob {
+		switch {
+		case c >= 'a':
+			small++
+		case c >= 'A':
+			capital++
+		default:
+			digit++
+		}
+	}
+	return digit > 1 || capital > 1 && small > 1 || small == 0
+}
+
+func digits(t []byte) int {
+	n := 0
+	for _, c := range t {
+		if isDigit(c) {
+			n++
+		}
+	}
+	return n
+}
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+
+func isBit(c byte) bool { return c == '0' || c == '1' }
+
+// decodeBlob decodes text in hexadecimal digits, base32 or base64; name is ""
+// when it is none.
+func decodeBlob(blob []byte) (text []byte, name string) {
+	plain := strings.TrimRight(string(blob), "=")
+	if len(plain)%2 == 0 {
+		if text, err := hex.DecodeString(strings.TrimPrefix(plain, "0x")); err == nil && isText(text) {
+			return text, "hexadecimal digits"
+		}
+	}
+	if plain == strings.ToUpper(plain) && len(plain) >= 16 {
+		if text, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(plain); err == nil && isText(text) {
+			return text, "base32"
+		}
+	}
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(plain)
+	if probe := min(len(standard), 64) &^ 3; !startsText(standard[:probe]) {
+		return nil, ""
+	}
+	if len(standard)%4 == 1 {
+		standard = standard[:len(standard)-1]
+	}
+	if text, err := base64.RawStdEncoding.DecodeString(standard); err == nil && isText(text) {
+		return text, "base64"
+	}
+	return nil, ""
+}
+
+// startsText says whether base64 begins as text does: most is an icon or just a
+// long word.
+func startsText(blob string) bool {
+	var first [48]byte
+	n, err := base64.RawStdEncoding.Decode(first[:], []byte(blob))
+	return err == nil && (isText(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isText(first[:n-2]))
+}
+
+// isText says whether decoded bytes are text: UTF-8, nearly all of it letters
+// and signs that are printed.
+func isText(b []byte) bool {
+	if len(b) < 6 || !utf8.Valid(b) {
+		return false
+	}
+	odd, letters := 0, 0
+	for _, r := range string(b) {
+		switch {
+		case unicode.IsLetter(r):
+			letters++
+		case r != '\n' && r != '\t' && r != '\r' && !unicode.IsPrint(r):
+			odd++
+		}
+	}
+	return odd*20 <= len(b) && letters*5 >= utf8.RuneCount(b)
+}
+
+// numbers reads a list of numbers from i on, each one byte, parted by up to
+// three signs. It gives the bytes and where the list ends.
+func numbers(t []byte, i, base int, digit func(byte) bool, size [2]int) (text []byte, end int) {
+	for end = i; i < len(t); {
+		n := 0
+		for i+n < len(t) && n <= size[1] && digit(t[i+n]) {
+			n++
+		}
+		if n < size[0] || n > size[1] {
+			break
+		}
+		x, err := strconv.ParseUint(string(t[i:i+n]), base, 8)
+		if err != nil {
+			break
+		}
+		text = append(text, byte(x))
+		i += n
+		end = i
+		gap := 0
+		for i < len(t) && gap < 3 && strings.IndexByte(" ,:;-=\\x%|&#", t[i]) >= 0 {
+			gap++
+			i++
+		}
+		if gap == 0 {
+			break
+		}
+		if i+1 < len(t) && t[i] == '0' && (t[i+1] == 'x' || t[i+1] == 'b') {
+			i += 2
+		}
+	}
+	return text, end
+}

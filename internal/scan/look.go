@@ -1,0 +1,162 @@
+package scan
+
+// budget bounds the steps of matching in one scan. A real definition takes a
+// few thousand.
+const budget = 4 << 20
+
+// scan looks at all strings.
+func (s *scanner) scan() {
+	for k := range s.fields {
+		f := &s.fields[k]
+		s.guard("text", func() { s.field(f) })
+	}
+	s.guard("split", s.joined)
+	if s.matcher.budget <= 0 {
+		s.tooLarge("", "the definition is arranged so that it takes too long to look at in full")
+	}
+}
+
+// field looks at one string and at what is hidden in it.
+func (s *scanner) field(f *field) {
+	v := &s.base
+	v.n.read(f.text)
+	s.hidden(f)
+	s.look(f, v)
+	s.uncover(f, v)
+}
+
+// look applies the rules to a view.
+func (s *scanner) look(f *field, v *view) {
+	g := compiled()
+	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == placeName || f.place == placeKey)
+	s.cues = s.cues[:0]
+	s.match(f, v, g)
+	s.gather(f, v)
+	s.raw(f, v)
+}
+
+// match finds the patterns of words.
+func (s *scanner) match(f *field, v *view, g *grammar) {
+	for i := range s.matcher.words {
+		w := &s.matcher.words[i]
+		if w.id != 0 {
+			s.try(f, v, g, g.byWord[w.id], i)
+		}
+		if w.kind&g.kinds == 0 {
+			continue
+		}
+		for kind := wordKind(1); kind != 0; kind <<= 1 {
+			if w.kind&kind != 0 {
+				s.try(f, v, g, g.byKind[kind], i)
+			}
+		}
+	}
+}
+
+func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) {
+	for _, c := range candidates {
+		p := &g.patterns[c]
+		r := &rules[p.rule]
+		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
+			continue
+		}
+		if end := s.matcher.match(p, i); end > 0 {
+			if p.rule >= firstCue {
+				s.cues = append(s.cues, cue{p.rule - firstCue, i, end})
+				continue
+			}
+			mention := p.mention && v.encoding == "" && s.mentioned(v, g, i, end)
+			s.see(f, v, *r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
+		}
+	}
+}
+
+// isSentence says whether a name is so long that it says something.
+func (s *scanner) isSentence(f *field) bool {
+	return (f.place == placeKey || f.place == placeName) && len(s.matcher.words) >= 4
+}
+
+// see keeps a finding in a view. What was hidden is worse than what stands
+// open.
+func (s *scanner) see(f *field, v *view, r rule, start, end int, mention bool) {
+	from, to := v.place(start, end)
+	excerpt := ""
+	if v.encoding != "" {
+		r.severity = SeverityBlock
+		r.reason += "; the text was hidden in " + v.encoding
+		excerpt = string(v.n.cased[max(0, start-20):min(len(v.n.cased), end+20)])
+	}
+	if mention {
+		s.mention(f, r, from, to)
+		return
+	}
+	s.found(f, r, from, to, excerpt)
+}
+
+// joined looks at what stands on both sides of the border between two strings:
+// a sentence may be parted so that no string has all of it.
+func (s *scanner) joined() {
+	g := compiled()
+	const reach = 12 // words on each side
+	var tail []word
+	var text []byte
+	for k := range s.fields {
+		f := &s.fields[k]
+		if f.place == placeKey || f.place == placeName {
+			continue
+		}
+		v := &s.base
+		v.n.read(f.text)
+		s.matcher.words = v.n.split(s.matcher.words, g.lex, false)
+		own := s.matcher.words
+		if len(own) == 0 {
+			continue
+		}
+		head := own[:min(len(own), reach)]
+		if len(tail) > 0 {
+			s.border(f, g, tail, text, head, v)
+		}
+		if len(own) >= reach {
+			tail, text = tail[:0], text[:0]
+		}
+		tail, text = appendTail(tail, text, own[max(0, len(own)-reach):], v.n.lower)
+		if drop := len(tail) - reach; drop > 0 {
+			tail = tail[drop:]
+		}
+	}
+}
+
+// appendTail keeps words beyond the life of their text.
+func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []byte) {
+	for _, w := range words {
+		start := int32(len(text))
+		text = append(text, from[w.start:w.end]...)
+		text = append(text, ' ')
+		w.start, w.end = start, int32(len(text)-1)
+		w.begins = false
+		tail = append(tail, w)
+	}
+	return tail, text
+}
+
+// border tries the patterns that begin in tail and end in head.
+func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
+	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
+	both[len(tail)].begins = false
+	m := matcher{words: both, budget: min(s.matcher.budget, 20000)}
+	for i := range tail {
+		for _, c := range g.byWord[both[i].id] {
+			p := &g.patterns[c]
+			r := rules[p.rule]
+			if both[i].id == 0 || p.rule >= firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
+				continue
+			}
+			if end := m.match(p, i); end > len(tail) {
+				r.severity = SeverityReview
+				r.reason += "; the text is parted between two strings"
+				excerpt := string(text[both[i].start:]) + string(v.n.lower[:head[end-len(tail)-1].end])
+				s.found(f, r, 0, v.n.origin(int(head[end-len(tail)-1].end)), excerpt)
+			}
+		}
+	}
+}

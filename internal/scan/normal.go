@@ -1,0 +1,228 @@
+package scan
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// normal is a text as a model reads it: without what is invisible, in plain
+// letters, small. Most of it is ASCII then.
+type normal struct {
+	lower []byte
+	cased []byte  // the same with its capitals; as long
+	at    []int32 // for each byte of lower the place in the text; nil when it is the same
+	marks marks
+}
+
+// marks is what the normalisation took away.
+type marks struct {
+	hidden  []hidden // invisible characters
+	smuggle []byte   // what tag characters and variation selectors spell
+	folded  []span   // words that mix alphabets; places in the text
+}
+
+// hidden is one run of invisible characters.
+type hidden struct {
+	start, end int
+	kinds      hiddenKind
+	runes      int
+}
+
+type hiddenKind uint8
+
+const (
+	zeroWidth hiddenKind = 1 << iota
+	bidi                 // changes the order in which text is shown
+	tags                 // Unicode tags: spell ASCII
+	selectors            // variation selectors
+	private              // private use
+	control              // control characters
+)
+
+type span struct{ start, end int }
+
+// origin gives the place in the text of a place in the normal form.
+func (n *normal) origin(i int) int {
+	switch {
+	case n.at == nil:
+		return i
+	case i < len(n.at):
+		return int(n.at[i])
+	case len(n.at) > 0:
+		return int(n.at[len(n.at)-1]) + 1
+	}
+	return 0
+}
+
+// read normalises a text.
+func (n *normal) read(text string) {
+	n.lower, n.cased, n.at = n.lower[:0], n.cased[:0], n.at[:0]
+	n.marks = marks{}
+	if isPlain(text) {
+		n.cased = append(n.cased, text...)
+		n.lower = append(n.lower, text...)
+		toLower(n.lower)
+		n.at = nil
+		return
+	}
+	if n.at == nil {
+		n.at = make([]int32, 0, len(text))
+	}
+	w := mixedWord{}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if kind := hiddenKindOf(r); kind != 0 {
+			n.hide(r, kind, i, size)
+		} else {
+			n.write(r, i)
+			w.see(n, r, i, size)
+		}
+		i += size
+	}
+	w.end(n)
+	n.lower = append(n.lower, n.cased...)
+	toLower(n.lower)
+}
+
+// isPlain says whether text is printable ASCII.
+func isPlain(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+func toLower(text []byte) {
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			text[i] = c + 'a' - 'A'
+		}
+	}
+}
+
+func (n *normal) hide(r rune, kind hiddenKind, i, size int) {
+	m := &n.marks
+	if last := len(m.hidden) - 1; last >= 0 && m.hidden[last].end == i {
+		m.hidden[last].end += size
+		m.hidden[last].kinds |= kind
+		m.hidden[last].runes++
+	} else {
+		m.hidden = append(m.hidden, hidden{i, i + size, kind, 1})
+	}
+	switch {
+	case r >= 0xE0020 && r <= 0xE007E:
+		m.smuggle = append(m.smuggle, byte(r-0xE0000))
+	case r >= 0xFE00 && r <= 0xFE0E:
+		m.smuggle = append(m.smuggle, byte(r-0xFE00))
+	case r >= 0xE0100 && r <= 0xE01EF:
+		m.smuggle = append(m.smuggle, byte(r-0xE0100+16))
+	}
+}
+
+// hiddenKindOf says of which kind an invisible character is; 0 for one that is
+// seen.
+func hiddenKindOf(r rune) hiddenKind {
+	switch {
+	case r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f:
+		return 0
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return control
+	case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x61c:
+		return bidi
+	case r >= 0x200b && r <= 0x200d || r >= 0x2060 && r <= 0x2065 || r == 0xfeff || r == 0xad || r == 0x180e || r == 0x34f,
+		r >= 0x206a && r <= 0x206f, r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x17b4 || r == 0x17b5,
+		r >= 0xfff9 && r <= 0xfffb, r >= 0x1d173 && r <= 0x1d17a:
+		return zeroWidth
+	case r >= 0xE0000 && r <= 0xE007F:
+		return tags
+	case r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF || r >= 0x180b && r <= 0x180d:
+		return selectors
+	case r >= 0xE000 && r <= 0xF8FF || r >= 0xF0000 && r <= 0x10FFFD:
+		return private
+	}
+	return 0
+}
+
+// write appends what a character looks like.
+func (n *normal) write(r rune, i int) {
+	if r < utf8.RuneSelf {
+		n.put(r, i)
+		return
+	}
+	if folded := confusable(r); folded != 0 {
+		n.put(folded, i)
+		return
+	}
+	if unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) {
+		n.put(' ', i)
+		return
+	}
+	if unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) {
+		return
+	}
+	var buf [utf8.UTFMax]byte
+	size := utf8.EncodeRune(buf[:], r)
+	parts := norm.NFKD.Properties(buf[:size]).Decomposition()
+	if parts == nil || unicode.Is(unicode.Hangul, r) {
+		n.put(r, i)
+		return
+	}
+	for len(parts) > 0 {
+		p, size := utf8.DecodeRune(parts)
+		parts = parts[size:]
+		if folded := confusable(p); folded != 0 {
+			p = folded
+		}
+		if !unicode.Is(unicode.Mn, p) {
+			n.put(p, i)
+		}
+	}
+}
+
+func (n *normal) put(r rune, i int) {
+	if r >= utf8.RuneSelf {
+		r = unicode.ToLower(r)
+	}
+	n.cased = utf8.AppendRune(n.cased, r)
+	for len(n.at) < len(n.cased) {
+		n.at = append(n.at, int32(i))
+	}
+}
+
+// mixedWord finds words in which letters of other alphabets stand for Latin
+// ones.
+type mixedWord struct {
+	start                 int
+	latin, alike, foreign int // letters: Latin, of another alphabet that look Latin, others
+	last                  int
+}
+
+func (w *mixedWord) see(n *normal, r rune, i, size int) {
+	if !unicode.IsLetter(r) && !unicode.Is(unicode.So, r) || unicode.Is(unicode.Han, r) {
+		w.end(n)
+		return
+	}
+	if w.latin+w.alike+w.foreign == 0 {
+		w.start = i
+	}
+	w.last = i + size
+	switch {
+	case r < utf8.RuneSelf:
+		w.latin++
+	case !unicode.Is(unicode.Latin, r) && confusable(r) != 0:
+		w.alike++
+	case !unicode.Is(unicode.Latin, r):
+		w.foreign++
+	}
+}
+
+func (w *mixedWord) end(n *normal) {
+	if w.alike > 0 && w.latin > 0 && w.latin+w.alike > 2 && w.foreign == 0 {
+		n.marks.folded = append(n.marks.folded, span{w.start, w.last})
+	}
+	*w = mixedWord{}
+}

@@ -1,0 +1,300 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// lexicon has the words that patterns ask for.
+type lexicon struct {
+	ids     map[string]uint16
+	longest int // bytes of the longest word of a script that does not part words
+	odd     map[string]oddWord
+}
+
+// oddWord says how a word of the lexicon is spelled.
+type oddWord uint8
+
+const (
+	reversedWord oddWord = iota + 1
+	rotatedWord
+)
+
+// spell fills odd.
+func (l *lexicon) spell() {
+	l.odd = map[string]oddWord{}
+	for w := range l.ids {
+		if len(w) < 4 || !isPlain(w) {
+			continue
+		}
+		back, turned := []byte(w), []byte(w)
+		slices.Reverse(back)
+		for k, c := range turned {
+			turned[k] = rot13(c)
+		}
+		if l.ids[string(back)] == 0 {
+			l.odd[string(back)] = reversedWord
+		}
+		if l.ids[string(turned)] == 0 && l.odd[string(turned)] == 0 {
+			l.odd[string(turned)] = rotatedWord
+		}
+	}
+}
+
+func (l *lexicon) id(word []byte) uint16 { return l.ids[string(word)] }
+
+func (l *lexicon) intern(word string) uint16 {
+	if id, ok := l.ids[word]; ok {
+		return id
+	}
+	id := uint16(len(l.ids) + 1)
+	l.ids[word] = id
+	if word[0] >= 0xe3 {
+		l.longest = max(l.longest, len(word))
+	}
+	return id
+}
+
+// set is a set of words of the lexicon.
+type set []uint64
+
+func (s *set) add(id uint16) {
+	for len(*s) <= int(id>>6) {
+		*s = append(*s, 0)
+	}
+	(*s)[id>>6] |= 1 << (id & 63)
+}
+
+func (s set) has(id uint16) bool {
+	return int(id>>6) < len(s) && s[id>>6]&(1<<(id&63)) != 0
+}
+
+// element is one word of a pattern.
+type element struct {
+	words    set
+	kinds    wordKind
+	gap      int // words that may stand before it
+	optional bool
+}
+
+func (e *element) matches(w *word) bool {
+	return w.id != 0 && e.words.has(w.id) || w.kind&e.kinds != 0
+}
+
+// pattern is a sequence of words that a rule looks for.
+type pattern struct {
+	rule     int
+	elements []element
+	across   bool // may go on in the next sentence
+	mention  bool // is no news where such texts are the subject
+}
+
+// A grammar is the patterns of all rules, by the word they begin with.
+type grammar struct {
+	lex      *lexicon
+	patterns []pattern
+	byWord   map[uint16][]int32
+	byKind   map[wordKind][]int32
+	kinds    wordKind
+
+	detect, label, clause, conjunction set // of mentions
+}
+
+// compile reads concepts and rules. Its input is the program's own, so that a
+// fault is a fault of the program.
+func compile(concepts string, rules []rule) *grammar {
+	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
+	sets := map[string]element{}
+	for line := range strings.Lines(concepts) {
+		named, words, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok {
+			continue
+		}
+		var e element
+		for w := range strings.FieldsSeq(words) {
+			g.alternative(&e, w, sets)
+		}
+		sets["@"+strings.TrimSpace(named)] = e
+	}
+	g.detect, g.label = sets["@detect"].words, sets["@label"].words
+	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
+	for k := range rules {
+		for line := range strings.Lines(rules[k].patterns) {
+			if line = strings.TrimSpace(line); line != "" {
+				g.add(k, line, sets)
+			}
+		}
+	}
+	g.lex.spell()
+	return g
+}
+
+func (e *element) join(other element) {
+	for len(e.words) < len(other.words) {
+		e.words = append(e.words, 0)
+	}
+	for k, w := range other.words {
+		e.words[k] |= w
+	}
+	e.kinds |= other.kinds
+}
+
+// alternative adds one word of a concept or a pattern to an element.
+func (g *grammar) alternative(e *element, text string, sets map[string]element) {
+	switch text[0] {
+	case '@':
+		concept, ok := sets[text]
+		if !ok {
+			panic("scan: no concept is named " + text)
+		}
+		e.join(concept)
+	case '#':
+		kind, ok := kinds[text]
+		if !ok {
+			panic("scan: no kind of word is named " + text)
+		}
+		e.kinds |= kind
+	default:
+		for _, form := range forms(text) {
+			if isPlain(form) { // and small: its own normal form
+				e.words.add(g.lex.intern(form))
+				continue
+			}
+			var n normal
+			for _, spelling := range []string{form, capitalized(form)} { // a capital may look like another letter than the small one
+				n.read(spelling)
+				e.words.add(g.lex.intern(string(n.lower)))
+			}
+		}
+	}
+}
+
+// kinds are the kinds of words that are none, by the names that patterns use.
+var kinds = map[string]wordKind{"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier}
+
+func capitalized(word string) string {
+	r, size := utf8.DecodeRuneInString(word)
+	return string(unicode.ToUpper(r)) + word[size:]
+}
+
+// forms gives the forms of a word: of a verb (marked by *) and of a noun
+// (marked by +).
+func forms(text string) []string {
+	stem := strings.TrimRight(text, "*+")
+	short := strings.TrimSuffix(stem, "e")
+	consonantY := strings.HasSuffix(stem, "y") && !strings.ContainsAny(stem[len(stem)-2:len(stem)-1], "aeiou")
+	hisses := strings.HasSuffix(stem, "s") || strings.HasSuffix(stem, "sh") || strings.HasSuffix(stem, "ch") || strings.HasSuffix(stem, "x")
+	plural := stem + "s"
+	switch {
+	case consonantY:
+		plural = stem[:len(stem)-1] + "ies"
+	case hisses:
+		plural = stem + "es"
+	}
+	switch {
+	case strings.HasSuffix(text, "+"):
+		return []string{stem, plural}
+	case !strings.HasSuffix(text, "*"):
+		return []string{text}
+	case consonantY:
+		return []string{stem, plural, stem[:len(stem)-1] + "ied", stem + "ing"}
+	}
+	double := stem + stem[len(stem)-1:]
+	return []string{stem, plural, short + "ed", short + "ing", double + "ed", double + "ing"}
+}
+
+func (g *grammar) add(rule int, line string, sets map[string]element) {
+	p := pattern{rule: rule}
+	gap := 0
+	scratch := make(set, 0, 128) // grows but here
+	for _, text := range strings.Fields(line) {
+		switch text {
+		case "^":
+			p.across = true
+			continue
+		case "~":
+			p.mention = true
+			continue
+		}
+		if n, ok := strings.CutPrefix(text, ".."); ok {
+			var err error
+			if gap, err = strconv.Atoi(n); err != nil {
+				panic(fmt.Sprintf("scan: pattern %q: %v", line, err))
+			}
+			continue
+		}
+		optional := text[0] == '?'
+		e := element{gap: gap, optional: optional, words: scratch[:0]}
+		for a := range strings.SplitSeq(strings.TrimPrefix(text, "?"), "|") {
+			g.alternative(&e, a, sets)
+		}
+		e.words = slices.Clone(e.words)
+		p.elements = append(p.elements, e)
+		gap = 0
+	}
+	index := int32(len(g.patterns))
+	g.patterns = append(g.patterns, p)
+	first := p.elements[0]
+	for id := range uint16(len(first.words) * 64) {
+		if first.words.has(id) {
+			g.byWord[id] = append(g.byWord[id], index)
+		}
+	}
+	for kind := wordKind(1); kind != 0; kind <<= 1 {
+		if first.kinds&kind != 0 {
+			g.byKind[kind] = append(g.byKind[kind], index)
+			g.kinds |= kind
+		}
+	}
+}
+
+// matcher tries patterns. Its budget bounds the work: words can be arranged so
+// that trying all ways takes for ever.
+type matcher struct {
+	words  []word
+	budget int
+}
+
+// match says where a pattern that begins at words[i] ends; 0 when it is not
+// there.
+func (m *matcher) match(p *pattern, i int) int {
+	return m.rest(after(m.words, i, &p.elements[0]), p.elements[1:], p.across)
+}
+
+func (m *matcher) rest(i int, rest []element, across bool) int {
+	if len(rest) == 0 {
+		return i
+	}
+	e := &rest[0]
+	gap := e.gap
+	for k := i; k < len(m.words) && (across || !m.words[k].begins) && m.budget > 0; k++ {
+		m.budget--
+		if e.matches(&m.words[k]) {
+			if end := m.rest(after(m.words, k, e), rest[1:], across); end > 0 {
+				return end
+			}
+		}
+		if !m.words[k].inner {
+			if gap--; gap < 0 {
+				break
+			}
+		}
+	}
+	if e.optional {
+		return m.rest(i, rest[1:], across)
+	}
+	return 0
+}
+
+// after gives the word after words[i], which an element matched: an identifier
+// is matched as a whole.
+func after(words []word, i int, e *element) int {
+	whole := words[i].kind&e.kinds&isIdentifier != 0
+	for i++; whole && i < len(words) && words[i].inner; i++ {
+	}
+	return i
+}

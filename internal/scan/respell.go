@@ -1,0 +1,317 @@
+package scan
+
+import (
+	"bytes"
+	"html"
+	"strconv"
+	"unicode/utf8"
+)
+
+// unescape undoes escapes: of HTML (&#105;), addresses (%69), strings (\x69,
+// \u0069, \151) and mail (=69).
+func unescape(v *view) rewriting {
+	var w rewriting
+	t := v.n.cased
+	for i := 0; i < len(t); {
+		r, n := escapeAt(t[i:])
+		if n == 0 {
+			w.put(t[i], i)
+			i++
+			continue
+		}
+		w.changes++
+		for _, b := range utf8.AppendRune(nil, r) {
+			w.put(b, i)
+		}
+		i += n
+	}
+	return w
+}
+
+// escapeAt decodes the escape that t begins with; n is 0 when there is none.
+func escapeAt(t []byte) (r rune, n int) {
+	number := func(from, digits, base int) (rune, int) {
+		if len(t) < from+digits {
+			return 0, 0
+		}
+		x, err := strconv.ParseUint(string(t[from:from+digits]), base, 21)
+		if err != nil {
+			return 0, 0
+		}
+		return rune(x), from + digits
+	}
+	switch t[0] {
+	case '%':
+		return number(1, 2, 16)
+	case '&':
+		end := bytes.IndexByte(t[:min(len(t), 12)], ';')
+		if end < 0 {
+			return 0, 0
+		}
+		if s := html.UnescapeString(string(t[:end+1])); s != string(t[:end+1]) {
+			r, _ := utf8.DecodeRuneInString(s)
+			return r, end + 1
+		}
+	case '\\':
+		if len(t) < 4 {
+			return 0, 0
+		}
+		switch t[1] {
+		case 'x':
+			return number(2, 2, 16)
+		case 'u':
+			if t[2] == '{' {
+				if end := bytes.IndexByte(t[:min(len(t), 12)], '}'); end > 3 {
+					if r, n := number(3, end-3, 16); n > 0 {
+						return r, end + 1
+					}
+				}
+				return 0, 0
+			}
+			return number(2, 4, 16)
+		case '0', '1':
+			return number(1, 3, 8)
+		}
+	}
+	return 0, 0
+}
+
+// untag takes away tags that stand between the letters of words.
+func (v *view) untag() rewriting {
+	var w rewriting
+	t := v.n.cased
+	for i := 0; i < len(t); i++ {
+		if i > 0 && t[i] == '<' && len(w.text) > 0 && isLetter(w.text[len(w.text)-1]) {
+			if end := bytes.IndexByte(t[i:min(len(t), i+80)], '>'); end > 0 && i+end+1 < len(t) && (isLetter(t[i+end+1]) || t[i+end+1] == '<') {
+				w.changes++
+				i += end
+				continue
+			}
+		}
+		w.put(t[i], i)
+	}
+	return w
+}
+
+// leetOf gives the letter that a digit or sign stands for; 0 for none.
+func leetOf(c byte) byte {
+	switch c {
+	case '0':
+		return 'o'
+	case '1', '!':
+		return 'i'
+	case '3':
+		return 'e'
+	case '4', '@':
+		return 'a'
+	case '5', '$':
+		return 's'
+	case '7', '+':
+		return 't'
+	case '8':
+		return 'b'
+	case '9', '6':
+		return 'g'
+	case '|':
+		return 'l'
+	case '(':
+		return 'c'
+	}
+	return 0
+}
+
+// unleet gives words that are spelled with digits and signs their letters,
+// where the lexicon has them then, or everywhere when it is sure that the text
+// is spelled so.
+func (s *scanner) unleet(v *view, sure bool) rewriting {
+	var w rewriting
+	lex := compiled().lex
+	t := v.n.lower
+	for i := 0; i < len(t); {
+		end := i
+		letters, signs := 0, 0
+		for end < len(t) && (isLetter(t[end]) || leetOf(t[end]) != 0) {
+			if isLetter(t[end]) {
+				letters++
+			} else {
+				signs++
+			}
+			end++
+		}
+		if end == i {
+			w.put(t[i], i)
+			i++
+			continue
+		}
+		plain := t[i:end]
+		if letters+signs >= 2 && (letters > 0 || sure) && signs > 0 && letters+signs <= 24 {
+			plain = readLeet(lex, t[i:end], sure && letters > 0)
+		}
+		if &plain[0] != &t[i] {
+			w.changes++
+		}
+		for k, c := range plain {
+			w.put(c, i+k)
+		}
+		i = end
+	}
+	return w
+}
+
+// readLeet reads a word; what the lexicon does not have stays as it is, unless
+// the text is full of such words.
+func readLeet(lex *lexicon, t []byte, sure bool) []byte {
+	first := t
+	for _, one := range []byte{'i', 'l'} {
+		read := make([]byte, len(t))
+		for k, c := range t {
+			if read[k] = c; !isLetter(c) {
+				read[k] = leetOf(c)
+			}
+			if c == '1' || c == '!' {
+				read[k] = one
+			}
+		}
+		for cut := 0; cut <= 1 && len(read)-cut >= 2; cut++ { // a sign at the end may be a sign
+			if cut == 1 && isLetter(t[len(t)-1]) {
+				break
+			}
+			if lex.id(read[:len(read)-cut]) != 0 {
+				copy(read[len(read)-cut:], t[len(read)-cut:])
+				return read
+			}
+		}
+		if sure && one == 'i' {
+			first = read
+		}
+	}
+	return first
+}
+
+// reverseWords turns each word around, with the signs that it has.
+func (v *view) reverseWords() rewriting {
+	w := rewriting{changes: 1}
+	t := v.n.lower
+	for i := 0; i < len(t); {
+		end := i
+		for end < len(t) && t[end] > ' ' {
+			end++
+		}
+		for k := end - 1; k >= i; k-- {
+			w.put(t[k], i)
+		}
+		if i = end; i < len(t) {
+			w.put(' ', i)
+			i++
+		}
+	}
+	return w
+}
+
+// unglue puts blanks where signs stand for them.
+func (v *view) unglue() rewriting {
+	var w rewriting
+	for i, c := range v.n.cased {
+		if isGlue(c) {
+			w.changes++
+			c = ' '
+		}
+		w.put(c, i)
+	}
+	return w
+}
+
+func isGlue(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
+
+// unspace takes away what stands between all characters: one and the same sign.
+// More of it stands for a blank.
+func (v *view) unspace() rewriting {
+	var w rewriting
+	t := v.n.cased
+	for i := 0; i < len(t); {
+		end := spacedRun(t, i)
+		if end == i {
+			w.put(t[i], i)
+			i++
+			continue
+		}
+		w.changes++
+		sep := t[i+1]
+		for k := i; k < end; k++ {
+			switch {
+			case t[k] != sep:
+				w.put(t[k], k)
+			case k+1 < end && t[k+1] == sep && sep == ' ':
+				w.put(' ', k)
+				for k+1 < end && t[k+1] == sep {
+					k++
+				}
+			case k > i && k+1 < end && t[k+1] == sep: // the sign itself, as a character
+				w.put(sep, k)
+				k++
+			}
+		}
+		i = end
+	}
+	return w
+}
+
+// spacedRun gives the end of a run of single characters, from i on, parted by
+// one sign; i when there is none.
+func spacedRun(t []byte, i int) int {
+	const least = 6 // characters
+	if i+2*least > len(t) || !isLetter(t[i]) || isLetter(t[i+1]) || isDigit(t[i+1]) || t[i+1] >= utf8.RuneSelf || i > 0 && isLetter(t[i-1]) {
+		return i
+	}
+	sep := t[i+1]
+	singles, end := 0, i
+	for k := i; k < len(t); {
+		if t[k] == sep || t[k] == ' ' {
+			k++
+			continue
+		}
+		if k+1 < len(t) && t[k+1] != sep && t[k+1] != ' ' && t[k+1] != '\n' {
+			break
+		}
+		if isLetter(t[k]) {
+			singles++
+		}
+		k++
+		end = k
+	}
+	if singles < least {
+		return i
+	}
+	return end
+}
+
+// reverse turns the text around.
+func (v *view) reverse() rewriting {
+	w := rewriting{changes: 1}
+	t := v.n.cased
+	for i := len(t) - 1; i >= 0; i-- {
+		if t[i] < utf8.RuneSelf {
+			w.put(t[i], i)
+		}
+	}
+	return w
+}
+
+// rotate undoes rot13.
+func (v *view) rotate() rewriting {
+	w := rewriting{changes: 1}
+	for i, c := range v.n.cased {
+		w.put(rot13(c), i)
+	}
+	return w
+}
+
+func rot13(c byte) byte {
+	switch {
+	case 'a' <= c && c <= 'z':
+		return 'a' + (c-'a'+13)%26
+	case 'A' <= c && c <= 'Z':
+		return 'A' + (c-'A'+13)%26
+	}
+	return c
+}

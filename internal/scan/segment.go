@@ -1,0 +1,205 @@
+package scan
+
+// maxJoined bounds the letters that are parted into words at once.
+const maxJoined = 400
+
+// merge joins two words that make one.
+func (s *scanner) merge(v *view) rewriting {
+	var w rewriting
+	lex := compiled().lex
+	words := s.matcher.words
+	t := v.n.cased
+	last := 0
+	copyTo := func(end int) {
+		for ; last < end; last++ {
+			w.put(t[last], last)
+		}
+	}
+	certain := 0
+	for k := 0; k+1 < len(words); k++ {
+		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], false) {
+			certain++
+		}
+	}
+	for k := 0; k+1 < len(words); k++ {
+		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
+			copyTo(int(words[k].end))
+			last = int(words[k+1].start)
+			w.changes++
+			k++
+		}
+	}
+	copyTo(len(t))
+	return w
+}
+
+// leastRun is the length of a run of letters that is parted, in a text that has
+// a longer one.
+const leastRun = 8
+
+// part parts runs of letters that are longer than words are.
+func (s *scanner) part(v *view) rewriting {
+	var w rewriting
+	lex := compiled().lex
+	t := v.n.lower
+	parted := false // the run of letters before
+	for i := 0; i < len(t); {
+		end := i
+		for end < len(t) && isLetter(t[end]) {
+			end++
+		}
+		var parts []part
+		if end-i >= leastRun && lex.id(t[i:end]) == 0 {
+			parts = lex.segment(t[i:end])
+		}
+		switch {
+		case parts != nil:
+			w.changes++
+			w.parts(parts, i, func(k int) int { return i + k })
+			i = min(end, i+maxJoined)
+		case end == i:
+			if t[i] == '~' || parted && (t[i] == '/' || t[i] == '.') {
+				w.put(' ', i) // a path begins
+			}
+			w.put(t[i], i)
+			i++
+		default:
+			for ; i < end; i++ {
+				w.put(t[i], i)
+			}
+		}
+		parted = parts != nil
+	}
+	return w
+}
+
+func (w *rewriting) parts(parts []part, start int, at func(int) int) {
+	for k, p := range parts {
+		if k > 0 {
+			w.put(' ', at(p.at))
+		}
+		for n, c := range p.text {
+			w.put(c, at(p.at+n))
+		}
+	}
+}
+
+// resegment joins what is written apart: of a run of fragments it makes words
+// of the lexicon.
+func (s *scanner) resegment(v *view) rewriting {
+	var w rewriting
+	lex := compiled().lex
+	words := s.matcher.words
+	t := v.n.lower
+	last := 0
+	for k := 0; k < len(words); {
+		end := fragmentRun(words, k)
+		if end == k {
+			k++
+			continue
+		}
+		var letters []byte
+		var at []int
+		for _, x := range words[k:end] {
+			for i := x.start; i < x.end; i++ {
+				letters = append(letters, t[i])
+				at = append(at, int(i))
+			}
+		}
+		if parts := lex.segment(letters); parts != nil && joinsAny(parts, words[k:end]) {
+			w.changes++
+			for ; last < int(words[k].start); last++ {
+				w.put(t[last], last)
+			}
+			w.parts(parts, 0, func(k int) int { return at[k] })
+			last = int(words[end-1].end)
+		}
+		k = end
+	}
+	for ; last < len(t); last++ {
+		w.put(t[last], last)
+	}
+	return w
+}
+
+// joinsAny says whether a part goes beyond a word.
+func joinsAny(parts []part, words []word) bool {
+	begin := 0 // of the word, among the letters
+	k := 0
+	for _, w := range words {
+		for k < len(parts) && parts[k].at < begin {
+			if parts[k].at+len(parts[k].text) > begin {
+				return true
+			}
+			k++
+		}
+		begin += int(w.end - w.start)
+	}
+	return false
+}
+
+// fragmentRun gives the end of a run of fragments, from k on; k when there is
+// none.
+func fragmentRun(words []word, k int) int {
+	end, letters := k, 0
+	for end < len(words) && words[end].kind&^isIdentifier == 0 {
+		n := int(words[end].end - words[end].start)
+		if n > 4 || letters+n > maxJoined {
+			break
+		}
+		letters += n
+		end++
+	}
+	if letters < 8 {
+		return k
+	}
+	return end
+}
+
+// part is a word that was found among letters; at is where it begins.
+type part struct {
+	text []byte
+	at   int
+}
+
+// maxWord is the longest word of the lexicon that is looked for among letters.
+const maxWord = 16
+
+// segment parts letters into words of the lexicon, so that the fewest letters
+// remain. It gives nil when too many do, for small words are in any letters.
+func (l *lexicon) segment(letters []byte) []part {
+	letters = letters[:min(len(letters), maxJoined)]
+	type state struct{ cost, from int }
+	best := make([]state, len(letters)+1)
+	for i := 1; i <= len(letters); i++ {
+		best[i] = state{best[i-1].cost + 4, i - 1}
+		for n := 2; n <= min(i, maxWord); n++ {
+			if cost := best[i-n].cost + 1 + 4/n; cost < best[i].cost || cost == best[i].cost && n > i-best[i].from {
+				if l.id(letters[i-n:i]) != 0 {
+					best[i] = state{cost, i - n}
+				}
+			}
+		}
+	}
+	var parts []part
+	covered := 0
+	for i := len(letters); i > 0; {
+		from := best[i].from
+		if i-from > 1 {
+			covered += i - from
+		} else {
+			for from > 0 && best[from].from == from-1 { // letters that remain belong together
+				from--
+			}
+		}
+		parts = append(parts, part{letters[from:i], from})
+		i = from
+	}
+	if covered*10 < len(letters)*8 {
+		return nil
+	}
+	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
+		parts[i], parts[j] = parts[j], parts[i]
+	}
+	return parts
+}

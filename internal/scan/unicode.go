@@ -1,0 +1,134 @@
+package scan
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// What the rules of this file say.
+var (
+	ruleHidden     = rule{name: "hidden-unicode", severity: SeverityReview, reason: "has characters that nobody sees but a model reads"}
+	ruleSmuggled   = rule{name: "smuggled-text", severity: SeverityBlock, reason: "spells a text with characters that nobody sees"}
+	ruleBidi       = rule{name: "reordered-text", severity: SeverityReview, reason: "has characters that show text in another order than a model reads it"}
+	ruleControl    = rule{name: "control-character", severity: SeverityReview, reason: "has control characters, which can change what a terminal shows"}
+	ruleConfusable = rule{name: "confusable", severity: SeverityReview, reason: "has letters of another alphabet that look like Latin ones"}
+	ruleOddName    = rule{name: "odd-name", severity: SeverityReview, reason: "has line breaks, or blanks or letters that only look like the usual ones, in its name"}
+)
+
+// hidden finds what nobody sees, and letters that are not what they look like.
+func (s *scanner) hidden(f *field) {
+	m := &s.base.n.marks
+	named := f.place == placeName || f.place == placeKey
+	for _, h := range m.hidden {
+		r, ok := ruleOf(f.text, h)
+		if !ok {
+			continue
+		}
+		if named && r.severity == SeverityReview {
+			r.severity = SeverityBlock // a name has no use for it
+		}
+		s.found(f, r, h.start, h.end, "")
+	}
+	if f.place == placeName {
+		s.oddName(f)
+	}
+	for _, w := range m.folded {
+		r := ruleConfusable
+		if named && f.place == placeName {
+			r.severity = SeverityBlock
+		}
+		s.found(f, r, w.start, w.end, "")
+	}
+}
+
+// oddName finds what makes a name look like another one, or like two.
+func (s *scanner) oddName(f *field) {
+	at := strings.IndexFunc(f.text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) })
+	if at < 0 && !norm.NFKC.IsNormalString(f.text) {
+		at = norm.NFKC.QuickSpanString(f.text)
+	}
+	if at >= 0 {
+		s.found(f, ruleOddName, at, len(f.text), "")
+	}
+}
+
+// ruleOf says which rule a run of invisible characters breaks; false when it
+// stands where it belongs.
+func ruleOf(text string, h hidden) (rule, bool) {
+	before, _ := utf8.DecodeLastRuneInString(text[:h.start])
+	behind, _ := utf8.DecodeRuneInString(text[h.end:])
+	block := func(r rule) (rule, bool) {
+		r.severity = SeverityBlock
+		return r, true
+	}
+	switch {
+	case h.kinds&tags != 0 && before == 0x1F3F4 && h.runes <= 8: // the flag of a region
+		return rule{}, false
+	case h.kinds&tags != 0, h.kinds == selectors && h.runes > 2:
+		return ruleSmuggled, true
+	case h.kinds&bidi != 0 && isOverride(text[h.start:h.end]):
+		return block(ruleBidi)
+	case h.kinds&bidi != 0:
+		return ruleBidi, !isRightToLeft(text)
+	case h.kinds&control != 0:
+		if hasEscape(text[h.start:h.end]) {
+			return block(ruleControl)
+		}
+		return ruleControl, !isHarmlessControl(text[h.start:h.end])
+	case h.kinds&private != 0:
+		return ruleHidden, true
+	case h.runes >= 8:
+		return block(ruleHidden)
+	case h.kinds == selectors, h.start == 0 && h.runes == 1:
+		return rule{}, false // the look of an emoji; a byte order mark
+	case h.kinds&^(selectors|zeroWidth) == 0 && (joins(before) || h.kinds&selectors != 0) && (joins(behind) || behind == utf8.RuneError):
+		return rule{}, false
+	}
+	return ruleHidden, true
+}
+
+// joins says whether invisible characters belong beside r: in emoji, and in
+// scripts whose letters they join or part.
+func joins(r rune) bool {
+	return r >= 0x2190 && unicode.In(r, unicode.So, unicode.Sk, unicode.Sm) || r >= 0x1F000 && r <= 0x1FAFF ||
+		r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Han) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
+}
+
+func isOverride(run string) bool {
+	for _, r := range run {
+		if r == 0x202d || r == 0x202e {
+			return true
+		}
+	}
+	return false
+}
+
+func isRightToLeft(text string) bool {
+	for _, r := range text {
+		if unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana) && unicode.IsLetter(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasEscape(run string) bool {
+	for _, r := range run {
+		if r == 0x1b || r == 0x9b || r == 0x9d {
+			return true
+		}
+	}
+	return false
+}
+
+func isHarmlessControl(run string) bool {
+	for _, r := range run {
+		if r != '\f' && r != '\v' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,194 @@
+package scan
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// word is one word of a text, or something that stands for one: an address, a
+// path, an identifier.
+type word struct {
+	start, end int32  // in the normal form
+	id         uint16 // of the lexicon; 0 for a word that it does not have
+	kind       wordKind
+	begins     bool // a sentence
+	inner      bool // a further part of an identifier: no word of its own
+}
+
+type wordKind uint8
+
+const (
+	isURL wordKind = 1 << iota
+	isEmail
+	isSecretFile // a file that holds secrets
+	isPath
+	isIdentifier // a name as tools have: two words joined by an underscore
+	isQuoted     // stands in quotes
+)
+
+// split finds the words of the normal form. Those of names (camel) are parted
+// at capitals too.
+func (n *normal) split(words []word, lex *lexicon, camel bool) []word {
+	p := splitter{n: n, lex: lex, camel: camel, words: words[:0], begins: true}
+	for p.i < len(n.lower) {
+		p.next()
+	}
+	return p.words
+}
+
+type splitter struct {
+	n      *normal
+	lex    *lexicon
+	camel  bool
+	words  []word
+	i      int
+	begins bool
+}
+
+func (p *splitter) next() {
+	t := p.n.lower
+	c := t[p.i]
+	if p.i == 0 || isGap(t[p.i-1]) {
+		if p.chunk() {
+			return
+		}
+	}
+	switch {
+	case isWordByte(c):
+		p.word()
+	case c == '.' || c == '!' || c == '?' || c == ';':
+		if p.i++; p.i == len(t) || t[p.i] == ' ' || t[p.i] == '\n' || t[p.i] == '\t' {
+			p.begins = p.begins || p.i < 4 || t[p.i-3] != '.' // e.g., i.e.
+		}
+	case c == '\n':
+		if p.i++; p.i < len(t) && (t[p.i] == '\n' || t[p.i] == '-' || t[p.i] == '*' || t[p.i] == '<') {
+			p.begins = true
+		}
+	default:
+		p.i++
+	}
+}
+
+func isWordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
+}
+
+// isGap says whether a chunk (what stands between blanks or quotes) may begin
+// after c.
+func isGap(c byte) bool {
+	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == '<' || c == '[' || c == '=' || c == ':' || c == ',' || c == '{' || c == '|' || c == '>'
+}
+
+func endsChunk(c byte) bool {
+	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == ')' || c == '<' || c == '>' || c == ']' || c == ',' || c == ';' || c == '}' || c == '|'
+}
+
+// maxChunk bounds what is read as one address or path.
+const maxChunk = 256
+
+// chunk takes an address or a path as one word.
+func (p *splitter) chunk() bool {
+	t := p.n.lower
+	end, special := p.i, false
+	for ; end < min(len(t), p.i+maxChunk) && !endsChunk(t[end]); end++ {
+		switch t[end] {
+		case '/', '\\', '.', '@', '~', '_', '$':
+			special = true
+		}
+	}
+	if !special {
+		return false
+	}
+	for end > p.i && (t[end-1] == '.' || t[end-1] == ':' || t[end-1] == '!' || t[end-1] == '?') {
+		end--
+	}
+	kind := chunkKind(t[p.i:end])
+	if kind == 0 {
+		return false
+	}
+	p.emit(p.i, end, 0, kind, false)
+	p.i = end
+	return true
+}
+
+// word takes a word; an identifier gives its parts.
+func (p *splitter) word() {
+	t := p.n.lower
+	start := p.i
+	parts := 0
+	for p.i < len(t) && isWordByte(t[p.i]) {
+		if t[p.i] >= utf8.RuneSelf {
+			r, size := utf8.DecodeRune(t[p.i:])
+			if unicode.Is(unicode.Han, r) || unicode.Is(unicode.Hiragana, r) || unicode.Is(unicode.Katakana, r) || unicode.Is(unicode.Hangul, r) {
+				p.part(start, p.i, &parts)
+				p.unspaced(size)
+				start = p.i
+				continue
+			}
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+				p.part(start, p.i, &parts)
+				p.i += size
+				start = p.i
+				continue
+			}
+			p.i += size
+			continue
+		}
+		if p.camel && p.i > start && isUpper(p.n.cased[p.i]) && !isUpper(p.n.cased[p.i-1]) {
+			p.part(start, p.i, &parts)
+			start = p.i
+		}
+		p.i++
+		if p.i+1 < len(t) && t[p.i] == '\'' && isWordByte(t[p.i+1]) && !p.quoteEnds(p.i+1) {
+			p.i++
+		}
+		if p.i+1 < len(t) && t[p.i] == '_' && isWordByte(t[p.i+1]) {
+			p.part(start, p.i, &parts)
+			p.i++
+			start = p.i
+		}
+	}
+	p.part(start, p.i, &parts)
+}
+
+// quoteEnds says whether what follows an apostrophe is longer than what can
+// follow one in a word ('s, 't, 're).
+func (p *splitter) quoteEnds(i int) bool {
+	n := 0
+	for i+n < len(p.n.lower) && isWordByte(p.n.lower[i+n]) {
+		n++
+	}
+	return n > 2
+}
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+func (p *splitter) part(start, end int, parts *int) {
+	if end <= start {
+		return
+	}
+	if *parts++; *parts == 2 && len(p.words) > 0 {
+		p.words[len(p.words)-1].kind |= isIdentifier
+	}
+	p.emit(start, end, p.lex.id(p.n.lower[start:end]), 0, *parts > 1)
+}
+
+// unspaced takes a word of a script that does not part words: one that the
+// lexicon has, or a single character.
+func (p *splitter) unspaced(size int) {
+	rest := p.n.lower[p.i:]
+	for n := min(len(rest), p.lex.longest); n > size; n-- {
+		if id := p.lex.id(rest[:n]); id != 0 {
+			p.emit(p.i, p.i+n, id, 0, false)
+			p.i += n
+			return
+		}
+	}
+	p.emit(p.i, p.i+size, p.lex.id(rest[:size]), 0, true)
+	p.i += size
+}
+
+func (p *splitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
+	p.words = append(p.words, word{int32(start), int32(end), id, kind, p.begins, inner})
+	p.begins = false
+}
