@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
+)
+
+func shared(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("MCPPROXY_SHARED")
+	if dir == "" {
+		dir = "../../../shared"
+	}
+	if _, err := os.Stat(filepath.Join(dir, "real-servers")); err != nil {
+		t.Skipf("the labelled data is missing, set MCPPROXY_SHARED: %v", err)
+	}
+	return dir
+}
+
+// No tool of any set that is named like a deletion is inferred to read. The
+// names are found by a pattern that knows nothing of the classifier.
+func TestNamedLikeDeleting(t *testing.T) {
+	dir := shared(t)
+	sets := map[string][]sample{}
+	servers, err := realServers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets["real-servers"] = servers
+	for _, path := range corpora() {
+		if sets[path], err = corpus(filepath.Join(dir, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := 0
+	for set, samples := range sets {
+		like, read := escaped(samples)
+		total += like
+		if like == 0 || len(read) > 0 {
+			t.Errorf("%s: %d are named like a deletion, inferred to read: %v", set, like, read)
+		}
+	}
+	if total < 1000 {
+		t.Errorf("only %d names like a deletion were found", total)
+	}
+}
+
+// What is inferred keeps agreeing with what real servers declare, also on the
+// half that nothing was tuned to. The bounds are a little below what was
+// measured.
+func TestAgreement(t *testing.T) {
+	servers, err := realServers(shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name                                  string
+		keep                                  func(sample) bool
+		readPrecision, readRecall, deleteSure float64
+	}{
+		{"tuned", func(s sample) bool { return !held(s.definition.ID.Server) }, 0.96, 0.75, 0.95},
+		{"held", func(s sample) bool { return held(s.definition.ID.Server) }, 0.93, 0.65, 0.93},
+	} {
+		m := confusion(servers, c.keep)
+		precision, recall := m.scores(policy.Read)
+		sure, _ := m.scores(policy.Destructive)
+		if precision < c.readPrecision || recall < c.readRecall || sure < c.deleteSure {
+			var out strings.Builder
+			m.print(&out, c.name)
+			t.Error(out.String())
+		}
+	}
+	reading, readers, changing, changers := warned(servers, func(sample) bool { return true })
+	if share(reading, readers) > 0.13 || share(changing, changers) < 0.84 {
+		t.Errorf("advise would warn of %d of %d that read, %d of %d that do not", reading, readers, changing, changers)
+	}
+	// What its server declares destructive is inferred to read only where the
+	// name says plainly that it reads.
+	for _, s := range servers {
+		in := effect.Infer(s.definition)
+		if s.declared == saysDelete && in.Operation == policy.Read && !strings.Contains(in.Reason, "its name says") {
+			t.Errorf("%s is declared destructive and inferred to read: %s", s.definition.ID, in.Reason)
+		}
+	}
+}
+
+func TestPatternOfDeleting(t *testing.T) {
+	for name, want := range map[string]bool{
+		"delete_repo": true, "bulkDelete": true, "users.remove": true, "git_rm": true, "DropTable": true, "cache-flush": true, "get_deleted": true,
+		"get_skills": false, "list_dropdowns": false, "dropbox_get": false, "form_get": false, "get_cameras": false, "model_list": false,
+	} {
+		if namedLikeDeleting(name) != want {
+			t.Errorf("%s: want %v", name, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Command effects measures how well effect infers what a tool does from its
+// definition: against the hints of tools of real servers that give some, and
+// over all names that speak of deleting.
+//
+//	go run ./bench/effects [-data dir] [-list tune|held|names] [-find regexp]
+//
+// The servers are parted by a hash of their name: the lists of words were made
+// with one half in view, the other shows what carries over. It prints figures
+// and judges nothing; the test beside it does.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"mcpproxy/internal/effect"
+)
+
+func main() {
+	data := flag.String("data", "../shared", "directory of the labelled data")
+	list := flag.String("list", "", "list the disagreements of a half: tune or held")
+	find := flag.String("find", "", "list what is inferred of the tools whose id matches")
+	flag.Parse()
+	if err := run(os.Stdout, *data, *list, *find); err != nil {
+		fmt.Fprintln(os.Stderr, "effects:", err)
+		os.Exit(1)
+	}
+}
+
+// corpora are the sets of definitions without hints, below the directory of the
+// data.
+func corpora() []string {
+	return []string{
+		"security-corpora/benign-docker-registry/corpus.jsonl",
+		"security-corpora/benign-livemcpbench/corpus.jsonl",
+		"retrieval/scale/tools.jsonl.gz",
+	}
+}
+
+func run(w io.Writer, data, list, find string) error {
+	servers, err := realServers(data)
+	if err != nil {
+		return err
+	}
+	tuned := func(s sample) bool { return !held(s.definition.ID.Server) }
+	unseen := func(s sample) bool { return held(s.definition.ID.Server) }
+	switch list {
+	case "tune":
+		disagreements(w, servers, tuned)
+		return nil
+	case "held":
+		disagreements(w, servers, unseen)
+		return nil
+	}
+	sets := map[string][]sample{"real-servers": servers}
+	for _, path := range corpora() {
+		samples, err := corpus(filepath.Join(data, path))
+		if err != nil {
+			return err
+		}
+		sets[path] = samples
+	}
+	if find != "" {
+		return show(w, sets, find)
+	}
+	for _, half := range []struct {
+		title string
+		keep  func(sample) bool
+	}{
+		{"real servers, the half that was looked at", tuned}, {"real servers, the other half", unseen},
+		{"real servers, all", func(sample) bool { return true }},
+	} {
+		confusion(servers, half.keep).print(w, half.title)
+		reading, readers, changing, changers := warned(servers, half.keep)
+		fmt.Fprintf(w, "  advise would warn of calls in the read lane for %d of %d that read, %d of %d that do not\n", reading, readers, changing, changers)
+	}
+	for _, set := range append([]string{"real-servers"}, corpora()...) {
+		like, read := escaped(sets[set])
+		fmt.Fprintf(w, "%-52s %s\n  named like a deletion: %d, inferred read: %d %v\n", set, counts(sets[set]), like, len(read), read)
+	}
+	return nil
+}
+
+func show(w io.Writer, sets map[string][]sample, find string) error {
+	pattern, err := regexp.Compile(find)
+	if err != nil {
+		return err
+	}
+	for _, set := range append([]string{"real-servers"}, corpora()...) {
+		for _, s := range sets[set] {
+			if in := effect.Infer(s.definition); pattern.MatchString(s.definition.ID.String()) {
+				fmt.Fprintf(w, "%-11s %s: %s\n", in.Operation, s.definition.ID, in.Reason)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// sample is a tool with what its server says about it.
+type sample struct {
+	definition tool.Definition
+	declared   class
+}
+
+// class is what hints say. A tool that only says that it does not only read
+// may be either of the others.
+type class string
+
+const (
+	unsaid     class = "not said"
+	saysRead   class = "read"
+	saysWrite  class = "write"
+	saysDelete class = "destructive"
+	saysChange class = "not read-only"
+)
+
+func classOf(h tool.Hints) class {
+	switch {
+	case h.Destructive == tool.True:
+		return saysDelete
+	case h.ReadOnly == tool.True:
+		return saysRead
+	case h.ReadOnly == tool.False && h.Destructive == tool.False:
+		return saysWrite
+	case h.ReadOnly == tool.False || h.Destructive == tool.False:
+		return saysChange
+	}
+	return unsaid
+}
+
+// realServers reads what the real servers list, without variants of one
+// server and without repeated tools.
+func realServers(dir string) ([]sample, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "real-servers", "*.tools.json"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no lists of real servers in %s", dir)
+	}
+	slices.Sort(files)
+	var samples []sample
+	seen := map[tool.Fingerprint]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var list struct{ Tools []json.RawMessage }
+		if err := json.Unmarshal(text, &list); err != nil {
+			return nil, err
+		}
+		server := strings.TrimSuffix(filepath.Base(file), ".tools.json")
+		for _, raw := range list.Tools {
+			d, err := tool.ParseDefinition(server, raw)
+			if err != nil {
+				return nil, err
+			}
+			if print := d.Fingerprint(); !seen[print] {
+				seen[print] = true
+				samples = append(samples, sample{d, classOf(d.Hints)})
+			}
+		}
+	}
+	return samples, nil
+}
+
+// corpus reads a file of one definition a line.
+func corpus(path string) ([]sample, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		if in, err = gzip.NewReader(f); err != nil {
+			return nil, err
+		}
+	}
+	var samples []sample
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var row struct{ Server string }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			return nil, err
+		}
+		if d, err := tool.ParseDefinition(row.Server, slices.Clone(lines.Bytes())); err == nil {
+			samples = append(samples, sample{d, classOf(d.Hints)})
+		}
+	}
+	return samples, lines.Err()
+}
+
+// held says whether the tools of a server are of the half that nothing was
+// tuned to.
+func held(server string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(server))
+	return h.Sum32()%2 == 1
+}
+
+// matrix counts what is inferred by what is declared.
+type matrix map[class]map[policy.Operation]int
+
+func confusion(samples []sample, keep func(sample) bool) matrix {
+	m := matrix{}
+	for _, s := range samples {
+		if !keep(s) {
+			continue
+		}
+		if m[s.declared] == nil {
+			m[s.declared] = map[policy.Operation]int{}
+		}
+		m[s.declared][effect.Infer(s.definition).Operation]++
+	}
+	return m
+}
+
+// warned counts the tools with a declaration of which a call in the read lane
+// would be warned of, did they carry no hints: of those that only read, and of
+// those that do not.
+func warned(samples []sample, keep func(sample) bool) (reading, readers, changing, changers int) {
+	for _, s := range samples {
+		if s.declared == unsaid || !keep(s) {
+			continue
+		}
+		warns := 0
+		if in := effect.Infer(s.definition); in.Operation > policy.Read && !in.Unsure {
+			warns = 1
+		}
+		if s.declared == saysRead {
+			reading, readers = reading+warns, readers+1
+		} else {
+			changing, changers = changing+warns, changers+1
+		}
+	}
+	return reading, readers, changing, changers
+}
+
+// share gives a of b, and 0 of nothing.
+func share(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// scores are how often what is inferred as op is declared so, and the other way
+// round. A tool that says only that it does not only read counts for neither
+// write nor destructive, but against read.
+func (m matrix) scores(op policy.Operation) (precision, recall float64) {
+	says := map[policy.Operation]class{policy.Read: saysRead, policy.Write: saysWrite, policy.Destructive: saysDelete}[op]
+	right, inferred, declared := m[says][op], 0, 0
+	for c, row := range m {
+		if c != unsaid && (c != saysChange || op == policy.Read) {
+			inferred += row[op]
+		}
+	}
+	for _, n := range m[says] {
+		declared += n
+	}
+	return share(right, inferred), share(right, declared)
+}
+
+func (m matrix) print(w io.Writer, title string) {
+	fmt.Fprintf(w, "%s\n  %-14s %6s %6s %12s\n", title, "declared", "read", "write", "destructive")
+	for _, c := range []class{saysRead, saysWrite, saysDelete, saysChange, unsaid} {
+		fmt.Fprintf(w, "  %-14s %6d %6d %12d\n", c, m[c][policy.Read], m[c][policy.Write], m[c][policy.Destructive])
+	}
+	for _, op := range []policy.Operation{policy.Read, policy.Write, policy.Destructive} {
+		p, r := m.scores(op)
+		fmt.Fprintf(w, "  %-12s precision %.3f  recall %.3f\n", op, p, r)
+	}
+	p, r := m.changes()
+	fmt.Fprintf(w, "  %-12s precision %.3f  recall %.3f\n", "not read", p, r)
+}
+
+// changes are the scores of what does not only read, however it is called.
+func (m matrix) changes() (precision, recall float64) {
+	right, missed := 0, 0
+	for _, c := range []class{saysWrite, saysDelete, saysChange} {
+		right += m[c][policy.Write] + m[c][policy.Destructive]
+		missed += m[c][policy.Read]
+	}
+	return share(right, right+m[saysRead][policy.Write]+m[saysRead][policy.Destructive]), share(right, right+missed)
+}
+
+// likeDeleting finds names that speak of taking away. It shares nothing with
+// the classifier, on purpose.
+var likeDeleting = regexp.MustCompile(`(?i)delet|remov|purg|destroy|destruct|wipe|truncat|kill|revok|uninstall|eras|terminat|unlink|prune|evict|expunge|obliterate|drop|nuke|shred|discard|(^|[^a-z])(del|rm|rmdir|clear|empty|flush|trash|reset|overwrite|unregister|deregister|cleanup|clean)([^a-z]|$)`)
+
+// other are words that hold one of those by chance.
+var other = regexp.MustCompile(`(?i)s-?kills?([^a-z]|$)|skill|overkill|dropbox|dropdown|droplet|airdrop|raindrop|backdrop|shipping|swipe|cameras?|eras?([^a-z]|$)|(op|gen|fed|lib|consid|num)eras?|eraser`)
+
+func namedLikeDeleting(name string) bool {
+	return likeDeleting.MatchString(other.ReplaceAllString(name, " "))
+}
+
+// escaped gives the tools that are named like a deletion and inferred to read.
+func escaped(samples []sample) (like int, read []string) {
+	for _, s := range samples {
+		if !namedLikeDeleting(s.definition.ID.Tool) {
+			continue
+		}
+		like++
+		if effect.Infer(s.definition).Operation == policy.Read {
+			read = append(read, s.definition.ID.String())
+		}
+	}
+	return like, read
+}
+
+// counts says how many tools are inferred to be what.
+func counts(samples []sample) string {
+	n := map[policy.Operation]int{}
+	for _, s := range samples {
+		n[effect.Infer(s.definition).Operation]++
+	}
+	return fmt.Sprintf("%5d tools: %5d read, %5d write, %5d destructive", len(samples), n[policy.Read], n[policy.Write], n[policy.Destructive])
+}
+
+// disagreements lists what is inferred otherwise than declared.
+func disagreements(w io.Writer, samples []sample, keep func(sample) bool) {
+	type line struct {
+		order string
+		text  string
+	}
+	var lines []line
+	for _, s := range samples {
+		in := effect.Infer(s.definition)
+		if !keep(s) || s.declared == unsaid || string(s.declared) == in.Operation.String() {
+			continue
+		}
+		order := string(s.declared) + in.Operation.String()
+		lines = append(lines, line{order, fmt.Sprintf("%-13s %-11s %s: %s", s.declared, in.Operation, s.definition.ID, in.Reason)})
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.order, b.order) })
+	for _, l := range lines {
+		fmt.Fprintln(w, l.text)
+	}
+}

@@ -1,0 +1,182 @@
+package effect
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxNameWords bounds what is looked at of a name; names of tools have 6 words
+// at most, as a rule. A longer one is not taken for reading.
+const maxNameWords = 32
+
+// name is what the words of a name say.
+type name struct {
+	head   role   // what its verb does, noRole without one
+	verb   string // that verb
+	unsure bool   // the verb could as well be a noun
+	// deletes is a word about deleting, wherever it stands.
+	deletes string
+	// changes is a word after a reading verb that changes something.
+	changes string
+	code    bool // it names a language or a command
+	long    bool
+	foreign bool // it has characters in which other words can hide
+}
+
+// pieces cuts an identifier into lower-case words: snake_case, kebab-case,
+// camelCase, HTTPServer, name.space, path/to, v2.
+func pieces(s string, words []string) []string {
+	start := -1
+	var before rune
+	cut := func(end int) {
+		if start >= 0 {
+			words = append(words, strings.ToLower(s[start:end]))
+		}
+		start = -1
+	}
+	for i, r := range s {
+		if !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) {
+			cut(i)
+			before = r
+			if len(words) >= maxNameWords {
+				return words
+			}
+			continue
+		}
+		if start >= 0 && unicode.IsUpper(r) && (!unicode.IsUpper(before) || nextIsLower(s[i+utf8.RuneLen(r):])) {
+			cut(i)
+		}
+		if start < 0 {
+			start = i
+		}
+		before = r
+	}
+	cut(len(s))
+	return words
+}
+
+// nextIsLower finds the new word in HTTPServer, but none in URLs.
+func nextIsLower(rest string) bool {
+	r, n := utf8.DecodeRuneInString(rest)
+	if !unicode.IsLower(r) {
+		return false
+	}
+	after, _ := utf8.DecodeRuneInString(rest[n:])
+	return r != 's' || unicode.IsLetter(after)
+}
+
+// readName works out what a name says.
+func readName(s string) name {
+	var buffer [maxNameWords]string
+	words := pieces(s, buffer[:0])
+	n := name{long: len(words) >= maxNameWords, foreign: hasForeign(s)}
+	known := lexicon()
+	for i, w := range words {
+		if n.deletes == "" && aboutDeleting(w) {
+			n.deletes = w
+		}
+		n.code = n.code || codeWords[w]
+		v := known[w]
+		if v.role == noRole || v.form == participle || v.form == gerund && v.role != destroys && i > 0 || spoken[w] {
+			continue
+		}
+		last := i == len(words)-1
+		switch {
+		case v.role == destroys && n.head != reads:
+			n.head, n.verb, n.unsure = destroys, w, false
+		case v.role == destroys && last && v.form == base && !asking[n.verb]:
+			n.head, n.verb, n.unsure = destroys, w, false // list_delete deletes a list
+		case n.head == destroys:
+		case n.head == noRole:
+			n.head, n.verb = v.role, w
+			n.unsure = v.role == mayWrite && (i > 0 || last && !changers[w]) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && namespaces[w]
+		case n.head == reads && v.role == mayWrite && !(joins[words[i-1]] && v.form == base):
+			// get_updates, list_posts; but view_update may mean either.
+			n.unsure = n.unsure || last && v.form == base && listLike[n.verb]
+		case n.head == reads && v.role == runs && (w == "run" || w == "runs"):
+			// list_workflow_runs
+		case n.head == reads && v.role != reads:
+			n.changes = w
+		case n.head == mayWrite && v.role == reads && v.form == base && last:
+			// post_get, but update_list may mean either.
+			switch {
+			case asking[w] && w != "read":
+				n.head, n.verb, n.unsure = reads, w, false
+			case listLike[w]:
+				n.unsure = true
+			}
+		case n.head == mayWrite && (n.unsure || last) && (v.role > mayWrite || v.role == writes || changers[w]):
+			n.head, n.verb, n.unsure = v.role, w, v.role == mayWrite
+		case v.role == runs && n.head != runs:
+			n.changes = w
+		}
+		if n.head == reads && v.role == reads && !last && idiom[[2]string{w, words[i+1]}] {
+			n.changes = w + " " + words[i+1]
+		}
+	}
+	if n.head == reads && n.verb == "fetch" && len(words) > 1 && words[0] == "git" {
+		n.head = writes // it fetches into the repository
+	}
+	return n
+}
+
+// with adds what a title says. The name itself comes first, but a title that
+// speaks of a change is heard.
+func (n name) with(title name) name {
+	if n.head == noRole {
+		n.head, n.verb, n.unsure = title.head, title.verb, title.unsure
+	}
+	n.deletes = cmpOr(n.deletes, title.deletes)
+	n.changes = cmpOr(n.changes, title.changes)
+	if title.head == writes || title.head == runs {
+		n.changes = cmpOr(n.changes, title.verb)
+	}
+	n.code = n.code || title.code
+	n.long = n.long || title.long
+	return n
+}
+
+// spoken are verbs about telling: they say something in a description only.
+var spoken = set(`provide return returns give display see tell know answer learn understand print obtain report reports`)
+
+// idiom are verbs that mean something else with the word after them.
+var idiom = map[[2]string]bool{
+	{"check", "in"}: true, {"check", "out"}: true, {"get", "rid"}: true, {"look", "after"}: true,
+}
+
+// namespaces are verbs that are as often the name of a service.
+var namespaces = set(`compute monitor watch scan load forecast audit`)
+
+// asking are verbs that ask about what follows: check_delete deletes nothing.
+// They are not taken for nouns.
+var asking = set(`get fetch check preview find show describe explain validate verify read is can has`)
+
+// listLike are verbs that are as often nouns.
+var listLike = set(`list view search query check count filter report record review scan watch stat display look load access
+	compare estimate rank forecast give tail head cat compute monitor diff measure audit ping rank translate print select learn`)
+
+// aboutDeleting says whether a word is one about taking away, in any form and
+// any compound.
+func aboutDeleting(w string) bool {
+	if harmless[w] {
+		return false
+	}
+	if lexicon()[w].role == destroys {
+		return true
+	}
+	if len(w) < 5 && w[0] < utf8.RuneSelf {
+		return false
+	}
+	for _, stem := range deletions {
+		if strings.Contains(w, stem) {
+			return true
+		}
+	}
+	for _, stem := range shortDeletions {
+		if strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) {
+			return true
+		}
+	}
+	return false
+}
