@@ -1,0 +1,103 @@
+// Package approval keeps what was decided about servers and their tools: which
+// definition of a tool is approved, which one a person refused, which tools a
+// person switched off, how a server under review may be launched, and what
+// agents propose.
+//
+// It guarantees that a decision is stored before it takes effect, and does not
+// take effect when it cannot be stored; that what could not be read is unknown
+// and approves nothing; that a change which loosens a hint is never accepted
+// by itself; and that reading a View takes no lock and allocates nothing. It
+// does not say which status a tool has (policy does), keeps no definition that
+// waits (the catalog has what a server lists), and contacts nobody.
+package approval
+
+import (
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// Trust is which definitions are accepted without a person. What is none of
+// these counts as Manual.
+type Trust string
+
+// The kinds of trust.
+const (
+	Manual Trust = "manual" // none
+	Scan   Trust = "scan"   // at first sight those that the scanner finds clean
+	Auto   Trust = "auto"   // all, but no change that loosens a hint
+)
+
+// By is who accepted for a trust, as Pin.By has it.
+func (t Trust) By() string { return "trust:" + string(t) }
+
+// Why is why a definition waits for a person; "" when it is approved.
+type Why string
+
+// The reasons.
+const (
+	New     Why = "new"     // none of the tool's definitions is approved
+	Changed Why = "changed" // another one is
+	Blocked Why = "blocked" // a person refused this very one
+)
+
+// Pin is a definition that is approved.
+type Pin struct {
+	Fingerprint tool.Fingerprint
+	Hints       tool.Hints // that the definition declares, or is taken to
+	Mark
+}
+
+// Mark is who did something, and when.
+type Mark struct {
+	By string
+	At time.Time
+}
+
+// Block is a definition that a person refused.
+type Block struct {
+	Fingerprint tool.Fingerprint
+	Mark
+}
+
+// Entry is what is decided about one tool. The zero value is: nothing. What it
+// points to never changes.
+type Entry struct {
+	Pin   *Pin
+	Block *Block
+	Off   *Mark // a person switched the tool off
+}
+
+// Approves says whether the definition with this fingerprint is the approved
+// one.
+func (e Entry) Approves(f tool.Fingerprint) bool { return e.Pin != nil && e.Pin.Fingerprint == f }
+
+// Launch is how a server may be launched or reached, as a person approved it.
+type Launch struct {
+	Server      string
+	Fingerprint tool.Fingerprint
+	Mark
+}
+
+// Proposal is a server that an agent proposes. Server is its entry as the
+// proposer gave it; only the gateway reads it.
+type Proposal struct {
+	Name   string
+	Server json.RawMessage
+	Mark
+}
+
+// Candidate is a definition to judge.
+type Candidate struct {
+	Tool        string
+	Fingerprint tool.Fingerprint
+	Hints       tool.Hints // as declared, or as it is taken to
+	Definition  json.RawMessage
+	// Report gives what the scanner says of it. It is asked only when that
+	// matters, perhaps more than once and at the same time as others.
+	Report func() scan.Report
+}
+
+func (c Candidate) pin(m Mark) *Pin { return &Pin{c.Fingerprint, c.Hints, m} }

@@ -1,0 +1,119 @@
+// Package approvaltest is a keeper of approvals in memory, for tests of what
+// stands on approval.
+//
+// It keeps what it is given, wholly or, when it is told to fail, not at all. A
+// book made anew from the same Memory knows what the one before it decided. It
+// is for tests only: no package of the product imports it.
+package approvaltest
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/tool"
+)
+
+// Memory is an approval.Keeper. The zero value is empty.
+type Memory struct {
+	mu          sync.Mutex // guards what follows
+	tools       map[tool.ID]approval.Row
+	definitions map[tool.ID]json.RawMessage
+	launches    map[string]approval.Launch
+	proposals   []approval.Proposal
+	lost        bool
+	err         error
+	saves       int
+}
+
+// Fail makes everything fail with err; nil ends that.
+func (m *Memory) Fail(err error) {
+	m.mu.Lock()
+	m.err = err
+	m.mu.Unlock()
+}
+
+// Lose empties the memory and says so.
+func (m *Memory) Lose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tools, m.definitions, m.launches, m.proposals, m.lost = nil, nil, nil, nil, true
+}
+
+// Saves is how often something was saved.
+func (m *Memory) Saves() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.saves
+}
+
+// Book gives a book that has loaded what is kept.
+func (m *Memory) Book() *approval.Book {
+	b := approval.NewBook(m)
+	if err := b.Load(context.Background()); err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// LoadApprovals implements approval.Keeper.
+func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	saved := approval.Saved{Tools: map[string][]approval.Row{}, Proposals: slices.Clone(m.proposals), Lost: m.lost}
+	for id, row := range m.tools {
+		saved.Tools[id.Server] = append(saved.Tools[id.Server], row)
+	}
+	for _, l := range m.launches {
+		saved.Launches = append(saved.Launches, l)
+	}
+	return saved, m.err
+}
+
+// SaveApprovals implements approval.Keeper.
+func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	if m.tools == nil {
+		m.tools, m.definitions, m.launches = map[tool.ID]approval.Row{}, map[tool.ID]json.RawMessage{}, map[string]approval.Launch{}
+	}
+	m.saves++
+	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.Proposal) bool { return p.Name == c.Settle })
+	if c.Propose != nil {
+		m.proposals = append(m.proposals, *c.Propose)
+	}
+	if c.Forget {
+		maps.DeleteFunc(m.tools, func(id tool.ID, _ approval.Row) bool { return id.Server == c.Server })
+	}
+	if c.Forget || c.Unpin {
+		delete(m.launches, c.Server)
+	}
+	if c.Launch != nil {
+		m.launches[c.Server] = *c.Launch
+	}
+	for _, row := range c.Tools {
+		id := tool.ID{Server: c.Server, Tool: row.Tool}
+		if row.Definition != nil {
+			m.definitions[id] = row.Definition
+		}
+		row.Definition = nil
+		m.tools[id] = row
+	}
+	return nil
+}
+
+// ApprovedDefinition implements approval.Keeper.
+func (m *Memory) ApprovedDefinition(_ context.Context, id tool.ID) (json.RawMessage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if row := m.tools[id]; row.Pin == nil {
+		return nil, m.err
+	}
+	return m.definitions[id], m.err
+}

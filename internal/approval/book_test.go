@@ -1,0 +1,294 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+func candidate(name string, n byte) approval.Candidate {
+	return approval.Candidate{
+		Tool: name, Fingerprint: tool.Fingerprint{n}, Definition: json.RawMessage(fmt.Sprintf(`{"name":%q,"n":%d}`, name, n)),
+		Report: func() scan.Report { return scan.Report{Verdict: scan.Clean} },
+	}
+}
+
+var auto = approval.Rules{Trust: approval.Auto}
+
+func admit(t *testing.T, b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+	t.Helper()
+	judged, err := b.Admit(t.Context(), "s", r, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judged
+}
+
+// every is each way to decide something.
+var every = map[string]func(b *approval.Book, t *testing.T) error{
+	"admit": func(b *approval.Book, t *testing.T) error {
+		_, err := b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("new", 1)})
+		return err
+	},
+	"approve": func(b *approval.Book, t *testing.T) error {
+		return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, nil)
+	},
+	"block": func(b *approval.Book, t *testing.T) error {
+		return b.Block(t.Context(), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
+	},
+	"switch": func(b *approval.Book, t *testing.T) error {
+		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
+	},
+	"approve a launch": func(b *approval.Book, t *testing.T) error {
+		return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{2}, "admin")
+	},
+	"revoke a launch": func(b *approval.Book, t *testing.T) error { return b.RevokeLaunch(t.Context(), "s") },
+	"forget":          func(b *approval.Book, t *testing.T) error { return b.Forget(t.Context(), "s") },
+	"propose": func(b *approval.Book, t *testing.T) error {
+		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent")
+	},
+}
+
+// say describes all that a book knows in these tests.
+func say(b *approval.Book) string {
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").Known(), b.Lost(), len(b.Proposals()))
+	if l := b.View("s").Launch(); l != nil {
+		out += fmt.Sprintf(" launch %s", l.Fingerprint)
+	}
+	for _, name := range []string{"known", "new"} {
+		e := b.View("s").Tool(name)
+		out += fmt.Sprintf(" %s: off %v", name, e.Off != nil)
+		if e.Pin != nil {
+			out += fmt.Sprintf(" pinned %s by %s", e.Pin.Fingerprint, e.Pin.By)
+		}
+		if e.Block != nil {
+			out += fmt.Sprintf(" blocked %s", e.Block.Fingerprint)
+		}
+	}
+	return out
+}
+
+// What is decided is known after a restart, and what cannot be stored does not
+// take effect.
+func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
+	for name, decide := range every {
+		t.Run(name, func(t *testing.T) {
+			memory := new(approvaltest.Memory)
+			b := memory.Book()
+			admit(t, b, auto, candidate("known", 1))
+			if err := b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{1}, "admin"); err != nil {
+				t.Fatal(err)
+			}
+			before := say(b)
+
+			memory.Fail(errors.New("the disk is full"))
+			err := decide(b, t)
+			var p *problem.Problem
+			if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
+				t.Errorf("the error is %v", err)
+			}
+			if say(b) != before {
+				t.Errorf("it took effect all the same:\n%s\n%s", before, say(b))
+			}
+			memory.Fail(nil)
+			if err := decide(b, t); err != nil {
+				t.Fatal(err)
+			}
+			if say(b) == before {
+				t.Error("nothing was decided")
+			}
+			if again := memory.Book(); say(again) != say(b) {
+				t.Errorf("after a restart:\n%s\n%s", say(again), say(b))
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	admit(t, memory.Book(), auto, candidate("known", 1))
+	memory.Fail(errors.New("the file is damaged"))
+	b := approval.NewBook(memory)
+	if err := b.Load(t.Context()); err == nil {
+		t.Fatal("it was read")
+	}
+	v := b.View("s")
+	if v.Known() || v.Approves("known", tool.Fingerprint{1}) || v.Launch() != nil {
+		t.Error("something is approved")
+	}
+	memory.Fail(nil)
+	for name, decide := range every {
+		if err := decide(b, t); err == nil {
+			t.Errorf("%s: decided without knowing anything", name)
+		}
+	}
+	select {
+	case <-b.Loaded():
+		t.Error("it counts as loaded")
+	default:
+	}
+	if err := b.Load(t.Context()); err != nil || !b.View("s").Approves("known", tool.Fingerprint{1}) {
+		t.Errorf("later: %v", err)
+	}
+	<-b.Loaded()
+}
+
+func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	memory.Lose()
+	b := memory.Book()
+	for _, trust := range []approval.Trust{approval.Scan, approval.Auto} {
+		if j := admit(t, b, approval.Rules{Trust: trust, Acquainted: true}, candidate("new", 1)); j[0].Accepted || j[0].Why != approval.New {
+			t.Errorf("trust %s: %+v", trust, j)
+		}
+	}
+	launch := tool.Fingerprint{9}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, &launch); err != nil {
+		t.Fatal(err)
+	}
+	if j := admit(t, b, auto, candidate("newer", 1)); !j[0].Accepted {
+		t.Errorf("a person has approved the server since: %+v", j)
+	}
+}
+
+// The store may be put aside while the book lives on. When a server is approved
+// after that, what was decided about its tools before is stored with it: else
+// the next life would take them for new ones of a server that it knows.
+func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
+	var m approvaltest.Memory
+	b := m.Book()
+	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
+	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
+		b.Block(t.Context(), tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
+		t.Fatal(err)
+	}
+	m.Lose()
+	for name, approve := range map[string]func() error{
+		"its launch": func() error { return b.ApproveLaunch(t.Context(), "s", tool.Fingerprint{9}, "admin") },
+		"its definitions": func() error {
+			return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("c", 2)}, &tool.Fingerprint{9})
+		},
+	} {
+		if err := approve(); err != nil {
+			t.Fatal(err)
+		}
+		next := m.Book().View("s")
+		if next.Tool("a").Off == nil || next.Tool("b").Block == nil || next.Tool("c").Pin == nil {
+			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
+		}
+	}
+	if !m.Book().View("s").Approves("c", tool.Fingerprint{2}) {
+		t.Error("what is approved with the launch")
+	}
+}
+
+func TestBlocking(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	b := new(approvaltest.Memory).Book()
+	admit(t, b, auto, candidate("a", 1))
+	if err := b.Block(t.Context(), id, tool.Fingerprint{1}, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if b.View("s").Approves("a", tool.Fingerprint{1}) {
+		t.Error("the approved definition is blocked, and may be called")
+	}
+	for n, why := range map[byte]approval.Why{1: approval.Blocked, 2: approval.New} {
+		if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != why {
+			t.Errorf("definition %d after the block: %+v", n, j)
+		}
+	}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	// Approving another definition does not undo the refusal.
+	if j := admit(t, b, auto, candidate("a", 1)); j[0].Accepted || j[0].Why != approval.Blocked {
+		t.Errorf("the blocked definition comes back: %+v", j)
+	}
+	if err := b.Block(t.Context(), id, tool.Fingerprint{3}, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if !b.View("s").Approves("a", tool.Fingerprint{2}) {
+		t.Error("blocking another definition took the approved one away")
+	}
+}
+
+// A server that names ever new tools gets no more than so many kept, and loses
+// none of the pins that there are.
+func TestTheBookIsBounded(t *testing.T) {
+	b := new(approvaltest.Memory).Book()
+	all := make([]approval.Candidate, approval.MaxTools+10)
+	for i := range all {
+		all[i] = candidate(fmt.Sprint("t", i), 1)
+	}
+	accepted := 0
+	for _, j := range admit(t, b, auto, all...) {
+		if j.Accepted {
+			accepted++
+		}
+	}
+	if accepted != approval.MaxTools || !b.View("s").Approves("t0", tool.Fingerprint{1}) {
+		t.Errorf("%d accepted", accepted)
+	}
+	err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
+	if p := problem.From(err); p == nil || p.Code != problem.TooLarge {
+		t.Errorf("one more: %v", err)
+	}
+	for i := range approval.MaxProposals {
+		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent")); p == nil || p.Code != problem.Overloaded {
+		t.Errorf("one more proposal: %v", p)
+	}
+}
+
+// The first list of a server is one write, and a list that brings nothing new
+// is none.
+func TestAListIsOneWrite(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	var all []approval.Candidate
+	for i := range 500 {
+		all = append(all, candidate(fmt.Sprint("t", i), 1))
+	}
+	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
+	admit(t, b, approval.Rules{Trust: approval.Scan}, all...)
+	if memory.Saves() != 1 {
+		t.Errorf("%d writes", memory.Saves())
+	}
+}
+
+// A block that comes while a list is judged is not undone by it.
+func TestABlockBeatsAnAdmission(t *testing.T) {
+	for range 50 {
+		b := new(approvaltest.Memory).Book()
+		var both sync.WaitGroup
+		both.Go(func() { _ = b.Block(t.Context(), tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin") })
+		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
+		both.Wait()
+		if b.View("s").Approves("a", tool.Fingerprint{1}) {
+			t.Fatal("a blocked definition is approved")
+		}
+	}
+}
+
+func TestReadingAllocatesNothing(t *testing.T) {
+	b := new(approvaltest.Memory).Book()
+	admit(t, b, auto, candidate("a", 1))
+	if n := testing.AllocsPerRun(100, func() {
+		if !b.View("s").Approves("a", tool.Fingerprint{1}) || b.View("x").Approves("a", tool.Fingerprint{1}) {
+			t.Fatal("wrong")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

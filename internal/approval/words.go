@@ -1,0 +1,180 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// words gives the difference of two texts, word by word; nil when there is no
+// point in it.
+func words(old, now string) []Piece {
+	a, b := split(old), split(now)
+	if len(a)+len(b) > maxWords {
+		return nil
+	}
+	var out []Piece
+	put := func(kind string, parts []string) {
+		if len(parts) > 0 {
+			out = append(out, Piece{kind, strings.Join(parts, "")})
+		}
+	}
+	i, j, same := 0, 0, 0
+	for _, run := range align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }) {
+		put(Removed, a[i:i+run.old])
+		put(Added, b[j:j+run.now])
+		i, j = i+run.old, j+run.now
+		put(Same, a[i:i+run.same])
+		i, j, same = i+run.same, j+run.same, same+run.same
+	}
+	if same == 0 {
+		return nil
+	}
+	return out
+}
+
+// split cuts a text into words, runs of white space, and single other
+// characters. Joined again they are the text.
+func split(s string) []string {
+	var out []string
+	start, kind := 0, -1
+	for i, r := range s {
+		k := 0
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || r == '_':
+			k = 1
+		case unicode.IsSpace(r):
+			k = 2
+		}
+		if i > start && (k == 0 || k != kind) {
+			out = append(out, s[start:i])
+			start = i
+		}
+		kind = k
+	}
+	if start < len(s) {
+		out = append(out, s[start:])
+	}
+	return out
+}
+
+// run is a stretch of an alignment: so many elements of the old sequence were
+// replaced by so many of the new one, then so many are the same.
+type run struct{ old, now, same int }
+
+// align finds the shortest way from a sequence of n elements to one of m, by
+// the algorithm of Myers. Sequences that differ in too much count as wholly
+// different behind their common beginning and before their common end.
+func align(n, m int, equal func(i, j int) bool) []run {
+	head := 0
+	for head < n && head < m && equal(head, head) {
+		head++
+	}
+	tail := 0
+	for tail < n-head && tail < m-head && equal(n-1-tail, m-1-tail) {
+		tail++
+	}
+	var out runs
+	out.same(head)
+	out.middle(n-head-tail, m-head-tail, func(i, j int) bool { return equal(head+i, head+j) })
+	out.same(tail)
+	return out
+}
+
+type runs []run
+
+func (r *runs) same(k int) {
+	if len(*r) == 0 {
+		*r = append(*r, run{})
+	}
+	(*r)[len(*r)-1].same += k
+}
+
+func (r *runs) edit(old, now int) {
+	if last := len(*r) - 1; (*r)[last].same > 0 {
+		*r = append(*r, run{old: old, now: now})
+	} else {
+		(*r)[last].old += old
+		(*r)[last].now += now
+	}
+}
+
+// middle aligns what is between the common beginning and the common end.
+func (r *runs) middle(n, m int, equal func(i, j int) bool) {
+	steps := shortest(n, m, equal)
+	if steps == nil {
+		r.edit(n, m)
+		return
+	}
+	for _, s := range steps {
+		switch s {
+		case 'd':
+			r.edit(1, 0)
+		case 'i':
+			r.edit(0, 1)
+		default:
+			r.same(1)
+		}
+	}
+}
+
+// shortest gives the steps (d, i or =) from one sequence to the other, nil when
+// they need more than maxEdits.
+func shortest(n, m int, equal func(i, j int) bool) []byte {
+	// furthest[k+offset] is how far x got on the diagonal k = x-y; history keeps
+	// of each round the diagonals that it could reach.
+	most := min(n+m, maxEdits)
+	offset := most + 1
+	furthest := make([]int32, 2*most+3)
+	var history [][]int32
+	for edits := 0; edits <= most; edits++ {
+		history = append(history, append([]int32(nil), furthest[offset-edits-1:offset+edits+2]...))
+		for k := -edits; k <= edits; k += 2 {
+			x := furthest[offset+k-1] + 1
+			if down(furthest[offset+k-1], furthest[offset+k+1], k, edits) {
+				x = furthest[offset+k+1]
+			}
+			for int(x) < n && int(x)-k < m && equal(int(x), int(x)-k) {
+				x++
+			}
+			furthest[offset+k] = x
+			if int(x) >= n && int(x)-k >= m {
+				return retrace(history, n, m)
+			}
+		}
+	}
+	return nil
+}
+
+// down says whether the way to the diagonal k comes from the one above, by an
+// insertion; left and right are how far those beside it got.
+func down(left, right int32, k, edits int) bool { return k == -edits || k != edits && left < right }
+
+// retrace goes back from the end to the steps that led there.
+func retrace(history [][]int32, n, m int) []byte {
+	steps := make([]byte, 0, n+m)
+	x, y := n, m
+	for edits := len(history) - 1; edits > 0; edits-- {
+		before, k := history[edits], x-y
+		at := func(k int) int32 { return before[k+edits+1] }
+		step, from := byte('d'), k-1
+		if down(at(k-1), at(k+1), k, edits) {
+			step, from = 'i', k+1
+		}
+		startX := int(at(from))
+		if step == 'd' {
+			startX++
+		}
+		for ; x > startX; x, y = x-1, y-1 {
+			steps = append(steps, '=')
+		}
+		steps = append(steps, step)
+		x = int(at(from))
+		y = x - from
+	}
+	for ; x > 0; x-- {
+		steps = append(steps, '=')
+	}
+	slices.Reverse(steps)
+	return steps
+}
