@@ -15,6 +15,7 @@ const (
 	maxName       = 256
 	maxMessage    = 4 << 10
 	maxWarnings   = 32
+	maxQuery      = 512
 )
 
 // bound cuts what callers and servers chose in r, which is a copy of theirs, and
@@ -38,6 +39,9 @@ func (l *Log) bound(r *Record) {
 		if changed != *in {
 			r.Metadata.Intent = &changed
 		}
+	}
+	if s := r.Metadata.Search; s != nil {
+		r.Metadata.Search = &Search{Query: maskedText(s.Query, maxQuery), Rank: s.Rank}
 	}
 	if len(r.Arguments) > 0 {
 		size := int64(len(r.Arguments))

@@ -15,6 +15,7 @@ func TestNamesAndMessagesAreBounded(t *testing.T) {
 		Type: PolicyDecision, Status: Blocked, ServerName: "x" + long, ToolName: "x" + long, SessionID: long, RequestID: long,
 		ParentID: long, Actor: long, ClientName: long, ClientVersion: long, ErrorMessage: "x" + long,
 		Metadata: Metadata{ToolVariant: long, ErrorCode: long, Action: long, Detail: long, Warnings: []string{long},
+			Search: &Search{Query: long, Rank: 7},
 			Intent: &Intent{OperationType: long, DataSensitivity: long, Reason: long}},
 	}
 	if err := l.Append(&whole); err != nil {
@@ -80,5 +81,19 @@ func TestCutMessagesHoldNoHalfOfASecret(t *testing.T) {
 		if len(got) > maxMessage || strings.Contains(got, "ghp_aB3dE6aB3dE6") {
 			t.Fatalf("%d bytes before: %q", before, got[len(got)-60:])
 		}
+	}
+}
+
+// What was searched for is masked and bounded like all that callers choose.
+func TestQueriesAreMasked(t *testing.T) {
+	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memory{})
+	secret := "ghp_" + strings.Repeat("aB3", 12)
+	r := Record{Type: ToolCall, ToolName: "t", Metadata: Metadata{Search: &Search{Query: "list repositories with " + secret, Rank: 2}}}
+	if err := l.Begin(&r); err != nil {
+		t.Fatal(err)
+	}
+	got := list(t, l)[0].Metadata.Search
+	if got == nil || got.Rank != 2 || !strings.HasPrefix(got.Query, "list repositories with ") || strings.Contains(got.Query, secret) {
+		t.Errorf("the log keeps %+v", got)
 	}
 }

@@ -55,6 +55,9 @@ func drawRecord(t *rapid.T) Record {
 		ToolVariant: text.Draw(t, "variant"), Warnings: rapid.SliceOfN(text, 0, 3).Draw(t, "warnings"),
 		ErrorCode: text.Draw(t, "code"), Action: text.Draw(t, "action"), Detail: text.Draw(t, "detail"),
 	}
+	if rapid.Bool().Draw(t, "search") {
+		r.Metadata.Search = &Search{text.Draw(t, "query"), rapid.IntRange(0, 100).Draw(t, "rank")}
+	}
 	if rapid.Bool().Draw(t, "intent") {
 		r.Metadata.Intent = &Intent{text.Draw(t, "operation"), text.Draw(t, "sensitivity"), text.Draw(t, "reason")}
 	}

@@ -154,6 +154,9 @@ func (p *payload) metadata(name, value []byte) error {
 	case "intent":
 		m.Intent = &Intent{}
 		return strictjson.Members(value, m.Intent.member)
+	case "search":
+		m.Search = &Search{}
+		return strictjson.Members(value, m.Search.member)
 	case "tool_variant":
 		return decodeString(value, &m.ToolVariant)
 	case "warnings":
@@ -176,6 +179,19 @@ func (in *Intent) member(name, value []byte) error {
 		return decodeString(value, &in.DataSensitivity)
 	case "reason":
 		return decodeString(value, &in.Reason)
+	}
+	return nil
+}
+
+func (s *Search) member(name, value []byte) error {
+	switch string(name) {
+	case "query":
+		return decodeString(value, &s.Query)
+	case "rank":
+		var rank int64
+		err := decodeInt(value, &rank)
+		s.Rank = int(rank)
+		return err
 	}
 	return nil
 }

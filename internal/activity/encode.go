@@ -105,6 +105,12 @@ func appendMetadata(dst []byte, m *Metadata) []byte {
 	dst = appendText(dst, `,"tool_variant":`, m.ToolVariant)
 	dst = appendTexts(dst, `,"warnings":[`, m.Warnings)
 	dst = appendText(dst, `,"error_code":`, m.ErrorCode)
+	if s := m.Search; s != nil {
+		dst = append(dst, `,"search":{"query":`...)
+		dst = appendString(dst, s.Query)
+		dst = appendNumber(dst, `,"rank":`, int64(s.Rank))
+		dst = append(dst, '}')
+	}
 	dst = appendText(dst, `,"action":`, m.Action)
 	dst = appendText(dst, `,"detail":`, m.Detail)
 	if len(dst) == empty {

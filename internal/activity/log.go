@@ -59,7 +59,10 @@ func (o Options) withDefaults() Options {
 		o.Retention = func() Retention { return Retention{} }
 	}
 	if o.openFile == nil {
-		o.openFile = openFile
+		o.openFile = openMapped
+		if o.Durability == DurabilityPower {
+			o.openFile = openFile // syncing costs far more than writing
+		}
 	}
 	return o
 }

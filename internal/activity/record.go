@@ -88,6 +88,8 @@ type Metadata struct {
 	ToolVariant string   `json:"tool_variant,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
+	// Search is the search that the caller made before the call, if any.
+	Search *Search `json:"search,omitempty"`
 	// Action and Detail describe the other types: "restart", "tools_listed", …
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
@@ -98,6 +100,14 @@ type Intent struct {
 	OperationType   string `json:"operation_type"`
 	DataSensitivity string `json:"data_sensitivity,omitempty"`
 	Reason          string `json:"reason,omitempty"`
+}
+
+// Search is how a called tool was found: the words of the last search of the
+// same conversation whose answer had the tool, and the tool's place in it. Rank
+// is 0 when no recent answer had it.
+type Search struct {
+	Query string `json:"query"`
+	Rank  int    `json:"rank,omitempty"`
 }
 
 // Outcome ends a record that Begin wrote.

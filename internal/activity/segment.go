@@ -80,14 +80,42 @@ func listSegments(dir string) ([]*segment, error) {
 		if !ok || err != nil || len(name) != segmentDigits || first < 1 {
 			continue
 		}
-		info, err := e.Info()
+		path := filepath.Join(dir, e.Name())
+		size, err := usedSize(path)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, &segment{first: first, size: info.Size(), path: filepath.Join(dir, e.Name())})
+		out = append(out, &segment{first: first, size: size, path: path})
 	}
 	slices.SortFunc(out, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
 	return out, nil
+}
+
+// usedSize gives the size of a segment without the zeros that it ends in: a
+// process that was killed leaves what it had reserved.
+func usedSize(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 16<<10)
+	for size := info.Size(); size > 0; {
+		from := max(0, size-int64(len(buf)))
+		part := buf[:size-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return 0, fmt.Errorf("read the end of the spool: %w", err)
+		}
+		if used := len(bytes.TrimRight(part, "\x00")); used > 0 {
+			return from + int64(used), nil
+		}
+		size = from
+	}
+	return 0, nil
 }
 
 // tail is the last good link of the chain, and where it ends.
@@ -189,9 +217,10 @@ func readHeader(f io.ReaderAt) (header, bool) {
 	return h, ok
 }
 
-// setAside copies what follows the last good link into a file of its own, and
-// cuts it off. Nothing is thrown away: it may hold the beginning of a record.
-func setAside(path string, size int64, now time.Time) (aside string, err error) {
+// setAside copies what follows the last good link, up to past, into a file of
+// its own, and cuts it off. Nothing is thrown away: it may hold the beginning of
+// a record.
+func setAside(path string, size, past int64, now time.Time) (aside string, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
@@ -202,7 +231,7 @@ func setAside(path string, size int64, now time.Time) (aside string, err error) 
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(out, io.NewSectionReader(f, size, 1<<62))
+	_, err = io.Copy(out, io.NewSectionReader(f, size, past-size))
 	if closeErr := out.Close(); err == nil {
 		err = closeErr
 	}

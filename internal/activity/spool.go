@@ -171,6 +171,8 @@ func (s *spool) recover(last *segment) (*tail, string, error) {
 	note := ""
 	if t.size < last.size {
 		note = s.cutTorn(last, t)
+	} else if os.Truncate(last.path, t.size) != nil { // what was reserved
+		s.fresh = true
 	}
 	last.size = t.size
 	return &t, note, nil
@@ -179,7 +181,7 @@ func (s *spool) recover(last *segment) (*tail, string, error) {
 // cutTorn takes the torn end off. When the disk is too full to keep it aside it
 // stays where it is, and the spool goes on in a new segment.
 func (s *spool) cutTorn(last *segment, t tail) string {
-	aside, err := setAside(last.path, t.size, s.now())
+	aside, err := setAside(last.path, t.size, last.size, s.now())
 	if err != nil {
 		s.fresh = true
 		return fmt.Sprintf("The spool ends in %d bytes that are no entry; it goes on in a new segment.", last.size-t.size)

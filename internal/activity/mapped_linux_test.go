@@ -1,0 +1,140 @@
+package activity
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAKilledProcessLeavesNoDamage: what was reserved and not used is not taken
+// for a torn entry.
+func TestAKilledProcessLeavesNoDamage(t *testing.T) {
+	dir, left := t.TempDir(), t.TempDir()
+	s := openedSpool(t, dir)
+	defer s.close()
+	appendN(t, s, 10)
+	// What another process sees of the file is what a kill would leave.
+	asLeft, err := os.ReadFile(s.last.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(asLeft) < windowSize {
+		t.Fatalf("the segment has %d bytes: nothing is reserved", len(asLeft))
+	}
+	if err := os.WriteFile(filepath.Join(left, filepath.Base(s.last.path)), asLeft, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := newSpool(t, left)
+	notes, err := again.openSpool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.close()
+	if len(notes) > 0 || again.end() != 10 {
+		t.Fatalf("opened at entry %d with %q, want 10 and nothing to tell", again.end(), notes)
+	}
+	appendN(t, again, 5)
+	if v := verify(t, again); v.Break != "" || v.Entries != 15 {
+		t.Fatalf("%+v", v)
+	}
+}
+
+// TestAKillInTheMiddleOfACopy: up to the piece that was being copied all is
+// there, of the piece some, and behind it nothing.
+func TestAKillInTheMiddleOfACopy(t *testing.T) {
+	s := openedSpool(t, t.TempDir())
+	defer s.close()
+	appendN(t, s, 20)
+	name, size := filepath.Base(s.last.path), s.last.size
+	whole, err := os.ReadFile(s.last.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		left := make([]byte, windowSize)
+		from := rnd.Int64N(size)
+		copy(left, whole[:from])
+		piece := min(pieceSize, size-from)
+		copy(left[from:], whole[from:from+piece])
+		hole := rnd.Int64N(piece)
+		clear(left[from+hole : from+hole+rnd.Int64N(piece-hole)+1])
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), left, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := newSpool(t, dir)
+		if _, err := again.openSpool(); err != nil {
+			t.Fatal(err)
+		}
+		before := int64(max(0, bytes.Count(whole[:from], []byte{'\n'})-1)) // without the header
+		if again.end() < before {
+			t.Errorf("killed at byte %d: opened at entry %d, want %d at least", from, again.end(), before)
+		}
+		appendN(t, again, 2)
+		if v := verify(t, again); v.Break != "" || v.Entries != again.end() {
+			t.Errorf("killed at byte %d: %+v, want %d entries", from, v, again.end())
+		}
+		if err := again.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMappedFileIsWhatWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	f, err := openMapped(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	for i, n := range []int{1, 600, windowSize - 700, 2*windowSize + 5, windowSize, 3, 4096} {
+		part := bytes.Repeat([]byte{byte('a' + i)}, n)
+		if k, err := f.Write(part); err != nil || k != n {
+			t.Fatalf("wrote %d of %d: %v", k, n, err)
+		}
+		want = append(want, part...)
+		if i == 3 { // take the last back
+			want = want[:len(want)-n]
+			if err := f.Truncate(int64(len(want))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Fatalf("the file has %d bytes, want %d", len(got), len(want))
+	}
+}
+
+// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry,
+// and the log goes on in a new segment.
+func TestAFileThatIsCutShortIsAnError(t *testing.T) {
+	s := openedSpool(t, t.TempDir())
+	defer s.close()
+	appendN(t, s, 3)
+	if err := os.Truncate(s.last.path, 0); err != nil {
+		t.Fatal(err)
+	}
+	d := draft{kind: KindWhole, body: []byte(`"kind":"record","raw":[0,0]}`)}
+	if _, err := s.append(&d); err == nil {
+		t.Fatal("an entry was written to a file that is gone")
+	}
+	if _, err := s.append(&d); err != nil {
+		t.Fatalf("the log does not go on: %v", err)
+	}
+	if len(s.segments) != 2 {
+		t.Errorf("%d segments, want a new one", len(s.segments))
+	}
+}
