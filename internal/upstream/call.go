@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"mcpproxy/internal/problem"
@@ -17,20 +16,31 @@ const maxSends = 2
 // gets it reconnected at once. Its errors are problems, or ctx.Err() when the
 // caller has cancelled.
 func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
-	sv := s.find(server)
+	sv := s.await(ctx, server)
 	if sv == nil {
 		return Reply{}, notStarted(server)
 	}
+	sv.enter()
+	defer sv.leave()
 	reached := false // the server has seen the call, and refused it
 	for sends := 1; ; sends++ {
+		waited := sv.live.Load() == nil || sends > 1
 		l, err := sv.ready(ctx)
 		if err != nil {
 			return Reply{}, sv.explain(ctx, &c, err, reached)
 		}
+		if waited && c.Check != nil {
+			if err := c.Check(); err != nil {
+				return Reply{}, err
+			}
+		}
 		if c.Listed != nil && !l.stillLists(&c) {
 			return Reply{}, sv.changedTool(&c)
 		}
-		reply, err := s.send(ctx, l.link, &c)
+		if c.Passed != nil {
+			return s.passCall(ctx, sv, l, &c)
+		}
+		reply, err := s.send(ctx, l, &c)
 		if err == nil {
 			return reply, nil
 		}
@@ -43,13 +53,18 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 }
 
 // send makes the request and sends it on l.
-func (s *Set) send(ctx context.Context, l link, c *Call) (Reply, error) {
+func (s *Set) send(ctx context.Context, l *liveLink, c *Call) (Reply, error) {
 	buf := s.bufs.get()
 	defer s.bufs.put(buf)
 	r := &request{id: s.ids.Add(1), notify: c.Notify, cancelable: true}
+	if l.modern() {
+		if err := s.modernize(r, c); err != nil {
+			return Reply{}, &unsentError{err}
+		}
+	}
 	r.msg, r.token = appendCall((*buf)[:0], r.id, c)
 	*buf = r.msg
-	return l.roundTrip(ctx, r)
+	return l.link.roundTrip(ctx, r)
 }
 
 // awayError says that a server could not be reached within the time or try
@@ -155,7 +170,7 @@ func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) 
 			p.Hint = mayHaveRun + " See mcpproxy upstream logs " + s.spec.Name + "."
 		}
 		if errors.As(away.last, &status) {
-			askLogin(p, status)
+			s.askLogin(p, status)
 		}
 		return p
 	}
@@ -164,7 +179,7 @@ func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) 
 	if errors.As(err, &status) {
 		p.With("http_status", status.status)
 		p.Hint = "See mcpproxy upstream logs " + s.spec.Name + "."
-		askLogin(p, status)
+		s.askLogin(p, status)
 	}
 	if errors.Is(err, errTooLarge) {
 		p.Hint = mayHaveRun + " Ask the tool for less at once."
@@ -173,9 +188,9 @@ func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) 
 }
 
 // askLogin turns p into a call for a login when that is what the status means.
-func askLogin(p *problem.Problem, status *statusError) {
-	if status.status == http.StatusUnauthorized {
-		p.Code, p.Hint = problem.LoginNeeded, "Log in to the server, or check its headers in the configuration."
+func (s *server) askLogin(p *problem.Problem, status *statusError) {
+	if status.wantsLogin() {
+		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+s.spec.Name+"`, or check the server's headers in the configuration."
 	}
 }
 

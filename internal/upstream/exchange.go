@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/reach"
 )
 
 // exchanger sends HTTP requests to one origin. It is the seam between MCP's
@@ -32,11 +34,26 @@ type exchanger interface {
 	close()
 }
 
-// exchange is one HTTP request. head and body are only read.
+// exchange is one HTTP request. head, fields and body are only read.
 type exchange struct {
 	method string
 	head   *header
+	fields []Field // of this request alone
 	body   []byte
+	auth   string // value of the Authorization header; "" when it has none, or head has it
+}
+
+// Field is one header line of a request.
+type Field struct{ Name, Value string }
+
+// sound says whether all fields can stand in a head.
+func sound(fields []Field) error {
+	for _, f := range fields {
+		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return fmt.Errorf("the header %q has a name or value that HTTP does not allow", f.Name)
+		}
+	}
+	return nil
 }
 
 // answer is a response of which the head has been read. It must be closed, and
@@ -148,15 +165,15 @@ func isToken(s string) bool {
 }
 
 // newExchanger picks the client for u.
-func newExchanger(u *url.URL) (exchanger, error) {
+func newExchanger(u *url.URL, rule reach.Rule) (exchanger, error) {
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	if err != nil {
 		return nil, fmt.Errorf("read the proxy settings of the environment: %w", err)
 	}
 	if u.Scheme == "http" && proxy == nil && canPeek {
-		return newLeanClient(u), nil
+		return newLeanClient(u, rule), nil
 	}
-	return newStdClient(), nil
+	return newStdClient(rule), nil
 }
 
 // trustedLength is up to which length a body is believed before it has come.

@@ -155,7 +155,10 @@ func (c *leanConn) field(name, value []byte) error {
 	case "location":
 		a.location = string(value)
 	case "www-authenticate":
-		a.challenge = string(value)
+		if a.challenge != "" {
+			a.challenge += ", "
+		}
+		a.challenge += string(value)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"mcpproxy/internal/reach"
 )
 
 // leanClient is HTTP/1.1 over pooled connections, and nothing else: a request
@@ -25,13 +27,12 @@ type leanClient struct {
 	closed     bool
 }
 
-func newLeanClient(u *url.URL) *leanClient {
+func newLeanClient(u *url.URL, rule reach.Rule) *leanClient {
 	port := u.Port()
 	if port == "" {
 		port = "80"
 	}
-	d := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
-	return &leanClient{addr: net.JoinHostPort(u.Hostname(), port), dial: d.DialContext}
+	return &leanClient{addr: net.JoinHostPort(u.Hostname(), port), dial: rule.Dial}
 }
 
 // do writes the request to an idle connection that is still alive, or to a new
@@ -257,6 +258,14 @@ const maxCopied = 32 << 10
 func (c *leanConn) send(r *exchange) error {
 	b := append(c.out[:0], r.method...)
 	b = append(b, r.head.block...)
+	for _, f := range r.fields {
+		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+	}
+	if r.auth != "" {
+		b = append(b, "Authorization: "...)
+		b = append(b, r.auth...)
+		b = append(b, "\r\n"...)
+	}
 	if r.body != nil {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, int64(len(r.body)), 10)

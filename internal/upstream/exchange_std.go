@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
+
+	"mcpproxy/internal/reach"
 )
 
 // stdClient is net/http: for TLS, HTTP/2 and proxies.
@@ -15,11 +17,10 @@ type stdClient struct {
 	transport *http.Transport
 }
 
-func newStdClient() *stdClient {
-	d := &net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}
+func newStdClient(rule reach.Rule) *stdClient {
 	return &stdClient{&http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            d.DialContext,
+		DialContext:            rule.Dial,
 		TLSHandshakeTimeout:    15 * time.Second,
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    maxIdleConns,
@@ -38,6 +39,16 @@ func (c *stdClient) do(ctx context.Context, r *exchange) (*answer, error) {
 	})
 	req := (&http.Request{Method: r.method, URL: r.head.url, Host: r.head.fields.Get("Host"),
 		Header: r.head.fields, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	if len(r.fields) > 0 {
+		req.Header = r.head.fields.Clone()
+		for _, f := range r.fields {
+			req.Header.Set(f.Name, f.Value)
+		}
+	}
+	if r.auth != "" {
+		req.Header = req.Header.Clone()
+		req.Header.Set("Authorization", r.auth)
+	}
 	if r.body != nil {
 		body := bytes.Clone(r.body) // net/http may go on reading it after RoundTrip
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -57,7 +68,7 @@ func (c *stdClient) do(ctx context.Context, r *exchange) (*answer, error) {
 	h := resp.Header
 	return &answer{
 		status: resp.StatusCode, media: mediaOf(h.Get("Content-Type")), length: resp.ContentLength,
-		session: h.Get("Mcp-Session-Id"), location: h.Get("Location"), challenge: h.Get("WWW-Authenticate"),
+		session: h.Get("Mcp-Session-Id"), location: h.Get("Location"), challenge: strings.Join(h.Values("WWW-Authenticate"), ", "),
 		encoded: h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity",
 		body:    resp.Body,
 	}, nil

@@ -68,7 +68,7 @@ func leanFor(t testing.TB, u *url.URL) (*leanClient, *exchange) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newLeanClient(u)
+	c := newLeanClient(u, here)
 	t.Cleanup(c.close)
 	return c, &exchange{method: "POST", head: head, body: []byte("{}")}
 }
@@ -316,7 +316,7 @@ func TestExchangersAgree(t *testing.T) {
 	defer s.Close()
 	u, _ := url.Parse(s.URL + "/a%20b?c=d")
 	lean, r := leanFor(t, u)
-	std := newStdClient()
+	std := newStdClient(here)
 	defer std.close()
 	for name, c := range map[string]exchanger{"lean": lean, "std": std} {
 		for _, n := range []int{0, 1, 2, 1000, 4095, maxCopied, maxCopied + 1, 1 << 20} {
@@ -347,7 +347,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newStdClient()
+	c := newStdClient(here)
 	c.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	defer c.close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -365,7 +365,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 func TestNewExchanger(t *testing.T) {
 	for raw, lean := range map[string]bool{"http://127.0.0.1:1/": true, "https://127.0.0.1:1/": false} {
 		u, _ := url.Parse(raw)
-		c, err := newExchanger(u)
+		c, err := newExchanger(u, here)
 		if _, is := c.(*leanClient); err != nil || is != lean {
 			t.Errorf("%s: %T, error %v", raw, c, err)
 		}
@@ -391,7 +391,7 @@ func BenchmarkExchange(b *testing.B) {
 		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(answer)) + "\r\n\r\n" + answer
 	})
 	lean, r := leanFor(b, u)
-	std := newStdClient()
+	std := newStdClient(here)
 	defer std.close()
 	for _, c := range []struct {
 		name string

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -36,13 +37,14 @@ type greeting struct {
 	instructions string
 	hasTools     bool
 	saysChanges  bool // it promises tools/list_changed
+	saysOffers   bool // it promises the same of prompts or resources
 }
 
 // initialize does the handshake on a new link.
 func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
 		offered, appendString(nil, s.opt.ClientVersion))
-	result, err := s.ask(ctx, l, methodInitialize, params)
+	result, err := s.ask(ctx, l, offered, methodInitialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -67,10 +69,17 @@ func readGreeting(result json.RawMessage) (*greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &greeting{info: m["serverInfo"], capabilities: m["capabilities"]}
+	g := &greeting{info: m["serverInfo"]}
 	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !slices.Contains(spoken(), g.version) {
 		return nil, errors.New("the server speaks no revision of the protocol that we know")
 	}
+	g.offer(m)
+	return g, nil
+}
+
+// offer takes what a server says that it offers, which both eras say alike.
+func (g *greeting) offer(m map[string]json.RawMessage) {
+	g.capabilities = m["capabilities"]
 	if raw := m["instructions"]; raw != nil {
 		json.Unmarshal(raw, &g.instructions)
 	}
@@ -80,7 +89,13 @@ func readGreeting(result json.RawMessage) (*greeting, error) {
 			g.saysChanges = string(tools["listChanged"]) == "true"
 		}
 	}
-	return g, nil
+	g.saysOffers = g.promises("prompts") || g.promises("resources")
+}
+
+// promises says whether the server will tell when a list of that kind changes.
+func (g *greeting) promises(kind string) bool {
+	says, _ := strictjson.Bool(strictjson.Find(strictjson.Find(g.capabilities, kind), "listChanged"))
+	return says
 }
 
 // members gives the members of an object; their names are compared exactly.
@@ -101,13 +116,15 @@ func (e *answerError) Error() string {
 }
 
 // ask sends a request of our own and gives its result.
-func (s *server) ask(ctx context.Context, l link, method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *server) ask(ctx context.Context, l link, version, method string, params json.RawMessage) (json.RawMessage, error) {
 	id := s.ids.Add(1)
-	reply, err := l.roundTrip(ctx, &request{
-		id:         id,
-		msg:        jsonrpc.AppendRequest(nil, id, method, params),
-		cancelable: method != methodInitialize,
-	})
+	r := &request{id: id, cancelable: method != methodInitialize}
+	if version == modernVersion {
+		params = modernParams(params, s.opt.ClientVersion)
+		r.fields = []Field{{headerMethod, method}}
+	}
+	r.msg = jsonrpc.AppendRequest(nil, id, method, params)
+	reply, err := l.roundTrip(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +145,7 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 		params json.RawMessage
 	)
 	for range maxPages {
-		result, err := s.ask(ctx, l, methodListTools, params)
+		result, err := s.ask(ctx, l, g.version, methodListTools, params)
 		if err != nil {
 			return nil, fmt.Errorf("list the tools: %w", err)
 		}

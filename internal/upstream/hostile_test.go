@@ -357,7 +357,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	// It answers the handshake by heart and then reads no more.
-	script := `read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
+	script := `read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"error":{"code":-32601,"message":"?"}}'; read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
 	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	args := json.RawMessage(`{"pad":"` + strings.Repeat("x", 100_000) + `"}`)

@@ -23,7 +23,14 @@ import (
 // and all others (nobody knows whether the server acted on it).
 type link interface {
 	roundTrip(ctx context.Context, r *request) (Reply, error)
+	// relay passes a client's request on. Its errors are roundTrip's.
+	relay(ctx context.Context, r *relayed) (Reply, error)
 	notify(ctx context.Context, method string, params json.RawMessage) error
+	// respond answers a request of the server.
+	respond(ctx context.Context, msg []byte) error
+	// overhear gives what the server says by itself to a client, until ctx or
+	// the server ends it. opened is called when the server has agreed.
+	overhear(ctx context.Context, say func(Event), opened func()) error
 	// negotiated tells the revision that initialize settled.
 	negotiated(version string)
 	// attend begins to listen to what the server says by itself, after the
@@ -49,6 +56,8 @@ type link interface {
 // inbound is told what a server says by itself. Its methods return at once.
 type inbound interface {
 	toolsChanged()
+	// offersChanged says the same of prompts and resources.
+	offersChanged()
 	// missed says that the server may have said something that was lost.
 	missed()
 	// doubt says that the connection looks broken and should be tried.
@@ -57,27 +66,52 @@ type inbound interface {
 	remark(text string)
 }
 
+// changes tells up that something that it lists has changed, if method says so.
+func changes(up inbound, method string) bool {
+	switch method {
+	case methodToolsChange:
+		up.toolsChanged()
+	case methodPrompts, methodResources:
+		up.offersChanged()
+	default:
+		return false
+	}
+	return true
+}
+
 // request is one request on its way. msg is the complete message and is only
 // read while roundTrip runs.
 type request struct {
 	id         uint64
 	msg        []byte
-	token      json.RawMessage // the caller's progress token, which id stands for
+	fields     []Field         // headers that go with it over HTTP
+	token      json.RawMessage // the caller's progress token, which id stands for unless it is kept
+	keepsToken bool            // the connection is the caller's own: its tokens mean nobody else
 	notify     func(method string, params json.RawMessage)
+	say        func(Event)     // of a client's request that is passed on; it gets everything
+	listens    json.RawMessage // the client's id of a subscription, which id stands for
 	cancelable bool
 }
 
-// deliver hands a notification to the caller of r, with its own token in it.
-func (r *request) deliver(method string, params json.RawMessage) {
-	if method == methodProgress {
-		params = jsonrpc.SetMember(params, "progressToken", r.token)
+// deliver hands what the server says to the caller of r, with its own token
+// and id in it.
+func (r *request) deliver(n note) {
+	if n.method == methodProgress && r.token != nil && !r.keepsToken {
+		n.params = jsonrpc.SetMember(n.params, "progressToken", r.token)
 	}
-	r.notify(method, params)
+	if r.listens != nil {
+		n.params = setSubscription(n.params, r.listens)
+	}
+	if r.say != nil {
+		r.say(Event{n.method, n.id, n.params})
+		return
+	}
+	r.notify(n.method, n.params)
 }
 
-// wants says whether the caller of r is to get this progress notification.
+// wants says whether the caller of r is to get this notification.
 func (r *request) wants(method string) bool {
-	return r.notify != nil && (method == methodMessage || method == methodProgress && r.token != nil)
+	return (r.say != nil || r.notify != nil) && (method == methodMessage && r.listens == nil || method == methodProgress && r.token != nil)
 }
 
 // The methods of MCP that a connection deals with.
@@ -91,6 +125,11 @@ const (
 	methodProgress    = "notifications/progress"
 	methodMessage     = "notifications/message"
 	methodToolsChange = "notifications/tools/list_changed"
+	methodPrompts     = "notifications/prompts/list_changed"
+	methodResources   = "notifications/resources/list_changed"
+	methodDiscover    = "server/discover"
+	methodListen      = "subscriptions/listen"
+	methodAgreed      = "notifications/subscriptions/acknowledged"
 )
 
 // Bounds on what waits inside a link.
@@ -155,12 +194,6 @@ func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	dst = append(dst, s...)
 	return append(dst, '"')
-}
-
-// cancelledParams says that the request id is no longer wanted.
-func cancelledParams(id uint64) json.RawMessage {
-	b := append([]byte(`{"requestId":`), strconv.FormatUint(id, 10)...)
-	return append(b, `,"reason":"the caller no longer waits"}`...)
 }
 
 // numericID reads an id that we made.

@@ -41,6 +41,7 @@ func servers() map[string]func() *mcptest.Server {
 		"toolless": zoo(mcptest.Options{NoTools: true}),
 		"environ":  environServer,
 		"forger":   forger,
+		"asker":    asker,
 		"latin":    func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
 }

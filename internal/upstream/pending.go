@@ -36,6 +36,7 @@ type entry struct {
 
 type note struct {
 	method string
+	id     json.RawMessage // of a request of the server
 	params json.RawMessage
 }
 
@@ -133,45 +134,76 @@ const keepFrom = 32 << 10
 
 // progress gives a progress notification to the call it is about.
 func (p *pending) progress(params json.RawMessage) {
-	id, ok := progressID(params)
-	if !ok {
-		return
+	if id, ok := progressID(params); ok {
+		p.give(id, note{method: methodProgress, params: params}, func(r *request) bool { return r.wants(methodProgress) })
 	}
+}
+
+// subscribed gives a notification to the subscription that it names, if it
+// does.
+func (p *pending) subscribed(m *jsonrpc.Message) bool {
+	id, ok := subscriptionID(m.Params)
+	return ok && p.give(id, note{method: m.Method, params: m.Params}, func(r *request) bool { return r.listens != nil })
+}
+
+// give gives a note to the request with that id, if it fits.
+func (p *pending) give(id uint64, n note, fits func(*request) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e := p.byID[id]; e != nil && e.r.wants(methodProgress) {
-		e.add(methodProgress, params)
-	}
+	e := p.byID[id]
+	return e != nil && fits(e.r) && e.add(n)
 }
 
 // message gives a log message to the only call in flight; with several in
 // flight nobody can tell whose it is. It says whether it was given.
 func (p *pending) message(params json.RawMessage) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.byID) != 1 {
-		return false
-	}
-	for _, e := range p.byID {
-		if e.r.wants(methodMessage) {
-			e.add(methodMessage, params)
-			return true
-		}
-	}
-	return false
+	return p.only(note{method: methodMessage, params: params}, func(r *request) bool { return r.wants(methodMessage) })
 }
 
-// add queues a notification; when the caller is far behind it is dropped.
-func (e *entry) add(method string, params json.RawMessage) {
-	if len(e.notes) >= maxNotes || e.size+len(params) > maxNoteBytes {
-		return
+// only gives a note to the only request in flight, subscriptions aside.
+func (p *pending) only(n note, fits func(*request) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var one *entry
+	for _, e := range p.byID {
+		switch {
+		case e.r.listens != nil:
+		case one != nil:
+			return false
+		default:
+			one = e
+		}
 	}
-	e.size += len(params)
-	e.notes = append(e.notes, note{method, bytes.Clone(params)})
+	return one != nil && fits(one.r) && one.add(n)
+}
+
+// newest gives a note to the request that was sent last, of a client that has
+// the connection for itself.
+func (p *pending) newest(n note) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var last *entry
+	for _, e := range p.byID {
+		if e.r.say != nil && (last == nil || e.r.id > last.r.id) {
+			last = e
+		}
+	}
+	return last != nil && last.add(n)
+}
+
+// add queues a note; when the caller is far behind it is dropped. It says
+// whether it was queued.
+func (e *entry) add(n note) bool {
+	if len(e.notes) >= maxNotes || e.size+len(n.params) > maxNoteBytes {
+		return false
+	}
+	e.size += len(n.params)
+	e.notes = append(e.notes, note{n.method, bytes.Clone(n.id), bytes.Clone(n.params)})
 	select {
 	case e.noted <- struct{}{}:
 	default:
 	}
+	return true
 }
 
 // fail ends all that wait, and those who come later.
@@ -221,7 +253,7 @@ func (p *pending) wait(ctx context.Context, e *entry) (Reply, error) {
 
 // deliver hands on the notes that have come.
 func (p *pending) deliver(e *entry) {
-	if e.r.notify == nil {
+	if e.r.notify == nil && e.r.say == nil {
 		return
 	}
 	p.mu.Lock()
@@ -229,6 +261,6 @@ func (p *pending) deliver(e *entry) {
 	e.notes, e.size = nil, 0
 	p.mu.Unlock()
 	for _, n := range notes {
-		e.r.deliver(n.method, n.params)
+		e.r.deliver(n)
 	}
 }

@@ -1,11 +1,9 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +21,18 @@ type server struct {
 	log  *serverLog
 	mask masker
 
-	live atomic.Pointer[liveLink] // nil unless Ready
+	live       atomic.Pointer[liveLink] // nil unless Ready
+	era        atomic.Uint32            // what the server was found to speak
+	modernOnly atomic.Bool              // and nothing else
+	foundSSE   atomic.Bool              // it speaks the older transport alone
+	talks      talks
+	newer      newer
+
+	pace  atomic.Pointer[pace]
+	paced chan struct{} // cap 1: pace has changed
+	uses  atomic.Int64  // requests that need the server now
+	used  atomic.Int64  // when the last one ended, in Unix nanoseconds
+	slept bool          // since the last connection; run alone looks at it
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -33,40 +42,21 @@ type server struct {
 	failed    State              // as it was after the last failure
 	failures  int                // tries that have failed since the start
 	again     bool               // Restart was asked for
+	wanted    bool               // somebody needs it to run, but does not wait
 	interrupt context.CancelFunc // ends the try or the connection for Restart
+	listedAt  time.Time          // when the list was asked for that was told last
+	relisted  chan struct{}      // closed and replaced when a list was told
 
 	nudge     chan struct{} // cap 1: look at waiters and again
 	relist    chan struct{} // cap 1: the tools have changed
+	reoffer   chan struct{} // cap 1: the prompts or resources have
 	suspicion chan struct{} // cap 1: try whether the connection works
+
+	reviewed bool // that Apply was last told so; guarded by Set.mu
 
 	cancel context.CancelFunc // ends run
 	hard   <-chan struct{}    // ends the grace of stopping
 	done   chan struct{}      // closed when run has ended
-}
-
-// liveLink is what Ready means.
-type liveLink struct {
-	link     link
-	greeting *greeting
-	listed   atomic.Pointer[definitions] // what the server itself listed last
-}
-
-// definitions are the tools of one list as their bytes.
-type definitions map[string]json.RawMessage
-
-// setListed takes the list that the link has just given.
-func (l *liveLink) setListed(tools []tool.Definition) {
-	defs := make(definitions, len(tools))
-	for _, d := range tools {
-		defs[d.ID.Tool] = d.Raw
-	}
-	l.listed.Store(&defs)
-}
-
-// stillLists says whether the tool of c is what the caller has judged.
-func (l *liveLink) stillLists(c *Call) bool {
-	raw, ok := (*l.listed.Load())[c.Tool]
-	return ok && bytes.Equal(raw, c.Listed)
 }
 
 // The times of supervision.
@@ -86,16 +76,21 @@ const (
 // newServer makes a server; run starts it.
 func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}) *server {
 	mask := newMasker(spec.Secrets)
-	return &server{
+	s := &server{
 		spec: spec, opt: opt, ids: ids, hard: hard, mask: mask,
 		log:       newServerLog(opt.LogDir, spec.Name, mask),
 		state:     State{Name: spec.Name, Phase: Stopped, Since: time.Now()},
 		changed:   make(chan struct{}),
+		relisted:  make(chan struct{}),
 		nudge:     make(chan struct{}, 1),
 		relist:    make(chan struct{}, 1),
+		reoffer:   make(chan struct{}, 1),
 		suspicion: make(chan struct{}, 1),
+		paced:     make(chan struct{}, 1),
 		done:      make(chan struct{}),
 	}
+	s.pace.Store(spec.pace())
+	return s
 }
 
 // run connects, serves and reconnects until ctx ends. It starts when before is
@@ -103,6 +98,9 @@ func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}
 func (s *server) run(ctx context.Context, before <-chan struct{}) {
 	defer close(s.done)
 	defer s.log.close()
+	defer s.newer.end()
+	defer s.talks.endAll(true)
+	defer context.AfterFunc(ctx, func() { s.talks.endAll(false) })()
 	if before != nil {
 		select {
 		case <-before:
@@ -110,12 +108,24 @@ func (s *server) run(ctx context.Context, before <-chan struct{}) {
 			<-before
 		}
 	}
-	bo := backoff{}
+	bo, rests := backoff{}, s.pace.Load().lazy
 	for ctx.Err() == nil {
+		if rests {
+			rests = false
+			s.sleep(ctx)
+			continue
+		}
 		start := time.Now()
 		l, err := s.try(ctx)
 		if l != nil {
 			err = s.keep(ctx, l, &bo)
+		}
+		if err == errIdle {
+			l.link.stop(s.hard)
+			s.newer.drop()
+			bo.reset()
+			rests = true
+			continue
 		}
 		if ctx.Err() == nil {
 			s.lose(err, l == nil, &bo)
@@ -205,8 +215,20 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	ll, tools, err := s.introduce(ctx, l)
+	if errors.Is(err, errShy) { // again, without asking
+		l.stop(s.hard)
+		if l, err = s.open(); err != nil {
+			return nil, err
+		}
+		ll, tools, err = s.introduce(ctx, l)
+	}
+	if err != nil && s.mayBeOlder(err) {
+		l, ll, tools, err = s.introduceOlder(ctx, l, err)
+	}
 	if err != nil {
+		s.foundSSE.Store(false) // it may have become another one
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 		} else if cause := l.cause(); cause != nil {
@@ -216,13 +238,18 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 		return nil, err
 	}
 	s.remark("connected")
+	drain(s.suspicion) // what raised it the handshake has settled
 	s.tell(tools)
+	s.noteListed(start)
+	s.noteUse()
 	s.live.Store(ll)
 	s.update(func(st *State) {
-		if st.ProtocolVersion != "" {
+		if st.ProtocolVersion != "" && !s.slept {
 			st.Restarts++
 		}
+		s.slept, s.wanted = false, false
 		st.Phase, st.PID = Ready, l.pid()
+		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = ll.greeting.version, ll.greeting.info
 		st.Instructions, st.Capabilities = ll.greeting.instructions, ll.greeting.capabilities
 	})
@@ -237,7 +264,7 @@ func (s *server) connectTime() time.Duration {
 }
 
 func (s *server) introduce(ctx context.Context, l link) (*liveLink, []tool.Definition, error) {
-	g, err := s.initialize(ctx, l)
+	g, err := s.greet(ctx, l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -257,10 +284,24 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 	defer tick.Stop()
 	look := time.NewTicker(blindPause)
 	defer look.Stop()
+	rest := time.NewTimer(s.untilIdle())
+	defer rest.Stop()
+	if l.modern() && (l.greeting.saysChanges || l.greeting.saysOffers) {
+		wctx, cancel := context.WithCancel(ctx)
+		watching := make(chan struct{})
+		go func() {
+			defer close(watching)
+			s.watch(wctx, l)
+		}()
+		defer func() { cancel(); <-watching }()
+	}
 	var (
 		relist   = s.relist
 		relistAt <-chan time.Time // set while a change waits for its time
 		listed   time.Time        // again
+		reoffer  = s.reoffer
+		offerAt  <-chan time.Time // as relistAt
+		offered  time.Time
 		heard    = l.link.activity()
 		tried    time.Time
 	)
@@ -282,10 +323,24 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 				return err
 			}
 			listed = time.Now()
+		case <-reoffer:
+			reoffer = nil
+			offerAt = time.After(max(0, relistPause-time.Since(offered)))
+		case <-offerAt:
+			reoffer, offerAt, offered = s.reoffer, nil, time.Now()
+			drain(s.reoffer)
+			s.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
-			if !l.greeting.saysChanges || !l.link.attended() {
+			if !l.greeting.saysChanges || !l.attended() {
 				signal(s.relist)
 			}
+		case <-rest.C:
+			if s.retire(l) {
+				return errIdle
+			}
+			rest.Reset(s.untilIdle())
+		case <-s.paced:
+			rest.Reset(s.untilIdle())
 		case <-s.suspicion:
 			if time.Since(tried) < doubtPause {
 				continue
@@ -296,7 +351,8 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 			}
 		case now := <-tick.C:
 			l.link.tidy(now)
-			if h := l.link.activity(); h != heard || l.link.inFlight() > 0 {
+			s.talks.tidy(now)
+			if h := l.link.activity(); h != heard || l.busy() {
 				heard = h
 				continue
 			}
@@ -313,10 +369,12 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 func (s *server) listAgain(ctx context.Context, l *liveLink) error {
 	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
 	defer cancel()
+	start := time.Now()
 	tools, err := s.listTools(lctx, l.link, l.greeting)
 	if err == nil {
 		l.setListed(tools) // first: what was judged on the old list is not sent any more
 		s.tell(tools)
+		s.noteListed(start)
 		return nil
 	}
 	if cause := l.link.cause(); cause != nil {
@@ -336,7 +394,11 @@ func (s *server) ping(ctx context.Context, l *liveLink) error {
 	heard := l.link.activity()
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	_, err := s.ask(pctx, l.link, methodPing, nil)
+	method := methodPing
+	if l.modern() {
+		method = methodDiscover // this revision has no ping
+	}
+	_, err := s.ask(pctx, l.link, l.greeting.version, method, nil)
 	switch {
 	case err == nil:
 		return nil
@@ -346,54 +408,10 @@ func (s *server) ping(ctx context.Context, l *liveLink) error {
 		return errStopped
 	case pctx.Err() == nil:
 		return nil // it answered, with an error of some kind
-	case l.link.activity() != heard || l.link.inFlight() > 0:
+	case l.link.activity() != heard || l.busy():
 		return nil
 	}
 	return fmt.Errorf("the server did not answer a ping within %v", pingTime)
-}
-
-// waitToRetry waits until the next try is due, or a caller needs the server,
-// or Restart asks for it. start is when the last try began.
-func (s *server) waitToRetry(ctx context.Context, start time.Time, bo *backoff) {
-	due := time.NewTimer(time.Until(s.snapshot().RetryAt))
-	defer due.Stop()
-	var demanded <-chan time.Time
-	for {
-		s.mu.Lock()
-		needed, again := s.waiters > 0, s.again
-		s.again = false
-		s.mu.Unlock()
-		if again {
-			bo.reset()
-			return
-		}
-		if needed && demanded == nil {
-			demanded = time.After(max(0, demandPause-time.Since(start)))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-due.C:
-			return
-		case <-demanded:
-			return
-		case <-s.nudge:
-		}
-	}
-}
-
-// backoff is the pause before the next try: doubling, with jitter.
-type backoff struct{ tries int }
-
-func (b *backoff) reset() { b.tries = 0 }
-
-func (b *backoff) next() time.Duration {
-	d := maxBackoff
-	if b.tries < 10 {
-		d = min(minBackoff<<b.tries, maxBackoff)
-	}
-	b.tries++
-	return d/2 + rand.N(d/2)
 }
 
 // update changes the state, with the lock held, wakes those who wait for a change, and tells the
@@ -435,15 +453,21 @@ func (s *server) restart() {
 		s.interrupt()
 	}
 	s.mu.Unlock()
+	s.talks.endAll(false)
 	signal(s.nudge)
 }
 
-// toolsChanged, missed, doubt and remark are what a link says.
+// toolsChanged, offersChanged, missed, doubt and remark are what a link says.
 func (s *server) toolsChanged() { signal(s.relist) }
+
+func (s *server) offersChanged() { signal(s.reoffer) }
 
 func (s *server) missed() {
 	if l := s.live.Load(); l == nil || l.greeting.saysChanges {
 		signal(s.relist)
+	}
+	if l := s.live.Load(); l != nil && l.greeting.saysOffers {
+		signal(s.reoffer)
 	}
 }
 

@@ -77,7 +77,12 @@ func (l *fakeLink) count(method string) int {
 }
 
 func (l *fakeLink) notify(context.Context, string, json.RawMessage) error { return nil }
-func (l *fakeLink) attend(context.Context)                                {}
+func (l *fakeLink) respond(context.Context, []byte) error                 { return nil }
+func (l *fakeLink) relay(ctx context.Context, r *relayed) (Reply, error) {
+	return l.roundTrip(ctx, &request{id: r.id, msg: jsonrpc.AppendRequest(nil, r.id, r.Method, r.Params)})
+}
+func (l *fakeLink) overhear(context.Context, func(Event), func()) error { return nil }
+func (l *fakeLink) attend(context.Context)                              {}
 func (l *fakeLink) attended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,10 +142,14 @@ func (b *bench) setFail(err error) {
 
 // supervise runs test in a bubble with a server that has just been started.
 func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
+	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second}, fail, test)
+}
+
+func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
 		b.Set = NewSet(Options{Observer: b.watcher})
-		sv := newServer(Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second}, &b.Set.opt, &b.Set.ids, b.Set.hard)
+		sv := newServer(spec, &b.Set.opt, &b.Set.ids, b.Set.hard)
 		sv.open = func() (link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

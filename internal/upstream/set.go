@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mcpproxy/internal/problem"
 )
@@ -20,7 +21,10 @@ type Options struct {
 	LogDir        string // per-server logs go here; "" keeps none
 	Observer      Observer
 	ClientVersion string // said to servers in clientInfo
-	MaxMessage    int    // the largest message a server may send, in bytes; 0 = 64 MiB
+	// Account gives what proves to the server of that name who asks, or nil; for
+	// servers over HTTP. Nil when no server has any.
+	Account    func(server string) Account
+	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
 }
 
 const defaultMaxMessage = 64 << 20
@@ -35,6 +39,9 @@ type Set struct {
 	wg     sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*server] // replaced, never changed
+	applied chan struct{}                      // closed by the first Apply
+
+	known sync.Once // closes applied
 
 	mu     sync.Mutex // orders Apply and Close
 	closed bool
@@ -51,7 +58,7 @@ func NewSet(opt Options) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{opt: opt, launch: newLauncher(), hard: make(chan struct{})}
+	s := &Set{opt: opt, launch: newLauncher(), hard: make(chan struct{}), applied: make(chan struct{})}
 	s.ids.Store(firstID())
 	s.servers.Store(&map[string]*server{})
 	return s
@@ -78,7 +85,9 @@ func (s *Set) Apply(specs []Spec) {
 	next := make(map[string]*server, len(specs))
 	for _, spec := range specs {
 		was := old[spec.Name]
-		if was != nil && was.spec.Equal(spec) {
+		if was != nil && was.spec.Equal(spec) && (was.reviewed || !spec.Review) {
+			was.reviewed = spec.Review
+			was.setPace(spec)
 			next[spec.Name] = was
 			continue
 		}
@@ -94,6 +103,26 @@ func (s *Set) Apply(specs []Spec) {
 		}
 	}
 	s.servers.Store(&next)
+	s.known.Do(func() { close(s.applied) })
+}
+
+// firstApply is how long a request waits for the first Apply: what may be
+// started is read from the disk first.
+const firstApply = 10 * time.Second
+
+// await is find for a request, which may come before the first Apply.
+func (s *Set) await(ctx context.Context, name string) *server {
+	if sv := s.find(name); sv != nil {
+		return sv
+	}
+	limit := time.NewTimer(firstApply)
+	defer limit.Stop()
+	select {
+	case <-s.applied:
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+	return s.find(name)
 }
 
 // start starts the server of spec as soon as before, the server of that name
@@ -102,6 +131,7 @@ func (s *Set) start(spec Spec, before *server) *server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
 	sv := newServer(spec, &s.opt, &s.ids, s.hard)
+	sv.reviewed = spec.Review
 	sv.open = func() (link, error) { return s.open(sv) }
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel
@@ -118,15 +148,18 @@ func (s *Set) start(spec Spec, before *server) *server {
 
 // open makes a link to sv's server, of its transport.
 func (s *Set) open(sv *server) (link, error) {
+	if sv.overSSE() {
+		return s.openShared(sv)
+	}
 	switch sv.spec.Transport {
 	case Stdio:
-		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, s.opt.MaxMessage)
+		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, s.opt.MaxMessage, nil)
 		if err != nil {
 			return nil, err
 		}
 		return l, nil
 	case HTTP:
-		l, err := openHTTP(&sv.spec, sv, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion)
+		l, err := openHTTP(&sv.spec, sv, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion, s.account(&sv.spec))
 		if err != nil {
 			return nil, err
 		}

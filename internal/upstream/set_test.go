@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -285,6 +286,7 @@ func TestStartsWhenACallNeedsIt(t *testing.T) {
 func TestUnknownServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	f.Apply(nil)
 	_, err := f.call("nobody", "echo", "{}")
 	wantCode(t, err, problem.ServerUnavailable)
 	wantCode(t, f.Restart("nobody"), problem.ServerUnavailable)
@@ -465,3 +467,19 @@ func TestRestart(t *testing.T) {
 }
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+// A request that comes before it is known which servers there are waits.
+func TestCallBeforeTheFirstApply(t *testing.T) {
+	server := guarded(t, "", http.StatusUnauthorized)
+	s := NewSet(Options{})
+	t.Cleanup(func() { s.Close(context.Background()) })
+	called := make(chan error, 1)
+	go func() { called <- tryCall(s) }()
+	s.Apply([]Spec{{Name: "s", Transport: HTTP, URL: server.URL}})
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Call(context.Background(), "other", Call{Tool: "t"}); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("a server that there is not: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -16,27 +17,24 @@ import (
 // stdioLink is a process with lines on its pipes. One goroutine reads its
 // stdout and gives every answer to the goroutine that waits for it.
 type stdioLink struct {
-	*loss
+	*duplex
 	proc *process
 	in   *pipeWriter
-	wait *pending
-	up   inbound
-	log  *serverLog
 	max  int
 
-	heard    atomic.Uint64
 	greeted  atomic.Bool // the handshake is over
 	skipping bool        // of the reader: a line is being skipped
 }
 
 // openStdio starts the process of spec. It has not been initialised.
-func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, maxMessage int) (*stdioLink, error) {
+func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, maxMessage int, mail *mailbox) (*stdioLink, error) {
 	proc, err := startProcess(spec, launch)
 	if err != nil {
 		return nil, err
 	}
-	l := &stdioLink{loss: newLoss(), proc: proc, wait: newPending(), up: up, log: log, max: maxMessage}
+	l := &stdioLink{duplex: newDuplex(up, log, mail), proc: proc, max: maxMessage}
 	l.in = newPipeWriter(proc.stdin, func(err error) { l.end(l.writeError(err)) })
+	l.tell = func(msg []byte) { l.in.send(msg) }
 	proc.keepStderr(log)
 	proc.wg.Add(1)
 	go func() {
@@ -159,29 +157,6 @@ func (l *stdioLink) writeError(err error) error {
 	return errors.New("the process has closed its input")
 }
 
-// end makes the link lost, unless it is.
-func (l *stdioLink) end(err error) {
-	l.fail(err)
-	l.wait.fail(l.cause())
-}
-
-func (l *stdioLink) route(m *jsonrpc.Message, kept bool) {
-	switch {
-	case m.IsResponse():
-		l.wait.resolve(m, kept)
-	case m.IsRequest():
-		l.in.send(answerTo(m))
-	case m.Method == methodProgress:
-		l.wait.progress(m.Params)
-	case m.Method == methodMessage:
-		if !l.wait.message(m.Params) {
-			l.log.remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
-		}
-	case m.Method == methodToolsChange:
-		l.up.toolsChanged()
-	}
-}
-
 func (l *stdioLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, &unsentError{err}
@@ -202,7 +177,7 @@ func (l *stdioLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	}
 	reply, err := l.wait.wait(ctx, e)
 	if err != nil && ctx.Err() != nil && r.cancelable {
-		l.in.send(jsonrpc.AppendNotification(nil, methodCancelled, cancelledParams(r.id)))
+		l.in.send(jsonrpc.AppendNotification(nil, methodCancelled, cancelledBy(ctx, strconv.AppendUint(nil, r.id, 10))))
 	}
 	return reply, err
 }
@@ -214,8 +189,6 @@ func (l *stdioLink) notify(_ context.Context, method string, params json.RawMess
 func (l *stdioLink) negotiated(string)      { l.greeted.Store(true) }
 func (l *stdioLink) attend(context.Context) {}
 func (l *stdioLink) attended() bool         { return true }
-func (l *stdioLink) activity() uint64       { return l.heard.Load() }
-func (l *stdioLink) inFlight() int          { return int(l.wait.count.Load()) }
 func (l *stdioLink) pid() int               { return l.proc.cmd.Process.Pid }
 func (l *stdioLink) tidy(time.Time)         {}
 

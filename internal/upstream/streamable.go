@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,11 @@ type httpLink struct {
 	heard atomic.Uint64
 	sinks sinks
 
+	mail    *mailbox               // where the server's own stream goes, when we listen for a client
+	private bool                   // a client's own: nothing is said or answered in its place
+	modern  bool                   // each request stands for itself; set before the first one
+	lastID  atomic.Pointer[string] // of the last event that the server's own stream has given
+
 	told      chan []byte
 	listenNow chan struct{}      // closed when the handshake is done
 	streams   atomic.Bool        // the server's own stream is open
@@ -51,16 +57,36 @@ type httpState struct {
 }
 
 // openHTTP prepares a session; nothing is sent yet.
-func openHTTP(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, error) {
+func openHTTP(spec *Spec, up inbound, maxMessage int, agent string, account Account) (*httpLink, error) {
+	l, err := newHTTPLink(spec, up, maxMessage, agent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newExchanger(l.url, spec.reach(l.url))
+	if err != nil {
+		return nil, err
+	}
+	l.client = proven(client, account)
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.wg.Go(func() { l.sendTold(ctx) })
+	l.wg.Go(func() {
+		select {
+		case <-l.listenNow:
+			l.listen(ctx)
+		case <-ctx.Done():
+		}
+	})
+	return l, nil
+}
+
+// newHTTPLink makes a link without a client; it runs nothing.
+func newHTTPLink(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, error) {
 	u, err := url.Parse(spec.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the url is not an absolute http or https URL")
 	}
-	client, err := newExchanger(u)
-	if err != nil {
-		return nil, err
-	}
-	l := &httpLink{loss: newLoss(), url: u, client: client, up: up, max: maxMessage, fields: http.Header{},
+	l := &httpLink{loss: newLoss(), url: u, up: up, max: maxMessage, fields: http.Header{}, cancel: func() {},
 		told: make(chan []byte, maxTold), listenNow: make(chan struct{}), listens: make(chan struct{})}
 	l.fields.Set("User-Agent", agent)
 	if u.User != nil {
@@ -75,16 +101,6 @@ func openHTTP(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, 
 	if err := l.setState("", ""); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.cancel = cancel
-	l.wg.Go(func() { l.sendTold(ctx) })
-	l.wg.Go(func() {
-		select {
-		case <-l.listenNow:
-			l.listen(ctx)
-		case <-ctx.Done():
-		}
-	})
 	return l, nil
 }
 
@@ -129,8 +145,8 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		if r.cancelable && !unsent(err) {
-			l.tell(jsonrpc.AppendNotification(nil, methodCancelled, cancelledParams(r.id)))
+		if r.cancelable && !l.modern && !unsent(err) {
+			l.tell(jsonrpc.AppendNotification(nil, methodCancelled, cancelledBy(ctx, strconv.AppendUint(nil, r.id, 10))))
 		}
 	case unsent(err):
 		l.fail(err)
@@ -147,7 +163,7 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 
 // post sends one request and reads its answer.
 func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *sink) (Reply, error) {
-	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, body: r.msg})
+	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, fields: r.fields, body: r.msg})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -160,7 +176,7 @@ func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *si
 		return Reply{}, errors.New("the answer is compressed, which was not asked for")
 	}
 	if a.status < 200 || a.status > 299 {
-		return l.refused(state, a, r)
+		return l.refused(state, a, func(m *jsonrpc.Message) bool { return answers(m, r) })
 	}
 	if a.session != "" && a.session != state.session && state.version == "" {
 		if err := l.setState(a.session, ""); err != nil {
@@ -169,7 +185,7 @@ func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *si
 	}
 	var reply Reply
 	if a.media == mediaEvents {
-		reply, err = l.readEvents(a, r, s)
+		reply, err = l.readEvents(ctx, a, r, s)
 	} else {
 		reply, err = l.readJSON(a, r)
 	}
@@ -238,45 +254,18 @@ func answers(m *jsonrpc.Message, r *request) bool {
 
 // readEvents reads the stream of an answer up to the response, and hands on
 // what comes before it.
-func (l *httpLink) readEvents(a *answer, r *request, s *sink) (Reply, error) {
-	events := jsonrpc.NewEventReader(a.body, l.max)
-	for {
-		ev, err := events.Next()
+func (l *httpLink) readEvents(ctx context.Context, a *answer, r *request, s *sink) (reply Reply, err error) {
+	err = l.follow(ctx, a, func(m *jsonrpc.Message, kept bool) bool {
 		switch {
-		case errors.Is(err, jsonrpc.ErrTooLong):
-			return Reply{}, tooLarge(l.max)
-		case err == io.EOF:
-			return Reply{}, errNoAnswer
-		case err != nil:
-			return Reply{}, err
+		case !m.IsResponse():
+			l.incoming(m, s)
+		case answers(m, r):
+			reply = replyOf(m, kept)
+			return true
 		}
-		l.heard.Add(1)
-		if len(ev.Data) == 0 { // it carries an id only
-			continue
-		}
-		data, kept := ev.Data, len(ev.Data) >= keepFrom
-		if kept {
-			data = events.Keep()
-		}
-		var (
-			reply Reply
-			found bool
-		)
-		err = split(data, func(m jsonrpc.Message) {
-			switch {
-			case !m.IsResponse():
-				l.incoming(&m, s)
-			case answers(&m, r):
-				reply, found = replyOf(&m, kept), true
-			}
-		})
-		if found {
-			return reply, nil
-		}
-		if err != nil {
-			l.up.remark("an event is no JSON-RPC message")
-		}
-	}
+		return false
+	})
+	return reply, err
 }
 
 // incoming deals with what is no response. s is the call in whose stream it
@@ -285,8 +274,7 @@ func (l *httpLink) incoming(m *jsonrpc.Message, s *sink) {
 	switch {
 	case m.IsRequest():
 		l.tell(answerTo(m))
-	case m.Method == methodToolsChange:
-		l.up.toolsChanged()
+	case changes(l.up, m.Method):
 	case m.Method == methodProgress:
 		if id, ok := progressID(m.Params); ok {
 			l.sinks.progress(id, m.Params)
@@ -321,10 +309,15 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered with HTTP status %d %s", e.status, http.StatusText(e.status))
 }
 
+// wantsLogin says whether a person can help by logging in.
+func (e *statusError) wantsLogin() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden && strings.Contains(e.challenge, "insufficient_scope")
+}
+
 // refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
 // the request; or it says that the session has gone, and then the server has
 // not looked at the request.
-func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, error) {
+func (l *httpLink) refused(state *httpState, a *answer, ours func(*jsonrpc.Message) bool) (Reply, error) {
 	fail := &statusError{status: a.status, challenge: a.challenge, location: a.location}
 	if a.status == http.StatusNotFound && state.session != "" {
 		return Reply{}, &goneError{fail}
@@ -343,7 +336,7 @@ func (l *httpLink) refused(state *httpState, a *answer, r *request) (Reply, erro
 	if a.status == http.StatusBadRequest && state.session != "" && aboutSession(&m) {
 		return Reply{}, &goneError{fail}
 	}
-	if a.status == http.StatusUnauthorized || !answers(&m, r) {
+	if fail.wantsLogin() || !ours(&m) {
 		return Reply{}, fail
 	}
 	return replyOf(&m, true), nil
@@ -409,6 +402,7 @@ func (l *httpLink) send(ctx context.Context, msg []byte) error {
 
 // negotiated makes the version be said from now on.
 func (l *httpLink) negotiated(version string) {
+	l.modern = version == modernVersion
 	if err := l.setState(l.state.Load().session, version); err != nil {
 		l.fail(err)
 	}

@@ -30,7 +30,7 @@ func (s *sink) put(method string, params json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.r.deliver(method, params)
+		s.r.deliver(note{method: method, params: params})
 	}
 	return true
 }

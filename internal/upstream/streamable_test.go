@@ -35,6 +35,12 @@ func TestHTTPHeaders(t *testing.T) {
 			t.Errorf("%s: headers %v", m.Method, h)
 		}
 		session, version := h.Get("Mcp-Session-Id"), h.Get("Mcp-Protocol-Version")
+		if m.Method == methodDiscover {
+			if session != "" || version != modernVersion || h.Get("Mcp-Method") != methodDiscover {
+				t.Errorf("the probe: headers %v", h)
+			}
+			continue
+		}
 		if first := m.Method == "initialize"; first != (session == "") || first != (version == "") || !first && version != offered {
 			t.Errorf("%s: session %q, version %q", m.Method, session, version)
 		}

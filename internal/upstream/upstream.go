@@ -1,12 +1,17 @@
 // Package upstream keeps one supervised connection to each MCP server: it
-// starts, initialises, lists, watches, calls, reconnects and stops it.
+// starts, initialises, lists, watches, calls, reconnects and stops it. Besides,
+// it passes on what clients say to one server by themselves, each in a
+// conversation of its own or, in the revision without sessions, by itself, and
+// bridges where client and server speak different revisions.
 //
 // It guarantees that a server never delays or breaks another one, that the
 // params, results and definitions of a server pass as the bytes they are, that
 // notifications are handed on in order and before the response they precede,
-// that everything a server sends is bounded, and that no process outlives its
-// Server. It does not decide what may be called and it writes no activity
-// record: its Call has one caller, the gateway.
+// that what a server says or asks in one client's conversation reaches that
+// client alone, that everything a server sends is bounded, and that no process
+// outlives its Server. It does not decide what may be called and it writes no
+// activity record: its Call has one caller, the gateway, and nothing else
+// passes a call of a tool on.
 package upstream
 
 import (
@@ -22,15 +27,16 @@ import (
 // Transport is how a server is reached.
 type Transport string
 
-// The transports. Legacy SSE and 2026-07-28 upstreams have their place here
-// and come with the protocol work.
+// The transports.
 const (
 	Stdio Transport = "stdio"
 	HTTP  Transport = "http"
+	SSE   Transport = "sse" // of MCP 2024-11-05
 )
 
 // Spec is everything that decides how a server is launched and reached, with
-// references to secrets resolved. Two equal Specs need no restart.
+// references to secrets resolved, and when it runs. Two equal Specs need no
+// restart.
 type Spec struct {
 	Name           string
 	Transport      Transport
@@ -40,15 +46,25 @@ type Spec struct {
 	Dir            string
 	URL            string
 	Headers        map[string]string
+	AllowPrivate   bool          // the name in URL may lead into private networks
 	Secrets        []string      // values in the above that must not be said: they are masked in errors and logs of ours
 	ConnectTimeout time.Duration // start to initialised and listed; 0 = 30 s
+	// Review says that it runs for a person to look at it. When that begins,
+	// what clients have open with it ends; when it ends nothing does.
+	Review bool
+	// IdleTimeout is after which time without use a server over stdio is stopped,
+	// until it is used again; 0 = never.
+	IdleTimeout time.Duration
+	Lazy        bool // not started before its first use
+	// TrySSE has a server that refuses streamable HTTP tried over SSE.
+	TrySSE bool
 }
 
 // Equal says whether s and o launch the same server the same way.
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
+		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
 }
 
 // Phase is where a server is in its life.
@@ -60,6 +76,7 @@ const (
 	Connecting Phase = "connecting" // starting, initialising, listing
 	Ready      Phase = "ready"      // initialised and listed
 	Waiting    Phase = "waiting"    // failed; the next try is at State.RetryAt
+	Idle       Phase = "idle"       // not running until it is used
 )
 
 // State is a snapshot of one server's connection.
@@ -75,6 +92,9 @@ type State struct {
 	ServerInfo      json.RawMessage // {"name","version",…} as sent
 	Instructions    string
 	Capabilities    json.RawMessage
+	// Offers is another number when what the server offers beside tools (prompts,
+	// resources) may have become something else; 0 before it was ever connected.
+	Offers uint64
 }
 
 // Call is one tools/call.
@@ -85,6 +105,9 @@ type Call struct {
 	// the server listed. The call is sent only on a connection whose own list
 	// has these very bytes for the tool. Nil when that does not matter.
 	Listed json.RawMessage
+	// Check is called when the call has waited for a connection, before it is
+	// sent: an error is the answer then. Nil when nothing can have changed.
+	Check func() error
 	// Meta is the caller's _meta object to pass on, or nil. A progressToken in
 	// it is replaced by one that is unique on the connection, and put back in
 	// the notifications that Notify gets.
@@ -93,12 +116,16 @@ type Call struct {
 	// log messages where the server can be told to belong to it), in order and
 	// all of them before Call returns. Nil when nobody wants them.
 	Notify func(method string, params json.RawMessage)
+	// Passed, when set, is a client's own tools/call, whose params are passed on
+	// in the place of Arguments, Meta and Notify.
+	Passed *Passed
 }
 
 // Reply is the server's answer: its result, as its bytes, or its JSON-RPC error.
 type Reply struct {
 	Result json.RawMessage
 	Error  *jsonrpc.Error
+	Status int // of HTTP, for a call that was passed on; 0 over stdio
 }
 
 // Observer is told what changed. Its methods are called one after the other

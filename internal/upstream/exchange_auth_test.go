@@ -1,0 +1,236 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reach"
+)
+
+// here is the rule for servers of tests.
+var here = reach.Rule{Loopback: true}
+
+// purse is an account whose authorizations are spent one after the other.
+type purse struct {
+	mu      sync.Mutex
+	tokens  []string
+	refused []string
+	broken  error
+}
+
+func (p *purse) Authorization(context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.tokens) == 0 {
+		return "", p.broken
+	}
+	return p.tokens[0], p.broken
+}
+
+func (p *purse) Refused(_ context.Context, used string, status int, challenge string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = append(p.refused, fmt.Sprint(used, " ", status, " ", challenge))
+	if len(p.tokens) > 0 && p.tokens[0] == used {
+		p.tokens = p.tokens[1:]
+	}
+	return len(p.tokens) > 0
+}
+
+// guarded is the least MCP server, and wants an authorization.
+func guarded(t *testing.T, wanted string, status int) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != wanted || len(r.Header.Values("Authorization")) > 1 {
+			w.Header().Add("WWW-Authenticate", `Basic realm="x"`)
+			w.Header().Add("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+			w.WriteHeader(status)
+			return
+		}
+		answerLeast(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func answerLeast(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	id, _, _ := strings.Cut(strings.TrimPrefix(string(body), `{"jsonrpc":"2.0","id":`), ",")
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case strings.Contains(string(body), `"initialize"`):
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{}}}`, id)
+	case strings.Contains(string(body), `"tools/list"`):
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}`, id)
+	case strings.Contains(string(body), `"id"`):
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, id)
+	default:
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+func accountSet(t *testing.T, address string, headers map[string]string, p *purse) *Set {
+	t.Helper()
+	s := NewSet(Options{Account: func(string) Account { return p }})
+	t.Cleanup(func() { s.Close(context.Background()) })
+	s.Apply([]Spec{{Name: "s", Transport: HTTP, URL: address, Headers: headers}})
+	return s
+}
+
+func tryCall(s *Set) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := s.Call(ctx, "s", Call{Tool: "t"})
+	return err
+}
+
+func mustURL(t *testing.T, s string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Both clients carry the authorization of the account, and send a refused
+// request once more with the next one.
+func TestAccountProves(t *testing.T) {
+	server := guarded(t, "Bearer good", http.StatusUnauthorized)
+	p := &purse{tokens: []string{"Bearer old", "Bearer good"}}
+	if err := tryCall(accountSet(t, server.URL, nil, p)); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.refused) != 1 || p.refused[0] != `Bearer old 401 Basic realm="x", Bearer error="insufficient_scope"` {
+		t.Errorf("refused %q", p.refused)
+	}
+	for name, client := range map[string]exchanger{"lean": newLeanClient(mustURL(t, server.URL), here), "std": newStdClient(here)} {
+		p := &purse{tokens: []string{"Bearer old", "Bearer good"}}
+		head, err := newHeader(mustURL(t, server.URL), http.Header{"X-A": {"b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := (&proving{client, p}).do(context.Background(), &exchange{method: "POST", head: head, body: []byte("{}")})
+		if err != nil || a.status != http.StatusAccepted || len(p.refused) != 1 || !strings.HasSuffix(p.refused[0], `error="insufficient_scope"`) {
+			t.Errorf("%s: %+v %v, refused %q", name, a, err, p.refused)
+		}
+		if err == nil {
+			a.body.Close()
+		}
+		client.close()
+		if len(head.fields) != 1 {
+			t.Errorf("%s: the authorization stays in the head: %v", name, head.fields)
+		}
+	}
+}
+
+func TestLoginNeeded(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		tokens []string
+		broken error
+		want   problem.Code
+	}{
+		{"nobody has logged in", 401, nil, nil, problem.LoginNeeded},
+		{"all are refused", 401, []string{"Bearer a", "Bearer b", "Bearer c"}, nil, problem.LoginNeeded},
+		{"more scopes are wanted", 403, []string{"Bearer a"}, nil, problem.LoginNeeded},
+		{"the renewal fails", 401, []string{"Bearer a"}, errors.New("no network"), problem.ServerUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &purse{tokens: tt.tokens, broken: tt.broken}
+			err := tryCall(accountSet(t, guarded(t, "Bearer good", tt.status).URL, nil, p))
+			got := problem.From(err)
+			if got == nil || got.Code != tt.want {
+				t.Fatalf("%v", err)
+			}
+			if tt.want == problem.LoginNeeded && !strings.Contains(got.Hint, "mcpproxy upstream login s") {
+				t.Errorf("hint %q", got.Hint)
+			}
+		})
+	}
+}
+
+// What the configuration says goes first: then no account is asked.
+func TestConfiguredAuthorization(t *testing.T) {
+	p := &purse{tokens: []string{"Bearer other"}}
+	server := guarded(t, "Bearer own", http.StatusUnauthorized)
+	if err := tryCall(accountSet(t, server.URL, map[string]string{"authorization": "Bearer own"}, p)); err != nil || p.refused != nil {
+		t.Errorf("%v, refused %q", err, p.refused)
+	}
+	server = guarded(t, "Basic dTpw", http.StatusUnauthorized)
+	if err := tryCall(accountSet(t, strings.Replace(server.URL, "//", "//u:p@", 1), nil, p)); err != nil || p.refused != nil {
+		t.Errorf("%v, refused %q", err, p.refused)
+	}
+}
+
+// Where a name leads is judged when it is dialled, by both clients; what the
+// URL says by itself is meant.
+func TestReachOfServers(t *testing.T) {
+	server := guarded(t, "", http.StatusUnauthorized)
+	for name, client := range map[string]exchanger{"lean": newLeanClient(mustURL(t, server.URL), reach.Rule{}), "std": newStdClient(reach.Rule{})} {
+		head, err := newHeader(mustURL(t, server.URL), http.Header{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = client.do(context.Background(), &exchange{method: "POST", head: head}); !unsent(err) || !strings.Contains(err.Error(), "allow_private") {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.close()
+	}
+	for address, want := range map[string]reach.Rule{
+		"http://mcp.example/": {}, "http://127.0.0.1:1/": {Loopback: true}, "http://localhost/": {Loopback: true}, "http://192.168.0.1/": {Private: true},
+	} {
+		if got := (&Spec{URL: address}).reach(mustURL(t, address)); got != want {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+	if (Spec{AllowPrivate: true}).Equal(Spec{}) || !(&Spec{AllowPrivate: true}).reach(mustURL(t, "http://mcp.example/")).Private {
+		t.Error("allow_private has no effect, or its change is not noticed")
+	}
+}
+
+// What an account costs a server that asks for no login: next to nothing.
+func BenchmarkAccount(b *testing.B) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer s.Close()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	head, err := newHeader(u, http.Header{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bench := range []struct {
+		name    string
+		account Account
+	}{{"none", nil}, {"nobody", &purse{}}, {"token", &purse{tokens: []string{"Bearer x"}}}} {
+		b.Run(bench.name, func(b *testing.B) {
+			client := proven(newLeanClient(u, here), bench.account)
+			defer client.close()
+			b.ReportAllocs()
+			for b.Loop() {
+				a, err := client.do(b.Context(), &exchange{method: "POST", head: head, body: []byte("{}")})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := readBody(a, 100); err != nil {
+					b.Fatal(err)
+				}
+				a.body.Close()
+			}
+		})
+	}
+}

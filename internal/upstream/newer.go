@@ -1,0 +1,565 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/strictjson"
+)
+
+// newer are the clients of the modern revision on a server of an older one.
+// Each of their requests has a session of the server for itself while it runs,
+// so that what the server says or asks then is about that request. When the
+// server asks, the client is told to come again with the answers, and the
+// server's request waits meanwhile: it is held.
+type newer struct {
+	mu   sync.Mutex // guards what follows
+	idle map[string][]*Conversation
+	kept int              // in idle
+	held map[string]*held // by the state that the client has to bring
+	wg   sync.WaitGroup   // of what runs for requests
+}
+
+// Bounds on what waits for clients to come again.
+const (
+	maxKeptIdle = 8
+	maxHeld     = 1000
+	heldTime    = 5 * time.Minute
+	maxAsked    = 100
+)
+
+// relayNewer answers a request of the modern revision in the place of a server
+// that does not speak it.
+func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *Request) (Reply, error) {
+	if err := sound(r.Fields); err != nil {
+		return Reply{}, err
+	}
+	switch r.Method {
+	case methodDiscover:
+		return Reply{Result: sv.described(live.greeting)}, nil
+	case methodListen:
+		return s.listenNewer(ctx, sv, live, r)
+	case methodInitialize, methodPing, "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
+		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	}
+	if state := strictjson.Find(r.Params, "requestState"); state != nil {
+		h := sv.newer.take(state, r)
+		if h == nil {
+			return refusedParams("requestState is not one that was given for this request, or it has expired"), nil
+		}
+		return sv.resume(ctx, h, r)
+	}
+	h, err := s.startNewer(ctx, sv, live, r)
+	if err != nil {
+		return Reply{}, err
+	}
+	return sv.await(ctx, h, r)
+}
+
+// described is what server/discover says of a server of an older revision.
+func (s *server) described(g *greeting) json.RawMessage {
+	out := append([]byte(nil), `{"supportedVersions":["`+modernVersion+`"`...)
+	for _, v := range spoken()[:4] {
+		out = appendString(append(out, ','), v)
+	}
+	out = append(append(out, `],"capabilities":`...), orObject(g.capabilities)...)
+	if g.instructions != "" {
+		out = appendString(append(out, `,"instructions":`...), g.instructions)
+	}
+	return s.modernResult(methodDiscover, append(out, '}'), g)
+}
+
+// modernResult adds to a result what the modern revision demands.
+func (s *server) modernResult(method string, result json.RawMessage, g *greeting) json.RawMessage {
+	if strictjson.Kind(result) != '{' {
+		return result
+	}
+	add := func(name, value string) {
+		if strictjson.Find(result, name) == nil {
+			result = jsonrpc.SetMember(result, name, json.RawMessage(value))
+		}
+	}
+	add("resultType", `"complete"`)
+	switch method {
+	case methodDiscover, methodListTools, "prompts/list", "resources/list", "resources/templates/list", "resources/read":
+		add("ttlMs", "0")
+		add("cacheScope", `"private"`)
+	}
+	const key = "io.modelcontextprotocol/serverInfo"
+	meta := strictjson.Find(result, "_meta")
+	if strictjson.Kind(g.info) == '{' && strictjson.Find(meta, key) == nil {
+		result = jsonrpc.SetMember(result, "_meta", jsonrpc.SetMember(orObject(meta), key, g.info))
+	}
+	return result
+}
+
+// modernError is an error in the codes of the modern revision.
+func modernError(e *jsonrpc.Error) *jsonrpc.Error {
+	const resourceNotFound = -32002
+	if e != nil && e.Code == resourceNotFound {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
+	}
+	return e
+}
+
+// about is what a modern request says of itself.
+type about struct {
+	params             json.RawMessage // without it
+	capabilities, info json.RawMessage
+	level              string
+}
+
+func aboutOf(params json.RawMessage) about {
+	a := about{params: params, capabilities: json.RawMessage("{}")}
+	meta := strictjson.Find(params, "_meta")
+	if strictjson.Kind(meta) != '{' {
+		return a
+	}
+	rest := []byte{'{'}
+	_ = strictjson.Members(meta, func(name, value []byte) error {
+		switch string(name) {
+		case "io.modelcontextprotocol/protocolVersion":
+		case "io.modelcontextprotocol/clientCapabilities":
+			a.capabilities = orObject(value)
+		case "io.modelcontextprotocol/clientInfo":
+			a.info = bytes.Clone(value)
+		case "io.modelcontextprotocol/logLevel":
+			a.level, _ = strictjson.String(value)
+		default:
+			if len(rest) > 1 {
+				rest = append(rest, ',')
+			}
+			rest = append(append(appendString(rest, string(name)), ':'), value...)
+		}
+		return nil
+	})
+	a.params = jsonrpc.SetMember(params, "_meta", append(rest, '}'))
+	return a
+}
+
+// held is a request under way at a server of an older revision.
+type held struct {
+	request      Request // as the client made it first
+	key          string  // of the conversations that may be used for it
+	conversation *Conversation
+	greeting     *greeting
+	logs         bool // the client wants log messages
+	cancel       context.CancelFunc
+	expire       *time.Timer
+	done         chan struct{} // closed when reply and err are there
+	reply        Reply
+	err          error
+
+	mu      sync.Mutex // guards what follows, and orders what is said
+	say     func(Event)
+	kept    []Event          // while nobody is there
+	size    int              // of them
+	asked   map[string]Event // by the key that the client gets
+	asks    int
+	arrived chan struct{} // cap 1: something was asked
+}
+
+// startNewer starts a request in a conversation that it has for itself.
+func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Request) (*held, error) {
+	a := aboutOf(r.Params)
+	if !mayAsk(r.Method) {
+		a.capabilities = json.RawMessage("{}")
+	}
+	h := &held{request: *r, key: r.Principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities), greeting: live.greeting,
+		logs: a.level != "", done: make(chan struct{}), asked: map[string]Event{}, arrived: make(chan struct{}, 1)}
+	h.request.ID, h.request.Params = bytes.Clone(r.ID), bytes.Clone(r.Params)
+	c, err := s.checkout(ctx, sv, h.key, a)
+	if err != nil {
+		return nil, err
+	}
+	h.conversation = c
+	if a.level != "" && c.level != a.level && bytes.Contains(live.greeting.capabilities, []byte(`"logging"`)) {
+		level := append(appendString([]byte(`{"level":`), a.level), '}')
+		if _, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: "logging/setLevel", Params: level}, nil); err != nil {
+			c.End()
+			return nil, err
+		}
+		c.level = a.level
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.cancel = cancel
+	q := &Request{ID: s.nextID(), Method: r.Method, Params: bytes.Clone(a.params), Events: h.event}
+	sv.newer.wg.Go(func() {
+		defer close(h.done)
+		h.reply, h.err = s.passHeld(run, c, q)
+	})
+	return h, nil
+}
+
+// mayAsk says whether the server may ask something before it answers: the
+// others are made without capabilities, so that it does not.
+func mayAsk(method string) bool {
+	return method == methodCallTool || method == "prompts/get" || method == "resources/read"
+}
+
+// passHeld runs a request that may outlive the exchange it came by. What the
+// server has asked before it, at the start of a process, is asked now.
+func (s *Set) passHeld(ctx context.Context, c *Conversation, q *Request) (Reply, error) {
+	var mail *mailbox
+	switch l := c.link.(type) {
+	case *stdioLink:
+		mail = l.mail
+	case *sseLink:
+		mail = l.mail
+	case *httpLink:
+		mail = l.mail
+	}
+	if mail != nil {
+		detach, err := mail.attach(q.Events)
+		if err != nil {
+			return Reply{}, err
+		}
+		defer detach()
+	}
+	return s.pass(ctx, c.link, c, q, nil)
+}
+
+// nextID is an id of ours, as JSON.
+func (s *Set) nextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
+
+// checkout gives a conversation with what the client can do, that nobody uses.
+func (s *Set) checkout(ctx context.Context, sv *server, key string, a about) (*Conversation, error) {
+	if c := sv.newer.reuse(key); c != nil {
+		return c, nil
+	}
+	info := a.info
+	if strictjson.Kind(info) != '{' {
+		info = append(appendString([]byte(`{"name":"mcpproxy","version":`), s.opt.ClientVersion), '}')
+	}
+	params := append([]byte(`{"protocolVersion":"`+offered+`","capabilities":`), a.capabilities...)
+	params = append(append(append(params, `,"clientInfo":`...), info...), '}')
+	c, answer, err := s.converseOn(ctx, sv, Request{ID: s.nextID(), Method: methodInitialize, Params: params}, s.openOwn)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, &answerError{answer.Error.Code}
+	}
+	if err := c.link.notify(ctx, methodInitialized, nil); err != nil && c.link.cause() != nil {
+		c.End()
+		return nil, err
+	}
+	if l, ok := c.link.(*httpLink); ok && string(a.capabilities) != "{}" {
+		l.mail = &mailbox{}
+		sv.hear(ctx, l)
+	}
+	return c, nil
+}
+
+// hear keeps the stream of a session open on which servers may ask, too, and
+// waits a moment for it: what is said while there is none may be lost.
+func (s *server) hear(ctx context.Context, l *httpLink) {
+	opened := make(chan struct{})
+	open := sync.OnceFunc(func() { close(opened) })
+	s.newer.wg.Go(func() {
+		defer open()
+		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			select {
+			case <-l.lost():
+				cancel()
+			case <-run.Done():
+			}
+		}()
+		defer func() { cancel(); <-ended }()
+		for {
+			err := l.overhear(run, func(e Event) { l.mail.put(note{e.Method, e.ID, e.Params}, false) }, open)
+			var refused *statusError
+			if run.Err() != nil || errors.As(err, &refused) && !refused.passing() || pause(run, minListenPause) != nil {
+				return
+			}
+		}
+	})
+	limit := time.NewTimer(attendTime)
+	defer limit.Stop()
+	select {
+	case <-opened:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
+// reuse gives the conversation of that key that was used last, if there is one.
+func (n *newer) reuse(key string) *Conversation {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for list := n.idle[key]; len(list) > 0; list = n.idle[key] {
+		c := list[len(list)-1]
+		n.idle[key] = list[:len(list)-1]
+		n.kept--
+		c.spare.Store(false)
+		if c.link.cause() == nil {
+			return c
+		}
+	}
+	delete(n.idle, key)
+	return nil
+}
+
+// giveBack keeps a conversation for the next request.
+func (n *newer) giveBack(key string, c *Conversation) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kept >= maxKeptIdle || c.link.cause() != nil {
+		c.End()
+		return
+	}
+	if n.idle == nil {
+		n.idle = map[string][]*Conversation{}
+	}
+	c.spare.Store(true)
+	n.idle[key] = append(n.idle[key], c)
+	n.kept++
+}
+
+// drop ends the conversations that are kept for the next request.
+func (n *newer) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, list := range n.idle {
+		for _, c := range list {
+			c.End()
+		}
+	}
+	n.idle, n.kept = nil, 0
+}
+
+// event takes what the server says while the request runs.
+func (h *held) event(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case e.ID == nil && (e.Method != methodMessage || h.logs):
+		switch {
+		case h.say != nil:
+			h.say(e)
+		case len(h.kept) < maxKept && h.size+len(e.Params) <= maxKeptBytes:
+			h.kept = append(h.kept, Event{Method: e.Method, Params: bytes.Clone(e.Params)})
+			h.size += len(e.Params)
+		}
+	case e.ID == nil:
+	case e.Method == methodPing || len(h.asked) >= maxAsked:
+		m := jsonrpc.Message{ID: e.ID, Method: e.Method}
+		_ = h.conversation.link.respond(context.Background(), cannotAsk(&m)) // a lost link ends the request itself
+	default:
+		h.asks++
+		h.asked["input-"+strconv.Itoa(h.asks)] = Event{e.Method, bytes.Clone(e.ID), bytes.Clone(e.Params)}
+		signal(h.arrived)
+	}
+}
+
+// attach says who gets the notifications of the request from now on.
+func (h *held) attach(say func(Event)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.say = say
+	if say == nil {
+		return
+	}
+	for _, e := range h.kept {
+		say(e)
+	}
+	h.kept, h.size = nil, 0
+}
+
+// await waits until the server has answered, or wants to know something.
+func (s *server) await(ctx context.Context, h *held, r *Request) (Reply, error) {
+	h.attach(r.Events)
+	defer h.attach(nil)
+	for {
+		select {
+		case <-h.done:
+			return s.answered(h)
+		case <-h.arrived:
+			if h.wants() {
+				return s.newer.hold(h)
+			}
+		case <-ctx.Done():
+			h.cancel()
+			<-h.done
+			h.conversation.End()
+			return Reply{}, ctx.Err()
+		}
+	}
+}
+
+// wants says whether the server waits for answers, and not for its end.
+func (h *held) wants() bool {
+	select {
+	case <-h.done:
+		return false
+	default:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.asked) > 0
+}
+
+// answered gives the answer in the form of the modern revision.
+func (s *server) answered(h *held) (Reply, error) {
+	h.cancel()
+	var status *statusError
+	switch {
+	case errors.As(h.err, &status) && status.status == http.StatusBadRequest && !defined(h.request.Method):
+		// Older servers refuse what they do not know in words of HTTP.
+		s.newer.giveBack(h.key, h.conversation)
+		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + h.request.Method}}, nil
+	case h.err != nil:
+		h.conversation.End()
+		return Reply{}, h.err
+	}
+	s.newer.giveBack(h.key, h.conversation)
+	if h.reply.Error != nil {
+		return Reply{Error: modernError(h.reply.Error)}, nil
+	}
+	return Reply{Result: s.modernResult(h.request.Method, h.reply.Result, h.greeting)}, nil
+}
+
+// defined says whether the older revisions have a method that requests of the
+// modern one may use.
+func defined(method string) bool {
+	switch method {
+	case methodCallTool, methodListTools, "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
+		"resources/read", "completion/complete":
+		return true
+	}
+	return false
+}
+
+// hold keeps the request until the client comes again, and tells it what the
+// server wants to know. The state that it has to bring cannot be guessed, and
+// is good for one time.
+func (n *newer) hold(h *held) (Reply, error) {
+	state := rand.Text()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.held) >= maxHeld {
+		h.cancel()
+		h.conversation.End()
+		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many requests wait for input"}}, nil
+	}
+	if n.held == nil {
+		n.held = map[string]*held{}
+	}
+	n.held[state] = h
+	h.expire = time.AfterFunc(heldTime, func() { n.forget(state) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := append([]byte(nil), `{"resultType":"input_required","inputRequests":{`...)
+	first := true
+	for key, e := range h.asked {
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		params := e.Params
+		if params == nil {
+			params = json.RawMessage("{}") // clients of this revision trip over what has none
+		}
+		out = appendString(append(appendString(out, key), `:{"method":`...), e.Method)
+		out = append(append(append(out, `,"params":`...), params...), '}')
+	}
+	return Reply{Result: append(appendString(append(out, `},"requestState":`...), state), '}')}, nil
+}
+
+// forget ends a request for which nobody came again.
+func (n *newer) forget(state string) {
+	n.mu.Lock()
+	h := n.held[state]
+	delete(n.held, state)
+	n.mu.Unlock()
+	if h != nil {
+		h.cancel()
+		h.conversation.End()
+	}
+}
+
+// take gives the request that the state stands for, if it is this one and of
+// this client; else nil.
+func (n *newer) take(state json.RawMessage, r *Request) *held {
+	text, _ := strictjson.String(state)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.held[text]
+	if h == nil || h.request.Principal != r.Principal || h.request.Method != r.Method || !sameRequest(h.request.Params, r.Params) {
+		return nil
+	}
+	delete(n.held, text)
+	h.expire.Stop()
+	return h
+}
+
+// sameRequest says whether two params ask for the same.
+func sameRequest(a, b json.RawMessage) bool {
+	for _, name := range []string{"name", "uri", "arguments"} {
+		if !sameJSON(strictjson.Find(a, name), strictjson.Find(b, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	var x, y bytes.Buffer
+	return bytes.Equal(a, b) || json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// resume hands the client's answers to the server, and waits again. What has
+// not been answered is asked again.
+func (s *server) resume(ctx context.Context, h *held, r *Request) (Reply, error) {
+	responses := strictjson.Find(r.Params, "inputResponses")
+	h.attach(r.Events)
+	h.mu.Lock()
+	answers := map[string]json.RawMessage{}
+	for key, e := range h.asked {
+		if answer := strictjson.Find(responses, key); strictjson.Kind(answer) == '{' {
+			answers[string(e.ID)] = answer
+			delete(h.asked, key)
+		}
+	}
+	left := len(h.asked)
+	h.mu.Unlock()
+	for id, answer := range answers {
+		if err := h.conversation.link.respond(ctx, jsonrpc.AppendResult(nil, json.RawMessage(id), answer)); err != nil {
+			h.cancel()
+			h.conversation.End()
+			return Reply{}, err
+		}
+	}
+	if left > 0 {
+		h.attach(nil)
+		return s.newer.hold(h)
+	}
+	return s.await(ctx, h, r)
+}
+
+// end ends everything that waits.
+func (n *newer) end() {
+	n.mu.Lock()
+	for state, h := range n.held {
+		delete(n.held, state)
+		h.expire.Stop()
+		h.cancel()
+	}
+	n.mu.Unlock()
+	n.wg.Wait()
+}

@@ -1,0 +1,153 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/strictjson"
+)
+
+// askModern makes a call of a modern client; more are members of its params.
+func (f *fixture) askModern(ctx context.Context, server, principal string, n int, more string) (Reply, []string, error) {
+	var events []string
+	params := fmt.Sprintf(`{"name":"ask","arguments":{"n":%d}%s,"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n, more)
+	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: principal,
+		Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+	return reply, events, err
+}
+
+// TestModernClientOnOlderServer: what the server asks, the client is told to
+// come again with; and what belongs to one client is nobody else's.
+func TestModernClientOnOlderServer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker())})
+	for server, clients := range map[string]int{"pipe": 3, "http": 16} {
+		f.untilReady(t, server, 0)
+		var wg sync.WaitGroup
+		for n := range clients {
+			wg.Go(func() {
+				first, events, err := f.askModern(t.Context(), server, "me", n, "")
+				message, _ := strictjson.String(strictjson.Find(strictjson.Find(strictjson.Find(strictjson.Find(first.Result, "inputRequests"), "input-1"), "params"), "message"))
+				if err != nil || !wantsInput(first.Result) || message != fmt.Sprint(n) || len(events) != 2 {
+					t.Errorf("%s: %s %q %v", server, first.Result, events, err)
+					return
+				}
+				state := string(strictjson.Find(first.Result, "requestState"))
+				come := func(principal string, n int, more string) Reply {
+					reply, _, err := f.askModern(t.Context(), server, principal, n, `,"requestState":`+state+more)
+					if err != nil {
+						t.Errorf("%s: %v", server, err)
+					}
+					return reply
+				}
+				answer := fmt.Sprintf(`,"inputResponses":{"input-1":{"action":"accept","content":{"n":%d}},"other":{}}`, n)
+				for what, r := range map[string]Reply{"somebody else": come("you", n, answer), "another request": come("me", n+1000, answer)} {
+					if r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
+						t.Errorf("%s: %s goes on: %s", server, what, r.Result)
+					}
+				}
+				again := come("me", n, "")
+				if !wantsInput(again.Result) || string(strictjson.Find(again.Result, "requestState")) == state {
+					t.Errorf("%s: without an answer: %s", server, again.Result)
+				}
+				state = string(strictjson.Find(again.Result, "requestState"))
+				last := come("me", n, answer)
+				if want := fmt.Sprintf(`"answer":{"action":"accept","content":{"n":%d}}`, n); !strings.Contains(string(last.Result), want) ||
+					!strings.Contains(string(last.Result), `"resultType":"complete"`) {
+					t.Errorf("%s: %s", server, last.Result)
+				}
+				if r := come("me", n, answer); r.Error == nil {
+					t.Errorf("%s: a state is good twice: %s", server, r.Result)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestHeldRequestsEnd: a client that closes its request cancels it, and what is
+// held ends with its server.
+func TestHeldRequestsEnd(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, askTool())
+	f := newFixture(t)
+	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.untilReady(t, "s", 0)
+	if r, _, err := f.askModern(t.Context(), "s", "me", 1, ""); err != nil || !wantsInput(r.Result) {
+		t.Fatalf("%s %v", r.Result, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := Request{ID: json.RawMessage("1"), Method: "tools/unknown", Params: json.RawMessage(`{}`)}
+	if a, err := f.Relay(ctx, "s", nil, r); err != nil || a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound {
+		t.Errorf("%+v %v", a, err)
+	}
+	cancel()
+	if _, err := f.Relay(ctx, "s", nil, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	f.Apply(nil) // the fixture waits for the end of everything
+}
+
+// TestDescribed: an older server in the words of the modern revision.
+func TestDescribed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "s", "asker")})
+	f.untilReady(t, "s", 0)
+	a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodDiscover, Params: json.RawMessage(`{}`)})
+	for _, want := range []string{`"supportedVersions":["2026-07-28","2025-11-25"`, `"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`,
+		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake"`} {
+		if err != nil || !strings.Contains(string(a.Result), want) {
+			t.Errorf("no %s in %s %v", want, a.Result, err)
+		}
+	}
+}
+
+// TestOnlyThreeMethodsAsk: a server that asks its client about something right
+// from the start does so in the requests that may be answered so.
+func TestOnlyThreeMethodsAsk(t *testing.T) {
+	t.Parallel()
+	script := `while read -r a; do id=${a#*'"id":'}; id=${id%%,*}; case $a in
+*server/discover*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"?"}}' ;;
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}'; init=$a ;;
+*initialized*) case $init in *'"roots"'*) echo '{"jsonrpc":"2.0","id":"r","method":"roots/list"}' ;; esac ;;
+*'"id":"r"'*) echo '{"jsonrpc":"2.0","id":'$call',"result":{"content":[]}}' ;;
+*tools/list*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"ask"}]}}' ;;
+*tools/call*) call=$id ;;
+esac; done`
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.untilReady(t, "s", 0)
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`
+	a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodListTools, Params: json.RawMessage("{" + meta)})
+	if err != nil || !strings.Contains(string(a.Result), `"tools":[{"name":"ask"}]`) {
+		t.Errorf("%s %v", a.Result, err)
+	}
+	call := func(more string) Reply {
+		reply, err := f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: Request{ID: json.RawMessage("1"),
+			Method: methodCallTool, Params: json.RawMessage(`{"name":"ask",` + more + meta)}}})
+		if err != nil {
+			t.Error(err)
+		}
+		return reply
+	}
+	first := call("")
+	if !strings.Contains(string(first.Result), `"inputRequests":{"input-1":{"method":"roots/list","params":{}}}`) {
+		t.Fatalf("%s", first.Result)
+	}
+	last := call(`"requestState":` + string(strictjson.Find(first.Result, "requestState")) + `,"inputResponses":{"input-1":{"roots":[]}},`)
+	if !strings.Contains(string(last.Result), `"content":[]`) {
+		t.Errorf("%s", last.Result)
+	}
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/strictjson"
+)
+
+// offering stands before a server and answers what it offers beside tools: two
+// pages of prompts, resources without end, and templates that are no list.
+type offering struct{ http.Handler }
+
+func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	method, _ := strictjson.String(strictjson.Find(body, "method"))
+	result := ""
+	switch cursor := string(strictjson.Find(strictjson.Find(body, "params"), "cursor")); {
+	case method == "prompts/list" && cursor == "":
+		result = `{"prompts":[{"name":"a","x":9007199254740993}],"nextCursor":"1"}`
+	case method == "prompts/list" && cursor == `"1"`:
+		result = `{"prompts":[{"name":"b"}, 7],"nextCursor":""}`
+	case method == "resources/list":
+		result = `{"resources":[` + strings.Repeat(`{"uri":"x://y"},`, 999) + `{}],"nextCursor":"more"}`
+	case method == "resources/templates/list":
+		result = `{"resourceTemplates":{}}`
+	default:
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		o.Handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, strictjson.Find(body, "id"), result)
+}
+
+// TestOffered: all pages of what a server offers come as its bytes, within
+// bounds; no other method can be sent so.
+func TestOffered(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	server := mcptest.New(mcptest.Options{})
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, offering{server}).URL}})
+	items, err := f.Offered(t.Context(), "s", "prompts/list", "prompts")
+	if err != nil || fmt.Sprintf("%s", items) != `[{"name":"a","x":9007199254740993} {"name":"b"} 7]` {
+		t.Errorf("%s %v", items, err)
+	}
+	for _, c := range []struct{ server, method, list, want string }{
+		{"s", "resources/list", "resources", "more than 20000 elements"},
+		{"s", "resources/templates/list", "resourceTemplates", "no list of resourceTemplates"},
+		{"none", "prompts/list", "prompts", "is not started"},
+		{"s", "tools/call", "content", "must be a request of its own"},
+		{"s", "tools/list", "tools", "must be a request of its own"},
+	} {
+		if items, err := f.Offered(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
+			t.Errorf("%s: %d elements, %v", c.method, len(items), err)
+		}
+	}
+	if calls := server.Seen("tools/call"); len(calls) > 0 {
+		t.Errorf("called %s", calls)
+	}
+}
+
+// TestOffersChange: what a server says of its prompts and resources is noticed
+// on the connection that all share, and so is a new connection.
+func TestOffersChange(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	server := mcptest.New(mcptest.Options{})
+	f.Apply([]Spec{httpSpec(t, "s", server)})
+	f.untilReady(t, "s", 0)
+	offers := func() uint64 {
+		st, _ := f.State("s")
+		return st.Offers
+	}
+	was := offers()
+	if was == 0 {
+		t.Error("nothing is offered")
+	}
+	for _, method := range []string{methodPrompts, methodResources} {
+		f.until(t, method+" is noticed", func() bool {
+			server.Broadcast(method, nil) // it is kept until the stream is open
+			return f.last("s").Offers != was
+		})
+		was = offers()
+	}
+	if err := f.Restart("s"); err != nil {
+		t.Fatal(err)
+	}
+	f.untilReady(t, "s", 1)
+	if offers() == was {
+		t.Error("a new connection is not noticed")
+	}
+}

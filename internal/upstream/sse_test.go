@@ -1,0 +1,304 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+)
+
+// sdkSSE is a server of the official SDK over the older transport, with a tool
+// held that tells when it was cancelled. drop ends its streams.
+func sdkSSE(t *testing.T) (url string, cancelled chan struct{}, drop func()) {
+	cancelled = make(chan struct{}, 1)
+	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server {
+		server := sdkServer()
+		mcp.AddTool(server, &mcp.Tool{Name: "held"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			<-ctx.Done()
+			cancelled <- struct{}{}
+			return nil, nil, ctx.Err()
+		})
+		return server
+	}, nil)
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL + "/sse", cancelled, s.CloseClientConnections
+}
+
+func TestOfficialSDKOverSSE(t *testing.T) {
+	t.Parallel()
+	url, cancelled, drop := sdkSSE(t)
+	for name, spec := range map[string]Spec{
+		"said":  {Name: "sdk", Transport: SSE, URL: url},
+		"found": {Name: "sdk", Transport: HTTP, TrySSE: true, URL: url},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.Apply([]Spec{spec})
+			f.untilReady(t, "sdk", 0)
+			var got []string
+			r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","steps":3}`),
+				Meta:   json.RawMessage(`{"progressToken":"mine"}`),
+				Notify: func(_ string, params json.RawMessage) { got = append(got, string(params)) }})
+			if err != nil || !strings.Contains(string(r.Result), `"hi"`) {
+				t.Fatalf("%s %v", r.Result, err)
+			}
+			if len(got) != 3 || !strings.Contains(got[2], `"mine"`) || !strings.Contains(got[2], `"progress":2`) {
+				t.Errorf("progress %v", got)
+			}
+
+			var wg sync.WaitGroup
+			for i := range 64 {
+				wg.Go(func() {
+					if got := f.must("sdk", "echo", fmt.Sprintf(`{"text":"<%d>"}`, i)); !strings.Contains(got, fmt.Sprintf(`\u003c%d\u003e`, i)) && !strings.Contains(got, fmt.Sprintf("<%d>", i)) {
+						t.Errorf("call %d got %s", i, got)
+					}
+				})
+			}
+			wg.Wait()
+
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			_, err = f.Call(ctx, "sdk", Call{Tool: "held", Arguments: json.RawMessage("{}")})
+			wantCode(t, err, problem.Timeout)
+			select {
+			case <-cancelled:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the server was not told that nobody waits")
+			}
+
+			drop() // it comes back
+			f.untilReady(t, "sdk", 1)
+			f.must("sdk", "echo", `{"text":"again"}`)
+
+			converse(t, f)
+		})
+	}
+}
+
+// converse has a client of its own speak to the server.
+func converse(t *testing.T, f *fixture) {
+	t.Helper()
+	c, _, err := f.Converse(t.Context(), "sdk", Request{ID: json.RawMessage("1"), Method: methodInitialize,
+		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
+	if err != nil || c == nil {
+		t.Fatalf("a client of its own: %v", err)
+	}
+	defer c.End()
+	if err := c.Notify(t.Context(), methodInitialized, nil); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage(`"x"`), Method: methodCallTool,
+		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
+		Events: func(e Event) { said = append(said, e.Method+string(e.Params)) }}}})
+	if err != nil || !strings.Contains(string(r.Result), "own") || len(said) != 2 || !strings.Contains(said[0], `"progressToken":7`) {
+		t.Errorf("%s %v, said %q", r.Result, err, said)
+	}
+}
+
+// oldServer is a server of the older transport that does not behave. Its
+// stream begins with begin; take gets each message and may say something.
+type oldServer struct {
+	begin  string
+	status int // of posts; 202 when 0
+	take   func(m *jsonrpc.Message, say func(string))
+
+	mu    sync.Mutex
+	posts []string // paths
+}
+
+func (s *oldServer) serve(t *testing.T) string {
+	streams := make(chan func(string), 1)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /sse", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) })
+	mux.HandleFunc("GET /sse", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		out := make(chan string, 100)
+		select {
+		case <-streams: // of the connection before
+		default:
+		}
+		streams <- func(text string) { out <- text }
+		_, _ = io.WriteString(w, s.begin)
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case text := <-out:
+				if text == "" {
+					return
+				}
+				_, _ = io.WriteString(w, text)
+			}
+		}
+	})
+	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		s.posts = append(s.posts, r.URL.String())
+		s.mu.Unlock()
+		m, err := jsonrpc.Parse(bytes.Clone(body))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		say := <-streams
+		streams <- say
+		goodAnswer(&m, say)
+		if s.take != nil {
+			s.take(&m, say)
+		}
+		w.WriteHeader(max(s.status, http.StatusAccepted))
+	})
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	return h.URL + "/sse"
+}
+
+// goodAnswer answers what a good server answers.
+func goodAnswer(m *jsonrpc.Message, say func(string)) {
+	event := func(result string) {
+		say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))) + "\n\n")
+	}
+	switch m.Method {
+	case methodInitialize:
+		event(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
+	case methodListTools:
+		event(`{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`)
+	case methodPing:
+		event(`{}`)
+	}
+}
+
+const goodBegin = "event: endpoint\ndata: /messages?id=1\n\n"
+
+func TestOldServersThatMisbehave(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ begin, want string }{
+		"another origin":   {"event: endpoint\ndata: http://127.0.0.1:1/messages\n\n", "another origin"},
+		"another scheme":   {"event: endpoint\ndata: file:///etc/passwd\n\n", "another origin"},
+		"no endpoint":      {"data: {}\n\n", "does not begin with the endpoint"},
+		"nothing":          {"event: endpoint\ndata: \n\n", "no URL"},
+		"a long endpoint":  {"event: endpoint\ndata: /" + strings.Repeat("x", maxEndpoint) + "\n\n", "longer than"},
+		"a header in it":   {"event: endpoint\ndata: /x\x7f\x01\n\n", "no URL"},
+		"no end of events": {"event: endpoint\ndata: " + strings.Repeat("x", 2<<20), "limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &oldServer{begin: c.begin}
+			url := s.serve(t)
+			f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
+			f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+			_, err := f.call("old", "t", "{}")
+			if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Message, c.want) {
+				t.Errorf("problem %v", p)
+			}
+			if len(s.posts) != 0 {
+				t.Errorf("posts to %v", s.posts)
+			}
+		})
+	}
+}
+
+func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
+	t.Parallel()
+	ponged := make(chan struct{}, 1)
+	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+		switch {
+		case m.Method == methodCallTool:
+			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n")
+			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+			say(": a comment\n\nevent: other\ndata: nothing\n\n")
+			say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(`{"content":[]}`))) + "\n\n")
+		case m.Method == "" && string(m.ID) == `"p"`:
+			ponged <- struct{}{}
+		}
+	}}
+	url := s.serve(t) // stops after the Set
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+	f.must("old", "t", "{}")
+	select {
+	case <-ponged:
+	case <-time.After(10 * time.Second):
+		t.Error("the ping was not answered")
+	}
+	f.until(t, "the tools are listed again", func() bool { return len(f.lists["old"]) >= 2 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.posts, func(p string) bool { return p != "/messages?id=1" }) {
+		t.Errorf("posts to %v", s.posts)
+	}
+}
+
+func TestOldServerThatDropsItsStream(t *testing.T) {
+	t.Parallel()
+	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
+		if m.Method == methodCallTool {
+			say("")
+		}
+	}}
+	url := s.serve(t) // stops after the Set
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "old", Transport: SSE, URL: url}})
+	_, err := f.call("old", "t", "{}")
+	if p := wantCode(t, err, problem.UpstreamError); !strings.Contains(p.Hint, "may have been carried out") {
+		t.Errorf("problem %v, %s", p, p.Hint)
+	}
+	f.untilReady(t, "old", 1)
+}
+
+// Only what an older server answers has the older transport tried.
+func TestOlderTransportIsTriedAsTheProtocolSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		try    bool
+		gets   int64
+	}{
+		{http.StatusMethodNotAllowed, true, 1}, {http.StatusNotFound, true, 1}, {http.StatusBadRequest, true, 1},
+		{http.StatusMethodNotAllowed, false, 0}, {http.StatusForbidden, true, 0}, {http.StatusInternalServerError, true, 0},
+	} {
+		t.Run(fmt.Sprint(c.status, c.try), func(t *testing.T) {
+			t.Parallel()
+			var gets atomic.Int64
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					gets.Add(1)
+					w.WriteHeader(http.StatusNotFound)
+					return
+				}
+				w.WriteHeader(c.status)
+			})
+			f := newFixture(t)
+			f.Apply([]Spec{{Name: "s", Transport: HTTP, TrySSE: c.try, URL: mcptest.Serve(t, h).URL}})
+			_, err := f.call("s", "t", "{}")
+			p := problem.From(err)
+			if (gets.Load() > 0) != (c.gets > 0) {
+				t.Errorf("%d streams were asked for", gets.Load())
+			}
+			if want := fmt.Sprint(c.status); !strings.Contains(p.Message, want) {
+				t.Errorf("the problem does not say %s: %v", want, p)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package upstream
+
+import (
+	"net/url"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reach"
+)
+
+// talks are the conversations of clients with one server.
+type talks struct {
+	mu     sync.Mutex             // guards what follows
+	open   map[*Conversation]bool // whether it is going to end
+	client exchanger              // their connections, which over HTTP may be shared
+	closed bool
+}
+
+// add makes room for c. Over stdio there may be only so many processes: one
+// that nobody has used for a while gives way.
+func (t *talks) add(c *Conversation, sv *server) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return notStarted(sv.spec.Name)
+	}
+	if sv.spec.Transport == Stdio && t.staying() >= maxProcesses && !t.evict(time.Now()) {
+		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.",
+			sv.spec.Name, maxProcesses).
+			WithHint("End a client that is no longer needed.").With("server", sv.spec.Name)
+	}
+	if t.open == nil {
+		t.open = map[*Conversation]bool{}
+	}
+	t.open[c] = false
+	return nil
+}
+
+// staying counts the conversations that are not going to end. The lock is held.
+func (t *talks) staying() int {
+	n := 0
+	for _, ends := range t.open {
+		if !ends {
+			n++
+		}
+	}
+	return n
+}
+
+// inUse says whether a client has a conversation open.
+func (t *talks) inUse() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.open {
+		if !c.spare.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// evictAfter is for how long a conversation that gives way was not used.
+const evictAfter = time.Minute
+
+// evict ends the conversation that was idle for longest. The lock is held.
+func (t *talks) evict(now time.Time) bool {
+	var oldest *Conversation
+	longest := evictAfter
+	for c, ends := range t.open {
+		if d := c.idleSince(now); !ends && d > longest {
+			oldest, longest = c, d
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	t.open[oldest] = true
+	oldest.End()
+	return true
+}
+
+func (t *talks) remove(c *Conversation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, c)
+}
+
+// exchanger gives the connections that all conversations share.
+func (t *talks) exchanger(u *url.URL, rule reach.Rule) (exchanger, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.client == nil {
+		client, err := newExchanger(u, rule)
+		if err != nil {
+			return nil, err
+		}
+		t.client = client
+	}
+	return lent{t.client}, nil
+}
+
+// lent is an exchanger that goes on when one of its users is done.
+type lent struct{ exchanger }
+
+func (lent) close() {}
+
+// tidy closes connections that have been idle for long.
+func (t *talks) tidy(now time.Time) {
+	t.mu.Lock()
+	client := t.client
+	t.mu.Unlock()
+	if client != nil {
+		client.reap(now)
+	}
+}
+
+// endAll ends all conversations and waits until they have ended; for good when
+// there will be no more.
+func (t *talks) endAll(forGood bool) {
+	t.mu.Lock()
+	all := make([]*Conversation, 0, len(t.open))
+	for c := range t.open {
+		all = append(all, c)
+	}
+	t.closed = t.closed || forGood
+	t.mu.Unlock()
+	for _, c := range all {
+		c.End()
+	}
+	if !forGood {
+		return
+	}
+	for _, c := range all {
+		<-c.done
+	}
+	t.mu.Lock()
+	client := t.client
+	t.client = nil
+	t.mu.Unlock()
+	if client != nil {
+		client.close()
+	}
+}
