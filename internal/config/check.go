@@ -89,6 +89,30 @@ func checkURL(s string) error {
 	return nil
 }
 
+func checkDocumentURL(s string) error {
+	if err := checkURL(s); err != nil {
+		return err
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" || u.Path == "" || u.Path == "/" || u.User != nil {
+		return errors.New("the address of a client metadata document must be https and have a path; such as https://example.com/mcpproxy.json")
+	}
+	return nil
+}
+
+func checkOneLine(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return errors.New("the value is empty, or holds line breaks or control characters; write it as the authorization server gave it")
+	}
+	return nil
+}
+
+func checkScope(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return errors.New("this cannot be a scope; write each scope as a text of its own, without spaces")
+	}
+	return nil
+}
+
 func checkEnvName(s string) error {
 	if s == "" || strings.ContainsAny(s, "=\x00") {
 		return errors.New("this cannot be the name of an environment variable; a name is not empty and has no =")

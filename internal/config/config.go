@@ -5,9 +5,10 @@
 // It guarantees that a bad file changes nothing and is explained completely
 // (line, column, nearest known key), that a Config is immutable once it is out,
 // and that what is printed of it, in whatever way, holds no secret and no
-// resolved reference. It never writes to the file. Nobody stores a *Config:
-// whoever needs a value asks Live for the current one, or prepares itself when
-// Live announces the next.
+// resolved reference. It writes to the file only what a command asked for, and
+// keeps the rest of it byte for byte. Nobody stores a *Config: whoever needs a
+// value asks Live for the current one, or prepares itself when Live announces
+// the next.
 package config
 
 import (
@@ -27,16 +28,19 @@ type Config struct {
 	TrustedHosts      []string
 	ToolsLimit        int
 	ToolsDetail       Detail
+	LearnFromUse      bool
 	ResultLimit       int // bytes; 0 = none
 	MCPManagement     Management
 	CallTimeout       time.Duration
 	ConnectTimeout    time.Duration
-	MaxConcurrent     int // 0 = no limit
+	IdleTimeout       time.Duration // 0 = never
+	MaxConcurrent     int           // 0 = no limit
 	QueueSize         int
 	QueueTimeout      time.Duration
 	ValidateArguments Validation
 	Activity          Activity
 	Intent            policy.Rules
+	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
 	Servers           []Server // in the order of the file
@@ -57,15 +61,20 @@ type Activity struct {
 // Server is one entry of mcpServers.
 type Server struct {
 	Name              string
-	Protocol          string // auto, stdio, http; auto is resolved: never in a Config that is out
+	Protocol          string // auto, stdio, http, sse; auto is resolved: never in a Config that is out
+	TrySSE            bool   // http was not said but follows from url: it may turn out to be sse
 	Command           string
 	Args              []string
 	Env               map[string]string
 	WorkingDir        string
 	URL               string
 	Headers           map[string]string
+	AllowPrivate      bool
+	OAuth             OAuth
 	Enabled           bool
 	Quarantined       bool
+	Lazy              bool
+	Trust             Trust    // never "" in a Config that is out
 	EnabledTools      []string // globs; exclusive with DisabledTools
 	DisabledTools     []string
 	HintOverrides     []HintOverride // in the order of the file; the last match wins per hint
@@ -73,8 +82,21 @@ type Server struct {
 	MaxConcurrent     int            // 0 = no limit of its own
 	ValidateArguments Validation     // "" = the general one
 
-	// shown is what may be shown of it, nil when it was not parsed.
-	shown *Server
+	// shown is what may be shown of it, launch is how the file launches it, and
+	// launchFingerprint identifies that; nil when it was not parsed.
+	shown             *Server
+	launch            *Launch
+	launchFingerprint *tool.Fingerprint
+}
+
+// OAuth is how a person logs in to a server over HTTP that asks for it.
+type OAuth struct {
+	ClientID            string
+	ClientSecret        string
+	ClientMetadataURL   string
+	AuthorizationServer string
+	Scopes              []string
+	RedirectPort        int
 }
 
 // HintOverride corrects the hints of the tools that Pattern (a name or a glob) matches.
@@ -110,6 +132,17 @@ const (
 	ValidateReject Validation = "reject"
 	ValidateWarn   Validation = "warn"
 	ValidateOff    Validation = "off"
+)
+
+// Trust is which tools of a server are accepted without a person. "" is not
+// said: treat it as TrustManual.
+type Trust string
+
+// The kinds of trust.
+const (
+	TrustManual Trust = "manual"
+	TrustScan   Trust = "scan"
+	TrustAuto   Trust = "auto"
 )
 
 // Durability is what a record survives.

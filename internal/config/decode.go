@@ -135,7 +135,7 @@ func find[O any](keys []key[O], name string) (k key[O], inverse, ok bool) {
 		if k.name == name || slices.Contains(k.aliases, name) {
 			return k, false, true
 		}
-		if k.inverse == name {
+		if k.inverse == name && name != "" {
 			return k, true, true
 		}
 	}
@@ -270,7 +270,7 @@ func (d *decoder) text(v hujson.Value, path string, s spec, dst, shown reflect.V
 			return
 		}
 		if !slices.Contains(s.oneOf, resolved) {
-			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(s.oneOf), quote(raw)), d.laterValue(resolved))
+			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(s.oneOf), quote(raw)), "")
 			return
 		}
 		raw = resolved
@@ -280,14 +280,6 @@ func (d *decoder) text(v hujson.Value, path string, s spec, dst, shown reflect.V
 	}
 	dst.SetString(resolved)
 	shown.SetString(raw)
-}
-
-// laterValue explains values that the product knows but this version does not.
-func (d *decoder) laterValue(value string) string {
-	if value == "sse" {
-		return "sse is not supported yet in this version; most servers offer http, too"
-	}
-	return ""
 }
 
 // checked runs the check of a key on a resolved string.
@@ -339,6 +331,11 @@ func (d *decoder) integer(v hujson.Value, path string, s spec, dst, shown reflec
 func (d *decoder) duration(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
+		if string(l) == "0" && s.shortest == 0 { // no time needs no unit
+			dst.SetInt(0)
+			shown.SetInt(0)
+			return
+		}
 		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
 		return
 	}

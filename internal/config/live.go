@@ -43,6 +43,7 @@ type Options struct {
 // Live is the configuration that is in force.
 type Live struct {
 	path    string
+	named   bool // the path was given, by flag or variable
 	options Options
 	dataDir string // what outranks data_dir of the file, absolute
 	started *Config
@@ -86,11 +87,13 @@ func Open(path string, opt Options) (*Live, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	_, byVariable := opt.Lookup(EnvPath)
+	named := path != "" || byVariable
 	path, err := ResolvePath(path, opt.Lookup)
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{path: path, options: opt, settle: 100 * time.Millisecond, poll: 2 * time.Second}
+	l := &Live{path: path, named: named, options: opt, settle: 100 * time.Millisecond, poll: 2 * time.Second}
 	if l.dataDir, err = outranking(opt); err != nil {
 		return nil, err
 	}
@@ -200,6 +203,12 @@ func (l *Live) apply(r reading) error {
 			return l.refuse(err)
 		}
 	}
+	l.take(next, commits, keys)
+	return nil
+}
+
+// take makes next the configuration in force, for which everything is prepared.
+func (l *Live) take(next *Config, commits []func(), keys []string) {
 	l.current.Store(next)
 	commit(commits)
 	l.conclude(nil)
@@ -208,7 +217,6 @@ func (l *Live) apply(r reading) error {
 		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
 		l.observe(Change{Keys: keys, NeedsRestart: l.NeedsRestart()})
 	}
-	return nil
 }
 
 // prepare asks every component; one that refuses leaves all as they were.
@@ -257,13 +265,22 @@ func (l *Live) observe(c Change) {
 
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
-	next := &outcome{err: err, warnings: l.laxMode()}
+	next := &outcome{err: err, warnings: append(l.nowhere(), l.laxMode()...)}
 	if last := l.outcome.Load(); last == nil || !slices.Equal(last.warnings, next.warnings) {
 		for _, w := range next.warnings {
 			l.options.Logger.Warn("the configuration file should be put right", "file", l.path, "warning", w)
 		}
 	}
 	l.outcome.Store(next)
+}
+
+// nowhere warns of a file that was named and does not exist: the name may be
+// misspelt.
+func (l *Live) nowhere() []string {
+	if _, err := os.Stat(l.path); !l.named || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return []string{l.path + " does not exist, so the defaults hold, without any server; check its name, or add servers with `mcpproxy upstream add`"}
 }
 
 // laxMode warns of a file that others can read or write: it may hold secrets.

@@ -373,7 +373,7 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 	}
 	for listen, want := range map[string]string{
 		"0.0.0.0:80": `mcp_config.json: listen is not a loopback address, so that others can reach it (set "require_mcp_auth": true, or listen on 127.0.0.1)`,
-		"80":         "mcp_config.json: --listen: listen must be address:port (such as 127.0.0.1:8080)",
+		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
 		if _, err := Open(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want {
 			t.Errorf("%s gives %v", listen, err)
@@ -391,6 +391,31 @@ func TestKeyIsNeededAsLongAsOthersCanReachIt(t *testing.T) {
 	write(t, f.path, `{"listen": "127.0.0.1:9000", "require_mcp_auth": true}`)
 	if err := f.Reload(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNoFile: only a file that somebody named is missed.
+func TestNoFile(t *testing.T) {
+	home := t.TempDir()
+	lookup := func(name string) (string, bool) {
+		if name == "HOME" {
+			return home, true
+		}
+		return "", false
+	}
+	l, err := Open("", Options{Lookup: lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := l.Warnings(); len(w) != 0 {
+		t.Errorf("warnings for no file at all: %q", w)
+	}
+	path := filepath.Join(home, "mcp_confg.json")
+	if l, err = Open(path, Options{Lookup: lookup}); err != nil {
+		t.Fatal(err)
+	}
+	if w := l.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], path+" does not exist") {
+		t.Errorf("warnings for a misspelt name: %q", w)
 	}
 }
 

@@ -26,13 +26,19 @@ type Mistake struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
+// ofFlag says that the mistake is in a flag of the command line.
+func (m Mistake) ofFlag() bool { return strings.HasPrefix(m.Path, "--") }
+
 // text is the line that a person reads.
 func (m Mistake) text(file string) string {
-	s := file
-	if m.Line > 0 {
-		s = fmt.Sprintf("%s:%d:%d", file, m.Line, m.Column)
+	s := file + ": "
+	switch {
+	case m.Line > 0:
+		s = fmt.Sprintf("%s:%d:%d: ", file, m.Line, m.Column)
+	case m.ofFlag():
+		s = ""
 	}
-	s += ": " + m.Message
+	s += m.Message
 	if m.Hint != "" {
 		s += " (" + m.Hint + ")"
 	}
@@ -56,5 +62,8 @@ func refused(file string, mistakes []Mistake, more int) *problem.Problem {
 		lines = append(lines, fmt.Sprintf("%s: and %d more", file, more))
 	}
 	hint := "Correct the file; until then nothing of it is applied."
+	if !slices.ContainsFunc(mistakes, func(m Mistake) bool { return !m.ofFlag() }) {
+		hint = "Correct the flag."
+	}
 	return problem.New(problem.InvalidConfig, strings.Join(lines, "\n"), hint).With("problems", mistakes)
 }

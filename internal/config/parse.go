@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// byteOrderMark is what some editors put before the text.
+const byteOrderMark = "\uFEFF"
+
 // input is a file with what outranks it.
 type input struct {
 	file    string // its name, for messages
@@ -34,7 +37,7 @@ func (in input) parse() (*Config, error) {
 	if in.lookup == nil {
 		in.lookup = func(string) (string, bool) { return "", false }
 	}
-	src := source{bytes.TrimPrefix(in.data, []byte("\uFEFF"))}
+	src := source{bytes.TrimPrefix(in.data, []byte(byteOrderMark))}
 	tree, mistake := src.parse()
 	if mistake != nil {
 		return nil, refused(in.file, []Mistake{*mistake}, 0)
@@ -46,6 +49,7 @@ func (in input) parse() (*Config, error) {
 	in.override(shown)
 	in.exposed(d, g, c)
 	d.expandHome(g, c, shown)
+	trustOthers(c)
 	if len(d.mistakes) > 0 {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
@@ -61,6 +65,19 @@ func (in input) override(c *Config) {
 	}
 	if in.dataDir != "" {
 		c.DataDir = in.dataDir
+	}
+}
+
+// trustOthers decides for the servers that do not say how far they are trusted.
+func trustOthers(c *Config) {
+	trust := TrustScan
+	if !c.QuarantineEnabled {
+		trust = TrustAuto
+	}
+	for i := range c.Servers {
+		if c.Servers[i].Trust == "" {
+			c.Servers[i].Trust = trust
+		}
 	}
 }
 

@@ -36,7 +36,8 @@ func TestDefaults(t *testing.T) {
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
 		ValidateArguments: ValidateReject,
 		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
-		Intent:            policy.Rules{StrictServerValidation: true},
+		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise},
+		QuarantineEnabled: true,
 		LogLevel:          "info", LogFormat: "text",
 	}
 	if diff := cmp.Diff(want, mustParse(t, "{}"), exported); diff != "" {
@@ -57,16 +58,16 @@ func TestEverything(t *testing.T) {
 		Listen: "0.0.0.0:9000", DataDir: "/srv/data", APIKey: "t0p-s3cret", RequireMCPAuth: true,
 		TrustedHosts: []string{"mcp.example.com", "mcp.example.com:8443"},
 		ToolsLimit:   25, ToolsDetail: Compact, ResultLimit: 0, MCPManagement: ManageOff,
-		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute,
+		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute, IdleTimeout: 10 * time.Minute,
 		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
 		ValidateArguments: ValidateWarn,
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
-		Intent:            policy.Rules{RequireIntent: true},
+		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce},
 		LogLevel:          "debug", LogFormat: "json",
 		Servers: []Server{
 			{
 				Name: "files", Protocol: "stdio", Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"},
-				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true,
+				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true, Lazy: true, Trust: TrustManual,
 				DisabledTools: []string{"delete_*", "a/b:c[0]"},
 				HintOverrides: []HintOverride{
 					{"*", tool.Hints{ReadOnly: tool.True}},
@@ -77,7 +78,7 @@ func TestEverything(t *testing.T) {
 			},
 			{
 				Name: "github.com", Protocol: "http", URL: "https://api.example.com/mcp?x=1",
-				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"},
+				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"}, Trust: TrustAuto,
 			},
 		},
 	}
@@ -86,6 +87,28 @@ func TestEverything(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	golden(t, "testdata/good/everything.shown.json", indented(t, got))
+}
+
+func TestTrust(t *testing.T) {
+	for _, c := range []struct {
+		top, server string
+		want        Trust
+	}{
+		{``, ``, TrustScan},
+		{`"quarantine_enabled": true,`, ``, TrustScan},
+		{`"quarantine_enabled": false,`, ``, TrustAuto},
+		{`"quarantine_enabled": false,`, `"trust": "manual",`, TrustManual},
+		{`"quarantine_enabled": false,`, `"trust": "scan",`, TrustScan},
+		{``, `"trust": "auto",`, TrustAuto},
+	} {
+		// The order of the keys does not matter.
+		for _, form := range []string{`{%s "mcpServers": {"a": {%s "command": "x"}}}`, `{"mcpServers": [{%[2]s "name": "a", "command": "x"}], %[1]s}`} {
+			text := fmt.Sprintf(form, c.top, c.server)
+			if got := mustParse(t, text).Servers[0].Trust; got != c.want {
+				t.Errorf("%s gives %q, want %q", text, got, c.want)
+			}
+		}
+	}
 }
 
 func indented(t *testing.T, c *Config) []byte {
@@ -129,7 +152,8 @@ func TestAliases(t *testing.T) {
 	canonical := `{"mcpServers": {"a": {"command": "x", "working_dir": "/tmp", "protocol": "stdio", "enabled": false}, "b": {"url": "http://b.example/mcp", "protocol": "http"}, "c": {"url": "http://c.example/mcp", "enabled": true}}}`
 	for name, text := range map[string]string{
 		"one":   `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "type": "stdio", "disabled": true}, "b": {"serverUrl": "http://b.example/mcp", "type": "http"}, "c": {"httpUrl": "http://c.example/mcp", "disabled": false}}}`,
-		"other": `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "transport": "stdio", "disabled": true}, "b": {"httpUrl": "http://b.example/mcp", "transport": "streamable-http"}, "c": {"serverUrl": "http://c.example/mcp", "type": "streamableHttp"}}}`,
+		"other": `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "transport": "stdio", "disabled": true}, "b": {"httpUrl": "http://b.example/mcp", "transport": "streamable-http"}, "c": {"serverUrl": "http://c.example/mcp"}}}`,
+		"third": `{"mcpServers": {"a": {"command": "x", "cwd": "/tmp", "type": "stdio", "disabled": true}, "b": {"url": "http://b.example/mcp", "type": "streamableHttp"}, "c": {"url": "http://c.example/mcp", "type": "auto"}}}`,
 	} {
 		if diff := cmp.Diff(mustParse(t, canonical), mustParse(t, text), exported); diff != "" {
 			t.Errorf("%s: -canonical +alias:\n%s", name, diff)
@@ -313,10 +337,7 @@ func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
 			t.Errorf("%s: %s", m.Path, m.Message)
 		}
 	}
-	_, err = Parse([]byte(`{"intent_declaration": {"strict_server_validation": true, "require_intent": false, "infer_hints": "off"}}`), env)
-	if m := mistakesOf(t, err); len(m) != 1 || m[0].Message != `"infer_hints" is not supported yet in this version` {
-		t.Errorf("got %+v", m)
-	}
+	mustParse(t, `{"intent_declaration": {"strict_server_validation": true, "require_intent": false, "infer_hints": "off"}}`)
 }
 
 // Names become file names: none leads out of its directory.
@@ -330,6 +351,20 @@ func TestNamesStayInTheirDirectory(t *testing.T) {
 					t.Errorf("%q is accepted", name)
 				}
 			}
+		}
+	}
+}
+
+// TestNoTimeNeedsNoUnit: 0 is a duration where none is allowed, and only there.
+func TestNoTimeNeedsNoUnit(t *testing.T) {
+	none := func(string) (string, bool) { return "", false }
+	c, err := Parse([]byte(`{"idle_timeout": 0, "data_dir": "/d"}`), none)
+	if err != nil || c.IdleTimeout != 0 {
+		t.Errorf("idle_timeout 0: %v, %v", c, err)
+	}
+	for _, text := range []string{`{"call_timeout": 0}`, `{"idle_timeout": 30}`} {
+		if _, err := Parse([]byte(text), none); err == nil {
+			t.Errorf("%s was accepted", text)
 		}
 	}
 }

@@ -96,7 +96,11 @@ func valueNode(k kind, s spec) node {
 	case integer:
 		return node{"type": "integer", "minimum": s.min, "maximum": s.max}
 	case duration:
-		return node{"type": "string", "pattern": durationPattern + "|" + referenceInValue}
+		text := node{"type": "string", "pattern": durationPattern + "|" + referenceInValue}
+		if s.shortest == 0 {
+			return node{"anyOf": []node{text, {"const": 0}}}
+		}
+		return text
 	case list:
 		return node{"type": "array", "items": node{"type": "string"}}
 	case dictionary:

@@ -77,7 +77,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	// A schema cannot say what these are about.
 	beyond := map[string]bool{
 		"keys_duplicate": true, "references": true, "strings": true, "servers_url": true,
-		"listen_port": true, "listen_exposed": true, "listen_every_interface": true,
+		"listen_port": true, "protocol_sse_without_url": true, "listen_exposed": true, "listen_every_interface": true,
 	}
 	files, err := filepath.Glob("testdata/bad/[^s]*.txtar")
 	if err != nil {
@@ -98,11 +98,11 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{"lisen": "x"}`, `{"tools_limit": 0}`, `{"tools_limit": 101}`, `{"tools_limit": "5"}`, `{"tools_detail": "short"}`, `{"call_timeout": "soon"}`, `{"call_timeout": 5}`,
-		`{"log": {"level": "loud"}}`, `{"log": {"colour": true}}`, `{"intent_declaration": {"infer_hints": "off"}}`, `{"mcpServers": {"a": {}}}`,
+		`{"log": {"level": "loud"}}`, `{"log": {"colour": true}}`, `{"intent_declaration": {"infer_hints": "on"}}`, `{"mcpServers": {"a": {}}}`,
 		`{"mcpServers": {"a": {"command": "x", "url": "http://x/mcp"}}}`, `{"mcpServers": {"a b": {"command": "x"}}}`, `{"mcpServers": {"a__b": {"command": "x"}}}`,
 		`{"mcpServers": [{"command": "x"}]}`, `{"mcpServers": {"a": {"command": "x", "args": "x"}}}`, `{"mcpServers": {"a": {"command": "x", "env": {"A": 1}}}}`,
 		`{"mcpServers": {"a": {"command": "x", "enabled_tools": ["a"], "disabled_tools": ["b"]}}}`, `{"mcpServers": {"a": {"command": "x", "hint_overrides": {"a": {"readOnly": true}}}}}`,
-		`{"mcpServers": {"a": {"command": "x", "type": "sse"}}}`, `[]`,
+		`{"mcpServers": {"a": {"command": "x", "type": "pigeon"}}}`, `[]`,
 	} {
 		if err := against(t, s, []byte(text)); err == nil {
 			t.Errorf("the schema accepts %s", text)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -27,6 +28,9 @@ func (d *decoder) servers(v hujson.Value, path string) (resolved, shown []Server
 			continue
 		}
 		r, s := d.server(e)
+		launch := launchOf(s)
+		fingerprint := launch.fingerprint()
+		r.launch, r.launchFingerprint = &launch, &fingerprint
 		s = presentable(s)
 		r.shown = &s
 		resolved, shown = append(resolved, r), append(shown, s)
@@ -110,6 +114,7 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 	d.parked = false
 	d.named(g, e)
 	d.launch(g, &resolved, e)
+	d.login(&resolved, e)
 	d.tools(g, &resolved, e.path)
 	shown.Protocol = resolved.Protocol
 	return resolved, shown
@@ -169,12 +174,18 @@ func (d *decoder) launch(g given, s *Server, e entry) {
 	case !command && !url:
 		d.wrong(e.at, e.path, "the server has neither command nor url", "add one of them")
 		return
+	case url && wanted == "sse":
+		s.Protocol = "sse"
 	case wanted != "auto" && wanted != s.Protocol:
-		needs := map[string]string{"stdio": "command", "http": "url"}[wanted]
+		needs := map[string]string{"stdio": "command", "http": "url", "sse": "url"}[wanted]
 		d.wrong(g["protocol"].Value.StartOffset, join(e.path, "protocol"), fmt.Sprintf("protocol %s needs %s", wanted, needs), "take protocol out: it follows from command or url")
 	}
+	s.TrySSE = url && wanted == "auto"
 	if command {
 		d.useless(g, e.path, "headers", len(s.Headers), "url")
+		if s.AllowPrivate {
+			d.useless(g, e.path, "allow_private", 1, "url")
+		}
 		return
 	}
 	d.useless(g, e.path, "args", len(s.Args), "command")
@@ -187,6 +198,21 @@ func (d *decoder) launch(g given, s *Server, e entry) {
 func (d *decoder) useless(g given, path, name string, length int, belongs string) {
 	if length > 0 {
 		d.wrong(g[name].Name.StartOffset, join(path, name), fmt.Sprintf("%s has no effect without %s", name, belongs), "take it out")
+	}
+}
+
+// login checks what is said about the login to a server.
+func (d *decoder) login(s *Server, e entry) {
+	at := e.at
+	if m := member(e.value, "oauth"); m != nil {
+		at = m.Name.StartOffset
+	}
+	path := join(e.path, "oauth")
+	switch {
+	case s.Protocol == "stdio" && !reflect.DeepEqual(s.OAuth, OAuth{}):
+		d.wrong(at, path, "oauth has no effect without url", "take it out")
+	case s.OAuth.ClientSecret != "" && s.OAuth.ClientID == "":
+		d.wrong(at, path, "there is a client_secret without a client_id", "add client_id, or take client_secret out")
 	}
 }
 

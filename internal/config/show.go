@@ -259,6 +259,9 @@ func (s Server) Secrets() []string {
 			all = append(all, v)
 		}
 	}
+	if s.OAuth.ClientSecret != "" {
+		all = append(all, s.OAuth.ClientSecret)
+	}
 	if shown := s.shown; shown != nil {
 		all = append(all, resolved(shown.Command, s.Command)...)
 		all = append(all, resolved(shown.URL, s.URL)...)

@@ -1,0 +1,343 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// ServerEdit is a server as it shall stand in the file. Strings are written as
+// they are: a reference stays one. What is empty is left out.
+type ServerEdit struct {
+	Command     string            `json:"command,omitempty"`
+	Args        []string          `json:"args,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	WorkingDir  string            `json:"working_dir,omitempty"`
+	URL         string            `json:"url,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Enabled     *bool             `json:"enabled,omitempty"`
+	Quarantined bool              `json:"quarantined,omitempty"`
+	Trust       Trust             `json:"trust,omitempty"`
+}
+
+// AddServer writes a server into the file, after those that are there, and
+// applies the file as Reload does. Like the other edits it changes nothing,
+// neither the file nor what is in force, when anything is wrong with the file
+// as it would be or a component refuses it; the error is a *problem.Problem.
+// The file keeps the form, the comments and the order that its author gave it.
+func (l *Live) AddServer(name string, s ServerEdit) error {
+	if err := tool.CheckServerName(name); err != nil {
+		return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(name), err).
+			WithHint("Choose another name.").With("parameter", "name").With("value", name)
+	}
+	encoded, err := marshal(s)
+	if err != nil {
+		return err
+	}
+	return l.edit(name, func(d *document) ([]splice, error) { return d.addServer(name, encoded) })
+}
+
+// RemoveServer takes a server out of the file and applies it.
+func (l *Live) RemoveServer(name string) error {
+	return l.edit(name, func(d *document) ([]splice, error) {
+		servers, i := d.server(name)
+		if i < 0 {
+			return nil, noServer(name)
+		}
+		return d.remove(servers, i), nil
+	})
+}
+
+// SetServer sets one key of a server in the file, or takes it out when value is
+// nil, and applies the file. field is the key's own name; where the file uses
+// another name for it, that one is kept.
+func (l *Live) SetServer(name, field string, value json.RawMessage) error {
+	if value != nil && !json.Valid(value) {
+		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quote(field)).
+			WithHint(`Write true, false, a number, a list, an object, or text in double quotes.`).With("parameter", field)
+	}
+	return l.edit(name, func(d *document) ([]splice, error) {
+		servers, i := d.server(name)
+		if i < 0 {
+			return nil, noServer(name)
+		}
+		return d.setMember(parts(servers.items[i].value), field, value)
+	})
+}
+
+func noServer(name string) error {
+	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quote(name)).
+		WithHint("See which are: mcpproxy upstream list.")
+}
+
+// server finds mcpServers and the server of that name in it, -1 without one.
+func (d *document) server(name string) (servers container, at int) {
+	m := member(d.root, "mcpServers")
+	if m == nil {
+		return container{}, -1
+	}
+	servers = parts(m.Value)
+	return servers, slices.IndexFunc(servers.items, func(it item) bool {
+		if it.name == "" {
+			it.name, _ = nameOf(it.value)
+		}
+		return it.name == name
+	})
+}
+
+func (d *document) addServer(name string, encoded []byte) ([]splice, error) {
+	if _, i := d.server(name); i >= 0 {
+		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quote(name)).
+			WithHint("Choose another name, or remove that server first.")
+	}
+	m := member(d.root, "mcpServers")
+	listed := m != nil && m.Value.Value.Kind() == '['
+	var all writer
+	all.member(name, encoded)
+	if listed {
+		all = writer{}
+		all.name("name")
+		quoted, err := marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		all.buf = append(append(all.buf, quoted...), ',')
+		all.buf = append(all.buf, encoded[1:len(encoded)-1]...)
+	}
+	value, err := hujson.Parse(all.bytes())
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return d.insert(parts(d.root), func(indent string, lines bool) string {
+			return d.member("mcpServers", value, indent, 2, lines)
+		}), nil
+	}
+	servers := parts(m.Value)
+	return d.insert(servers, func(indent string, lines bool) string {
+		depth := 1
+		if n := len(servers.items); n > 0 {
+			last := servers.items[n-1].value
+			if bytes.IndexByte(d.text[last.StartOffset:last.EndOffset], '\n') < 0 {
+				depth = 0 // the others stand on one line each
+			}
+		}
+		if listed {
+			if !lines {
+				depth = 0
+			}
+			return d.render(value, indent, depth)
+		}
+		return d.member(name, parts(value).items[0].value, indent, depth, lines)
+	}), nil
+}
+
+// member writes a member of an object, spread down to depth if lines says so.
+func (d *document) member(name string, value hujson.Value, indent string, depth int, lines bool) string {
+	if !lines {
+		depth = 0
+	}
+	return string(hujson.String(name)) + d.colon + d.render(value, indent, depth)
+}
+
+// setMember sets or removes the key field of a server.
+func (d *document) setMember(server container, field string, value json.RawMessage) ([]splice, error) {
+	k, inverse, ok := find(serverKeys(), field)
+	if len(within(serverKeys(), field)) > 0 { // an object of keys
+		k.name, ok = field, true
+	}
+	if !ok || inverse || k.name != field || field == "name" {
+		hint := "The keys are in the reference of the configuration file."
+		if near, found := nearest(field, names(serverKeys())); ok || found {
+			hint = "Did you mean " + quote(cmp.Or(k.name, near)) + "?"
+		}
+		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
+			WithHint(hint).With("parameter", "field").With("value", field)
+	}
+	i := slices.IndexFunc(server.items, func(it item) bool {
+		same, _, ok := find(serverKeys(), it.name)
+		return it.name == field || ok && same.name == k.name
+	})
+	switch {
+	case value == nil && i < 0:
+		return nil, nil
+	case value == nil:
+		return d.remove(server, i), nil
+	}
+	v, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 {
+		return d.insert(server, func(indent string, lines bool) string { return d.member(field, v, indent, 0, lines) }), nil
+	}
+	if server.items[i].name == k.inverse {
+		v = inverted(v)
+	}
+	return []splice{d.replace(server.items[i], v)}, nil
+}
+
+// errMeanwhile says that the file was saved while it was edited.
+var errMeanwhile = errors.New("the file was changed meanwhile")
+
+// edit changes the file, which concerns the server name alone, and applies it.
+func (l *Live) edit(name string, change func(*document) ([]splice, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const tries = 20
+	for range tries {
+		err := l.editOnce(name, change)
+		if !errors.Is(err, errMeanwhile) {
+			return err
+		}
+	}
+	return problem.Newf(problem.Conflict, "%s is being changed all the time by something else.", l.path).
+		WithHint("Try again when it has come to rest.")
+}
+
+// editOnce makes one try. The caller holds mu, so that no file is applied
+// meanwhile, and what is written is known before the watch can see it.
+func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) error {
+	r := l.read()
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.data == nil && l.existed:
+		return problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
+			WithHint("Put the file back first.")
+	}
+	before, err := l.parse(r.data)
+	if err != nil {
+		return problem.From(err).WithHint("Correct the file first; nothing was changed.")
+	}
+	text, err := edited(r.data, change)
+	if err != nil {
+		return err
+	}
+	next, err := l.parse(text)
+	if err != nil {
+		return misfit(filepath.Base(l.path), err)
+	}
+	for _, key := range changed(before, next, func(spec) bool { return true }) {
+		if key != join("mcpServers", name) {
+			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
+				WithHint("Edit the file by hand: " + l.path)
+		}
+	}
+	return l.publish(r, text, next)
+}
+
+// publish prepares the components for next, writes its text and commits.
+func (l *Live) publish(r reading, text []byte, next *Config) error {
+	keys := changed(l.Current(), next, func(spec) bool { return true })
+	commits, err := l.prepare(next)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(text, r.data) {
+		// As late as possible: what a person saves meanwhile must not be lost.
+		if !l.read().same(r) {
+			return errMeanwhile
+		}
+		if err := replaceFile(l.path, text); err != nil {
+			return problem.Newf(problem.InvalidConfig, "%s cannot be written: %v", l.path, err).
+				WithHint("Check the permissions of the file and its directory, and the space on the disk.").Because(err)
+		}
+	}
+	l.last, l.existed = reading{data: text}, true
+	l.take(next, commits, keys)
+	return nil
+}
+
+// edited gives the new text of a file; nil stands for no file.
+func edited(data []byte, change func(*document) ([]splice, error)) ([]byte, error) {
+	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
+	ending := ""
+	if data == nil {
+		text, ending = []byte("{}"), "\n"
+	}
+	d, mistake := newDocument(text)
+	if mistake != nil {
+		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
+	}
+	splices, err := change(d)
+	if err != nil {
+		return nil, err
+	}
+	out := append(d.apply(splices), ending...)
+	if mark {
+		out = append([]byte(byteOrderMark), out...)
+	}
+	return out, nil
+}
+
+// misfit tells what is wrong with a file as it would be. It has no lines and
+// columns: nobody can look there.
+func misfit(file string, err error) error {
+	p := problem.From(err)
+	mistakes, ok := p.Detail("problems").([]Mistake)
+	if !ok {
+		return p
+	}
+	mistakes = slices.Clone(mistakes)
+	for i := range mistakes {
+		mistakes[i].Line, mistakes[i].Column = 0, 0
+	}
+	return refused(file, mistakes, 0).WithHint("Nothing was changed.")
+}
+
+// replaceFile puts text in the place of the file, for which readers and crashes
+// see the old one or the new one. A link stays a link.
+func replaceFile(path string, text []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	} else if _, linked := os.Readlink(path); linked == nil {
+		return errors.New("it is a link to a file that is not there")
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	// One name, so that what a crash left behind is cleared away by the next
+	// edit: it may hold secrets.
+	tmp := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := writeSynced(tmp, text); err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync() // not every file system can; the file itself is synced
+		_ = d.Close()
+	}
+	return nil
+}
+
+// writeSynced makes a file that nobody else can read, and that is on the disk
+// when it returns.
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

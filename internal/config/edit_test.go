@@ -1,0 +1,218 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/problem"
+)
+
+// make edits as a line says: "add NAME JSON", "remove NAME", "set NAME KEY
+// JSON", "unset NAME KEY".
+func (f *fixture) make(t *testing.T, line string) error {
+	t.Helper()
+	words := append(strings.SplitN(line, " ", 4), "", "", "")
+	switch words[0] {
+	case "add":
+		var s ServerEdit
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "add "+words[1]+" ")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return f.AddServer(words[1], s)
+	case "remove":
+		return f.RemoveServer(words[1])
+	case "set":
+		return f.SetServer(words[1], words[2], json.RawMessage(words[3]))
+	case "unset":
+		return f.SetServer(words[1], words[2], nil)
+	}
+	t.Fatalf("unknown edit %q", line)
+	return nil
+}
+
+// Each case is a file as somebody wrote it, edits, and what becomes of it.
+// "before" is missing where there is no file; "·" stands for "\r".
+func TestEdits(t *testing.T) {
+	files, err := filepath.Glob("testdata/edit/*.txtar")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d cases: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts := map[string]string{}
+			for _, f := range archive.Files {
+				texts[f.Name] = string(f.Data)
+			}
+			f := open(t, strings.ReplaceAll(texts["before"], "·", "\r"))
+			var problems []string
+			for line := range strings.Lines(texts["edits"]) {
+				before := contents(t, f.path)
+				if err := f.make(t, strings.TrimSuffix(line, "\n")); err != nil {
+					problems = append(problems, string(problem.From(err).Code)+": "+strings.ReplaceAll(err.Error(), f.path, "FILE")+" ("+problem.From(err).Hint+")\n")
+					if after := contents(t, f.path); after != before {
+						t.Errorf("%q is refused and changes the file to:\n%s", line, after)
+					}
+				}
+			}
+			after := contents(t, f.path)
+			if c := mustParse(t, after); !cmp.Equal(c, f.Current(), exported) {
+				t.Errorf("the file is not what is in force: %s", cmp.Diff(c, f.Current(), exported))
+			}
+			if std, err := hujson.Parse([]byte(texts["before"])); err == nil && std.IsStandard() && !json.Valid([]byte(after)) {
+				t.Error("standard JSON is made something else")
+			}
+			texts["after"], texts["problems"] = strings.ReplaceAll(after, "\r", "·"), strings.Join(problems, "")
+			var got []txtar.File
+			for _, name := range []string{"before", "edits", "after", "problems"} {
+				if texts[name] != "" {
+					got = append(got, txtar.File{Name: name, Data: []byte(texts[name])})
+				}
+			}
+			formatted := txtar.Format(&txtar.Archive{Comment: archive.Comment, Files: got})
+			if *update {
+				if err := os.WriteFile(file, formatted, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(txtar.Format(archive)), string(formatted)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// contents is the text of the file, empty without one.
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// FuzzEdit edits any file that is valid: what is asked for happens, nothing
+// else, no comment is lost by it, and taking it back gives the same
+// configuration.
+func FuzzEdit(f *testing.F) {
+	files, err := filepath.Glob("testdata/edit/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(archive.Files[0].Data), "true")
+	}
+	f.Add(`{"mcpServers":[{"command":"x","name":"a"}/**/,],}`, `["x"]`)
+	f.Add("\uFEFF{\r\n\"mcpServers\" :\t{ // x\r\n}\r\n}", `{"a": {"readOnlyHint": true}}`)
+	f.Fuzz(func(t *testing.T, text, value string) {
+		before, err := Parse([]byte(text), env)
+		if err != nil {
+			return
+		}
+		const name = "zzzz"
+		added := fuzzed(t, text, func(d *document) ([]splice, error) {
+			return d.addServer(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
+		})
+		if added == nil {
+			return // there is one
+		}
+		after := mustParse(t, string(added))
+		if diff := cmp.Diff([]string{"mcpServers." + name}, changed(before, after, func(spec) bool { return true })); diff != "" {
+			t.Fatalf("added:\n%s\n%s", added, diff)
+		}
+		if got, want := comments(t, added), comments(t, []byte(text)); !cmp.Equal(got, want) {
+			t.Errorf("comments of\n%s\nlost in\n%s", text, added)
+		}
+		last := after.Servers[len(after.Servers)-1]
+		if last.Name != name || last.Command != "new" || len(last.Args) != 2 || last.Enabled {
+			t.Errorf("added %v", last)
+		}
+		removed := fuzzed(t, string(added), func(d *document) ([]splice, error) {
+			servers, i := d.server(name)
+			return d.remove(servers, i), nil
+		})
+		if keys := changed(before, mustParse(t, string(removed)), func(spec) bool { return true }); keys != nil {
+			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
+		}
+		if got, want := comments(t, removed), comments(t, []byte(text)); !cmp.Equal(got, want) {
+			t.Errorf("comments of\n%s\nlost in\n%s", text, removed)
+		}
+		if !json.Valid([]byte(value)) {
+			return // refused before
+		}
+		for i := range before.Servers {
+			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
+				set := fuzzed(t, text, func(d *document) ([]splice, error) {
+					servers, at := d.server(before.Servers[i].Name)
+					return d.setMember(parts(servers.items[at].value), field, json.RawMessage(value))
+				})
+				if c, err := Parse(set, env); err == nil {
+					for _, key := range changed(before, c, func(spec) bool { return true }) {
+						if key != join("mcpServers", before.Servers[i].Name) {
+							t.Errorf("%s changed:\n%s", key, set)
+						}
+					}
+				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < maxFile {
+					t.Errorf("no JSON any more: %v\n%s", mistake, set)
+				}
+			}
+		}
+	})
+}
+
+// fuzzed edits a text, and gives nil when the edit is refused.
+func fuzzed(t *testing.T, text string, change func(*document) ([]splice, error)) []byte {
+	out, err := edited([]byte(text), change)
+	if err != nil && !errors.Is(err, problem.From(err)) {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// comments are the texts between the values, without white space and commas.
+func comments(t *testing.T, text []byte) []string {
+	v, mistake := source{[]byte(strings.TrimPrefix(string(text), byteOrderMark))}.parse()
+	if mistake != nil {
+		t.Fatalf("%v\n%s", mistake, text)
+	}
+	var out []string
+	add := func(extra hujson.Extra) {
+		for len(extra) > 0 {
+			n := extent(extra)
+			if n > 1 && extra[0] == '/' {
+				out = append(out, strings.TrimRight(string(extra[:n]), "\r"))
+			}
+			extra = extra[n:]
+		}
+	}
+	for x := range v.All() {
+		add(x.BeforeExtra)
+		add(x.AfterExtra)
+		switch c := x.Value.(type) {
+		case *hujson.Object:
+			add(c.AfterExtra)
+		case *hujson.Array:
+			add(c.AfterExtra)
+		}
+	}
+	slices.Sort(out) // where they stand is for the goldens
+	return out
+}
