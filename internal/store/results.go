@@ -24,6 +24,7 @@ const maxResults = 256 << 20
 type StoredResult struct {
 	Handle  string
 	Actor   string
+	Server  string // whose result it is
 	Body    json.RawMessage
 	Expires time.Time
 }
@@ -48,8 +49,8 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
 			return err
 		}
-		return c.exec("INSERT INTO result (handle, actor, expires, body) VALUES (?, ?, ?, ?)",
-			id, r.Actor, r.Expires.UnixMicro(), body)
+		return c.exec("INSERT INTO result (handle, actor, server, expires, body) VALUES (?, ?, ?, ?, ?)",
+			id, r.Actor, r.Server, r.Expires.UnixMicro(), body)
 	})
 }
 
@@ -92,8 +93,8 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	var body []byte
 	var expires int64
 	id := resultID(handle)
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, expires, body FROM result WHERE handle = ?", id).
-		Scan(&r.Actor, &expires, &body)
+	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, expires, body FROM result WHERE handle = ?", id).
+		Scan(&r.Actor, &r.Server, &expires, &body)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.now().UnixMicro() {
 		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
 			"Handles live two hours; call the tool again.")

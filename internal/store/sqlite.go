@@ -147,6 +147,9 @@ func (e *engine) open(ctx context.Context) error {
 	if err := migrate(ctx, e.writes); err != nil {
 		return err
 	}
+	if err := noteOrigin(ctx, e.writes, e.path); err != nil {
+		return err
+	}
 	var err error
 	if e.reads, err = connect(e.path, readers, "query_only(1)"); err != nil {
 		return err

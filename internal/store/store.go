@@ -1,5 +1,6 @@
 // Package store keeps what must outlive the process, in SQLite: the activity
-// records, the last known tools of each server, and large results.
+// records, the approvals, the last known tools of each server, and large
+// results.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
 // damaged file is put aside and never written to, and that opening never holds

@@ -58,7 +58,7 @@ func testResults(t *testing.T, open Opener) {
 	s := open(t, dir)
 	ctx := t.Context()
 	now := time.Now()
-	long := store.StoredResult{Handle: "h1", Actor: "agent", Body: []byte(`"` + strings.Repeat("x", 1<<20) + `"`), Expires: now.Add(2 * time.Hour).Truncate(time.Microsecond)}
+	long := store.StoredResult{Handle: "h1", Actor: "agent", Server: "s", Body: []byte(`"` + strings.Repeat("x", 1<<20) + `"`), Expires: now.Add(2 * time.Hour).Truncate(time.Microsecond)}
 	past := store.StoredResult{Handle: "h2", Actor: "agent", Body: []byte(`1`), Expires: now.Add(-time.Second)}
 	for _, r := range []store.StoredResult{long, past} {
 		if err := s.PutResult(ctx, r); err != nil {
@@ -71,7 +71,7 @@ func testResults(t *testing.T, open Opener) {
 	s = open(t, dir)
 	defer s.Close()
 	got, err := s.GetResult(ctx, "h1")
-	if err != nil || string(got.Body) != string(long.Body) || got.Actor != "agent" || !got.Expires.Equal(long.Expires) {
+	if err != nil || string(got.Body) != string(long.Body) || got.Actor != "agent" || got.Server != "s" || !got.Expires.Equal(long.Expires) {
 		t.Errorf("got %s for %s until %v, %v", got.Handle, got.Actor, got.Expires, err)
 	}
 	for _, handle := range []string{"h2", "h3", "", "h%", "H1"} {

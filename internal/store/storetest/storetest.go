@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/store"
 )
 
 // Store is what the suite checks.
 type Store interface {
 	activity.Store
+	approval.Keeper
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error
@@ -49,6 +51,7 @@ func Run(t *testing.T, open Opener) {
 		"retention":          testRetention,
 		"retention of calls": testRetentionWhileCallsRun,
 		"retention of size":  testRetentionOfSize,
+		"approvals":          testApprovals,
 		"tools":              testTools,
 		"results":            testResults,
 	} {

@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/tool"
+)
+
+// Whatever becomes of a database with approvals, one that is begun in its place
+// says that there was another: its tools must not pass as new.
+func TestALostDatabaseIsNotForgotten(t *testing.T) {
+	pinned := approval.Change{Server: "s", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{
+		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, Mark: approval.Mark{By: "admin", At: time.Now()}}}}}}
+	for name, c := range map[string]struct {
+		ruin func(t *testing.T, path string) error
+		lost bool
+	}{
+		"untouched": {func(*testing.T, string) error { return nil }, false},
+		"removed":   {func(_ *testing.T, path string) error { return os.Remove(path) }, true},
+		"truncated": {func(_ *testing.T, path string) error { return os.Truncate(path, 0) }, true},
+		"overwritten": {func(_ *testing.T, path string) error {
+			return os.WriteFile(path, []byte("not a database at all"), 0o600)
+		}, true},
+		"a fingerprint cut short": {func(t *testing.T, path string) error {
+			_, err := database(t, path).Exec("UPDATE approval SET approved = x'01'")
+			return err
+		}, true},
+		"its origin gone": {func(t *testing.T, path string) error {
+			_, err := database(t, path).Exec("DELETE FROM approval_origin; DELETE FROM approval")
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "mcpproxy.db")
+			db := store.Open(path, nil)
+			saved, err := db.LoadApprovals(t.Context())
+			if err != nil || saved.Lost {
+				t.Fatalf("a first database: %+v, %v", saved, err)
+			}
+			if err := db.SaveApprovals(t.Context(), pinned); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.ruin(t, path); err != nil {
+				t.Fatal(err)
+			}
+			db = store.Open(path, nil)
+			defer func() { _ = db.Close() }()
+			if saved, err = db.LoadApprovals(t.Context()); err != nil { // put aside
+				saved, err = db.LoadApprovals(t.Context())
+			}
+			if err != nil || saved.Lost != c.lost || (len(saved.Tools) == 0) != c.lost {
+				t.Errorf("afterwards: %+v, %v", saved, err)
+			}
+		})
+	}
+}
+
+// A database of before approvals gets its tables, and has lost none.
+func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcpproxy.db")
+	db := store.Open(path, nil)
+	if err := db.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Exec(`DROP TABLE approval; DROP TABLE launch; DROP TABLE proposal; DROP TABLE approval_origin;
+		ALTER TABLE result DROP COLUMN server;
+		DELETE FROM goose_db_version WHERE version_id >= 3`); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path + ".begun"); err != nil {
+		t.Fatal(err)
+	}
+	db = store.Open(path, nil)
+	defer func() { _ = db.Close() }()
+	if saved, err := db.LoadApprovals(t.Context()); err != nil || saved.Lost {
+		t.Errorf("%+v, %v", saved, err)
+	}
+}
