@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
@@ -32,13 +33,18 @@ type Gateway interface {
 	Servers(ctx context.Context) []gateway.ServerView
 	Server(ctx context.Context, name string) (gateway.ServerView, error)
 	RestartServer(ctx context.Context, name string, c gateway.Caller) error
+	LoginServer(ctx context.Context, name string, c gateway.Caller) (gateway.LoginView, error)
+	LoginProgress(ctx context.Context, name string) (gateway.LoginView, error)
+	LogoutServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error)
 	ServerLogs(ctx context.Context, name string, lines int) ([]string, error)
 	Tools(ctx context.Context, f gateway.ToolFilter) []gateway.ToolView
 	Tool(ctx context.Context, id tool.ID) (gateway.ToolView, error)
-	SearchTools(ctx context.Context, query string, limit int) gateway.SearchAnswer
+	SearchTools(ctx context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error)
+	ToolStats(ctx context.Context, since time.Time) (gateway.ToolStats, error)
 	Activities(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Activity(ctx context.Context, idOrPrefix string) (activity.Record, error)
 	Status(ctx context.Context) gateway.Status
+	Trust
 }
 
 // Deps is what the surface needs.

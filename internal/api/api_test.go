@@ -27,7 +27,7 @@ func copyAll(w io.Writer, r io.Reader) (int64, error) { return io.Copy(w, r) }
 // concrete is a path of a route with values for its wildcards.
 func concrete(r route) string {
 	path := Prefix + r.path
-	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{id}", "01JG2K4"}} {
+	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{tool}", "a%2Fb.c:d"}, {"{id}", "01JG2K4"}} {
 		path = strings.ReplaceAll(path, w[0], w[1])
 	}
 	if r.path == "/tools/search" {
@@ -192,10 +192,10 @@ func TestEveryRouteAnswers(t *testing.T) {
 	f.answer.Result = json.RawMessage(`{"content":[]}`)
 	s := serve(t, f)
 	for _, r := range handler(t, f).table {
-		body := ""
-		if r.id == "callTool" {
-			body = `{"tool_variant":"call_tool_read","name":"github:x"}`
-		}
+		body := map[string]string{
+			"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "addServer": `{"name":"new","command":"run"}`, "changeServer": `{"enabled":true}`,
+			"approveServer": pinned, "approveTool": pinned, "blockTool": pinned,
+		}[r.id]
 		got := ask(t, s, r.method, concrete(r), body)
 		if got.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", r.method, concrete(r), got.status, got.body)
@@ -212,8 +212,8 @@ func TestWrongPathsAndMethods(t *testing.T) {
 	if r := ask(t, s, "GET", Prefix+"/nowhere", ""); r.status != 404 || document(t, r).Code != problem.NotFound {
 		t.Errorf("unknown path: %d %s", r.status, r.body)
 	}
-	r := ask(t, s, "DELETE", Prefix+"/servers/github", "")
-	if document(t, r); r.status != 405 || r.header.Get("Allow") != "GET" {
+	r := ask(t, s, "PUT", Prefix+"/servers/github", "")
+	if document(t, r); r.status != 405 || r.header.Get("Allow") != "GET, PATCH, DELETE" {
 		t.Errorf("unknown method: %d %v %s", r.status, r.header, r.body)
 	}
 }
@@ -307,7 +307,7 @@ func TestTitle(t *testing.T) {
 
 func TestRightsAreTheAdmins(t *testing.T) {
 	t.Parallel()
-	words := []string{Look.String(), Call.String(), Operate.String()}
+	words := []string{Look.String(), Call.String(), Operate.String(), Decide.String()}
 	if slices.Contains(words, noRight.String()) {
 		t.Error("a right has no name")
 	}

@@ -31,6 +31,7 @@ type Endpoint struct {
 // A call has no such bound: the daemon has one for it.
 const (
 	patience        = 10 * time.Second
+	loginPatience   = 45 * time.Second // it asks several other servers
 	restartPatience = 20 * time.Second // the daemon itself waits for the server up to 10 s
 )
 
@@ -49,13 +50,7 @@ func NewClient(e Endpoint) *Client {
 	transport := &http.Transport{Proxy: nil, DisableCompression: true, IdleConnTimeout: time.Minute}
 	if e.Socket != "" {
 		c.base = "http://localhost"
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if err := checkSocketDir(e.Socket); err != nil {
-				return nil, err
-			}
-			d := net.Dialer{Timeout: dialTimeout}
-			return d.DialContext(ctx, "unix", e.Socket)
-		}
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return DialSocket(ctx, e.Socket) }
 	}
 	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c

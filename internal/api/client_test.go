@@ -58,8 +58,14 @@ func TestClientRoundTrips(t *testing.T) {
 		same(t, "tools", tools, ToolList{[]gateway.ToolView{testTool("delete_repo")}, 1}, err)
 		one, err := c.Tool(ctx, tool.ID{Server: "github", Tool: "../a b"})
 		same(t, "tool", one, testTool("../a b"), err)
-		found, err := c.SearchTools(ctx, "a & b", 3)
+		found, err := c.SearchTools(ctx, gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
 		same(t, "search", found, gateway.SearchAnswer{Query: "a & b", Tools: []gateway.ToolView{}}, err)
+		if got, want := f.searches[len(f.searches)-1], (gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
+			t.Errorf("the gateway was asked for %+v, want %+v", got, want)
+		}
+		since := time.Date(2026, 1, 15, 10, 30, 0, 5000, time.UTC)
+		stats, err := c.ToolStats(ctx, since)
+		same(t, "stats", stats, gateway.ToolStats{Since: since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, err)
 		record, err := c.Activity(ctx, "01JG2K4")
 		want := testRecord()
 		want.Metadata.Intent = &activity.Intent{OperationType: "read"}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"html/template"
-	"slices"
 	"strings"
 )
 
@@ -57,19 +56,14 @@ func docsOf(r route) docsEntry {
 	for _, p := range r.params {
 		e.Params = append(e.Params, docsParam{p.name, p.schema().Type, p.doc, strings.Join(p.allowed, ", "), p.required || p.in == inPath})
 	}
-	if r.body == nil {
-		return e
-	}
-	schema := r.body.Content["application/json"].Schema
-	for _, name := range callMembers() {
-		m := schema.Properties[name]
+	for _, m := range r.body.fields {
 		var allowed []string
-		for _, v := range m.Enum {
+		for _, v := range m.schema.Enum {
 			if s, ok := v.(string); ok {
 				allowed = append(allowed, s)
 			}
 		}
-		e.Body = append(e.Body, docsParam{name, m.Type, m.Description, strings.Join(allowed, ", "), slices.Contains(schema.Required, name)})
+		e.Body = append(e.Body, docsParam{m.name, m.schema.Type, m.schema.Description, strings.Join(allowed, ", "), m.required})
 	}
 	return e
 }

@@ -30,8 +30,11 @@ type fake struct {
 	callers  []gateway.Caller
 	filters  []activity.Filter
 	tools    []gateway.ToolFilter
-	searches []string
+	searches []gateway.SearchQuery
 	lines    []int
+
+	decisions []string
+	added     []gateway.NewServer
 
 	answer  gateway.CallResult
 	failure error
@@ -95,6 +98,33 @@ func (f *fake) RestartServer(ctx context.Context, name string, c gateway.Caller)
 	return err
 }
 
+func (f *fake) LoginServer(ctx context.Context, name string, c gateway.Caller) (gateway.LoginView, error) {
+	f.mu.Lock()
+	f.callers = append(f.callers, c)
+	f.mu.Unlock()
+	if _, err := f.Server(ctx, name); err != nil {
+		return gateway.LoginView{}, err
+	}
+	return gateway.LoginView{Server: name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+}
+
+func (f *fake) LoginProgress(ctx context.Context, name string) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, name); err != nil {
+		return gateway.LoginView{}, err
+	}
+	if name == "notes" {
+		return gateway.LoginView{Server: name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+	}
+	return gateway.LoginView{Server: name, State: "done"}, nil
+}
+
+func (f *fake) LogoutServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error) {
+	f.mu.Lock()
+	f.callers = append(f.callers, c)
+	f.mu.Unlock()
+	return f.Server(ctx, name)
+}
+
 func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
 	f.lines = append(f.lines, lines)
 	if _, err := f.Server(ctx, name); err != nil {
@@ -124,10 +154,14 @@ func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
 	return testTool(id.Tool), nil
 }
 
-func (f *fake) SearchTools(_ context.Context, query string, limit int) gateway.SearchAnswer {
-	f.searches = append(f.searches, query)
-	f.lines = append(f.lines, limit)
-	return gateway.SearchAnswer{Query: query}
+func (f *fake) SearchTools(_ context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+	f.searches = append(f.searches, q)
+	f.lines = append(f.lines, q.Limit)
+	return gateway.SearchAnswer{Query: q.Query}, nil
+}
+
+func (f *fake) ToolStats(_ context.Context, since time.Time) (gateway.ToolStats, error) {
+	return gateway.ToolStats{Since: since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, nil
 }
 
 func testRecord() activity.Record {

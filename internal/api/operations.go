@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,7 @@ const (
 // routes is the table: all there is under Prefix.
 func (s *Server) routes() []route {
 	server := param{name: "name", in: inPath, doc: "The name of the server."}
-	return []route{
+	return slices.Concat([]route{
 		{method: http.MethodGet, path: "/status", id: "getStatus", right: Look,
 			summary: "What runs: version, uptime, counts, surfaces", bind: handle(s.status)},
 		{method: http.MethodGet, path: "/servers", id: "listServers", right: Look,
@@ -32,17 +33,26 @@ func (s *Server) routes() []route {
 			summary: "One server", params: []param{server}, bind: handle(s.server)},
 		{method: http.MethodPost, path: "/servers/{name}/restart", id: "restartServer", right: Operate,
 			summary: "Stop a server and start it anew", params: []param{server}, bind: handle(s.restart)},
+		{method: http.MethodPost, path: "/servers/{name}/login", id: "loginServer", right: Operate,
+			summary: "Begin the login of a person to a server", params: []param{server}, bind: handle(s.login)},
+		{method: http.MethodGet, path: "/servers/{name}/login", id: "getLogin", right: Look,
+			summary: "How far the last login to a server is", params: []param{server}, bind: handle(s.loginProgress)},
+		{method: http.MethodPost, path: "/servers/{name}/logout", id: "logoutServer", right: Operate,
+			summary: "Forget the login to a server", params: []param{server}, bind: handle(s.logout)},
 		{method: http.MethodGet, path: "/servers/{name}/logs", id: "getServerLogs", right: Look,
 			summary: "The end of a server's log", params: []param{server, logLines()}, bind: handle(s.logs)},
 		{method: http.MethodGet, path: "/servers/{name}/tools/{tool...}", id: "getTool", right: Look,
 			summary: "One tool with its schemas", bind: handle(s.tool),
-			params: []param{server, {name: "tool", in: inPath, doc: "The tool's own name; it may hold slashes, dots and colons."}}},
+			params: []param{server, {name: "tool", in: inPath, doc: "The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff."}}},
 		{method: http.MethodGet, path: "/tools", id: "listTools", right: Look,
 			summary: "All tools, callable or not", params: toolParams(), bind: handle(s.tools)},
 		{method: http.MethodGet, path: "/tools/search", id: "searchTools", right: Look,
 			summary: "The callable tools that fit a query, best first", params: searchParams(), bind: handle(s.searchTools)},
+		{method: http.MethodGet, path: "/tools/stats", id: "getToolStats", right: Look,
+			summary: "How well tools are found and which are used, by the log", bind: handle(s.toolStats),
+			params: []param{{name: "start_time", kind: moment, doc: "Only calls from this time on."}}},
 		{method: http.MethodPost, path: "/tools/call", id: "callTool", right: Call,
-			summary: "Call a tool: the same decision and the same record as on /mcp", body: callBody(), bind: handle(s.call)},
+			summary: "Call a tool: the same decision and the same record as on /mcp", body: callForm(), bind: handle(s.call)},
 		{method: http.MethodGet, path: "/activity", id: "listActivity", right: Look,
 			summary: "The log, newest first", params: activityParams(), bind: handle(s.activities)},
 		{method: http.MethodGet, path: "/activity/{id}", id: "getActivity", right: Look, summary: "One record of the log",
@@ -51,7 +61,7 @@ func (s *Server) routes() []route {
 			summary: "This document", bind: handlePage("application/openapi+json", s.Document)},
 		{method: http.MethodGet, path: "/docs", id: "readDocument", right: Look,
 			summary: "This document as a page", bind: handlePage("text/html; charset=utf-8", s.docsPage)},
-	}
+	}, s.trustRoutes())
 }
 
 func logLines() param {
@@ -71,6 +81,8 @@ func searchParams() []param {
 	return []param{
 		{name: "q", required: true, doc: "What the tool should do, in words."},
 		{name: "limit", kind: number, min: 1, max: maxSearch, doc: "How many tools at most; the configured tools_limit when not given."},
+		{name: "operation_type", allowed: operations(), doc: "Only tools whose call_with is the variant of this operation."},
+		{name: "explain", allowed: []string{"true", "false"}, doc: "Whether each tool says why it was found."},
 	}
 }
 
@@ -130,6 +142,18 @@ func (s *Server) restart(ctx context.Context, r *request) (gateway.ServerView, e
 	return s.deps.Gateway.Server(ctx, r.path("name"))
 }
 
+func (s *Server) login(ctx context.Context, r *request) (gateway.LoginView, error) {
+	return s.deps.Gateway.LoginServer(ctx, r.path("name"), caller(r))
+}
+
+func (s *Server) loginProgress(ctx context.Context, r *request) (gateway.LoginView, error) {
+	return s.deps.Gateway.LoginProgress(ctx, r.path("name"))
+}
+
+func (s *Server) logout(ctx context.Context, r *request) (gateway.ServerView, error) {
+	return s.deps.Gateway.LogoutServer(ctx, r.path("name"), caller(r))
+}
+
 func (s *Server) logs(ctx context.Context, r *request) (LogTail, error) {
 	lines, err := s.deps.Gateway.ServerLogs(ctx, r.path("name"), r.query.number("lines"))
 	return LogTail{r.path("name"), nonNil(lines)}, err
@@ -149,9 +173,16 @@ func (s *Server) tools(ctx context.Context, r *request) (ToolList, error) {
 }
 
 func (s *Server) searchTools(ctx context.Context, r *request) (gateway.SearchAnswer, error) {
-	a := s.deps.Gateway.SearchTools(ctx, r.query.text("q"), r.query.number("limit"))
+	a, err := s.deps.Gateway.SearchTools(ctx, gateway.SearchQuery{
+		Query: r.query.text("q"), Limit: r.query.number("limit"),
+		Operation: r.query.text("operation_type"), Explain: r.query.text("explain") == "true",
+	})
 	a.Tools = nonNil(a.Tools)
-	return a, nil
+	return a, err
+}
+
+func (s *Server) toolStats(ctx context.Context, r *request) (gateway.ToolStats, error) {
+	return s.deps.Gateway.ToolStats(ctx, r.query.moment("start_time"))
 }
 
 func (s *Server) tool(ctx context.Context, r *request) (gateway.ToolView, error) {

@@ -37,6 +37,21 @@ func (c *Client) RestartServer(ctx context.Context, name string) (out gateway.Se
 	return out, c.do(ctx, restartPatience, http.MethodPost, "/servers/"+segment(name)+"/restart", nil, &out)
 }
 
+// LoginServer begins a login to a server and says where the person has to go.
+func (c *Client) LoginServer(ctx context.Context, name string) (out gateway.LoginView, err error) {
+	return out, c.do(ctx, loginPatience, http.MethodPost, "/servers/"+segment(name)+"/login", nil, &out)
+}
+
+// LoginProgress asks how far the last login to a server is.
+func (c *Client) LoginProgress(ctx context.Context, name string) (out gateway.LoginView, err error) {
+	return out, c.get(ctx, "/servers/"+segment(name)+"/login", nil, &out)
+}
+
+// LogoutServer forgets the login to a server.
+func (c *Client) LogoutServer(ctx context.Context, name string) (out gateway.ServerView, err error) {
+	return out, c.do(ctx, loginPatience, http.MethodPost, "/servers/"+segment(name)+"/logout", nil, &out)
+}
+
 // ServerLogs asks for the last lines of a server's log; 0 = the default number.
 func (c *Client) ServerLogs(ctx context.Context, name string, lines int) (out LogTail, err error) {
 	q := url.Values{}
@@ -55,14 +70,28 @@ func (c *Client) Tools(ctx context.Context, f gateway.ToolFilter) (out ToolList,
 
 // Tool asks for one tool.
 func (c *Client) Tool(ctx context.Context, id tool.ID) (out gateway.ToolView, err error) {
-	return out, c.get(ctx, "/servers/"+segment(id.Server)+"/tools/"+segment(id.Tool), nil, &out)
+	return out, c.get(ctx, toolPath(id), nil, &out)
 }
 
-// SearchTools asks for the callable tools that fit a query; limit 0 = the default.
-func (c *Client) SearchTools(ctx context.Context, query string, limit int) (out gateway.SearchAnswer, err error) {
-	q := url.Values{"q": {query}}
-	setNumber(q, "limit", limit)
+// SearchTools asks for the callable tools that fit a query.
+func (c *Client) SearchTools(ctx context.Context, query gateway.SearchQuery) (out gateway.SearchAnswer, err error) {
+	q := url.Values{"q": {query.Query}}
+	setNumber(q, "limit", query.Limit)
+	if query.Operation != "" {
+		q.Set("operation_type", query.Operation)
+	}
+	if query.Explain {
+		q.Set("explain", "true")
+	}
 	return out, c.get(ctx, "/tools/search", q, &out)
+}
+
+// ToolStats asks how well tools are found and which are used since a time; the
+// zero time is as far back as the log is read.
+func (c *Client) ToolStats(ctx context.Context, since time.Time) (out gateway.ToolStats, err error) {
+	q := url.Values{}
+	setTime(q, "start_time", since)
+	return out, c.get(ctx, "/tools/stats", q, &out)
 }
 
 // CallInput is a call as the client makes it. Args is a JSON value; nil = none.

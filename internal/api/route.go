@@ -22,6 +22,8 @@ const (
 	Look          // see servers, tools, the log and the status
 	Call          // call a tool, within the policy
 	Operate       // change what runs
+	Decide        // say what may run: approve, block, switch, add, remove
+
 )
 
 // String is the name in the document.
@@ -33,6 +35,8 @@ func (r Right) String() string {
 		return "call"
 	case Operate:
 		return "operate"
+	case Decide:
+		return "decide"
 	}
 	return "none"
 }
@@ -51,7 +55,7 @@ type route struct {
 	summary string
 	right   Right
 	params  []param
-	body    *huma.RequestBody
+	body    form
 	bind    func(huma.API, huma.Operation)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -60,6 +61,15 @@ func ListenSocket(dataDir string) (net.Listener, error) {
 		return nil, err
 	}
 	return listenPrivately(path)
+}
+
+// DialSocket connects to the daemon that listens at the path.
+func DialSocket(ctx context.Context, path string) (net.Conn, error) {
+	if err := checkSocketDir(path); err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	return d.DialContext(ctx, "unix", path)
 }
 
 // removeSocket removes a socket, and nothing else.

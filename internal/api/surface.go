@@ -12,8 +12,12 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
 )
 
 // surface is the built routes and their document.
@@ -34,10 +38,10 @@ func newSurface(d Deps, table []route) (s *surface, err error) {
 	api := huma.NewAPI(description(d.Version), adapter{humago.NewAdapter(s.mux, Prefix)})
 	for _, r := range table {
 		r.bind(api, operation(r))
-		if r.body != nil {
+		if len(r.body.fields) > 0 {
 			// Said afterwards: huma would read and judge the body by itself,
 			// where the strict parse has to.
-			api.OpenAPI().Paths[documentPath(r)].Post.RequestBody = r.body
+			described(api.OpenAPI().Paths[documentPath(r)], r.method).RequestBody = r.body.describe()
 		}
 	}
 	s.mux.HandleFunc("/", s.notFound)
@@ -48,6 +52,14 @@ func newSurface(d Deps, table []route) (s *surface, err error) {
 	}
 	s.document, err = indent(raw)
 	return s, err
+}
+
+// described is the operation of a path in the document.
+func described(p *huma.PathItem, method string) *huma.Operation {
+	if method == http.MethodPatch {
+		return p.Patch
+	}
+	return p.Post
 }
 
 // ServeHTTP answers one request of an actor who is known.
@@ -113,11 +125,21 @@ func (s *surface) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		writeRefusal(w, notAllowed(r.Method, clip(r.URL.Path), allowed))
+		refused := notAllowed(r.Method, clip(r.URL.Path), allowed)
+		refused.Hint += aboutSlashes(r)
+		writeRefusal(w, refused)
 		return
 	}
 	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", clip(r.URL.Path)).
-		WithHint("The routes are described at "+Prefix+"/docs."))
+		WithHint("The routes are described at "+Prefix+"/docs."+aboutSlashes(r)))
+}
+
+// aboutSlashes helps who wrote the name of a tool as it is into a path.
+func aboutSlashes(r *http.Request) string {
+	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
+		return " The name of a tool is one segment of the path: a slash in it is written %2F."
+	}
+	return ""
 }
 
 // description is the head of the document.
@@ -162,11 +184,20 @@ func refineSchemas(schemas map[string]*huma.Schema) {
 			}
 		}
 	}
+	statuses, reasons := ToolStatuses()[1:], texts([]approval.Why{approval.New, approval.Changed, approval.Blocked})
+	stages := texts([]gateway.ReviewStage{gateway.StageLaunch, gateway.StageDefinitions, gateway.StageApproved})
+	verdicts := []string{scan.Clean.String(), scan.Review.String(), scan.Block.String(), scan.Incomplete.String()}
 	for name, allowed := range map[string][]string{
 		"Record.type": RecordTypes(), "Record.status": RecordStatuses(),
 		"Record.source":         texts([]activity.Source{activity.SourceMCP, activity.SourceREST, activity.SourceCLI, activity.SourceUI}),
 		"Intent.operation_type": operations(), "Intent.data_sensitivity": Sensitivities(),
-		"Metadata.tool_variant": variants(), "ToolView.call_with": variants(), "ToolView.status": ToolStatuses()[1:],
+		"Metadata.tool_variant": variants(), "ToolView.call_with": variants(), "ToolView.inferred_operation": operations(),
+		"ToolView.status": statuses, "ToolDiff.status": statuses, "ReviewedTool.status": statuses,
+		"ServerReview.stage": stages, "WaitingServer.stage": stages[:2], "ServerView.stage": stages[:2],
+		"WaitingTool.reason": reasons, "ToolDiff.reason": reasons, "ReviewedTool.reason": reasons, "Trust.reason": reasons,
+		"WaitingTool.verdict": verdicts, "ToolDiff.verdict": verdicts, "ReviewedTool.verdict": verdicts, "ServerReview.verdict": verdicts,
+		"Finding.severity": {scan.SeverityNote.String(), scan.SeverityReview.String(), scan.SeverityBlock.String()},
+		"ServerView.trust": texts([]config.Trust{config.TrustManual, config.TrustScan, config.TrustAuto}),
 	} {
 		schema, property, _ := strings.Cut(name, ".")
 		for _, word := range allowed {

@@ -22,11 +22,13 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcpserver"
+	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/upstream"
@@ -48,8 +50,11 @@ type Options struct {
 	ConfigPath string
 	DataDir    string
 	Listen     string
-	Version    string
-	Stderr     io.Writer
+	// AnyPort takes a free port of the loopback address when the one to listen
+	// on is in use: for a daemon that serves a client over the socket first.
+	AnyPort bool
+	Version string
+	Stderr  io.Writer
 	// Ready, when set, is called once the daemon answers.
 	Ready func(Running)
 }
@@ -73,12 +78,15 @@ type daemon struct {
 	tcp, unix net.Listener
 	store     *store.DB
 	log       *activity.Log
+	book      *approval.Book
 	catalog   *catalog.Catalog
+	logins    *oauth.Keeper
 	upstreams *upstream.Set
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server
 	running   sync.WaitGroup
+	launching sync.Mutex // held while the servers that may run are made those that do
 	// base gives what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -161,7 +169,11 @@ func (d *daemon) openDataDir() error {
 func (d *daemon) listen() error {
 	address := d.live.Current().Listen
 	var err error
-	if d.tcp, err = net.Listen("tcp", address); err != nil {
+	if d.tcp, err = net.Listen("tcp", address); err != nil && d.opt.AnyPort {
+		d.logger.Warn("the address is in use: another port is taken", "address", address, "error", err)
+		d.tcp, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("Stop what uses the address, or choose another one with --listen 127.0.0.1:PORT.")
 	}
@@ -205,16 +217,23 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	d.catalog = catalog.New(cfg.Servers, d.store, d.logger)
+	d.book = approval.NewBook(d.store)
+	d.catalog = catalog.New(catalog.Options{
+		Infer:   cfg.Intent.InferHints,
+		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
+	})
+	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
+	d.onClose(d.logins.Close)
 	d.upstreams = upstream.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage,
+		MaxMessage: maxMessage, Account: d.account,
 	})
 	d.onClose(d.upstreams.Close)
 	d.gateway = gateway.New(gateway.Deps{
-		Config: d.live.Current, Catalog: d.catalog, Upstreams: d.upstreams,
-		Log: d.log, Results: d.store, Logger: d.logger,
+		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Relaunch: d.relaunch, Upstreams: d.upstreams,
+		Relays: d.upstreams,
+		Log:    d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
@@ -223,7 +242,7 @@ func (d *daemon) wire() error {
 	})
 	authenticator := auth.New(d.key)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		Gateway: d.gateway, Config: d.live.Current, Auth: authenticator, Logger: d.logger, Version: d.opt.Version,
+		Gateway: d.gateway, Relay: d.gateway, All: d.gateway, Config: d.live.Current, Auth: authenticator, Logger: d.logger, Version: d.opt.Version,
 	})
 	rest, err := api.New(api.Deps{Gateway: d.gateway, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
@@ -247,8 +266,16 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.announce()
 	d.running.Go(func() { d.catalog.Run(ctx) })
+	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, applier{d}) })
-	d.upstreams.Apply(specs(d.live.Current()))
+	d.running.Go(func() {
+		// What may be started follows from what was approved.
+		select {
+		case <-ctx.Done():
+		case <-d.book.Loaded():
+			d.relaunch()
+		}
+	})
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -300,6 +327,8 @@ func (d *daemon) surfaces() []gateway.Surface {
 	base := "http://" + d.tcp.Addr().String()
 	return []gateway.Surface{
 		{Name: "mcp", Address: base + "/mcp"},
+		{Name: "all servers", Address: base + "/mcp/all"},
+		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}

@@ -18,9 +18,14 @@ const maxPercent = 1000
 // collecting takes a quarter of the time of a call; a daemon with many tools
 // keeps the usual pace. It follows the live heap after each collection until
 // the returned function is called.
+//
+// When the heap grows fast, as while many servers list their tools for the
+// first time, the pace comes too late on a busy machine: a limit on the memory,
+// which follows the live heap too, has it collected all the same.
 func paceGC() (stop func()) {
 	var stopped atomic.Bool
-	before := debug.SetGCPercent(maxPercent)
+	before, limit := debug.SetGCPercent(maxPercent), debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, memory(0)))
 	var watch func()
 	watch = func() {
 		// The sentinel is garbage at once, so its cleanup runs after each
@@ -30,7 +35,9 @@ func paceGC() (stop func()) {
 			if stopped.Load() {
 				return
 			}
-			debug.SetGCPercent(percent(liveHeap()))
+			live := liveHeap()
+			debug.SetGCPercent(percent(live))
+			debug.SetMemoryLimit(min(limit, memory(live)))
 			watch()
 		}, struct{}{})
 	}
@@ -38,7 +45,15 @@ func paceGC() (stop func()) {
 	return func() {
 		stopped.Store(true)
 		debug.SetGCPercent(before)
+		debug.SetMemoryLimit(limit)
 	}
+}
+
+// memory is the limit for a live heap of so many bytes: what the pace would let
+// it grow to, and room for stacks and what is no heap.
+func memory(live uint64) int64 {
+	heap := live + live*uint64(percent(live))/100
+	return int64(heap + 2*headroom)
 }
 
 // percent is the pace for a live heap of so many bytes.

@@ -12,3 +12,13 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+// The limit leaves the heap the room that its pace gives it.
+func TestMemory(t *testing.T) {
+	for _, live := range []uint64{0, 1 << 20, 32 << 20, 1 << 30} {
+		grown := live + live*uint64(percent(live))/100
+		if got := uint64(memory(live)); got < grown+headroom || got > 2*grown+3*headroom {
+			t.Errorf("memory(%d) = %d, the heap grows to %d", live, got, grown)
+		}
+	}
+}

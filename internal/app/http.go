@@ -25,8 +25,11 @@ func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
 	guarded.Handle(api.Prefix+"/", rest)
 	guarded.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	guarded.HandleFunc("GET /readyz", d.ready)
+	guarded.HandleFunc("/", nothingHere)
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", mcp) // it refuses in the form of its protocol, by the same guard
+	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}"} {
+		mux.Handle(path, mcp) // it refuses in the form of its protocol, by the same guard
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if why := guard.Refuse(r, d.live.Current().TrustedHosts); why != "" {
 			http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
@@ -42,6 +45,12 @@ func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
 		}
 	}
 	return []*http.Server{one(), one()}
+}
+
+// nothingHere names the paths that answer to who has mistaken one.
+func nothingHere(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, "+
+		"and REST under "+api.Prefix+".", http.StatusNotFound)
 }
 
 // ready answers 200 when calls can be recorded and answered.

@@ -1,10 +1,18 @@
 package app
 
-import "mcpproxy/internal/problem"
+import (
+	"errors"
+
+	"mcpproxy/internal/problem"
+)
+
+// ErrInUse is the cause of the problem that another daemon has the data
+// directory.
+var ErrInUse = errors.New("the data directory is in use")
 
 func inUse(dir string) error {
 	return problem.Newf(problem.InvalidConfig, "Another MCPProxy uses the data directory %s.", dir).
-		WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.")
+		WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.").Because(ErrInUse)
 }
 
 func unwritable(err error) error {

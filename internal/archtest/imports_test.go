@@ -9,19 +9,19 @@ import (
 // layers is the table: a package may import those of a lower layer only.
 var layers = map[string]int{
 	"tool": 0, "problem": 0, "strictjson": 0,
-	"policy": 1, "search": 1, "schema": 1, "redact": 1, "result": 1, "jsonrpc": 1,
-	"config": 2, "auth": 2, "activity": 2,
+	"policy": 1, "search": 1, "scan": 1, "schema": 1, "redact": 1, "result": 1, "jsonrpc": 1, "browser": 1, "reach": 1, "alias": 1,
+	"config": 2, "auth": 2, "activity": 2, "approval": 2, "effect": 2, "oauth": 2,
 	"store": 3, "upstream": 3, "guard": 3,
-	"catalog":   4,
+	"catalog": 4, "bridge": 4,
 	"gateway":   5,
 	"mcpserver": 6, "api": 6,
 	"app": 7,
 	"cli": 8, "demo": 8,
-	"cmd/mcpproxy": 9, "bench": 9,
+	"cmd/mcpproxy": 9, "bench": 9, "bench/retrieval": 9, "bench/effects": 9,
 }
 
 // testOnly are the packages that only tests may import.
-var testOnly = []string{"archtest", "mcptest", "e2e", "store/storetest"}
+var testOnly = []string{"archtest", "mcptest", "e2e", "store/storetest", "approval/approvaltest"}
 
 func TestImportsGoDown(t *testing.T) {
 	eachPackage(t, func(p *sourcePackage) {
@@ -71,13 +71,15 @@ var reserved = []struct {
 		"commands and flags are the cli's"},
 	{[]string{"github.com/danielgtaylor/huma"}, []string{"api"},
 		"REST is the api's"},
-	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"mcptest"},
-		"the official SDK is for tests: its types lose what they do not know"},
+	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"mcptest", "bench"},
+		"the official SDK is for tests and as a peer of measurements: its types lose what they do not know"},
 	{[]string{"github.com/fsnotify/fsnotify", "github.com/tailscale/hujson"}, []string{"config"},
 		"the file is config's"},
-	{[]string{"os/exec"}, []string{"upstream", "bench", "demo", "mcptest"},
-		"processes are started by upstream, which also ends them"},
-	{[]string{"testing"}, []string{"mcptest", "store/storetest"},
+	{[]string{"os/exec"}, []string{"upstream", "browser", "bench", "demo", "mcptest"},
+		"processes are started by upstream, which also ends them, and the browser by browser"},
+	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"oauth"},
+		"what is secret and kept is sealed in one place"},
+	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest"},
 		"tests stand in _test.go files"},
 }
 

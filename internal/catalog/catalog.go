@@ -1,8 +1,9 @@
 // Package catalog makes one immutable snapshot of what configuration, upstreams
-// and (later) approvals say: the servers, the tools with their effective hints
-// and status, the counts, and the search index. It keeps each server's last
-// known tools, also across restarts, so that a server which is away, disabled
-// or still connecting can be found.
+// and approvals say: the servers, the tools with their effective hints and
+// status, the counts, and the search index. It keeps each server's last known
+// tools, also across restarts, so that a server which is away, disabled or
+// still connecting can be found. What a server lists is judged before it is
+// published: what its trust allows is approved, the rest waits.
 //
 // It guarantees that Current is one atomic load, that everything read from one
 // Snapshot belongs together, that a snapshot never changes, and that discovery
@@ -21,7 +22,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/scan"
 	"mcpproxy/internal/schema"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -38,8 +43,7 @@ type Keeper interface {
 // Catalog follows configuration and upstreams and publishes snapshots. It is an
 // upstream.Observer and a config.Component.
 type Catalog struct {
-	logger  *slog.Logger
-	keeper  Keeper
+	Options
 	current atomic.Pointer[Snapshot]
 
 	// wake tells Run that something changed; unsaved that a list was received.
@@ -51,31 +55,45 @@ type Catalog struct {
 
 	mu      sync.Mutex // guards the fields below
 	servers []config.Server
+	infer   policy.InferMode
 	states  map[string]upstream.State
 	lists   map[string]*list
-	// contents counts the changes of what the index is made from.
-	contents uint64
+}
+
+// Options are what a Catalog is made of.
+type Options struct {
+	Servers []config.Server  // that are configured at the start
+	Infer   policy.InferMode // as configured at the start
+	Keeper  Keeper
+	Book    *approval.Book
+	// Observe is told what became of definitions that were not approved before.
+	// It must not call the catalog. Nil when nobody wants to know.
+	Observe func(Admission)
+	Logger  *slog.Logger
 }
 
 // list is the last known tools of one server.
 type list struct {
 	entries  []*entry
-	received bool // from the server itself, in this process
+	part     *search.Part // what of the index is this server's
+	received bool         // from the server itself, in this process
 	saved    bool
+	admitted bool // what may be accepted is, or is just being
 }
 
 // entry is one definition with what is derived from it alone, so that it is
 // derived once however often the rest changes.
 type entry struct {
 	definition tool.Definition
-	document   search.Document
 	arguments  func() *schema.Schema
+	scanned    atomic.Pointer[scan.Report]
+	inferred   func() effect.Inference
 }
 
 // New makes a catalog of the configured servers; Run keeps it up to date.
-func New(servers []config.Server, keeper Keeper, logger *slog.Logger) *Catalog {
+func New(o Options) *Catalog {
 	c := &Catalog{
-		logger: logger, keeper: keeper, servers: servers,
+		Options: o, servers: o.Servers, infer: o.Infer,
 		states: map[string]upstream.State{}, lists: map[string]*list{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 	}
@@ -96,7 +114,9 @@ func (c *Catalog) StateChanged(s upstream.State) {
 
 // ToolsListed implements upstream.Observer.
 func (c *Catalog) ToolsListed(server string, tools []tool.Definition) {
-	if c.receive(server, tools, true) {
+	ctx, cancel := context.WithTimeout(context.Background(), admitTime)
+	defer cancel()
+	if c.receive(ctx, server, tools, true) {
 		signal(c.unsaved)
 	}
 	signal(c.wake)
@@ -105,21 +125,47 @@ func (c *Catalog) ToolsListed(server string, tools []tool.Definition) {
 // Prepare implements config.Component: the commit publishes the new status of
 // every tool before it returns.
 func (c *Catalog) Prepare(next *config.Config) (func(), error) {
+	if counts(next.Intent.InferHints) {
+		c.mu.Lock()
+		lists := slices.Collect(maps.Values(c.lists))
+		c.mu.Unlock()
+		for _, l := range lists {
+			inferAll(l.entries)
+		}
+	}
 	return func() {
 		c.mu.Lock()
-		c.servers = next.Servers
-		c.contents++
+		c.servers, c.infer = next.Servers, next.Intent.InferHints
+		for _, l := range c.lists {
+			l.admitted = false // by another trust, perhaps
+		}
 		c.mu.Unlock()
 		c.rebuild()
 		signal(c.unsaved)
 	}, nil
 }
 
+// Refresh publishes what was decided before it returns.
+func (c *Catalog) Refresh() { c.rebuild() }
+
+// Anew publishes that a server is launched in another way from now on: what it
+// listed is found as before, but is not what it says of itself any more.
+func (c *Catalog) Anew(server string) {
+	c.mu.Lock()
+	if l := c.lists[server]; l != nil {
+		next := *l
+		next.received = false
+		c.lists[server] = &next
+	}
+	c.mu.Unlock()
+	c.rebuild()
+}
+
 // receive takes a list over and says whether it differs from the one known.
-func (c *Catalog) receive(server string, tools []tool.Definition, received bool) bool {
+func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Definition, received bool) bool {
 	for {
 		c.mu.Lock()
-		old := c.lists[server]
+		old, infer := c.lists[server], c.infer
 		c.mu.Unlock()
 		if old != nil && old.received && !received {
 			return false // what a restart remembers never replaces what a server said
@@ -127,24 +173,31 @@ func (c *Catalog) receive(server string, tools []tool.Definition, received bool)
 		// Analysing takes long, so it is done without the lock; whoever was
 		// quicker meanwhile makes it necessary to look again.
 		entries, changed := merge(old, tools)
-		next := &list{entries: entries, received: received, saved: !received || !changed && old.saved}
-		if c.replace(server, old, next, changed) {
+		if counts(infer) {
+			inferAll(entries)
+		}
+		var part *search.Part
+		if changed {
+			part = search.NewPart(server, tools)
+		} else {
+			part = old.part
+		}
+		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved}
+		_, next.admitted = c.admit(ctx, server, old, entries, received)
+		if c.replace(server, old, next) {
 			return changed
 		}
 	}
 }
 
 // replace puts next in the place of old, unless something else stands there.
-func (c *Catalog) replace(server string, old, next *list, changed bool) bool {
+func (c *Catalog) replace(server string, old, next *list) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lists[server] != old {
 		return false
 	}
 	c.lists[server] = next
-	if changed {
-		c.contents++
-	}
 	return true
 }
 
@@ -170,8 +223,8 @@ func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) 
 func newEntry(d tool.Definition) *entry {
 	return &entry{
 		definition: d,
-		document:   search.Analyze(d),
 		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
+		inferred:   sync.OnceValue(func() effect.Inference { return effect.Infer(d) }),
 	}
 }
 
@@ -210,12 +263,13 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// load takes over what an earlier process remembered.
+// load takes over what an earlier process remembered: first what is decided.
 func (c *Catalog) load(ctx context.Context) {
-	remembered, err := c.keeper.LoadTools(ctx)
+	c.loadBook(ctx)
+	remembered, err := c.Keeper.LoadTools(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.logger.Warn("the last known tools cannot be loaded", "error", err)
+			c.Logger.Warn("the last known tools cannot be loaded", "error", err)
 		}
 		return
 	}
@@ -226,26 +280,32 @@ func (c *Catalog) load(ctx context.Context) {
 				tools = append(tools, d)
 			}
 		}
-		c.receive(server, tools, false)
+		c.receive(ctx, server, tools, false)
 	}
 	signal(c.wake)
 	signal(c.unsaved)
 }
 
-// keep saves lists that were received and forgets those of servers that are
-// no longer configured.
+// keep accepts what could not be accepted yet, saves lists that were received
+// and forgets those of servers that are no longer configured.
 func (c *Catalog) keep(ctx context.Context) {
+	var again <-chan time.Time // set while something could not be accepted
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.unsaved:
+		case <-again:
+		}
+		again = nil
+		if !c.admitRest(ctx) {
+			again = time.After(admitAgain)
 		}
 		save, forget := c.unkept()
 		for server, l := range save {
-			if err := c.keeper.SaveTools(ctx, server, l.raws()); err != nil {
+			if err := c.Keeper.SaveTools(ctx, server, l.raws()); err != nil {
 				if ctx.Err() == nil {
-					c.logger.Warn("the tools of a server cannot be remembered", "server", server, "error", err)
+					c.Logger.Warn("the tools of a server cannot be remembered", "server", server, "error", err)
 				}
 				continue
 			}
@@ -254,8 +314,8 @@ func (c *Catalog) keep(ctx context.Context) {
 			c.mu.Unlock()
 		}
 		for _, server := range forget {
-			if err := c.keeper.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
-				c.logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
+			if err := c.Keeper.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
+				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
@@ -27,7 +28,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{tools: map[string][]json.RawMessage{}, saved: make(chan string, 100)}
+	return &memory{tools: map[string][]json.RawMessage{}, saved: make(chan string, 1000)}
 }
 
 func (m *memory) SaveTools(_ context.Context, server string, raws []json.RawMessage) error {
@@ -76,14 +77,14 @@ func named(t testing.TB, server string, names ...string) []tool.Definition {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func enabled(name string) config.Server {
-	return config.Server{Name: name, Protocol: "stdio", Enabled: true}
+	return config.Server{Name: name, Protocol: "stdio", Enabled: true, Trust: config.TrustScan}
 }
 
 // start runs a catalog and gives a function that lists tools and waits for the
 // snapshot that has them.
 func start(t *testing.T, keeper Keeper, servers ...config.Server) *Catalog {
 	t.Helper()
-	c := New(servers, keeper, quiet())
+	c := New(Options{Servers: servers, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
@@ -105,8 +106,8 @@ func TestStatusFollowsTheConfiguration(t *testing.T) {
 		"enabled":     {enabled("s"), map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.Callable}},
 		"disabled":    {config.Server{Name: "s"}, map[string]policy.Status{"read_a": policy.ServerDisabled, "delete_a": policy.ServerDisabled}},
 		"quarantined": {config.Server{Name: "s", Enabled: true, Quarantined: true}, map[string]policy.Status{"read_a": policy.ServerQuarantined}},
-		"denied":      {config.Server{Name: "s", Enabled: true, DisabledTools: []string{"delete_*"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
-		"not allowed": {config.Server{Name: "s", Enabled: true, EnabledTools: []string{"read_?"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
+		"denied":      {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"delete_*"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
+		"not allowed": {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, EnabledTools: []string{"read_?"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
 	}
 	for name, c := range locked {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestLockedToolsDoNotMoveTheScoresOfCallableOnes(t *testing.T) {
 	tools := named(t, "s", "delete_repository", "create_repository", "list_issues", "secret_repository_delete")
 	without := start(t, newMemory(), enabled("s"))
 	without.list("s", tools[:3])
-	with := start(t, newMemory(), config.Server{Name: "s", Enabled: true, DisabledTools: []string{"secret_*"}})
+	with := start(t, newMemory(), config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"secret_*"}})
 	with.list("s", tools)
 	const query = "delete a repository"
 	a, totalA := without.Current().Search(query, 10, nil)
@@ -148,6 +149,7 @@ func TestOverridesMakeTheEffectiveHints(t *testing.T) {
 		{Pattern: "get_rid", Hints: tool.Hints{Destructive: tool.True}},
 	}
 	c := start(t, newMemory(), server)
+	c.infers(t, policy.InferOff)
 	c.list("s", []tool.Definition{
 		define(t, "s", `{"name":"get_it","annotations":{"destructiveHint":true,"idempotentHint":true}}`),
 		define(t, "s", `{"name":"get_rid"}`), define(t, "s", `{"name":"other"}`),
@@ -175,7 +177,7 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	for got := ""; got != "a"; got = <-keeper.saved {
 	}
 
-	second := New([]config.Server{enabled("a")}, keeper, quiet())
+	second := New(Options{Servers: []config.Server{enabled("a")}, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
 	second.load(context.Background())
 	second.rebuild()
 	if n := second.Current().ToolCount(); n != 2 {
@@ -215,11 +217,35 @@ func TestAChangeOfStateKeepsTheIndexes(t *testing.T) {
 	c.StateChanged(upstream.State{Name: "a", Phase: upstream.Ready})
 	c.rebuild()
 	after := c.Current()
-	if after.Version() == before.Version() || after.callable.index != before.callable.index {
-		t.Error("want a new snapshot with the same index")
+	if after.Version() == before.Version() || after.lookup.index != before.lookup.index || after.lookup.callable != before.lookup.callable {
+		t.Error("want a new snapshot with the same index and the same views")
 	}
 	if after.Server("a").State.Phase != upstream.Ready {
 		t.Error("the state is not in the snapshot")
+	}
+}
+
+// A tool that is locked or unlocked costs a view and no index.
+func TestALockKeepsTheIndex(t *testing.T) {
+	c := start(t, newMemory(), enabled("a"))
+	c.list("a", named(t, "a", "x", "y"))
+	before := c.Current()
+	locked := enabled("a")
+	locked.DisabledTools = []string{"x"}
+	commit, err := c.Prepare(&config.Config{Servers: []config.Server{locked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit()
+	after := c.Current()
+	if after.lookup.index != before.lookup.index {
+		t.Error("a locked tool made a new index")
+	}
+	if hits, _ := after.Search("x", 5, nil); len(hits) != 0 {
+		t.Errorf("the locked tool is found as if it could be called: %v", hits[0].Tool.ID)
+	}
+	if hits, total := after.SearchLocked("x", 5, nil); total != 1 || hits[0].Tool.ID.Tool != "x" {
+		t.Errorf("the locked tool is not found among the locked ones")
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/effect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/schema"
 	"mcpproxy/internal/search"
@@ -15,52 +17,57 @@ import (
 // Tool is a tool as the product sees it. It is immutable.
 type Tool struct {
 	tool.Definition
-	Effective tool.Hints // the override where it says something, else the server's
+	// Effective is the override where it says something, else the server's hint,
+	// else, when the configuration enforces it, what is inferred.
+	Effective tool.Hints
 	CallWith  policy.Variant
 	Status    policy.Status
-	arguments func() *schema.Schema
+	entry     *entry
+	infer     policy.InferMode
+	inferred  bool // neither the server nor an override says what it does
 }
 
 // Arguments is the schema that the tool's arguments must satisfy; it is
 // compiled at the first use.
-func (t *Tool) Arguments() *schema.Schema { return t.arguments() }
+func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }
+
+// Inferred is what the tool seems to do, and why; nothing when it says so itself
+// or the configuration wants no inference.
+func (t *Tool) Inferred() effect.Inference {
+	if !t.inferred {
+		return effect.Inference{}
+	}
+	return t.entry.inferred()
+}
 
 // Server is a configured server as the product sees it. It is immutable.
 type Server struct {
 	Name        string
 	Protocol    string
 	Enabled     bool
-	Quarantined bool
+	Quarantined bool // by its configuration, or since its launch is not the approved one
 	State       upstream.State
 	// Listed says that the server has told its tools, now or in an earlier
 	// life of the daemon.
 	Listed bool
-	Tools  []*Tool // in the server's order
-}
-
-// Hit is one tool that a search found. Score is in (0, 1].
-type Hit struct {
-	Tool  *Tool
-	Score float64
+	// Told says that it has done so since it is launched as it is, in this life.
+	Told  bool
+	Tools []*Tool // in the server's order
 }
 
 // Snapshot is one consistent view of everything. It never changes.
 type Snapshot struct {
-	version  uint64
-	contents uint64
-	servers  []*Server // by name
-	byName   map[string]*Server
-	tools    map[tool.ID]*Tool
-	// callable and locked are searched apart: what exists but cannot be called
-	// must not move the scores of what can.
-	callable, locked *segment
+	version uint64
+	servers []*Server // by name
+	byName  map[string]*Server
+	tools   map[tool.ID]*Tool
+	lookup  *lookup
+
+	replaced chan struct{} // closed when another one is published
 }
 
-// segment is an index with the tools that its documents stand for.
-type segment struct {
-	index *search.Index
-	tools []*Tool
-}
+// Replaced is closed when there is a later snapshot than this one.
+func (s *Snapshot) Replaced() <-chan struct{} { return s.replaced }
 
 // Version grows with each snapshot.
 func (s *Snapshot) Version() uint64 { return s.version }
@@ -76,33 +83,6 @@ func (s *Snapshot) Tool(id tool.ID) *Tool { return s.tools[id] }
 
 // ToolCount is the number of known tools, callable or not.
 func (s *Snapshot) ToolCount() int { return len(s.tools) }
-
-// CallableCount is the number of tools that can be called.
-func (s *Snapshot) CallableCount() int { return len(s.callable.tools) }
-
-// Search ranks the callable tools that keep accepts (nil accepts all) and gives
-// the best n and the number of all that match.
-func (s *Snapshot) Search(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	return s.callable.search(query, n, keep)
-}
-
-// SearchLocked is Search over the tools that exist but cannot be called.
-func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	return s.locked.search(query, n, keep)
-}
-
-func (g *segment) search(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	var keepDoc func(int) bool
-	if keep != nil {
-		keepDoc = func(doc int) bool { return keep(g.tools[doc]) }
-	}
-	found, total := g.index.Search(query, n, keepDoc)
-	hits := make([]Hit, len(found))
-	for i, h := range found {
-		hits[i] = Hit{g.tools[h.Doc], h.Score}
-	}
-	return hits, total
-}
 
 // maxNearest is how many names are suggested for one that does not exist.
 const maxNearest = 3
@@ -136,30 +116,27 @@ func (c *Catalog) rebuild() {
 	defer c.building.Unlock()
 
 	old := c.current.Load()
-	next := &Snapshot{byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}}
-	var callable, locked []*entry
-	callableTools, lockedTools := []*Tool{}, []*Tool{}
+	next := &Snapshot{byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: make(chan struct{})}
+	var parts []*search.Part
+	var tools []*Tool
 
 	c.mu.Lock()
-	next.contents = c.contents
 	for _, configured := range c.servers {
+		decided := c.Book.View(configured.Name)
 		server := &Server{
 			Name: configured.Name, Protocol: configured.Protocol,
-			Enabled: configured.Enabled, Quarantined: configured.Quarantined,
+			Enabled: configured.Enabled, Quarantined: Quarantined(configured, decided),
 			State: c.states[configured.Name],
 		}
 		if l := c.lists[configured.Name]; l != nil {
-			server.Listed = true
+			server.Listed, server.Told = true, l.received
+			parts = append(parts, l.part)
 			for _, e := range l.entries {
-				t := newTool(configured, e)
+				t := newTool(configured, decided, c.infer, e)
 				server.Tools = append(server.Tools, t)
 				next.tools[t.ID] = t
-				if t.Status == policy.Callable {
-					callable, callableTools = append(callable, e), append(callableTools, t)
-				} else {
-					locked, lockedTools = append(locked, e), append(lockedTools, t)
-				}
 			}
+			tools = append(tools, server.Tools...)
 		}
 		next.servers = append(next.servers, server)
 		next.byName[server.Name] = server
@@ -167,44 +144,45 @@ func (c *Catalog) rebuild() {
 	c.mu.Unlock()
 
 	slices.SortFunc(next.servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
+	var before *lookup
 	if old != nil {
-		next.version = old.version + 1
+		next.version, before = old.version+1, old.lookup
 	}
-	// A change of state alone, the usual one, leaves the indexes as they are.
-	if old != nil && old.contents == next.contents {
-		next.callable = &segment{old.callable.index, callableTools}
-		next.locked = &segment{old.locked.index, lockedTools}
-	} else {
-		next.callable = &segment{build(callable), callableTools}
-		next.locked = &segment{build(locked), lockedTools}
-	}
+	next.lookup = newLookup(before, parts, tools)
 	c.current.Store(next)
-}
-
-func build(entries []*entry) *search.Index {
-	documents := make([]search.Document, len(entries))
-	for i, e := range entries {
-		documents[i] = e.document
+	if old != nil {
+		close(old.replaced)
 	}
-	return search.Build(documents)
 }
 
-func newTool(server config.Server, e *entry) *Tool {
-	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, arguments: e.arguments}
+func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
+	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, infer: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
 			t.Effective = o.Hints.Over(t.Effective)
 		}
 	}
+	if infer != policy.InferOff && policy.Silent(t.Effective) {
+		t.inferred = true
+		if counts(infer) { // else it is worked out when somebody asks
+			t.Effective = policy.Effective(t.Effective, e.inferred().Operation, infer)
+		}
+	}
 	t.CallWith = policy.CallWith(t.Effective)
-	t.Status = policy.StatusOf(policy.StatusFacts{
-		Known:          true,
-		ServerEnabled:  server.Enabled,
-		Quarantined:    server.Quarantined,
-		DeniedByConfig: denied(server, t.ID.Tool),
-		// Approvals come with the trust work; until then every listed tool is
-		// accepted, and nobody can switch one off.
-		Approved: true,
-	})
+	t.Status = policy.StatusOf(facts(server, decided, e))
 	return t
+}
+
+// counts says whether what is inferred is part of the effective hints.
+func counts(infer policy.InferMode) bool {
+	return infer != policy.InferOff && infer != policy.InferAdvise
+}
+
+// inferAll works out, without a lock, what a snapshot will need.
+func inferAll(entries []*entry) {
+	for _, e := range entries {
+		if policy.Silent(e.definition.Hints) {
+			e.inferred()
+		}
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/tool"
 )
 
 // operations are the operation types, as flags take them.
@@ -133,10 +134,38 @@ func forShell(err error, name string) error {
 		p.Hint = "See its input schema with `mcpproxy tools show " + name + "`."
 	case problem.InvalidArgs:
 		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
+	case problem.ToolLocked:
+		if hint := unlock(p.Detail("status"), name); hint != "" {
+			p.Hint = hint
+		}
 	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
 		p.Hint = "Find the name with `mcpproxy tools search` or `mcpproxy tools list`."
 	}
 	return &p
+}
+
+// unlock is what a person at a prompt does about a tool that is locked.
+func unlock(status any, name string) string {
+	raw, _ := status.(json.RawMessage)
+	said, _ := strictjson.String(raw)
+	id, err := tool.ParseID(name)
+	if err != nil {
+		return ""
+	}
+	of, server := quotedWord(id.String()), quotedWord(id.Server)
+	switch said {
+	case policy.ServerDisabled.String():
+		return "Enable the server with `mcpproxy upstream enable " + server + "`."
+	case policy.ServerQuarantined.String():
+		return "Review the server with `mcpproxy upstream approve " + server + "`."
+	case policy.DisabledByConfig.String():
+		return "Only the configuration can allow it: enabled_tools or disabled_tools of the server, in the file that `mcpproxy config path` names."
+	case policy.DisabledByUser.String():
+		return "Switch it on with `mcpproxy tools enable " + of + "`."
+	case policy.PendingApproval.String():
+		return "Look at it with `mcpproxy tools diff " + of + "`, approve it with `mcpproxy tools approve " + of + "`."
+	}
+	return "See `mcpproxy upstream logs " + server + "`."
 }
 
 // one gives the value that is given, which must be only one.
@@ -159,7 +188,7 @@ func (r *run) readArgs(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error
 	switch {
-	case given == "-":
+	case given == "-", given == "@-":
 		raw, err = io.ReadAll(io.LimitReader(r.Stdin, maxInput))
 	case strings.HasPrefix(given, "@"):
 		raw, err = readFile(given[1:])

@@ -33,6 +33,7 @@ func TestCallArguments(t *testing.T) {
 		{[]string{"tool-destructive", "--tool-name", "a:b", "--json_args", `{"b":1.0}`}, policy.CallToolDestructive, `{"b":1.0}`},
 		{[]string{"tool-read", "a:b", "--args", "@" + file}, policy.CallToolRead, `{"from":"file"}`},
 		{[]string{"tool-read", "a:b", "--args", "-"}, policy.CallToolRead, `{"from":"stdin","n":9007199254740993}`},
+		{[]string{"tool-read", "a:b", "--args", "@-"}, policy.CallToolRead, `{"from":"stdin","n":9007199254740993}`},
 		{[]string{"tool-read", "a:b", "--args", "[1]"}, policy.CallToolRead, "[1]"},
 	} {
 		if got := w.run(append([]string{"call"}, c.args...)...); got.code != 0 {
@@ -123,5 +124,23 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, message, "")})
 	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\nHint: Use `mcpproxy call tool-destructive github:delete_repo` with the same arguments.\n" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who is refused at a prompt is told the command that helps, and of a lock of
+// the configuration that no command does.
+func TestLockedAtThePrompt(t *testing.T) {
+	t.Parallel()
+	for status, hint := range map[string]string{
+		"server_disabled": "`mcpproxy upstream enable github`", "server_quarantined": "`mcpproxy upstream approve github`",
+		"disabled_by_config": "mcpproxy config path", "disabled_by_user": "`mcpproxy tools enable 'github:a b'`",
+		"pending_approval": "`mcpproxy tools diff 'github:a b'`", "disabled_unknown": "`mcpproxy upstream logs github`",
+	} {
+		f := &fake{failure: problem.New(problem.ToolLocked, "locked", "for agents").With("status", status)}
+		got := daemon(t, f).run("call", "tool-read", "github:a b")
+		if got.code != problem.ExitRefused || !strings.Contains(got.stderr, hint) || strings.Contains(got.stderr, "for agents") ||
+			status == "disabled_by_config" && strings.Contains(got.stderr, "tools enable") {
+			t.Errorf("%s: %+v", status, got)
+		}
 	}
 }

@@ -28,6 +28,7 @@ type ServeOptions struct {
 	ConfigPath string // absolute; the file need not exist
 	DataDir    string // --data-dir; empty = as configured
 	Listen     string // --listen; empty = as configured
+	AnyPort    bool   // take another port when that is in use
 }
 
 // DemoOptions is what `demo` was asked for.
@@ -50,6 +51,11 @@ type Deps struct {
 	Now     func() time.Time
 	Local   *time.Location
 	Getenv  func(name string) string
+	// CompletionTime is how long a shell waits for names; 0 = a moment.
+	CompletionTime time.Duration
+	// Ask asks the person a question and gives the answer. Without it the
+	// terminal of the process is asked, if there is one.
+	Ask func(ctx context.Context, question string) (string, error)
 }
 
 // Run runs the command that args name, without the program's own name, and
@@ -194,8 +200,8 @@ right tool by searching, call it through a variant that says what the call does
 	flags.BoolVar(&r.asJSON, "json", false, "short for --output json")
 	flags.BoolVar(&r.noColor, "no-color", false, "no colours, even on a terminal")
 	_ = root.RegisterFlagCompletionFunc("output", words(formatTable, formatJSON, formatYAML))
-	root.AddCommand(r.demoCommand(), r.serveCommand(), r.statusCommand(), r.upstreamCommand(), r.toolsCommand(),
-		r.callCommand(), r.activityCommand(), r.configCommand(), r.completionCommand(), r.versionCommand())
+	root.AddCommand(r.demoCommand(), r.serveCommand(), r.stdioCommand(), r.statusCommand(), r.upstreamCommand(), r.toolsCommand(),
+		r.approvalsCommand(), r.callCommand(), r.activityCommand(), r.configCommand(), r.completionCommand(), r.versionCommand())
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }

@@ -27,6 +27,8 @@ func TestTables(t *testing.T) {
 		"upstream-logs":     "upstream logs github --lines 2",
 		"tools-list":        "tools list",
 		"tools-search":      "tools search create issue --limit 2",
+		"tools-explain":     "tools search create issue --limit 2 --explain",
+		"tools-stats":       "tools stats --since 2026-01-10",
 		"tools-show":        "tools show github:create_issue",
 		"tools-show-locked": "tools show github:delete_repo",
 		"activity-list":     "activity list",
@@ -49,6 +51,30 @@ func TestTables(t *testing.T) {
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
 			t.Errorf("%s: the output steers the terminal", line)
 		}
+	}
+}
+
+// A login says where to go, waits, and says how it went.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	got := w.run("upstream", "login", "github")
+	if got.code != 0 || got.stdout != "https://as.example/authorize?state=x\nLogged in to github.\n" || !strings.Contains(got.stderr, "open this address") {
+		t.Errorf("%+v", got)
+	}
+	got = w.run("upstream", "login", "github", "-o", "json")
+	if got.code != 0 || !strings.Contains(got.stdout, `"state": "done"`) || strings.Contains(got.stdout, "https://") || !strings.Contains(got.stderr, "https://as.example") {
+		t.Errorf("%+v", got)
+	}
+	got = w.run("upstream", "login", "notes")
+	if got.code != problem.ExitLogin || !strings.Contains(got.stderr, "access_denied") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run("upstream", "logout", "github"); got.code != 0 || got.stdout != "Logged out of github.\n" {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run("upstream", "login", "nobody"); got.code != problem.ExitNotFound {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -112,20 +138,21 @@ func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for line, hint := range map[string]string{
-		"statsu":                                      "Did you mean `mcpproxy status`?",
-		"upstream lst":                                "Did you mean `mcpproxy upstream list`?",
-		"help actvity":                                "Did you mean `mcpproxy activity`?",
-		"xyzzy":                                       "mcpproxy --help",
-		"status --frmat":                              "mcpproxy status --help",
-		"status extra":                                "mcpproxy status",
-		"upstream get":                                "mcpproxy upstream get <server>",
-		"status -o xml":                               "-o json",
-		"call tool-read":                              "mcpproxy tools search",
-		"call tool-read a:b --timeout soon":           "--help",
-		"call tool-read a:b --timeout -1s":            "",
-		"call tool-read a:b --args {":                 "--args",
-		"call tool-read a:b --args @/no/file":         "--args @file",
-		"call tool-read a:b --tool-name a:b":          "Give one.",
+		"statsu":                              "Did you mean `mcpproxy status`?",
+		"upstream lst":                        "Did you mean `mcpproxy upstream list`?",
+		"help actvity":                        "Did you mean `mcpproxy activity`?",
+		"call notes:list":                     "Say what the call does before the name: tool-destructive, tool-read, tool-write. `mcpproxy tools show notes:list` says which one fits.",
+		"xyzzy":                               "mcpproxy --help",
+		"status --frmat":                      "mcpproxy status --help",
+		"status extra":                        "mcpproxy status",
+		"upstream get":                        "mcpproxy upstream get <server>",
+		"status -o xml":                       "-o json",
+		"call tool-read":                      "mcpproxy tools search",
+		"call tool-read a:b --timeout soon":   "--help",
+		"call tool-read a:b --timeout -1s":    "",
+		"call tool-read a:b --args {":         "--args",
+		"call tool-read a:b --args @/no/file": "--args @file",
+		"call tool-read a:b --tool-name a:b":  "Give one.",
 		"call tool-read a:b --args {} --json_args {}": "Give one.",
 		"tools show noserver":                         "server:tool",
 		"tools search":                                "words",
@@ -300,7 +327,7 @@ func TestServeAndDemo(t *testing.T) {
 	if got := w.run("serve", "--listen", "127.0.0.1:9", "--config", "/etc/mcp.json"); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
-	if want := (ServeOptions{"/etc/mcp.json", w.dir, "127.0.0.1:9"}); served != want {
+	if want := (ServeOptions{ConfigPath: "/etc/mcp.json", DataDir: w.dir, Listen: "127.0.0.1:9"}); served != want {
 		t.Errorf("served %+v", served)
 	}
 	if got := w.run("demo", "--once"); got.code != 1 || !shown.Once || shown.Stdout == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -48,7 +49,8 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 	}
 }
 
-// completionTime is how long a shell waits for live values.
+// completionTime is how long a shell waits for live values, unless Deps say
+// otherwise.
 const completionTime = 200 * time.Millisecond
 
 // complete completes the first argument with values that the daemon knows. A
@@ -74,7 +76,7 @@ func (r *run) live(cmd *cobra.Command, typed string, values func(context.Context
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, completionTime)
+	ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTime))
 	defer cancel()
 	c, err := r.client()
 	if err != nil {

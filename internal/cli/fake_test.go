@@ -33,6 +33,9 @@ type fake struct {
 	answer  gateway.CallResult
 	failure error
 	empty   bool
+
+	decisions []string
+	added     []gateway.NewServer
 }
 
 func at(s string) time.Time {
@@ -84,6 +87,27 @@ func (f *fake) RestartServer(ctx context.Context, name string, _ gateway.Caller)
 	return err
 }
 
+func (f *fake) LoginServer(ctx context.Context, name string, _ gateway.Caller) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, name); err != nil {
+		return gateway.LoginView{}, err
+	}
+	return gateway.LoginView{Server: name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+}
+
+func (f *fake) LoginProgress(ctx context.Context, name string) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, name); err != nil {
+		return gateway.LoginView{}, err
+	}
+	if name == "notes" {
+		return gateway.LoginView{Server: name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+	}
+	return gateway.LoginView{Server: name, State: "done"}, nil
+}
+
+func (f *fake) LogoutServer(ctx context.Context, name string, _ gateway.Caller) (gateway.ServerView, error) {
+	return f.Server(ctx, name)
+}
+
 func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
 	if _, err := f.Server(ctx, name); err != nil {
 		return nil, err
@@ -124,15 +148,21 @@ func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
 	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
-func (f *fake) SearchTools(_ context.Context, query string, limit int) gateway.SearchAnswer {
-	if query == "nothing" {
-		return gateway.SearchAnswer{Query: query}
+func (f *fake) SearchTools(_ context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+	if q.Query == "nothing" {
+		return gateway.SearchAnswer{Query: q.Query}, nil
 	}
 	found := tools()
-	if limit > 0 {
-		found = found[:min(limit, len(found))]
+	if q.Limit > 0 {
+		found = found[:min(q.Limit, len(found))]
 	}
-	return gateway.SearchAnswer{Query: query, Total: 3, Tools: found}
+	if q.Explain {
+		found[0].Why = []gateway.Why{
+			{Asked: q.Query, Found: []string{"create_issue"}, How: "named", Fields: []string{"name"}},
+			{Asked: "creat", Found: []string{"create", "creating"}, How: "stem", Fields: []string{"name", "summary"}, Share: 0.634},
+		}
+	}
+	return gateway.SearchAnswer{Query: q.Query, Total: 3, Tools: found}, nil
 }
 
 func record(id, when, server, name, operation string, status activity.Status, ms int64) activity.Record {
@@ -162,6 +192,16 @@ func records() []activity.Record {
 		blocked, change,
 		record("01JG2K0ZZZ0000000000000005", "2026-01-15T09:28:00Z", "notes", "wait\x1b[8m", "read", activity.Pending, 0),
 	}
+}
+
+func (f *fake) ToolStats(_ context.Context, since time.Time) (gateway.ToolStats, error) {
+	if since.IsZero() {
+		since = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
+	}
+	last := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
+	return gateway.ToolStats{Since: since, Calls: 42, Searches: 20, Recall1: 0.5, Recall3: 0.75, Recall5: 0.9, Recall10: 0.95, MRR: 0.64, Missed: 1,
+		Tools: []gateway.ToolUse{{Name: "github:create_issue", Calls: 40, Found: 19, Rank: 1.5, Last: last}, {Name: "notes:\x1b[31mread", Calls: 2, Missed: 1, Last: last}},
+		Dead:  []string{"github:delete_repo", "github:list_repos"}, DeadAll: 2}, nil
 }
 
 func (f *fake) Activities(_ context.Context, filter activity.Filter) (activity.Page, error) {
@@ -244,6 +284,7 @@ func (w *world) runIn(ctx context.Context, args ...string) outcome {
 	d.Version, d.Stdin, d.Stdout, d.Stderr = "1.2.3", strings.NewReader(w.stdin), &stdout, &stderr
 	d.Now = func() time.Time { return at("2026-01-15T10:00:00Z") }
 	d.Local = time.FixedZone("test", 3600)
+	d.CompletionTime = time.Minute
 	d.Getenv = func(name string) string { return w.env[name] }
 	args = append([]string{"--data-dir", w.dir}, args...)
 	code := Run(ctx, args, d)

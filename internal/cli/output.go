@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -123,7 +125,7 @@ func (r *run) paint(h hue, s string) string {
 	if !r.color() || h == noHue || s == "" {
 		return s
 	}
-	style := lipgloss.NewStyle()
+	style := lipgloss.NewStyle().TabWidth(lipgloss.NoTabConversion)
 	switch h {
 	case good:
 		style = style.Foreground(lipgloss.Green)
@@ -144,6 +146,8 @@ type table struct {
 	rows   [][]string
 	// right are the columns that are aligned to the right.
 	right map[int]bool
+	// whole are the rows whose last cell is there to be copied.
+	whole map[int]bool
 }
 
 const gap = "  "
@@ -151,7 +155,18 @@ const gap = "  "
 // add adds a row.
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the table. On a terminal the last column is cut to its width.
+// addWhole adds a row whose last cell, a command, is never cut.
+func (t *table) addWhole(cells ...string) {
+	if t.whole == nil {
+		t.whole = map[int]bool{}
+	}
+	t.whole[len(t.rows)] = true
+	t.add(cells...)
+}
+
+// write writes the table. On a terminal the last column is cut to its width;
+// where there is no room for its header it is left out, since lines that are
+// broken in the middle cannot be read.
 func (t *table) write(w io.Writer) {
 	widths := make([]int, len(t.header))
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -159,29 +174,44 @@ func (t *table) write(w io.Writer) {
 			widths[i] = max(widths[i], lipgloss.Width(cell))
 		}
 	}
-	t.line(w, widths, t.header)
-	for _, row := range t.rows {
-		t.line(w, widths, row)
+	shown := len(widths)
+	last := shown - 1
+	room := t.room(widths[:last])
+	if room < len(t.header[last]) && len(t.whole) == 0 {
+		shown = last
 	}
+	t.line(w, widths, t.header[:shown])
+	for i, row := range t.rows {
+		if shown > last && !t.whole[i] {
+			row = append(slices.Clip(row[:last]), cut(row[last], max(room, len(t.header[last]))))
+		}
+		t.line(w, widths, row[:shown])
+	}
+}
+
+// room is what the columns before the last one leave to it.
+func (t *table) room(before []int) int {
+	if t.run.width == 0 {
+		return math.MaxInt
+	}
+	room := t.run.width
+	for _, width := range before {
+		room -= width + len(gap)
+	}
+	return room
 }
 
 func (t *table) line(w io.Writer, widths []int, cells []string) {
 	var out strings.Builder
-	used := 0
 	for i, cell := range cells {
 		if i > 0 {
 			out.WriteString(gap)
-			used += len(gap)
-		}
-		if i == len(cells)-1 && t.run.width > 0 {
-			cell = cut(cell, max(t.run.width-used, len(t.header[i])))
 		}
 		padding := strings.Repeat(" ", max(widths[i]-lipgloss.Width(cell), 0))
 		if t.right[i] {
 			cell, padding = padding+cell, ""
 		}
 		out.WriteString(cell + padding)
-		used += widths[i]
 	}
 	fmt.Fprintln(w, strings.TrimRight(out.String(), " "))
 }
@@ -225,10 +255,13 @@ func indentBy(indent, s string) string {
 }
 
 // prettyJSON is JSON as a person reads it, printable; what is not JSON stays.
-func prettyJSON(raw []byte) string {
+func prettyJSON(raw []byte) string { return printable(indented(raw)) }
+
+// indented is JSON on many lines; what is not JSON stays.
+func indented(raw []byte) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
-		return printable(string(raw))
+		return string(raw)
 	}
-	return printable(out.String())
+	return out.String()
 }

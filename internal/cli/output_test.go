@@ -124,3 +124,31 @@ func TestConfigCommands(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// On a terminal a line is never broken in the middle of a cell, and a command
+// is never cut.
+func TestTableFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		width int
+		want  string
+	}{
+		{0, "TOOL      DESCRIPTION\nnotes:li  List the titles\n"},
+		{21, "TOOL      DESCRIPTION\nnotes:li  List the t…\n"},
+		{20, "TOOL\nnotes:li\n"},
+	} {
+		tab := table{run: &run{width: c.width}, header: []string{"TOOL", "DESCRIPTION"}}
+		tab.add("notes:li", "List the titles")
+		var out strings.Builder
+		if tab.write(&out); out.String() != c.want {
+			t.Errorf("%d columns: %q, want %q", c.width, out.String(), c.want)
+		}
+	}
+	tab := table{run: &run{width: 12}, header: []string{"WHAT", "DECIDE"}}
+	tab.add("remote", "no such host")
+	tab.addWhole("notes", "mcpproxy upstream approve notes")
+	var out strings.Builder
+	if tab.write(&out); out.String() != "WHAT    DECIDE\nremote  no su…\nnotes   mcpproxy upstream approve notes\n" {
+		t.Errorf("%q", out.String())
+	}
+}

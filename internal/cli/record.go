@@ -74,10 +74,14 @@ func common(a, b string) int {
 	return n
 }
 
-// intentCell is the operation type with its icon.
+// intentCell is the operation type with its icon; of what is no call, what was
+// done with the tool.
 func intentCell(a activity.Record, noIcons bool) string {
 	if a.Metadata.Intent == nil {
-		return ""
+		if a.ToolName == "" {
+			return "" // there it stands in the place of the tool
+		}
+		return oneLine(a.Metadata.Action)
 	}
 	return operation(a.Metadata.Intent.OperationType, noIcons)
 }
@@ -139,6 +143,7 @@ func (r *run) writeRecord(w io.Writer, a activity.Record, noIcons bool) {
 	f.add("Tool", oneLine(a.ToolName))
 	f.add("Action", oneLine(a.Metadata.Action))
 	f.add("Detail", printable(a.Metadata.Detail))
+	f.add("Searched", searchedFor(a.Metadata.Search))
 	f.add("Actor", oneLine(a.Actor))
 	f.add("Source", oneLine(string(a.Source)))
 	f.add("Client", oneLine(a.ClientName+" "+a.ClientVersion))
@@ -179,6 +184,17 @@ func writeIntent(w io.Writer, m activity.Metadata, noIcons bool) {
 	f.add("Data sensitivity", orNone(m.Intent.DataSensitivity))
 	f.add("Reason", orNone(m.Intent.Reason))
 	f.write(w)
+}
+
+// searchedFor says how the tool was found.
+func searchedFor(s *activity.Search) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Rank == 0:
+		return oneLine(s.Query) + " (the answers had not this tool)"
+	}
+	return fmt.Sprintf("%s (place %d)", oneLine(s.Query), s.Rank)
 }
 
 func orNone(s string) string {

@@ -24,17 +24,22 @@ func (r *run) statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.print(s, func(w io.Writer) { r.writeStatus(w, s) })
+			var waiting gateway.Waiting
+			if r.output == formatTable {
+				waiting, _ = c.Approvals(ctx) // the status is worth telling without it
+			}
+			return r.print(s, func(w io.Writer) { r.writeStatus(w, s, waiting) })
 		}),
 	}
 }
 
-func (r *run) writeStatus(w io.Writer, s gateway.Status) {
+func (r *run) writeStatus(w io.Writer, s gateway.Status, waiting gateway.Waiting) {
 	fmt.Fprintf(w, "MCPProxy %s is %s (process %d, up %s)\n\n", oneLine(s.Version), r.paint(good, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
 	var f fields
-	f.add("Servers", fmt.Sprintf("%d of %d ready%s", s.Servers.Ready, s.Servers.Enabled, disabledNote(s.Servers)))
+	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, idleNote(s.Servers), disabledNote(s.Servers)))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
+	f.add("Waiting", r.paint(care, waitingNote(waiting)))
 	for _, surface := range s.Surfaces {
 		f.add(surfaceName(oneLine(surface.Name)), oneLine(surface.Address))
 	}
@@ -56,12 +61,34 @@ func (r *run) writeStatus(w io.Writer, s gateway.Status) {
 	}
 }
 
+// waitingNote is what waits for a person, in one line; empty when nothing does.
+func waitingNote(waiting gateway.Waiting) string {
+	var what []string
+	if n := len(waiting.Servers); n > 0 {
+		what = append(what, counted(n, "server"))
+	}
+	if n := max(waiting.TotalTools, len(waiting.Tools)); n > 0 {
+		what = append(what, counted(n, "tool"))
+	}
+	if what == nil {
+		return ""
+	}
+	return strings.Join(what, " and ") + " for you: mcpproxy approvals"
+}
+
 func surfaceName(name string) string {
 	switch name {
 	case "mcp", "rest":
 		return strings.ToUpper(name)
 	}
 	return sentence(name)
+}
+
+func idleNote(s gateway.StatusServers) string {
+	if s.Idle > 0 {
+		return fmt.Sprintf(", %d idle", s.Idle)
+	}
+	return ""
 }
 
 func disabledNote(s gateway.StatusServers) string {

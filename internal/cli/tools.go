@@ -15,8 +15,10 @@ import (
 
 func (r *run) toolsCommand() *cobra.Command {
 	return group("tools", "The tools of all servers",
-		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo",
-		r.toolsList(), r.toolsSearch(), r.toolsShow())
+		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo\n"+
+			"  mcpproxy tools disable github:delete_repo\n  mcpproxy tools approve github:create_issue",
+		r.toolsList(), r.toolsSearch(), r.toolsShow(), r.toolsStats(), r.toolsDiff(), r.toolsApprove(), r.toolsBlock(),
+		r.toolsSwitch("enable", true), r.toolsSwitch("disable", false))
 }
 
 func (r *run) toolsList() *cobra.Command {
@@ -64,11 +66,13 @@ func (r *run) writeTools(w io.Writer, tools []gateway.ToolView) {
 	t.write(w)
 }
 
-func (r *run) toolStatus(v gateway.ToolView) string {
-	if v.Status == "" {
+func (r *run) toolStatus(v gateway.ToolView) string { return r.statusWord(v.Status) }
+
+func (r *run) statusWord(status string) string {
+	if status == "" {
 		return r.paint(good, "callable")
 	}
-	return r.paint(care, oneLine(v.Status))
+	return r.paint(care, oneLine(status))
 }
 
 // maxSummary bounds a description in a table, in cells.
@@ -84,11 +88,12 @@ func summary(v gateway.ToolView) string {
 }
 
 func (r *run) toolsSearch() *cobra.Command {
-	var limit int
+	var q gateway.SearchQuery
 	cmd := &cobra.Command{
-		Use:     "search <words>...",
-		Short:   "The callable tools that fit a query, best first",
-		Example: "  mcpproxy tools search \"create an issue\"\n  mcpproxy tools search delete repository --limit 3",
+		Use:   "search <words>...",
+		Short: "The callable tools that fit a query, best first",
+		Example: "  mcpproxy tools search \"create an issue\"\n  mcpproxy tools search delete repository --limit 3\n" +
+			"  mcpproxy tools search creat isue --explain",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return usage("Missing argument: words.", "Usage: `"+cmd.UseLine()+"`.")
@@ -96,14 +101,22 @@ func (r *run) toolsSearch() *cobra.Command {
 			return nil
 		},
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			found, err := c.SearchTools(ctx, strings.Join(args, " "), limit)
+			if _, ok := policy.ParseOperation(q.Operation); q.Operation != "" && !ok {
+				return usage("Invalid value '"+q.Operation+"' for --operation: must be read, write, or destructive", "")
+			}
+			q.Query = strings.Join(args, " ")
+			found, err := c.SearchTools(ctx, q)
 			if err != nil {
 				return err
 			}
 			return r.print(found, func(w io.Writer) { r.writeFound(w, found) })
 		}),
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "how many tools at most (default as configured, 1 to 100)")
+	flags := cmd.Flags()
+	flags.IntVar(&q.Limit, "limit", 0, "how many tools at most (default as configured, 1 to 100)")
+	flags.StringVar(&q.Operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
+	flags.BoolVar(&q.Explain, "explain", false, "say why each tool was found: words, relation, where, share of the score")
+	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
 	return cmd
 }
 
@@ -117,8 +130,28 @@ func (r *run) writeFound(w io.Writer, found gateway.SearchAnswer) {
 		t.add(fmt.Sprintf("%.2f", v.Score), oneLine(v.Name), oneLine(v.CallWith), summary(v))
 	}
 	t.write(w)
+	r.writeReasons(w, found.Tools)
 	if found.Total > len(found.Tools) {
 		r.note("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+	}
+}
+
+// writeReasons says for each tool why it was found, where that was asked for.
+func (r *run) writeReasons(w io.Writer, tools []gateway.ToolView) {
+	for _, v := range tools {
+		if len(v.Why) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s\n", oneLine(v.Name))
+		t := table{run: r, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}}
+		for _, why := range v.Why {
+			share := ""
+			if why.Share > 0 {
+				share = fmt.Sprintf("%.0f %%", why.Share*100)
+			}
+			t.add("  "+oneLine(why.Asked), oneLine(strings.Join(why.Found, " ")), oneLine(why.How), oneLine(strings.Join(why.Fields, " ")), share)
+		}
+		t.write(w)
 	}
 }
 
@@ -151,6 +184,10 @@ func (r *run) writeTool(w io.Writer, v gateway.ToolView) {
 	f.add("Call with", oneLine(v.CallWith))
 	f.add("Hints", compactJSON(v.Annotations))
 	f.add("Declared hints", compactJSON(v.DeclaredAnnotations))
+	if v.InferredOperation != "" {
+		f.add("Inferred", oneLine(v.InferredOperation+": "+v.InferredReason))
+	}
+	r.addTrust(&f, v.Trust)
 	f.write(w)
 	if text := strings.TrimSpace(printable(v.Description)); text != "" {
 		fmt.Fprintf(w, "\nDescription\n%s\n", indentBy("  ", text))

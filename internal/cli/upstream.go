@@ -17,8 +17,11 @@ import (
 
 func (r *run) upstreamCommand() *cobra.Command {
 	return group("upstream", "The servers behind MCPProxy",
-		"  mcpproxy upstream list\n  mcpproxy upstream get github\n  mcpproxy upstream restart github",
-		r.upstreamList(), r.upstreamGet(), r.upstreamRestart(), r.upstreamLogs())
+		"  mcpproxy upstream list\n  mcpproxy upstream add files -- npx -y @modelcontextprotocol/server-filesystem /tmp\n"+
+			"  mcpproxy upstream restart files\n  mcpproxy upstream review files",
+		r.upstreamList(), r.upstreamGet(), r.upstreamRestart(), r.upstreamLogin(), r.upstreamLogout(), r.upstreamLogs(),
+		r.upstreamAdd(), r.upstreamRemove(), r.upstreamEnable("enable", true), r.upstreamEnable("disable", false), r.upstreamSet(),
+		r.upstreamReview(), r.upstreamApprove(), r.upstreamQuarantine())
 }
 
 func (r *run) upstreamList() *cobra.Command {
@@ -39,16 +42,25 @@ func (r *run) upstreamList() *cobra.Command {
 
 func (r *run) writeServers(w io.Writer, servers []gateway.ServerView) {
 	if len(servers) == 0 {
-		r.note("No server is configured. Add one under mcpServers in the file that `mcpproxy config path` names.")
+		r.note("No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.")
 		return
 	}
 	t := table{run: r, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}}
 	for _, s := range servers {
-		note := s.LastError
-		if s.State == "ready" {
+		note, add := s.LastError, t.addWhole
+		switch {
+		case s.NeedsLogin:
+			note = loginNote(s)
+		case s.Enabled && s.Quarantined:
+			note = "mcpproxy upstream approve " + s.Name
+		case s.State == "ready":
 			note = "" // what was wrong is over
+		case s.Hint != "":
+			note = "never started: mcpproxy upstream restart " + s.Name
+		default:
+			add = t.add
 		}
-		t.add(oneLine(s.Name), oneLine(s.Protocol), r.state(s), toolCount(s), oneLine(note))
+		add(oneLine(s.Name), oneLine(s.Protocol), r.state(s), toolCount(s), oneLine(note))
 	}
 	t.write(w)
 }
@@ -60,13 +72,22 @@ func (r *run) state(s gateway.ServerView) string {
 		return r.paint(faint, "disabled")
 	case s.Quarantined:
 		return r.paint(care, "quarantined")
+	case s.State == "needs_login":
+		return r.paint(care, "needs login")
 	case s.State == "ready":
 		return r.paint(good, "ready")
+	case s.State == "idle":
+		return "idle"
+	case s.State == "stopped":
+		return "connecting" // it is wanted: that is about to begin
 	case s.LastError != "":
 		return r.paint(bad, oneLine(s.State))
 	}
 	return oneLine(s.State)
 }
+
+// loginNote is the remedy for a server that asks for a login.
+func loginNote(s gateway.ServerView) string { return "mcpproxy upstream login " + s.Name }
 
 // toolCount is the number of tools, and of those that can be called if they differ.
 func toolCount(s gateway.ServerView) string {
@@ -97,18 +118,30 @@ func (r *run) writeServer(w io.Writer, s gateway.ServerView) {
 	var f fields
 	f.add("Name", oneLine(s.Name))
 	f.add("State", r.state(s))
+	f.add("Review", reviewStage(s.Stage))
+	f.add("Proposed by", oneLine(s.ProposedBy))
+	f.add("Trust", oneLine(s.Trust))
+	if s.Lazy {
+		f.add("Lazy", "not started before its first call")
+	}
 	f.add("Since", r.moment(s.Since))
 	f.add("Next try", r.moment(s.RetryAt))
 	f.add("Last error", printable(s.LastError))
+	if s.NeedsLogin {
+		f.add("Remedy", oneLine(loginNote(s)))
+	}
 	f.add("Protocol", oneLine(s.Protocol))
 	f.add("MCP revision", oneLine(s.ProtocolVersion))
-	f.add("Command", oneLine(strings.Join(append([]string{s.Command}, s.Args...), " ")))
+	if s.Command != "" {
+		f.add("Command", quotedWords(append([]string{s.Command}, s.Args...)...))
+	}
 	f.add("URL", oneLine(s.URL))
 	if s.PID != 0 {
 		f.add("Process", strconv.Itoa(s.PID))
 	}
 	f.add("Restarts", strconv.Itoa(s.Restarts))
 	f.add("Tools", strconv.Itoa(s.ToolCount))
+	f.add("", oneLine(s.Hint))
 	if s.Tools != nil {
 		f.add("", counts(*s.Tools))
 	}
@@ -167,7 +200,7 @@ func (r *run) upstreamRestart() *cobra.Command {
 // failedRestart is the failure of a server that did not come up again; nil when
 // it did, or is still at it.
 func failedRestart(s gateway.ServerView) error {
-	if s.State == "ready" || s.State == "connecting" {
+	if s.State == "ready" || s.State == "connecting" || s.State == "idle" {
 		return nil
 	}
 	message := "Server '" + s.Name + "' did not come up again."

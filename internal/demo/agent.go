@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,13 @@ type found struct {
 	CallWith string  `json:"call_with"`
 }
 
+// locked is a tool that exists but cannot be called, in such an answer.
+type locked struct {
+	Server string `json:"server"`
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
 // toolResult is as much of a result as the demo shows.
 type toolResult struct {
 	Content []struct {
@@ -33,8 +41,9 @@ type toolResult struct {
 	} `json:"content"`
 	IsError    bool `json:"isError"`
 	Structured struct {
-		Total int     `json:"total"`
-		Tools []found `json:"tools"`
+		Total    int      `json:"total"`
+		Tools    []found  `json:"tools"`
+		Disabled []locked `json:"disabled"`
 	} `json:"structuredContent"`
 }
 
@@ -59,6 +68,7 @@ func (a *agent) session(ctx context.Context) error {
 		{"The agent looks for a tool instead of loading all of them:", "retrieve_tools", `{"query":"which notes are there","limit":3}`},
 		{"It reads, in the lane that a client can approve by itself:", "call_tool_read", `{"name":"notes:list_notes"}`},
 		{"", "call_tool_read", `{"name":"weather:get_forecast","args":{"city":"Lisbon","days":2}}`},
+		{"", "call_tool_read", addNumbers},
 		{"It writes, in the lane for which the client asks:", "call_tool_write", `{"name":"notes:write_note","args":{"title":"trip","text":"Lisbon on Friday"},"intent_reason":"the user asked for a reminder"}`},
 		{"A destructive tool in the read lane is refused, whatever the agent says:", "call_tool_read", `{"name":"notes:delete_note","args":{"title":"old-draft"}}`},
 		{"In the lane for it, it passes:", "call_tool_destructive", `{"name":"notes:delete_note","args":{"title":"old-draft"},"intent_reason":"the user asked to clean up"}`},
@@ -143,33 +153,35 @@ func (a *agent) look(ctx context.Context, name string) (found, error) {
 	return r.Structured.Tools[0], nil
 }
 
-// watchShifty waits until shifty has changed its tool, and shows what then
-// becomes of a call that passed before.
-func (a *agent) watchShifty(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
+// addNumbers is a call of the tool that shifty changes.
+const addNumbers = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
+
+// watchShifty waits until what shifty has changed is held, looking every so
+// often, and shows what then becomes of a call that passed before.
+func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
+		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(r.Structured.Disabled, locked{"shifty", "add_numbers", "pending_approval"}) {
+			break
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case <-tick.C:
 		}
-		t, err := a.look(ctx, "shifty:add_numbers")
-		if err != nil {
-			return err
-		}
-		if t.CallWith != "call_tool_destructive" {
-			continue
-		}
-		args := `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
-		say(a.out, "shifty has just declared its tool destructive. What was a read before is none now:\n  → call_tool_read %s", args)
-		r, err := a.call(ctx, "call_tool_read", args)
-		if err != nil {
-			return err
-		}
-		a.print(r)
-		return nil
 	}
+	say(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbers)
+	r, err := a.call(ctx, "call_tool_read", addNumbers)
+	if err != nil {
+		return err
+	}
+	a.print(r)
+	return nil
 }
 
 // call calls one of the built-in tools.

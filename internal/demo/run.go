@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer stopWeather()
-	configPath, err := writeConfig(dir, self, weatherURL)
+	configPath, err := writeConfig(dir, self, weatherURL, o.Once)
 	if err != nil {
 		return err
 	}
@@ -107,18 +108,23 @@ func startWeather() (url string, stop func(), err error) {
 	return "http://" + l.Addr().String() + "/mcp", func() { _ = s.Close(); <-done }, nil
 }
 
-// writeConfig writes the configuration that a person would write.
-func writeConfig(dir, self, weatherURL string) (string, error) {
+// writeConfig writes the configuration that a person would write. With hurry
+// shifty changes as soon as it has been called.
+func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
+	when, shifts := "", "after 20 seconds"
+	if hurry {
+		when, shifts = fmt.Sprintf(`, "env": {%q: %q}`, ShiftVariable, ShiftOnCall), "with its first call"
+	}
 	path := filepath.Join(dir, "mcp_config.json")
 	text := fmt.Sprintf(`{
   // Three small servers that come with MCPProxy.
   "mcpServers": {
     "notes":   {"command": %[1]q, "args": [%[2]q, "notes"]},   // read, write and destructive tools
     "weather": {"url": %[3]q},                                 // read-only, over HTTP
-    "shifty":  {"command": %[1]q, "args": [%[2]q, "shifty"]},  // changes a tool after 20 seconds
+    "shifty":  {"command": %[1]q, "args": [%[2]q, "shifty"]%[4]s},  // changes a tool %[5]s
   },
 }
-`, self, UpstreamCommand, weatherURL)
+`, self, UpstreamCommand, weatherURL, when, shifts)
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
@@ -129,17 +135,56 @@ func show(ctx context.Context, o Options, r app.Running, self string) error {
 	if err := a.session(ctx); err != nil {
 		return stopped(ctx, err)
 	}
-	say(o.Out, "\nEvery call and every refusal is on record:\n")
-	if err := runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision"); err != nil {
+	if o.Once {
+		if err := a.showHeld(ctx, self, r); err != nil {
+			return stopped(ctx, err)
+		}
+		return stopped(ctx, showLog(ctx, o, self, r))
+	}
+	if err := showLog(ctx, o, self, r); err != nil {
 		return stopped(ctx, err)
 	}
-	if o.Once {
-		return nil
-	}
 	say(o.Out, "%s", whatToTry(self, r))
-	err := a.watchShifty(ctx)
+	err := a.watchShifty(ctx, time.Second)
+	if err == nil {
+		say(o.Out, "%s", howToApprove)
+	}
 	<-ctx.Done()
 	return stopped(ctx, err)
+}
+
+// howToApprove are the commands with which a person decides.
+const howToApprove = `
+See the difference, and approve it if you want it, in the second terminal:
+
+  mcpproxy approvals
+  mcpproxy tools diff shifty:add_numbers
+  mcpproxy tools approve shifty:add_numbers
+`
+
+// showHeld shows a changed tool held, and a person who looks and approves.
+func (a *agent) showHeld(ctx context.Context, self string, r app.Running) error {
+	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
+		return err
+	}
+	say(a.out, "\nA person looks at the difference, and approves it:")
+	if err := runSelf(ctx, a.out, self, r.DataDir, "tools", "diff", "shifty:add_numbers"); err != nil {
+		return err
+	}
+	seen, err := exec.CommandContext(ctx, self, "tools", "diff", "shifty:add_numbers", "-o", "json", "--data-dir", r.DataDir).Output()
+	if err != nil {
+		return fmt.Errorf("mcpproxy tools diff: %w", err)
+	}
+	var diff struct{ Fingerprint string }
+	if err := json.Unmarshal(seen, &diff); err != nil {
+		return fmt.Errorf("mcpproxy tools diff: %w", err)
+	}
+	return runSelf(ctx, a.out, self, r.DataDir, "tools", "approve", "shifty:add_numbers", "--fingerprint", diff.Fingerprint)
+}
+
+func showLog(ctx context.Context, o Options, self string, r app.Running) error {
+	say(o.Out, "\nEvery call, every refusal and every approval is on record:")
+	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
 // stopped hides the errors that come from being asked to stop.
@@ -152,7 +197,7 @@ func stopped(ctx context.Context, err error) error {
 
 // runSelf runs a command of MCPProxy as a person would, and shows it.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
-	say(out, "$ mcpproxy %s", strings.Join(args, " "))
+	say(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {

@@ -22,12 +22,19 @@ import (
 	_ "mcpproxy/internal/app"
 	_ "mcpproxy/internal/cli"
 	_ "mcpproxy/internal/demo"
+	"mcpproxy/internal/mcptest"
 )
 
 // binary is the real binary, built once for all tests.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	mcptest.Child(stdioServers())
+	if os.Getenv(commandBinary) != "" && len(os.Args) > 1 {
+		os.Exit(conformanceCommand(os.Args[len(os.Args)-1])) // as the suite starts it
+	}
+	os.Exit(buildAndRun(m))
+}
 
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "mcpproxy-e2e-")
@@ -181,7 +188,7 @@ func (d *daemon) cliWith(stdin string, args ...string) (code int, stdout, stderr
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"--config", d.configPath(), "--data-dir", d.dataDir()}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+d.dir)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, talk bytes.Buffer

@@ -69,7 +69,7 @@ func TestRealToolsComeOutUnchanged(t *testing.T) {
 		for i, raw := range tools {
 			definitions[i] = string(raw)
 		}
-		fmt.Fprintf(&config, "%q:{\"url\":%q},", server, startUpstream(t, definitions...).URL)
+		fmt.Fprintf(&config, `%q:{"url":%q,"trust":"auto"},`, server, startUpstream(t, definitions...).URL)
 		all = append(all, server+":"+toolName(t, tools[len(tools)-1]))
 	}
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{%s}}`, config.String()))

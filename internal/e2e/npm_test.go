@@ -85,6 +85,7 @@ func TestServersFromNpm(t *testing.T) {
 		t.Run("inspector "+era, func(t *testing.T) {
 			t.Parallel()
 			inspect(t, d, era)
+			inspectStdio(t, d, era)
 		})
 	}
 }
@@ -136,32 +137,46 @@ func killOne(t *testing.T, d *daemon) {
 	}
 }
 
-// inspect runs the official Inspector against /mcp.
+// inspect runs the official Inspector against /mcp, and against one server
+// behind it.
 func inspect(t *testing.T, d *daemon, era string) {
-	modules, node := peers(t)
-	run := func(args ...string) string {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-		defer cancel()
-		inspector := filepath.Join(modules, ".bin", "mcp-inspector")
-		cmd := exec.CommandContext(ctx, node, append([]string{inspector, "--cli", "--server-url", "http://" + d.address + "/mcp",
-			"--transport", "http", "--protocol-era", era}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("inspector %v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	list := run("--method", "tools/list", "--strict")
+	list := inspector(t, d, "/mcp", era, "--method", "tools/list", "--strict")
 	for _, name := range []string{"retrieve_tools", "call_tool_read", "call_tool_write", "call_tool_destructive", "read_result", "upstream_servers"} {
 		if !strings.Contains(list, `"`+name+`"`) {
 			t.Errorf("%s is not in the list:\n%s", name, list)
 		}
 	}
-	called := run("--method", "tools/call", "--tool-name", "call_tool_read",
+	called := inspector(t, d, "/mcp", era, "--method", "tools/call", "--tool-name", "call_tool_read",
 		"--tool-args-json", `{"name":"everything:echo","args":{"message":"inspected"}}`)
 	if !strings.Contains(called, "Echo: inspected") {
 		t.Errorf("the call gave:\n%s", called)
 	}
+	for server, want := range map[string]string{"everything": "echo", "files": "read_text_file", "memory": "read_graph"} {
+		if list := inspector(t, d, "/mcp/servers/"+server, era, "--method", "tools/list", "--strict"); !strings.Contains(list, `"`+want+`"`) {
+			t.Errorf("%s is not in the list of %s:\n%s", want, server, list)
+		}
+	}
+	called = inspector(t, d, "/mcp/s/everything", era, "--method", "tools/call", "--tool-name", "echo", "--tool-args-json", `{"message":"by itself"}`)
+	if !strings.Contains(called, "Echo: by itself") {
+		t.Errorf("the call of one server gave:\n%s", called)
+	}
+	if read := inspector(t, d, "/mcp/servers/everything", era, "--method", "prompts/list"); !strings.Contains(read, `"prompts"`) {
+		t.Errorf("the prompts of one server:\n%s", read)
+	}
+}
+
+// inspector runs the Inspector once against a path.
+func inspector(t *testing.T, d *daemon, path, era string, args ...string) string {
+	t.Helper()
+	modules, node := peers(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, append([]string{filepath.Join(modules, ".bin", "mcp-inspector"), "--cli",
+		"--server-url", "http://" + d.address + path, "--transport", "http", "--protocol-era", era}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("inspector %s %v: %v\n%s", path, args, err, out)
+	}
+	return string(out)
 }

@@ -13,7 +13,8 @@ func TestNoCallIsJudgedOnAnOldList(t *testing.T) {
 		destructive = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 	)
 	upstream := startUpstream(t, harmless)
-	d := startDaemon(t, upstream.config("s", ""))
+	// auto accepts the new definition, as it is stricter.
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, upstream.URL))
 	d.awaitTools("s:wipe")
 	if r := d.legacy().call("call_tool_read", `{"name":"s:wipe"}`); r.IsError || upstream.calls.Load() != 1 {
 		t.Fatalf("a harmless tool is refused: %+v", r)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/jsonrpc"
@@ -55,11 +54,18 @@ type CallResult struct {
 type call struct {
 	req      *CallRequest
 	cfg      *config.Config
+	asked    policy.Request
 	tool     *catalog.Tool
 	id       tool.ID
 	args     json.RawMessage
+	passed   *upstream.Passed                                                         // of a call that is passed on as it is
+	talk     func(ctx context.Context, server string) (*upstream.Conversation, error) // opens its conversation; nil: it has the one it needs
+	misnamed error                                                                    // why its name is none
+	failure  *jsonrpc.Error                                                           // of such a call: the upstream's own error
+	status   int                                                                      // of such a call: the upstream's HTTP status
 	decision policy.Decision
 	record   activity.Record
+	search   *activity.Search // how the caller found the tool
 	started  time.Time
 }
 
@@ -67,45 +73,50 @@ type call struct {
 // is a *problem.Problem: a refusal, or a failure with the codes of the
 // contract. A tool that reports a failure of its own is no error: IsError.
 func (g *Gateway) Call(ctx context.Context, req CallRequest) (CallResult, error) {
-	c := call{req: &req, cfg: g.Config(), started: time.Now()}
-	if caller := &req.Caller; caller.SessionID == "" {
-		caller.SessionID = g.conversations.find(caller.Actor.String(), caller.ClientName, caller.ClientVersion)
-	}
-	if p := g.decide(&c); p != nil {
-		return CallResult{ActivityID: g.refuse(&c, p)}, p
-	}
-	c.describe(activity.ToolCall)
-	if err := g.Log.Begin(&c.record); err != nil {
-		return CallResult{}, err
-	}
-	return g.carryOut(ctx, &c)
+	return g.through(ctx, &call{req: &req, cfg: g.Config(), started: time.Now()})
 }
 
 // decide brings the facts to the policy, then checks the arguments against the
 // tool's schema. It does no I/O.
 func (g *Gateway) decide(c *call) *problem.Problem {
 	snapshot := g.Catalog.Current()
-	request := policy.Request{Variant: c.req.Variant, Name: c.req.Name, Declared: c.req.Declared}
-	request.ID, request.NameErr = tool.ParseID(c.req.Name)
-	c.args, request.ArgsErr = readArguments(c.req)
-	c.id = request.ID
-
-	facts := policy.Facts{InScope: c.req.Caller.Actor.Kind != auth.Nobody}
-	if request.NameErr == nil {
-		c.tool = snapshot.Tool(request.ID)
-		switch {
-		case c.tool != nil:
-			facts.Existence, facts.Status, facts.Hints = policy.Exists, c.tool.Status, c.tool.Effective
-		default:
-			facts.Existence, facts.Unlisted = missing(snapshot.Server(request.ID.Server))
-			facts.Nearest = snapshot.Nearest(request.ID)
-		}
+	c.asked = policy.Request{Variant: c.req.Variant, Name: c.req.Name, Declared: c.req.Declared}
+	if c.asked.ID, c.asked.NameErr = tool.ParseID(c.req.Name); c.misnamed != nil {
+		c.asked.ID, c.asked.NameErr = tool.ID{}, c.misnamed
 	}
-	c.decision = policy.Decide(request, facts, c.cfg.Intent)
+	c.args, c.asked.ArgsErr = readArguments(c.req)
+	c.id = c.asked.ID
+	if c.asked.NameErr == nil {
+		c.tool = snapshot.Tool(c.id)
+	}
+	c.decision = policy.Decide(c.asked, g.facts(c, snapshot), c.rules())
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
+	if c.passed != nil {
+		return nil
+	}
 	return g.checkArguments(c)
+}
+
+// facts is what a snapshot, and what is decided at this moment, say about the
+// call.
+func (g *Gateway) facts(c *call, snapshot *catalog.Snapshot) policy.Facts {
+	facts := policy.Facts{InScope: inScope(c.req.Caller.Actor, c.id.Server)}
+	if c.asked.NameErr != nil {
+		return facts
+	}
+	t := snapshot.Tool(c.id)
+	if t == nil {
+		facts.Existence, facts.Unlisted = missing(snapshot.Server(c.id.Server))
+		facts.Nearest = snapshot.Nearest(c.id)
+		return facts
+	}
+	facts.Existence, facts.Status, facts.Hints = policy.Exists, g.Catalog.StatusNow(t), t.Effective
+	if in := t.Inferred(); !in.Unsure {
+		facts.Inferred, facts.InferredWhy = in.Operation, in.Reason
+	}
+	return facts
 }
 
 // missing says what is not there: the server, its list, or the tool.
@@ -119,6 +130,8 @@ func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
 		return policy.Unlisted, "it is disabled"
 	case s.Quarantined:
 		return policy.Unlisted, "it is quarantined"
+	case s.State.Phase == upstream.Idle:
+		return policy.Unlisted, "it is lazy and was never started; upstream_servers with operation restart, or `mcpproxy upstream restart " + s.Name + "`, starts it"
 	case s.State.LastError != "":
 		return policy.Unlisted, s.State.LastError
 	}
@@ -182,6 +195,7 @@ func (c *call) describe(kind activity.Type) {
 				Reason:          c.decision.Intent.Reason,
 			},
 			ToolVariant: c.req.Variant.String(),
+			Search:      c.search,
 			Warnings:    c.decision.Warnings,
 		},
 	}
@@ -223,6 +237,7 @@ func (g *Gateway) carryOut(ctx context.Context, c *call) (out CallResult, err er
 		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
 		return out, p
 	}
+	c.failure, c.status = reply.Error, reply.Status
 	outcome.Response, outcome.ResponseBytes = reply.Result, int64(len(reply.Result))
 	if reply.Error != nil {
 		p := upstreamProblem(c.id, reply.Error)
@@ -242,7 +257,9 @@ func (g *Gateway) carryOut(ctx context.Context, c *call) (out CallResult, err er
 		outcome.Status, outcome.ErrorMessage = activity.Failed, firstText(reply.Result)
 	}
 	out.Result, out.Warnings = reply.Result, c.decision.Warnings
-	g.fit(ctx, c, &out)
+	if c.passed == nil {
+		g.fit(ctx, c, &out)
+	}
 	return out, nil
 }
 
@@ -256,9 +273,27 @@ func (g *Gateway) ask(ctx context.Context, c *call) (upstream.Reply, error) {
 		return upstream.Reply{}, err
 	}
 	defer release()
+	// It may have waited: what was locked meanwhile is not called.
+	if err := g.stillAllowed(c); err != nil {
+		return upstream.Reply{}, err
+	}
+	if c.talk != nil {
+		if c.passed.Conversation, err = c.talk(ctx, c.id.Server); err != nil {
+			return upstream.Reply{}, err
+		}
+	}
 	return g.Upstreams.Call(ctx, c.id.Server, upstream.Call{
 		Tool: c.id.Tool, Arguments: c.args, Meta: c.req.Meta, Notify: c.req.Notify, Listed: c.tool.Raw,
+		Passed: c.passed, Check: func() error { return g.stillAllowed(c) },
 	})
+}
+
+// stillAllowed decides about the call once more, after it has waited.
+func (g *Gateway) stillAllowed(c *call) error {
+	if d := policy.Decide(c.asked, g.facts(c, g.Catalog.Current()), c.rules()); d.Verdict == policy.Reject {
+		return d.Problem
+	}
+	return nil
 }
 
 // ErrStopping is the cause with which the daemon ends calls that take longer

@@ -1,24 +1,31 @@
 // Package gateway is the one door, and every operation of the product as a
 // method: calling a tool, finding tools, reading a large result, looking at
-// servers, the log and the status.
+// servers, the log and the status, and what a person decides about servers and
+// tools.
 //
 // It guarantees that Call is the only way to an upstream tool; that it decides
 // (policy.Decide on the live catalog), has the record in the spool before the
 // upstream is asked, and writes the outcome always, also on panic and
-// cancellation; and that what is forwarded is the bytes that were judged. It
+// cancellation; that what is forwarded is the bytes that were judged; and that
+// nobody but a person decides what may be called or started, on record. It
 // knows no protocol: MCP, REST and the CLI translate to and from its types.
 package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/upstream"
 )
@@ -46,14 +53,28 @@ type Results interface {
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
+// Editor changes the configuration file, and applies what it changed before it
+// returns. See config.Live.
+type Editor interface {
+	AddServer(name string, s config.ServerEdit) error
+	RemoveServer(name string) error
+	SetServer(name, field string, value json.RawMessage) error
+}
+
 // Deps is what a Gateway is made of. Config gives the configuration that is
-// live; everything else is told in the fields' types.
+// live; Relaunch starts and stops servers by what may run now; everything else
+// is told in the fields' types.
 type Deps struct {
 	Config    func() *config.Config
+	Editor    Editor
 	Catalog   *catalog.Catalog
+	Book      *approval.Book
+	Relaunch  func()
 	Upstreams Upstreams
+	Relays    Relays
 	Log       Log
 	Results   Results
+	Logins    *oauth.Keeper // nil: no server takes a login
 	Logger    *slog.Logger
 	About     About
 }
@@ -75,11 +96,16 @@ type Gateway struct {
 	Deps
 	admission     atomic.Pointer[admission]
 	conversations *conversations
+	searches      *searches
+	habits        atomic.Pointer[search.Habits]
+	everything    atomic.Pointer[allTools] // by their names among all
+	naming        sync.Mutex               // one at a time makes everything anew
+	offers        offerCache
 }
 
 // New makes a Gateway.
 func New(d Deps) *Gateway {
-	g := &Gateway{Deps: d, conversations: newConversations()}
+	g := &Gateway{Deps: d, conversations: newConversations(), searches: newSearches()}
 	g.admission.Store(newAdmission(d.Config(), nil))
 	return g
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
@@ -32,32 +33,36 @@ type world struct {
 	cfg     *config.Config
 	catalog *catalog.Catalog
 	gateway *Gateway
+	// approvals are what is decided, as the store would keep it.
+	approvals approvaltest.Memory
 
 	mu       sync.Mutex // guards what follows
 	events   []string
 	begun    []activity.Record
 	appended []activity.Record
+	logged   []activity.Record // what the log is asked for
 	ended    []activity.Outcome
 	results  map[string]store.StoredResult
 
-	beginErr error
-	answer   func(ctx context.Context, c upstream.Call) (upstream.Reply, error)
+	beginErr, editErr error
+	answer            func(ctx context.Context, c upstream.Call) (upstream.Reply, error)
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
 	t.Helper()
 	w := &world{t: t, cfg: config.Default(), results: map[string]store.StoredResult{}}
-	w.cfg.Servers = []config.Server{{Name: "s", Protocol: "stdio", Enabled: true}}
+	w.cfg.Servers = []config.Server{{Name: "s", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto}}
 	if change != nil {
 		change(w.cfg)
 	}
 	w.answer = func(context.Context, upstream.Call) (upstream.Reply, error) {
 		return upstream.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}],"x":9007199254740993}`)}, nil
 	}
-	w.catalog = catalog.New(w.cfg.Servers, nil, slog.New(slog.DiscardHandler))
+	book := w.approvals.Book()
+	w.catalog = catalog.New(catalog.Options{Servers: w.cfg.Servers, Infer: w.cfg.Intent.InferHints, Book: book, Logger: slog.New(slog.DiscardHandler)})
 	w.list(definitions...)
 	w.gateway = New(Deps{
-		Config: func() *config.Config { return w.cfg }, Catalog: w.catalog, Upstreams: w, Log: w,
+		Config: func() *config.Config { return w.cfg }, Catalog: w.catalog, Book: book, Upstreams: w, Log: w,
 		Results: w, Logger: slog.New(slog.DiscardHandler),
 	})
 	return w
@@ -111,7 +116,7 @@ func (w *world) Append(r *activity.Record) error {
 }
 
 func (w *world) List(context.Context, activity.Filter) (activity.Page, error) {
-	return activity.Page{}, nil
+	return activity.Page{Records: w.logged}, nil
 }
 func (w *world) Get(context.Context, string) (activity.Record, error) { return activity.Record{}, nil }
 func (w *world) Health() activity.Health                              { return activity.Health{} }
@@ -259,6 +264,7 @@ type retrieved struct {
 
 func (w *world) retrieve(req RetrieveRequest) (answer retrieved) {
 	w.t.Helper()
+	req.Caller = anAgent
 	raw, err := w.gateway.Retrieve(context.Background(), req)
 	if err != nil {
 		w.t.Fatal(err)
@@ -292,7 +298,7 @@ func TestRetrieve(t *testing.T) {
 }
 
 func TestAnswersAreTheSameBytesWithoutTheLockedTools(t *testing.T) {
-	query := RetrieveRequest{Query: "read or destroy a thing"}
+	query := RetrieveRequest{Query: "read or destroy a thing", Caller: anAgent}
 	with := newWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }, readsTool, destroysTool)
 	without := newWorld(t, nil, readsTool)
 	a, errA := with.gateway.Retrieve(context.Background(), query)
@@ -446,6 +452,12 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	if read.String() != whole {
 		t.Errorf("the parts are not the whole: %d bytes of %d", read.Len(), len(whole))
 	}
+	if err := w.edit(func(c *config.Config) error { c.Servers[0].Quarantined = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if part, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Caller: anAgent}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("of a quarantined server: %d bytes, %v", len(part), err)
+	}
 	other := Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "other"}}
 	for _, req := range []ReadRequest{{Handle: r.Handle, Caller: other}, {Handle: "nope", Caller: anAgent}} {
 		if _, err := w.gateway.ReadResult(context.Background(), req); problem.From(err).Code != problem.NotFound {
@@ -489,14 +501,13 @@ func TestLimitsOfConcurrency(t *testing.T) {
 // While a server flips its hints, no call in the read lane reaches a tool that
 // the snapshot it was decided on calls destructive.
 func TestHintsAreReadAtCallTime(t *testing.T) {
-	w := newWorld(t, nil, destroysTool)
-	w.list(`{"name":"destroys","annotations":{"readOnlyHint":true}}`)
+	w := newWorld(t, nil, `{"name":"destroys","annotations":{"readOnlyHint":true}}`)
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {
-		t.Fatalf("read-only now: %v", p)
+		t.Fatalf("read-only at first: %v", p)
 	}
-	w.list(destroysTool)
+	w.list(destroysTool) // stricter: accepted by trust auto
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p == nil || p.Code != problem.ServerMismatch {
-		t.Fatalf("destructive again: %v", p)
+		t.Fatalf("destructive now: %v", p)
 	}
 }
 

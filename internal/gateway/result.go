@@ -25,7 +25,7 @@ func (g *Gateway) fit(ctx context.Context, c *call, out *CallResult) {
 	if limit := c.cfg.ResultLimit; limit > 0 && len(out.Result) > limit {
 		handle := rand.Text()
 		err := g.Results.PutResult(ctx, store.StoredResult{
-			Handle: handle, Actor: c.req.Caller.Actor.String(),
+			Handle: handle, Actor: c.req.Caller.Actor.String(), Server: c.id.Server,
 			Body: out.Result, Expires: time.Now().Add(handleLife),
 		})
 		if err != nil {
@@ -81,7 +81,7 @@ func firstText(raw json.RawMessage) string {
 }
 
 // ReadResult gives a part of a result that was cut, as JSON. A handle works
-// only for the actor that made the call.
+// only for the actor that made the call, and not while its server is quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, err := g.Results.GetResult(ctx, req.Handle)
 	if err == nil && stored.Actor != req.Caller.Actor.String() {
@@ -94,6 +94,10 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 		return nil, problem.New(problem.NotFound, "There is no result with this handle.",
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
 			With("handle", clip(req.Handle))
+	}
+	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
+		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).
+			WithHint("A person must review and approve the server.").With("server", s.Name)
 	}
 	part, err := result.Read(stored.Body, req.Path, req.Offset, req.Limit)
 	if err != nil {

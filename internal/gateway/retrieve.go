@@ -52,8 +52,11 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
+	keep = both(scopeFilter(req.Caller.Actor), keep)
 	snapshot := g.Catalog.Current()
-	hits, total := snapshot.Search(req.Query, limit, keep)
+	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
+	g.converse(&req.Caller)
+	g.searches.remember(req.Caller.SessionID, req.Query, hits)
 
 	out := make([]byte, 0, 1024+len(hits)*1024)
 	out = append(out, `{"query":`...)
@@ -73,9 +76,9 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	out = append(out, `],"usage_instructions":`...)
 	out = appendString(out, usage)
 	if req.IncludeDisabled {
-		out = appendLocked(out, snapshot, req.Query, min(limit, maxLocked), keep)
+		out = g.appendLocked(out, snapshot, req.Query, min(limit, maxLocked), both(keep, g.nameable(snapshot)))
 	} else if total == 0 {
-		out = appendNotice(out, snapshot, req.Query, keep)
+		out = appendNotice(out, snapshot, req.Query, both(keep, g.nameable(snapshot)))
 	}
 	return append(out, '}'), nil
 }
@@ -138,12 +141,16 @@ func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	out = t.Effective.AppendJSON(out)
 	out = append(out, `,"call_with":"`...)
 	out = append(out, t.CallWith.String()...)
+	if in := t.Inferred(); in.Operation != policy.NoOperation {
+		out = append(out, `","inferred_operation":"`...)
+		out = append(out, in.Operation.String()...)
+	}
 	return append(out, `"}`...)
 }
 
 // appendLocked adds what exists but cannot be called, after the callable
 // results and only when there is any.
-func appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep func(*catalog.Tool) bool) []byte {
+func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep func(*catalog.Tool) bool) []byte {
 	hits, _ := s.SearchLocked(query, most, keep)
 	if len(hits) == 0 {
 		return out
@@ -160,7 +167,7 @@ func appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep 
 		out = append(out, `,"server":`...)
 		out = appendString(out, h.Tool.ID.Server)
 		out = append(out, `,"description":`...)
-		out = appendString(out, shownDescription(h.Tool))
+		out = appendString(out, g.shownDescription(s, h.Tool))
 		out = append(out, `,"status":"`...)
 		out = append(out, h.Tool.Status.String()...)
 		out = append(out, `"}`...)
@@ -182,14 +189,33 @@ func appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep 
 	return append(out, '}')
 }
 
-// shownDescription is empty where nobody has approved the text: it is never
-// shown to a model.
-func shownDescription(t *catalog.Tool) string {
-	switch t.Status {
-	case policy.PendingApproval, policy.ServerQuarantined:
+// shownDescription is empty unless this very text was approved: what nobody has
+// approved is never shown to a model.
+func (g *Gateway) shownDescription(s *catalog.Snapshot, t *catalog.Tool) string {
+	if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 		return ""
 	}
 	return t.Description
+}
+
+// nameable keeps the locked tools that an agent may know of. The names of a
+// server that waits for review are text of its own: only those that were
+// approved before are known.
+func (g *Gateway) nameable(s *catalog.Snapshot) func(*catalog.Tool) bool {
+	return func(t *catalog.Tool) bool {
+		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).Tool(t.ID.Tool).Pin != nil
+	}
+}
+
+// both keeps what both keep; nil keeps all.
+func both(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	return func(t *catalog.Tool) bool { return a(t) && b(t) }
 }
 
 func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*catalog.Tool) bool) []byte {

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -11,17 +13,23 @@ import (
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
-// Servers gives all configured servers, by name.
+// Servers gives all servers, by name: those that are configured, and those that
+// agents propose.
 func (g *Gateway) Servers(context.Context) []ServerView {
 	cfg, snapshot := g.Config(), g.Catalog.Current()
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
-		views = append(views, viewServer(s, configured(cfg, s.Name)))
+		views = append(views, g.addLogin(g.viewServer(s, configured(cfg, s.Name))))
 	}
+	for _, s := range g.proposals() {
+		views = append(views, s.viewProposal())
+	}
+	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
 	return views
 }
 
@@ -29,10 +37,15 @@ func (g *Gateway) Servers(context.Context) []ServerView {
 func (g *Gateway) Server(_ context.Context, name string) (ServerView, error) {
 	cfg, snapshot := g.Config(), g.Catalog.Current()
 	s := snapshot.Server(name)
-	if s == nil {
-		return ServerView{}, serverNotFound(snapshot, name)
+	if s != nil {
+		return g.addLogin(g.viewServer(s, configured(cfg, name))), nil
 	}
-	return viewServer(s, configured(cfg, name)), nil
+	for _, p := range g.proposals() {
+		if p.name == name {
+			return p.viewProposal(), nil
+		}
+	}
+	return ServerView{}, serverNotFound(snapshot, name)
 }
 
 func serverNotFound(s *catalog.Snapshot, name string) *problem.Problem {
@@ -44,7 +57,7 @@ func serverNotFound(s *catalog.Snapshot, name string) *problem.Problem {
 	return p
 }
 
-func viewServer(s *catalog.Server, c *config.Server) ServerView {
+func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
 		State: string(s.State.Phase), ToolCount: len(s.Tools), LastError: redact.Text(s.State.LastError),
@@ -52,14 +65,29 @@ func viewServer(s *catalog.Server, c *config.Server) ServerView {
 		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
+	v.Hint = unlistedHint(s)
 	if v.State == "" {
 		v.State = string(upstream.Stopped)
 	}
 	if c != nil {
 		shown := c.Shown()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
+		v.Trust, v.Lazy = string(c.Trust), c.Lazy
+		if s.Quarantined {
+			v.Stage = (&subject{config: *c, decided: g.Book.View(s.Name)}).stage()
+		}
 	}
 	return v
+}
+
+// unlistedHint says how the tools of a server become known that was never
+// started.
+func unlistedHint(s *catalog.Server) string {
+	if s.State.Phase != upstream.Idle || s.Listed {
+		return ""
+	}
+	return "Its tools are not known, since it is lazy and was never started. `mcpproxy upstream restart " + s.Name +
+		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
 func whenSet(t time.Time) *time.Time {
@@ -105,11 +133,19 @@ const restartTime = 10 * time.Second
 func (g *Gateway) RestartServer(ctx context.Context, name string, c Caller) error {
 	s := g.Catalog.Current().Server(name)
 	if s == nil {
+		one, err := g.subject(name)
+		if err != nil {
+			return err
+		}
+		if err := one.notProposed(); err != nil {
+			return err
+		}
 		return serverNotFound(g.Catalog.Current(), name)
 	}
-	if !s.Enabled || s.Quarantined {
+	if configured := configured(g.Config(), name); configured == nil ||
+		!catalog.MayStart(*configured, g.Book.View(name)) || s.Quarantined && !c.person() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is not running: it is disabled or quarantined.", name).
-			WithHint("Enable it in mcp_config.json first.")
+			WithHint("Enable it with `mcpproxy upstream enable " + name + "`, or review it with `mcpproxy upstream approve " + name + "`.")
 	}
 	if err := g.Log.Append(&activity.Record{
 		Type: activity.ServerChange, Status: activity.Success, ServerName: name,
@@ -170,7 +206,7 @@ func (g *Gateway) Status(context.Context) Status {
 		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
-		NeedsRestart: g.About.NeedsRestart(), Warnings: g.About.Warnings(),
+		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), g.trustWarnings(), g.loginsNeeded()),
 		DataDir: cfg.DataDir, Activity: g.Log.Health(),
 	}
 	if err := g.About.ConfigError(); err != nil {
@@ -181,8 +217,11 @@ func (g *Gateway) Status(context.Context) Status {
 		if server.Enabled {
 			s.Servers.Enabled++
 		}
-		if server.State.Phase == upstream.Ready {
+		switch server.State.Phase {
+		case upstream.Ready:
 			s.Servers.Ready++
+		case upstream.Idle:
+			s.Servers.Idle++
 		}
 	}
 	return s
@@ -208,7 +247,7 @@ func (g *Gateway) Tools(_ context.Context, f ToolFilter) []ToolView {
 		}
 		for _, t := range s.Tools {
 			if (f.CallWith == "" || t.CallWith.String() == f.CallWith) && (f.Status == "" || t.Status.String() == f.Status) {
-				views = append(views, viewTool(t, 0))
+				views = append(views, g.viewTrusted(t))
 			}
 		}
 	}
@@ -218,31 +257,37 @@ func (g *Gateway) Tools(_ context.Context, f ToolFilter) []ToolView {
 // Tool gives one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
 // names.
 func (g *Gateway) Tool(_ context.Context, id tool.ID) (ToolView, error) {
-	snapshot := g.Catalog.Current()
-	t := snapshot.Tool(id)
-	switch {
-	case t != nil:
-		return viewTool(t, 0), nil
-	case snapshot.Server(id.Server) == nil:
-		return ToolView{}, serverNotFound(snapshot, id.Server)
+	t, err := g.findTool(id)
+	if err != nil {
+		return ToolView{}, err
 	}
-	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", clip(id.String())).
-		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
-	if near := snapshot.Nearest(id); len(near) > 0 {
-		p.With("nearest", near)
-	}
-	return ToolView{}, p
+	return g.viewTrusted(t), nil
 }
 
 // SearchTools is Retrieve for people: the same ranking, as views.
-func (g *Gateway) SearchTools(_ context.Context, query string, limit int) SearchAnswer {
-	limit = clamp(limit, g.Config().ToolsLimit)
-	hits, total := g.Catalog.Current().Search(clipTo(query, maxQuery), limit, nil)
-	answer := SearchAnswer{Query: query, Total: total, Tools: make([]ToolView, len(hits))}
+func (g *Gateway) SearchTools(_ context.Context, q SearchQuery) (SearchAnswer, error) {
+	keep, err := laneFilter(q.Operation)
+	if err != nil {
+		return SearchAnswer{}, err
+	}
+	snapshot, text, used := g.Catalog.Current(), clipTo(q.Query, maxQuery), g.learned()
+	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), keep)
+	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
 	for i, h := range hits {
 		answer.Tools[i] = viewTool(h.Tool, h.Score)
+		if q.Explain {
+			answer.Tools[i].Why = viewReasons(snapshot.Explain(used, text, h))
+		}
 	}
-	return answer
+	return answer, nil
+}
+
+func viewReasons(reasons []search.Reason) []Why {
+	out := make([]Why, len(reasons))
+	for i, r := range reasons {
+		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
+	}
+	return out
 }
 
 func viewTool(t *catalog.Tool, score float64) ToolView {
@@ -253,6 +298,9 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
+	}
+	if in := t.Inferred(); in.Operation != policy.NoOperation {
+		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
 	if t.Status != policy.Callable {
 		v.Status = t.Status.String()

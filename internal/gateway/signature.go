@@ -1,110 +1,289 @@
 package gateway
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/strictjson"
 )
 
-// maxEnum is how many values of an enum a signature shows.
-const maxEnum = 8
+// The bounds of a signature. It is to be called from, and to be read at a
+// glance: what does not fit is "…", and the whole schema is in detail full.
+const (
+	maxSignature  = 2000 // bytes; parameters after that are left out
+	maxEnum       = 12   // values of an enum
+	maxLiteral    = 60   // bytes of one such value, or of a default
+	maxMembers    = 16   // of an object inside the parameters
+	maxNesting    = 4    // objects, arrays, unions and references inside each other
+	maxSteps      = 1000 // schemas looked at, so that a hostile one costs no more
+	maxDefinition = 256 << 10
+)
 
-// property is what a signature tells of a parameter.
-type property struct {
-	Type    json.RawMessage   `json:"type"`
-	Enum    []json.RawMessage `json:"enum"`
-	Const   json.RawMessage   `json:"const"`
-	Default json.RawMessage   `json:"default"`
-	Items   *property         `json:"items"`
-	AnyOf   []property        `json:"anyOf"`
-	OneOf   []property        `json:"oneOf"`
-}
-
-// signature is a tool on one line: parameters with their types, optional ones
-// with "?", enums and defaults. It is what detail compact gives instead of the
-// schema. Required parameters come first, then the others, each by name.
+// signature is a tool on one line: its parameters with their types, those that
+// are required first, the others with "?", enums as their values, defaults
+// behind "=", objects as {…}, arrays as T[]. It is what detail compact gives
+// instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
-	var schema struct {
-		Properties map[string]property `json:"properties"`
-		Required   []string            `json:"required"`
+	if len(inputSchema) == 0 {
+		return name + "()"
 	}
-	if len(inputSchema) > 0 && json.Unmarshal(inputSchema, &schema) != nil {
+	if len(inputSchema) > maxDefinition || strictjson.Check(inputSchema, strictjson.Limits{}) != nil || strictjson.Kind(inputSchema) != '{' {
 		return name + "(…)"
 	}
-	names := make([]string, 0, len(schema.Properties))
-	for n := range schema.Properties {
-		names = append(names, n)
-	}
-	optional := func(n string) bool { return !slices.Contains(schema.Required, n) }
-	slices.SortFunc(names, func(a, b string) int {
-		if optional(a) != optional(b) {
-			if optional(b) {
-				return -1
-			}
-			return 1
+	w := signer{root: inputSchema}
+	w.out = append(w.out, name...)
+	w.out = append(w.out, '(')
+	w.parameters(w.resolve(inputSchema, 0), 0)
+	return string(append(w.out, ')'))
+}
+
+// signer writes a signature.
+type signer struct {
+	root  json.RawMessage // what references are looked up in
+	out   []byte
+	steps int
+}
+
+// parameter is a property of an object.
+type parameter struct {
+	name     string
+	schema   json.RawMessage
+	required bool
+}
+
+// properties gives the properties of an object in the server's order, those
+// that are required first.
+func properties(schema json.RawMessage) []parameter {
+	var required []string
+	_ = strictjson.Elements(strictjson.Find(schema, "required"), func(value []byte) error {
+		if s, ok := strictjson.String(value); ok {
+			required = append(required, s)
 		}
-		return cmp.Compare(a, b)
+		return nil
 	})
-	parts := make([]string, len(names))
-	for i, n := range names {
-		p := schema.Properties[n]
-		mark, byDefault := "", ""
-		if optional(n) {
-			mark = "?"
+	var first, then []parameter
+	_ = strictjson.Members(strictjson.Find(schema, "properties"), func(name, value []byte) error {
+		p := parameter{string(name), value, slices.Contains(required, string(name))}
+		if p.required {
+			first = append(first, p)
+		} else {
+			then = append(then, p)
 		}
-		if len(p.Default) > 0 {
-			byDefault = " = " + string(p.Default)
-		}
-		parts[i] = n + mark + ": " + p.describe() + byDefault
-	}
-	return name + "(" + strings.Join(parts, ", ") + ")"
+		return nil
+	})
+	return append(first, then...)
 }
 
-func (p property) describe() string {
-	switch {
-	case len(p.Const) > 0:
-		return string(p.Const)
-	case len(p.Enum) > 0:
-		return enum(p.Enum)
-	case len(p.AnyOf) > 0:
-		return union(p.AnyOf)
-	case len(p.OneOf) > 0:
-		return union(p.OneOf)
+// parameters writes the properties of an object.
+func (w *signer) parameters(schema json.RawMessage, depth int) {
+	for i, p := range properties(schema) {
+		if i > 0 {
+			w.out = append(w.out, ", "...)
+		}
+		if len(w.out) > maxSignature || depth > 0 && i == maxMembers {
+			w.out = append(w.out, "…"...)
+			return
+		}
+		w.name(p.name)
+		if !p.required {
+			w.out = append(w.out, '?')
+		}
+		w.out = append(w.out, ": "...)
+		s := w.resolve(p.schema, depth)
+		w.describe(s, depth)
+		if value := strictjson.Find(s, "default"); value != nil {
+			w.out = append(w.out, " = "...)
+			w.literal(value)
+		}
 	}
-	var one string
-	var several []string
+}
+
+// name writes the name of a property, quoted where it could be misread.
+func (w *signer) name(name string) {
+	for _, r := range name {
+		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
+			w.out = appendString(w.out, cutText(name))
+			return
+		}
+	}
+	w.out = append(w.out, cutText(name)...)
+}
+
+func cutText(s string) string {
+	if len(s) <= maxLiteral {
+		return s
+	}
+	return clipTo(s, maxLiteral) + "…"
+}
+
+func (w *signer) literal(value json.RawMessage) {
+	var b bytes.Buffer
+	if len(value) > 4*maxLiteral || json.Compact(&b, value) != nil || b.Len() > maxLiteral {
+		w.out = append(w.out, "…"...)
+		return
+	}
+	w.out = append(w.out, b.Bytes()...)
+}
+
+// resolve follows references inside the schema, and takes the only choice
+// where there is one.
+func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
+	for ; depth < 2*maxNesting; depth++ {
+		if all := elements(strictjson.Find(schema, "allOf"), 2); len(all) == 1 {
+			schema = all[0]
+			continue
+		}
+		ref, ok := strictjson.String(strictjson.Find(schema, "$ref"))
+		path, local := strings.CutPrefix(ref, "#/")
+		if !ok || !local {
+			return schema
+		}
+		found := w.root
+		for step := range strings.SplitSeq(path, "/") {
+			found = strictjson.Find(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+		}
+		if found == nil {
+			return schema
+		}
+		schema = found
+	}
+	return nil // a circle
+}
+
+// elements gives at most n elements of an array.
+func elements(array json.RawMessage, n int) (out []json.RawMessage) {
+	if strictjson.Kind(array) != '[' {
+		return nil
+	}
+	_ = strictjson.Elements(array, func(value []byte) error {
+		if len(out) < n {
+			out = append(out, value)
+		}
+		return nil
+	})
+	return out
+}
+
+// describe writes the type of what a schema allows.
+func (w *signer) describe(schema json.RawMessage, depth int) {
+	if value := strictjson.Find(schema, "const"); value != nil {
+		w.literal(value)
+		return
+	}
+	if values := elements(strictjson.Find(schema, "enum"), maxEnum+1); len(values) > 0 {
+		w.enum(values)
+		return
+	}
+	if w.steps++; w.steps > maxSteps || len(w.out) > maxSignature || depth >= maxNesting {
+		w.out = append(w.out, "…"...)
+		return
+	}
+	for _, keyword := range [...]string{"anyOf", "oneOf"} {
+		if choices := elements(strictjson.Find(schema, keyword), maxEnum+1); len(choices) > 0 {
+			w.union(choices, depth)
+			return
+		}
+	}
+	kinds := typesOf(schema)
+	for i, kind := range kinds {
+		if i > 0 {
+			w.out = append(w.out, '|')
+		}
+		w.kind(schema, kind, depth)
+	}
+}
+
+// typesOf gives the types that a schema names, or the one that it implies.
+func typesOf(schema json.RawMessage) (kinds []string) {
+	named := strictjson.Find(schema, "type")
+	if one, ok := strictjson.String(named); ok {
+		return []string{one}
+	}
+	for _, value := range elements(named, 8) {
+		if kind, ok := strictjson.String(value); ok {
+			kinds = append(kinds, kind)
+		}
+	}
 	switch {
-	case json.Unmarshal(p.Type, &one) == nil && one != "":
-	case json.Unmarshal(p.Type, &several) == nil && len(several) > 0:
-		return strings.Join(several, "|")
+	case len(kinds) > 0:
+		return kinds
+	case strictjson.Find(schema, "properties") != nil:
+		return []string{"object"}
+	case strictjson.Find(schema, "items") != nil:
+		return []string{"array"}
+	}
+	return []string{"any"}
+}
+
+func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
+	switch kind {
+	case "array":
+		w.array(strictjson.Find(schema, "items"), depth)
+	case "object":
+		w.object(schema, depth)
 	default:
-		return "any"
+		w.out = append(w.out, cutText(kind)...)
 	}
-	if one == "array" && p.Items != nil {
-		return p.Items.describe() + "[]"
-	}
-	return one
 }
 
-func enum(values []json.RawMessage) string {
-	texts := make([]string, 0, maxEnum)
-	for i, v := range values {
+func (w *signer) array(items json.RawMessage, depth int) {
+	if strictjson.Kind(items) != '{' {
+		w.out = append(w.out, "any[]"...)
+		return
+	}
+	start := len(w.out)
+	w.describe(w.resolve(items, depth+1), depth+1)
+	if item := w.out[start:]; bytes.IndexByte(item, '|') >= 0 && item[0] != '{' {
+		w.out = append(slices.Insert(w.out, start, '('), ')')
+	}
+	w.out = append(w.out, "[]"...)
+}
+
+func (w *signer) object(schema json.RawMessage, depth int) {
+	if strictjson.Kind(strictjson.Find(schema, "properties")) == '{' {
+		w.out = append(w.out, '{')
+		w.parameters(schema, depth+1)
+		w.out = append(w.out, '}')
+		return
+	}
+	if values := strictjson.Find(schema, "additionalProperties"); strictjson.Kind(values) == '{' {
+		w.out = append(w.out, "{[key]: "...)
+		w.describe(w.resolve(values, depth+1), depth+1)
+		w.out = append(w.out, '}')
+		return
+	}
+	w.out = append(w.out, "object"...)
+}
+
+func (w *signer) enum(values []json.RawMessage) {
+	for i, value := range values {
+		if i > 0 {
+			w.out = append(w.out, '|')
+		}
 		if i == maxEnum {
-			texts = append(texts, "…")
-			break
+			w.out = append(w.out, "…"...)
+			return
 		}
-		texts = append(texts, string(v))
+		w.literal(value)
 	}
-	return strings.Join(texts, "|")
 }
 
-func union(choices []property) string {
-	texts := make([]string, 0, len(choices))
-	for _, c := range choices {
-		if t := c.describe(); !slices.Contains(texts, t) {
-			texts = append(texts, t)
+// union writes each choice once.
+func (w *signer) union(choices []json.RawMessage, depth int) {
+	var seen []string
+	for _, choice := range choices {
+		start := len(w.out)
+		if len(seen) > 0 {
+			w.out = append(w.out, '|')
+		}
+		from := len(w.out)
+		w.describe(w.resolve(choice, depth+1), depth+1)
+		if text := string(w.out[from:]); slices.Contains(seen, text) {
+			w.out = w.out[:start]
+		} else {
+			seen = append(seen, text)
 		}
 	}
-	return strings.Join(texts, "|")
 }

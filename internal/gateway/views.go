@@ -11,11 +11,17 @@ import (
 // upstream_servers, of GET /servers and of `upstream list`. Secrets are masked.
 type ServerView struct {
 	Name            string          `json:"name"`
-	Protocol        string          `json:"protocol" doc:"How the server is reached: stdio or http."`
+	Protocol        string          `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
 	Enabled         bool            `json:"enabled"`
 	Quarantined     bool            `json:"quarantined"`
-	State           string          `json:"state" doc:"stopped, connecting, ready or waiting (for the next try)."`
+	Stage           ReviewStage     `json:"stage,omitempty" doc:"How far the review of a quarantined server is."`
+	Trust           string          `json:"trust,omitempty" doc:"Which definitions are accepted without a person: manual, scan or auto."`
+	ProposedBy      string          `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
+	State           string          `json:"state" doc:"stopped, connecting, ready, waiting (for the next try), idle (until it is used), or needs_login."`
 	ToolCount       int             `json:"tool_count"`
+	Lazy            bool            `json:"lazy,omitempty" doc:"Not started before its first call."`
+	Hint            string          `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
+	NeedsLogin      bool            `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
 	LastError       string          `json:"last_error,omitempty"`
 	Tools           *Counts         `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
 	Command         string          `json:"command,omitempty"`
@@ -51,10 +57,31 @@ type ToolView struct {
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations         json.RawMessage `json:"annotations" doc:"The effective hints; only those that are said."`
-	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"What the server said, where an override differs."`
+	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"What the server said, where the effective hints differ."`
 	CallWith            string          `json:"call_with"`
+	InferredOperation   string          `json:"inferred_operation,omitempty" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
+	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
 	Status              string          `json:"status,omitempty" doc:"Why the tool cannot be called; absent when it can."`
+	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
 	Score               float64         `json:"score,omitempty"`
+	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, the weightiest reason first; only when asked for."`
+}
+
+// Why is one reason for which a search found a tool.
+type Why struct {
+	Asked  string   `json:"asked" doc:"What of the query: a word of it, or all when it is a name."`
+	Found  []string `json:"found" doc:"The words of the tool that answer it."`
+	How    string   `json:"how" doc:"same, stem (another form of the word), joined, synonym, misspelt, named, or used (the tool was called after searches with such words)."`
+	Fields []string `json:"fields" doc:"Where they stand: name, server, title, summary (the first sentence of the description), description, parameter, parameter_text."`
+	Share  float64  `json:"share,omitempty" doc:"Part of what the words add to the score; absent for a name, which comes before all words, and for use."`
+}
+
+// SearchQuery is what people search for. Empty fields are as configured.
+type SearchQuery struct {
+	Query     string
+	Limit     int
+	Operation string // read, write or destructive; empty = any
+	Explain   bool   // say why each tool was found
 }
 
 // ToolFilter selects tools. Empty fields select everything.
@@ -93,6 +120,7 @@ type StatusServers struct {
 	Total   int `json:"total"`
 	Enabled int `json:"enabled"`
 	Ready   int `json:"ready"`
+	Idle    int `json:"idle" doc:"Not running until they are used; their tools can be called."`
 }
 
 // StatusTools counts the tools.

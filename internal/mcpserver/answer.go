@@ -54,6 +54,7 @@ func (b *body) size() int {
 type outcome struct {
 	result body
 	err    *jsonrpc.Error
+	status int // of HTTP, where it is not the one that follows from err; 0 = it is
 }
 
 // status is the HTTP status of an outcome: the modern era mirrors the errors
@@ -73,11 +74,17 @@ func (x *exchange) status(e *jsonrpc.Error) int {
 
 // send answers with an outcome, as plain JSON.
 func (x *exchange) send(o outcome) {
+	switch {
+	case o.status == 0 && o.err != nil:
+		o.status = x.status(o.err)
+	case o.status == 0:
+		o.status = http.StatusOK
+	}
 	if o.err != nil {
-		x.fail(x.status(o.err), o.err)
+		x.fail(o.status, o.err)
 		return
 	}
-	x.write(http.StatusOK, envelope(x.msg.ID, o.result))
+	x.write(o.status, envelope(x.msg.ID, o.result))
 }
 
 // append appends the whole message that carries an outcome.

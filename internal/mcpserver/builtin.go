@@ -41,54 +41,6 @@ func (x *exchange) readResult(ctx context.Context, args []byte) outcome {
 	return x.answer(x.s.Gateway.ReadResult(ctx, r))
 }
 
-// upstreamServers shows the servers. An agent may look, nothing else.
-func (x *exchange) upstreamServers(ctx context.Context, args []byte) outcome {
-	a := arguments{tool: upstreamServers, raw: args}
-	operation := a.oneOf("operation", "list", "get")
-	if operation == "" && a.bad == nil {
-		a.missing("operation", "list or get")
-	}
-	name := ""
-	if operation == "get" {
-		name = a.text("name", "the server to get")
-	}
-	if a.bad != nil {
-		return outcome{result: x.refusal(a.bad)}
-	}
-	servers := []serverEntry{}
-	if operation == "get" {
-		one, err := x.s.Gateway.Server(ctx, name)
-		if err != nil {
-			return outcome{result: x.refusal(err)}
-		}
-		servers = append(servers, entryOf(one))
-	} else {
-		for _, one := range x.s.Gateway.Servers(ctx) {
-			servers = append(servers, entryOf(one))
-		}
-	}
-	return x.answer(json.Marshal(struct {
-		Servers []serverEntry `json:"servers"`
-	}{servers}))
-}
-
-// serverEntry is what an agent gets to see of a server. How the server is
-// started and reached is the person's business.
-type serverEntry struct {
-	Name        string          `json:"name"`
-	Protocol    string          `json:"protocol"`
-	Enabled     bool            `json:"enabled"`
-	Quarantined bool            `json:"quarantined"`
-	State       string          `json:"state"`
-	ToolCount   int             `json:"tool_count"`
-	LastError   string          `json:"last_error,omitempty"`
-	Tools       *gateway.Counts `json:"tools,omitempty"`
-}
-
-func entryOf(v gateway.ServerView) serverEntry {
-	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.LastError, v.Tools}
-}
-
 // answer is the result of a built-in tool.
 func (x *exchange) answer(raw json.RawMessage, err error) outcome {
 	if err != nil {
@@ -147,9 +99,14 @@ func (a *arguments) oneOf(name string, allowed ...string) string {
 			}
 		}
 	}
-	last := len(allowed) - 1
-	a.wrong(name, v, "must be "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], allowed)
+	a.wrong(name, v, "must be "+listed(allowed), allowed)
 	return ""
+}
+
+// listed is words as a sentence lists them.
+func listed(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func (a *arguments) flag(name string) bool {

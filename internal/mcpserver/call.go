@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/upstream"
 )
 
 // codeCancelled is the code of the answer to a request that the client itself
@@ -71,7 +72,8 @@ func (x *exchange) relay(st *stream) notify {
 // finish gives the outcome of a call to its client. A client that has
 // cancelled the call gets none, as far as HTTP can do without.
 func (x *exchange) finish(ctx context.Context, o outcome, st *stream) {
-	cancelled := errors.Is(context.Cause(ctx), errCancelled)
+	_, byNotice := errors.AsType[*upstream.Cancelled](context.Cause(ctx))
+	cancelled := byNotice || errors.Is(context.Cause(ctx), errCancelled)
 	if cancelled && st != nil {
 		st.open()
 	}

@@ -14,12 +14,13 @@ import (
 
 // exchange is one HTTP request and what is known of it so far.
 type exchange struct {
-	s     *Server
-	w     http.ResponseWriter
-	r     *http.Request
-	cfg   *config.Config
-	actor auth.Actor
-	size  int // of the body
+	s      *Server
+	w      http.ResponseWriter
+	r      *http.Request
+	cfg    *config.Config
+	target string // the server that the request is for; "" for /mcp
+	actor  auth.Actor
+	size   int // of the body
 
 	msg     jsonrpc.Message
 	params  params
@@ -63,11 +64,16 @@ func (x *exchange) post() {
 		x.fail(http.StatusBadRequest, bad)
 		return
 	}
-	if x.modern {
+	switch {
+	case x.target == allTarget:
+		x.postAll()
+	case x.target != "":
+		x.postRelay()
+	case x.modern:
 		x.postModern()
-		return
+	default:
+		x.postLegacy()
 	}
-	x.postLegacy()
 }
 
 // parse reads the message and the parts of its params that decide where it

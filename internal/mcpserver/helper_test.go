@@ -40,6 +40,8 @@ type fakeGateway struct {
 	calls []gateway.CallRequest
 	found []gateway.RetrieveRequest
 	reads []gateway.ReadRequest
+	added []gateway.NewServer
+	asked []gateway.Caller // of restart and add
 }
 
 func (g *fakeGateway) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
@@ -81,6 +83,20 @@ func (g *fakeGateway) Server(_ context.Context, name string) (gateway.ServerView
 		}
 	}
 	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", name)
+}
+
+func (g *fakeGateway) RestartServer(ctx context.Context, name string, c gateway.Caller) error {
+	g.asked = append(g.asked, c)
+	_, err := g.Server(ctx, name)
+	return err
+}
+
+func (g *fakeGateway) AddServer(_ context.Context, s gateway.NewServer, c gateway.Caller) (gateway.ServerView, error) {
+	g.asked, g.added = append(g.asked, c), append(g.added, s)
+	if s.Name == "taken" {
+		return gateway.ServerView{}, problem.New(problem.Conflict, "There is a server with this name.", "Choose another one.")
+	}
+	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server"}, nil
 }
 
 func (g *fakeGateway) lastCall(t *testing.T) gateway.CallRequest {

@@ -47,7 +47,7 @@ func (x *exchange) answerLegacy() outcome {
 // was asked.
 func (x *exchange) notified() {
 	if x.msg.Method == "notifications/cancelled" {
-		x.session.cancel(x.params.requestID)
+		x.session.cancel(x.params.requestID, errCancelled)
 	}
 }
 
@@ -58,8 +58,8 @@ func (x *exchange) initialize() {
 		version = latestLegacy
 	}
 	client, clientVersion := identity(x.params.clientInfo)
-	session, err := x.s.sessions.open(x.actor, version, client, clientVersion)
-	if err != nil {
+	session := &session{actor: x.actor, version: version, client: client, clientVersion: clientVersion}
+	if err := x.s.sessions.open(session); err != nil {
 		x.fail(http.StatusServiceUnavailable, err)
 		return
 	}
@@ -76,9 +76,9 @@ func (x *exchange) findSession() bool {
 			Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."})
 		return false
 	}
-	if x.session = x.s.sessions.find(id, x.actor); x.session == nil {
+	if x.session = x.s.sessions.find(id, x.actor, x.target); x.session == nil {
 		x.fail(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "Session not found: it has ended or expired. Send initialize to start a new one."})
+			Message: sessionOver})
 		return false
 	}
 	return true
@@ -93,6 +93,14 @@ func (x *exchange) get() {
 	if _, stream := accepts(x.r.Header); !stream {
 		x.fail(http.StatusNotAcceptable, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 			Message: "A GET opens a stream: send Accept: text/event-stream."})
+		return
+	}
+	switch {
+	case x.session.talk != nil:
+		x.overhear()
+		return
+	case x.session.all != nil:
+		x.overhearAll()
 		return
 	}
 	x.hold([]byte(": open\n\n"), x.session.ended)
@@ -173,11 +181,17 @@ func batchBound(ran, size int) *jsonrpc.Error {
 func (x *exchange) answerBatch(messages []json.RawMessage) {
 	out, ran := []byte{'['}, 0
 	for _, m := range messages {
-		part := exchange{s: x.s, r: x.r, cfg: x.cfg, actor: x.actor, size: len(m), session: x.session}
+		part := exchange{s: x.s, r: x.r, cfg: x.cfg, target: x.target, actor: x.actor, size: len(m), session: x.session}
 		var o outcome
 		switch bad := part.read(m); {
 		case bad != nil:
 			o.err = bad
+		case !part.msg.IsRequest() && x.session.all != nil:
+			_ = part.noticeAll()
+			continue
+		case !part.msg.IsRequest() && x.session.talk != nil:
+			_ = part.relayNotice() // nobody waits for what comes of it
+			continue
 		case !part.msg.IsRequest():
 			part.notified()
 			continue
@@ -201,7 +215,12 @@ func (x *exchange) answerBatch(messages []json.RawMessage) {
 
 // runInBatch runs one request of a batch.
 func (x *exchange) runInBatch() outcome {
-	if x.msg.Method == "tools/call" {
+	switch {
+	case x.session.all != nil && x.msg.Method != "initialize":
+		return x.runAllInBatch()
+	case x.session.talk != nil && x.msg.Method != "initialize":
+		return x.relayInBatch()
+	case x.msg.Method == "tools/call":
 		return x.callInBatch()
 	}
 	return x.answerLegacy()

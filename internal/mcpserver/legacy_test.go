@@ -235,31 +235,31 @@ func TestSessionExpires(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	ss := newSessions()
 	agent := auth.Actor{Kind: auth.Agent}
-	first, _ := ss.open(agent, latestLegacy, "", "")
-	busy := ss.find(first.id, agent)
-	second, _ := ss.open(agent, latestLegacy, "", "")
-	third, _ := ss.open(agent, latestLegacy, "", "")
+	first, _ := opened(ss, agent)
+	busy := ss.find(first.id, agent, "")
+	second, _ := opened(ss, agent)
+	third, _ := opened(ss, agent)
 	for len(ss.byID) < maxSessions {
-		_, _ = ss.open(agent, latestLegacy, "", "")
+		_, _ = opened(ss, agent)
 	}
-	ss.find(second.id, agent).release()
-	if _, err := ss.open(agent, latestLegacy, "", ""); err != nil {
+	ss.find(second.id, agent, "").release()
+	if _, err := opened(ss, agent); err != nil {
 		t.Fatal(err)
 	}
 	if len(ss.byID) != maxSessions {
 		t.Errorf("%d sessions", len(ss.byID))
 	}
-	if ss.find(third.id, agent) != nil {
+	if ss.find(third.id, agent, "") != nil {
 		t.Error("the one unused for longest is still there")
 	}
-	if ss.find(first.id, agent) == nil || ss.find(second.id, agent) == nil {
+	if ss.find(first.id, agent, "") == nil || ss.find(second.id, agent, "") == nil {
 		t.Error("a busy or a used one is gone")
 	}
 	busy.release()
 	for _, s := range ss.byID {
-		ss.find(s.id, agent) // all busy
+		ss.find(s.id, agent, "") // all busy
 	}
-	if _, err := ss.open(agent, latestLegacy, "", ""); err == nil {
+	if _, err := opened(ss, agent); err == nil {
 		t.Error("no bound")
 	}
 	if len(ss.byID) != maxSessions {
@@ -295,7 +295,7 @@ func TestSessionMemory(t *testing.T) {
 		t.Errorf("%d goroutines, before %d", now, goroutines)
 	}
 	for _, id := range ids {
-		s.sessions.end(s.sessions.find(id, auth.Actor{Kind: auth.Agent}))
+		s.sessions.end(s.sessions.find(id, auth.Actor{Kind: auth.Agent}, ""))
 	}
 	if len(s.sessions.byID) != 1 {
 		t.Error("sessions are left behind")
@@ -361,7 +361,7 @@ func TestSessionIDs(t *testing.T) {
 	ss := newSessions()
 	seen := map[string]bool{}
 	for range 20000 {
-		s, err := ss.open(auth.Actor{Kind: auth.Agent}, latestLegacy, "", "")
+		s, err := opened(ss, auth.Actor{Kind: auth.Agent})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,4 +370,13 @@ func TestSessionIDs(t *testing.T) {
 		}
 		seen[s.id], seen[s.record] = true, true
 	}
+}
+
+// opened is a session that has just been opened.
+func opened(ss *sessions, actor auth.Actor) (*session, *jsonrpc.Error) {
+	s := &session{actor: actor, version: latestLegacy}
+	if err := ss.open(s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }

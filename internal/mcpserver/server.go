@@ -1,5 +1,7 @@
-// Package mcpserver is the /mcp surface: the built-in tools over streamable
-// HTTP, for clients of both protocol eras on one URL.
+// Package mcpserver is the MCP surfaces over streamable HTTP, for clients of
+// both protocol eras on one URL: the built-in tools on /mcp, all servers at once
+// on /mcp/all, and each server by itself, transparently, on
+// /mcp/servers/{server} and /mcp/s/{server}.
 //
 // It guarantees that a request is checked before it is read (host, origin,
 // actor, size), that what it hands to the gateway are the bytes of a text that
@@ -32,11 +34,15 @@ type Gateway interface {
 	ReadResult(ctx context.Context, r gateway.ReadRequest) (json.RawMessage, error)
 	Servers(ctx context.Context) []gateway.ServerView
 	Server(ctx context.Context, name string) (gateway.ServerView, error)
+	RestartServer(ctx context.Context, name string, c gateway.Caller) error
+	AddServer(ctx context.Context, s gateway.NewServer, c gateway.Caller) (gateway.ServerView, error)
 }
 
 // Deps are what a Server is made of.
 type Deps struct {
 	Gateway Gateway
+	Relay   Relay // of /mcp/servers/…
+	All     All   // of /mcp/all
 	Config  func() *config.Config
 	Auth    *auth.Authenticator
 	Logger  *slog.Logger
@@ -75,7 +81,7 @@ func (s *Server) Close() {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchange{s: s, w: w, r: r, cfg: s.Config()}
+	x := exchange{s: s, w: w, r: r, cfg: s.Config(), target: targetOf(r.URL.Path)}
 	defer x.recover()
 	if !x.admit() {
 		return

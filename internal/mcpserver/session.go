@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/upstream"
 )
 
 const (
@@ -26,6 +27,9 @@ type session struct {
 	record  string // what the record says instead
 	actor   auth.Actor
 	version string
+	server  string                 // that it is with; "" on /mcp, allTarget on /mcp/all
+	talk    *upstream.Conversation // of a session with a server
+	all     *talks                 // of a session with all of them
 
 	client, clientVersion string
 
@@ -74,12 +78,12 @@ func (s *session) end(id string) {
 
 // cancel cancels the requests with the id, given as JSON. What is not there is
 // over already.
-func (s *session) cancel(id []byte) {
+func (s *session) cancel(id []byte, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.inflight {
 		if c.id == string(id) {
-			c.cancel(errCancelled)
+			c.cancel(cause)
 		}
 	}
 }
@@ -107,33 +111,32 @@ func newSessions() *sessions {
 	return &sessions{byID: map[string]*session{}, order: list.New()}
 }
 
-// open makes a session with an id that cannot be guessed.
-func (ss *sessions) open(actor auth.Actor, version, client, clientVersion string) (*session, *jsonrpc.Error) {
-	id := rand.Text() // 26 letters and digits, at least 128 bits
-	s := &session{id: id, record: recordID(id), actor: actor, version: version,
-		client: client, clientVersion: clientVersion, ended: make(chan struct{}), owner: ss}
+// open enters a session, and gives it an id that cannot be guessed.
+func (ss *sessions) open(s *session) *jsonrpc.Error {
+	s.id = rand.Text() // 26 letters and digits, at least 128 bits
+	s.record, s.ended, s.owner = recordID(s.id), make(chan struct{}), ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s.used = time.Now()
 	ss.expire(s.used)
 	if len(ss.byID) >= maxSessions && !ss.evict() {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal,
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
 	s.place = ss.order.PushFront(s)
-	ss.byID[id] = s
-	return s, nil
+	ss.byID[s.id] = s
+	return nil
 }
 
-// find gives the session with the id if it is the actor's: to anybody else it
-// does not exist. The session is busy until it is released.
-func (ss *sessions) find(id string, actor auth.Actor) *session {
+// find gives the session with the id if it is the actor's, with that server: to
+// anybody else, and anywhere else, it does not exist. The session is busy until it is released.
+func (ss *sessions) find(id string, actor auth.Actor, server string) *session {
 	now := time.Now()
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s := ss.byID[id]
 	switch {
-	case s == nil || s.actor != actor:
+	case s == nil || s.actor != actor || s.server != server:
 		return nil
 	case s.busy == 0 && now.Sub(s.used) > sessionIdle:
 		ss.remove(s)
@@ -189,6 +192,12 @@ func (ss *sessions) remove(s *session) {
 		delete(ss.byID, s.id)
 		ss.order.Remove(s.place)
 		close(s.ended)
+		if s.talk != nil {
+			s.talk.End()
+		}
+		if s.all != nil {
+			s.all.end()
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/upstream"
 )
 
 const (
@@ -42,6 +43,7 @@ type stream struct {
 	mu    sync.Mutex // guards what follows
 	state streamState
 	queue []byte
+	room  sync.Cond     // the queue was taken, or the stream has ended
 	wake  chan struct{} // made with the goroutine
 	done  chan struct{}
 }
@@ -58,6 +60,7 @@ const (
 // newStream makes a stream that opens by itself when the answer takes long.
 func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 	st := &stream{w: w, cancel: cancel}
+	st.room.L = &st.mu
 	st.timer = time.AfterFunc(quiet, st.open)
 	return st
 }
@@ -67,7 +70,40 @@ func (st *stream) notify(method string, params json.RawMessage) {
 	event := jsonrpc.AppendEvent(nil, "", jsonrpc.AppendNotification(nil, method, params))
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.state > open || len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
+	if len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
+		return
+	}
+	st.push(event)
+}
+
+// tell queues what a server says to a request that was passed on. It waits
+// while the client is behind: nothing of it is dropped.
+func (st *stream) tell(e *upstream.Event) {
+	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for st.state == open && len(st.queue) > maxQueued {
+		st.room.Wait()
+	}
+	st.push(event)
+}
+
+// offer is tell for somebody who must not wait. A client that is too far
+// behind loses its stream.
+func (st *stream) offer(e *upstream.Event) {
+	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
+		st.cancel(errStalled)
+		return
+	}
+	st.push(event)
+}
+
+// push queues an event. The lock is held.
+func (st *stream) push(event []byte) {
+	if st.state > open {
 		return
 	}
 	st.start()
@@ -149,6 +185,7 @@ func (st *stream) write() {
 		st.mu.Lock()
 		batch, st.queue = st.queue, batch[:0]
 		last := st.state == finishing
+		st.room.Broadcast()
 		st.mu.Unlock()
 		if len(batch) == 0 && !last {
 			batch = append(batch, keepAlive...)
@@ -169,6 +206,7 @@ func (st *stream) drop() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.state, st.queue = finished, nil
+	st.room.Broadcast()
 }
 
 // eventHeader announces a stream.
@@ -195,8 +233,7 @@ func writeEvents(w http.ResponseWriter, rc *http.ResponseController, events []by
 // gives true when it is the server who ends it.
 func (x *exchange) hold(first []byte, ended <-chan struct{}) bool {
 	if !x.s.streams.take() {
-		x.fail(http.StatusServiceUnavailable, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-			Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."})
+		x.tooManyStreams()
 		return false
 	}
 	defer x.s.streams.give()

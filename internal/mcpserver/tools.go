@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/config"
@@ -55,6 +56,19 @@ const upstreamServersDefinition = `{"name":"upstream_servers",` +
 	`"name":{"type":"string"}},"required":["operation"]},` +
 	`"annotations":` + looking + `}`
 
+// proposeDefinition is upstream_servers for agents that may propose servers.
+const proposeDefinition = `{"name":"upstream_servers",` +
+	`"description":"MCP servers and their state: list, get, restart. ` +
+	`add proposes one (url, or command): nothing of it runs until a person approves it.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"operation":{"type":"string","enum":["list","get","add","restart"]},` +
+	`"name":{"type":"string"},` +
+	`"url":{"type":"string"},` +
+	`"command":{"type":"string"},` +
+	`"args_json":{"type":"string","description":"JSON array"},` +
+	`"env_json":{"type":"string","description":"JSON object"}},"required":["operation"]},` +
+	`"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}}`
+
 // variant is what tells the three calling tools apart.
 type variant struct {
 	operation                  policy.Operation
@@ -97,13 +111,16 @@ func (v variant) definition(requireIntent bool) string {
 }
 
 // definitions is the array of the tools.
-func definitions(requireIntent, management bool) string {
+func definitions(requireIntent bool, management config.Management) string {
 	all := []string{retrieveDefinition}
 	for _, v := range variants {
 		all = append(all, v.definition(requireIntent))
 	}
 	all = append(all, readResultDefinition)
-	if management {
+	switch management {
+	case config.ManagePropose:
+		all = append(all, proposeDefinition)
+	case config.ManageRead:
 		all = append(all, upstreamServersDefinition)
 	}
 	return "[" + strings.Join(all, ",") + "]"
@@ -116,9 +133,13 @@ type texts struct {
 	serverInfoMember string // "io.modelcontextprotocol/serverInfo":{…}
 	initialize       []byte // what follows the protocol version
 	discover         []byte
-	lists            [2][2][2][]byte // modern, requireIntent, management
-	front            [2][2][]byte    // how a modern result begins that is typed, has _meta
+	lists            [2][2][len(managements)][]byte // modern, requireIntent, management
+	front            [2][2][]byte                   // how a modern result begins that is typed, has _meta
 }
+
+// managements are what agents may do with upstream_servers, the least first:
+// what is unknown is off.
+var managements = [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose}
 
 // caching is said of what changes with the configuration only, and is the same
 // for everybody.
@@ -142,10 +163,10 @@ func makeTexts(version string) texts {
 		},
 	}
 	for _, intent := range [...]bool{false, true} {
-		for _, management := range [...]bool{false, true} {
+		for i, management := range managements {
 			tools := `"tools":` + definitions(intent, management)
-			t.lists[0][index(intent)][index(management)] = []byte(`{` + tools + `}`)
-			t.lists[1][index(intent)][index(management)] = []byte(`{` + typed + named + tools + `,` + caching + `}`)
+			t.lists[0][index(intent)][i] = []byte(`{` + tools + `}`)
+			t.lists[1][index(intent)][i] = []byte(`{` + typed + named + tools + `,` + caching + `}`)
 		}
 	}
 	return t
@@ -157,9 +178,11 @@ func (x *exchange) listTools() outcome {
 	if c := x.params.cursor; c != nil && strictjson.Kind(c) != 'n' && string(c) != `""` {
 		return outcome{err: invalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
 	}
-	list := x.s.texts.lists[index(x.modern)][index(x.cfg.Intent.RequireIntent)][index(x.managed())]
+	list := x.s.texts.lists[index(x.modern)][index(x.cfg.Intent.RequireIntent)][max(0, slices.Index(managements[:], x.cfg.MCPManagement))]
 	return outcome{result: pieces(list)}
 }
 
 // managed says whether upstream_servers is offered.
-func (x *exchange) managed() bool { return x.cfg.MCPManagement != config.ManageOff }
+func (x *exchange) managed() bool {
+	return x.cfg.MCPManagement == config.ManageRead || x.cfg.MCPManagement == config.ManagePropose
+}

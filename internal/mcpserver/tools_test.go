@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,9 +49,17 @@ func indent(t *testing.T, raw []byte) []byte {
 }
 
 func TestDefinitions(t *testing.T) {
-	for name, intent := range map[string]bool{"tools_list.json": false, "tools_list_require_intent.json": true} {
+	for name, c := range map[string]struct {
+		intent     bool
+		management config.Management
+	}{
+		"tools_list.json":                {false, config.ManagePropose},
+		"tools_list_require_intent.json": {true, config.ManagePropose},
+		"tools_list_read.json":           {false, config.ManageRead},
+		"tools_list_off.json":            {false, config.ManageOff},
+	} {
 		h := newHarness(t)
-		h.cfg.Store(&config.Config{MCPManagement: config.ManagePropose, Intent: policy.Rules{RequireIntent: intent}})
+		h.cfg.Store(&config.Config{MCPManagement: c.management, Intent: policy.Rules{RequireIntent: c.intent}})
 		var r struct {
 			Tools json.RawMessage
 		}
@@ -90,6 +99,10 @@ func TestDefinitions(t *testing.T) {
 // What every definition has to keep to.
 func TestDefinitionRules(t *testing.T) {
 	for _, intent := range []bool{false, true} {
+		management := config.ManagePropose
+		if intent {
+			management = config.ManageRead
+		}
 		var tools []struct {
 			Name, Description string
 			InputSchema       struct {
@@ -99,10 +112,10 @@ func TestDefinitionRules(t *testing.T) {
 			}
 			Annotations map[string]bool
 		}
-		if err := json.Unmarshal([]byte(definitions(intent, true)), &tools); err != nil {
+		if err := json.Unmarshal([]byte(definitions(intent, management)), &tools); err != nil {
 			t.Fatal(err)
 		}
-		readOnly := map[string]bool{retrieveTools: true, callToolRead: true, readResult: true, upstreamServers: true}
+		readOnly := map[string]bool{retrieveTools: true, callToolRead: true, readResult: true, upstreamServers: management == config.ManageRead}
 		for _, d := range tools {
 			if d.InputSchema.Type != "object" || d.Description == "" {
 				t.Errorf("%+v", d)
@@ -262,11 +275,89 @@ func TestUpstreamServers(t *testing.T) {
 		t.Errorf("%s", r.StructuredContent)
 	}
 	h.callModern(upstreamServers, `{"operation":"get","name":"c"}`).refused(problem.ServerNotFound)
+	h.gw.servers[1].Quarantined = true
+	quarantined := strings.NewReplacer(`"quarantined":false`, `"quarantined":true`, `"last_error":"x",`, "").Replace(b)
+	if r := h.callModern(upstreamServers, `{"operation":"get","name":"b"}`).tool(); string(r.StructuredContent) != `{"servers":[`+quarantined+`]}` {
+		t.Errorf("%s", r.StructuredContent)
+	}
 	for _, args := range []string{`{}`, `{"operation":null}`, `{"operation":"get"}`, `{"operation":"get","name":5}`, `{"operation":5}`,
-		`{"operation":"add","name":"x","url":"http://x"}`, `{"operation":"restart","name":"a"}`, `{"operation":"enable","name":"a"}`, `{"operation":"List"}`} {
+		`{"operation":"enable","name":"a"}`, `{"operation":"List"}`, `{"operation":"restart"}`, `{"operation":"add"}`} {
 		p := h.callModern(upstreamServers, args).refused(problem.InvalidParameter)
-		if string(p.Details["parameter"]) == `"operation"` && !strings.Contains(p.Message, "list or get") {
+		if string(p.Details["parameter"]) == `"operation"` && !strings.Contains(p.Message, "list, get, add or restart") {
 			t.Errorf("%s: the allowed operations are not named: %s", args, p.Message)
 		}
+	}
+}
+
+func TestProposals(t *testing.T) {
+	h := newHarness(t)
+	h.gw.servers = []gateway.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
+	const entry = `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}]}`
+	for args, want := range map[string]gateway.NewServer{
+		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}},
+		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}},
+		`{"operation":"add","name":"new","url":"https://example.com/mcp"}`:                                         {Name: "new", URL: "https://example.com/mcp"},
+		`{"operation":"add","name":"new","url":"https://x","quarantined":false,"enabled":true,"trust":"auto"}`:     {Name: "new", URL: "https://x"},
+	} {
+		if r := h.callModern(upstreamServers, args).tool(); string(r.StructuredContent) != entry {
+			t.Errorf("%s: %s", args, r.StructuredContent)
+		}
+		if got := h.gw.added[len(h.gw.added)-1]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	n := len(h.gw.added)
+	const secret = "hunter2-hunter2"
+	for _, args := range []string{
+		`{"operation":"add","url":"https://x"}`, `{"operation":"add","name":"new"}`, `{"operation":"add","name":"new","url":"u","command":"c"}`,
+		`{"operation":"add","name":"new","command":"c","args_json":"` + secret + `"}`, `{"operation":"add","name":"new","command":"c","args_json":"{}"}`,
+		`{"operation":"add","name":"new","command":"c","args_json":"[1]"}`, `{"operation":"add","name":"new","command":"c","args_json":"[\"a\"] x"}`,
+		`{"operation":"add","name":"new","command":"c","env_json":"[]"}`, `{"operation":"add","name":"new","command":"c","env_json":"{\"A\":1}"}`,
+		`{"operation":"add","name":"new","command":"c","env_json":"{\"A\":\"` + secret + `\",\"A\":\"2\"}"}`, `{"operation":"add","name":"new","command":5}`,
+		`{"operation":"add","name":"new","url":"https://x/?k=${env:TOKEN}"}`, `{"operation":"add","name":"new","command":"${env:SHELL}"}`,
+		`{"operation":"add","name":"new","command":"c","args":["a"]}`, `{"operation":"add","name":"new","command":"c","env":{"A":"` + secret + `"}}`,
+		`{"operation":"add","name":"new","url":"https://x","headers":{"A":"` + secret + `"}}`,
+		`{"operation":"add","name":"new","command":"c","args_json":"[\"a\",\"${keyring:K}\"]"}`, `{"operation":"add","name":"new","command":"c","env_json":"{\"A\":\"x${env:TOKEN}\"}"}`,
+	} {
+		a := h.callModern(upstreamServers, args)
+		a.refused(problem.InvalidParameter)
+		if strings.Contains(string(a.body), secret) {
+			t.Errorf("%s: the value is repeated: %s", args, a.body)
+		}
+	}
+	if len(h.gw.added) != n {
+		t.Error("a wrong proposal came through")
+	}
+	h.callModern(upstreamServers, `{"operation":"add","name":"taken","command":"c"}`).refused(problem.Conflict)
+	if r := h.callModern(upstreamServers, `{"operation":"restart","name":"a"}`).tool(); !strings.Contains(string(r.StructuredContent), `"name":"a"`) {
+		t.Errorf("%s", r.StructuredContent)
+	}
+	h.callModern(upstreamServers, `{"operation":"restart","name":"c"}`).refused(problem.ServerNotFound)
+	// The key makes a model no person.
+	h.modern("tools/call", `"name":"upstream_servers","arguments":{"operation":"add","name":"new","command":"c"}`, "X-API-Key", testKey).tool()
+	h.modern("tools/call", `"name":"upstream_servers","arguments":{"operation":"restart","name":"a"}`, "X-API-Key", testKey).tool()
+	for _, c := range h.gw.asked {
+		if c.Actor.String() != "agent" || c.Source != "mcp" || c.ClientName != "tester" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// With mcp_management: read an agent may look, and nothing else.
+func TestManagementRead(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Store(&config.Config{MCPManagement: config.ManageRead})
+	h.callModern(upstreamServers, `{"operation":"list"}`).tool()
+	for _, args := range []string{`{"operation":"add","name":"new","command":"c"}`, `{"operation":"restart","name":"a"}`} {
+		if p := h.callModern(upstreamServers, args).refused(problem.InvalidParameter); !strings.Contains(p.Message, "must be list or get") {
+			t.Errorf("%s: %s", args, p.Message)
+		}
+	}
+	if len(h.gw.asked) != 0 {
+		t.Error("it came through")
+	}
+	h.cfg.Store(&config.Config{MCPManagement: "unheard of"})
+	if !strings.Contains(string(h.modern("tools/list", "").body), retrieveTools) || strings.Contains(string(h.modern("tools/list", "").body), upstreamServers) {
+		t.Error("an unknown management offers upstream_servers")
 	}
 }

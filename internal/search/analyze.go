@@ -18,66 +18,108 @@ const (
 	maxParameters  = 4000 // words of parameters, repeated ones too
 )
 
-// Analyze reads the words out of a definition, field by field. The schema is
-// read into parameter names and parameter texts; its keywords are no words.
-func Analyze(d tool.Definition) Document {
-	a := analyzer{index: make(map[string]uint16, 64)}
+// analyzer reads the words out of definitions, field by field. It is reused for
+// the tools of a part, whose words it numbers. A schema is read into parameter
+// names and parameter texts; its keywords are no words.
+type analyzer struct {
+	split splitter
+	index map[string]uint32
+	words []string
+
+	// Of the current definition.
+	current int     // the field being read
+	slot    []int32 // word → where in terms, plus one
+	terms   []term
+	lengths [fields]int
+}
+
+func newAnalyzer() *analyzer {
+	a := &analyzer{index: make(map[string]uint32, 256)}
 	a.split.emit = a.add
+	return a
+}
+
+// read gives the words of a definition and the lengths of its fields, valid
+// until the next is read.
+func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
+	for i := range a.terms {
+		a.slot[a.terms[i].word] = 0
+	}
+	a.terms, a.lengths = a.terms[:0], [fields]int{}
+	summary, rest := cutSentence(clip(d.Description, maxText))
+	a.field(inSummary, summary)
+	a.field(inDescription, rest)
 	a.field(inName, d.ID.Tool)
 	a.field(inServer, d.ID.Server)
 	a.field(inTitle, d.Title)
-	a.field(inDescription, d.Description)
 	if len(d.InputSchema) <= maxSchema && strictjson.Check(d.InputSchema, strictjson.Limits{}) == nil {
 		a.schema(d.InputSchema, 0)
 	}
-	return Document{ID: d.ID, analysis: a.done()}
+	return a.terms, &a.lengths
 }
 
-// analyzer gathers one definition.
-type analyzer struct {
-	split   splitter
-	current int // the field being read
-	index   map[string]uint16
-	words   []byte
-	terms   []term
-	lengths [fields]uint16
+// minSummary is how long a first sentence is at least, in bytes: "Note." says
+// nothing yet.
+const minSummary = 20
+
+// cutSentence cuts a description behind its first sentence or line.
+func cutSentence(s string) (first, rest string) {
+	for i := minSummary; i+1 < len(s); i++ {
+		switch s[i] {
+		case '\n':
+			return s[:i], s[i+1:]
+		case '.', '!', '?':
+			if s[i+1] == ' ' || s[i+1] == '\n' {
+				return s[:i], s[i+1:]
+			}
+		}
+	}
+	return s, ""
 }
 
 func (a *analyzer) field(field int, s string) {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
 	a.current = field
-	a.split.text(s)
+	a.split.text(clip(s, maxText))
 }
 
+// add notes a word of the current field, and the words in it where those of
+// an identifier are written as one.
 func (a *analyzer) add(word []byte) {
+	a.note(word)
+	switch a.current {
+	case inName, inServer, inTitle, inParameter:
+		for _, piece := range segments(string(word)) {
+			a.note([]byte(piece))
+		}
+	}
+}
+
+func (a *analyzer) note(word []byte) {
 	if a.current != inName && stopWords[string(word)] {
 		return
 	}
 	i, ok := a.index[string(word)]
 	if !ok {
-		if len(a.terms) == maxTerms || len(a.words)+len(word) > 1<<16-1 {
+		if len(a.terms) == maxTerms {
 			return
 		}
-		i = uint16(len(a.terms))
-		a.index[string(word)] = i
-		a.terms = append(a.terms, term{at: uint16(len(a.words)), len: uint8(len(word))})
-		a.words = append(a.words, word...)
+		i = uint32(len(a.words))
+		text := string(word)
+		a.index[text] = i
+		a.words = append(a.words, text)
+		a.slot = append(a.slot, 0)
 	}
-	if a.terms[i].count[a.current] < 255 {
-		a.terms[i].count[a.current]++
+	if a.slot[i] == 0 {
+		if len(a.terms) == maxTerms {
+			return
+		}
+		a.terms = append(a.terms, term{word: i})
+		a.slot[i] = int32(len(a.terms))
 	}
-	if a.lengths[a.current] < 1<<16-1 {
-		a.lengths[a.current]++
+	if t := &a.terms[a.slot[i]-1]; t.count[a.current] < 255 {
+		t.count[a.current]++
 	}
-}
-
-// done packs what was gathered, without spare room.
-func (a *analyzer) done() analysis {
-	terms := make([]term, len(a.terms))
-	copy(terms, a.terms)
-	return analysis{words: string(a.words), terms: terms, lengths: a.lengths}
+	a.lengths[a.current]++
 }
 
 // schema walks a schema, whatever its dialect: names of properties, and what
@@ -97,7 +139,7 @@ func (a *analyzer) schema(raw []byte, depth int) {
 var errFull = errors.New("enough words")
 
 func (a *analyzer) full() bool {
-	return int(a.lengths[inParameter])+int(a.lengths[inParameterText]) > maxParameters
+	return a.lengths[inParameter]+a.lengths[inParameterText] > maxParameters
 }
 
 func (a *analyzer) keyword(name, value []byte, depth int) error {

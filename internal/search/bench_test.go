@@ -1,6 +1,9 @@
 package search
 
 import (
+	"cmp"
+	"fmt"
+
 	"runtime"
 	"slices"
 	"testing"
@@ -9,30 +12,31 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-const scale = 10_000
-
-func scaleDefinitions(tb testing.TB) []tool.Definition {
-	defs := definitions(tb, "scale/tools.jsonl.gz")
-	var with []tool.Definition // a third of them have a schema; those first
-	for _, d := range defs {
-		if d.InputSchema != nil {
-			with = append(with, d)
+// scaleTools are n real tools on servers of a hundred, again and again if there
+// are not so many.
+func scaleTools(tb testing.TB, n int) []tool.Definition {
+	real := definitions(tb, "scale/tools.jsonl.gz")
+	slices.SortStableFunc(real, func(a, b tool.Definition) int { // a third of them have a schema; those first
+		return cmp.Compare(len(b.InputSchema), 0) - cmp.Compare(len(a.InputSchema), 0)
+	})
+	out := make([]tool.Definition, n)
+	for i := range out {
+		d := real[i%len(real)]
+		d.ID.Server = fmt.Sprintf("%s-%d", d.ID.Server, i/len(real))
+		if i < len(real) {
+			d.ID.Server = real[i].ID.Server
 		}
+		out[i] = d
 	}
-	for _, d := range defs {
-		if d.InputSchema == nil {
-			with = append(with, d)
-		}
-	}
-	return with[:scale]
+	return out
 }
 
-func analyzeAll(defs []tool.Definition) []Document {
-	docs := make([]Document, len(defs))
-	for i, d := range defs {
-		docs[i] = Analyze(d)
+// hundreds makes parts of a hundred tools each.
+func hundreds(defs []tool.Definition) (parts []*Part) {
+	for i, list := range slices.Collect(slices.Chunk(defs, 100)) {
+		parts = append(parts, NewPart(fmt.Sprint("server ", i), list))
 	}
-	return docs
+	return parts
 }
 
 func scaleQueries(tb testing.TB) (queries []string) {
@@ -46,50 +50,95 @@ func scaleQueries(tb testing.TB) (queries []string) {
 	return queries
 }
 
-func BenchmarkAnalyze10000(b *testing.B) {
-	defs := scaleDefinitions(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		analyzeAll(defs)
+var sizes = []int{10_000, 40_000}
+
+// BenchmarkBuild is from definitions to a view that can be searched.
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			defs := scaleTools(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				Assemble(hundreds(defs)).View(nil)
+			}
+		})
 	}
 }
 
-func BenchmarkBuild10000(b *testing.B) {
-	docs := analyzeAll(scaleDefinitions(b))
-	b.ReportAllocs()
-	for b.Loop() {
-		Build(docs)
+// BenchmarkChange is what a server costs that lists other tools: its own part,
+// and the rest put together with it.
+func BenchmarkChange(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			defs := scaleTools(b, n)
+			parts := hundreds(defs)
+			b.ReportAllocs()
+			for b.Loop() {
+				parts[len(parts)/2] = NewPart("changed", defs[:100])
+				Assemble(parts).View(nil)
+			}
+		})
 	}
 }
 
-func BenchmarkSearch10000(b *testing.B) {
-	ix := Build(analyzeAll(scaleDefinitions(b)))
-	queries := scaleQueries(b)
-	var times []time.Duration
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		start := time.Now()
-		ix.Search(queries[i%len(queries)], 10, nil)
-		times = append(times, time.Since(start))
+// BenchmarkSwitch is what a tool costs that is shown or hidden.
+func BenchmarkSwitch(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			ix := Assemble(hundreds(scaleTools(b, n)))
+			b.ReportAllocs()
+			for b.Loop() {
+				ix.View(func(doc int) bool { return doc != 4711 })
+				ix.View(func(doc int) bool { return doc == 4711 })
+			}
+		})
 	}
-	slices.Sort(times)
-	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
-	b.ReportMetric(float64(times[len(times)-1].Microseconds()), "max-µs")
 }
 
-// BenchmarkMemory10000 reports what the documents and the index hold.
-func BenchmarkMemory10000(b *testing.B) {
-	defs := scaleDefinitions(b)
+func BenchmarkSearch(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			view := Assemble(hundreds(scaleTools(b, n))).View(func(doc int) bool { return doc%50 != 0 })
+			queries := scaleQueries(b)
+			var times []time.Duration
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				start := time.Now()
+				view.Search(queries[i%len(queries)], 10, nil)
+				times = append(times, time.Since(start))
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
+			b.ReportMetric(float64(times[len(times)-1].Microseconds()), "max-µs")
+		})
+	}
+}
+
+// BenchmarkOdd searches for what nobody should search for.
+func BenchmarkOdd(b *testing.B) {
+	ix := build(scaleTools(b, 10_000))
+	for name, query := range oddQueries() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ix.Search(query, 10, nil)
+			}
+		})
+	}
+}
+
+// BenchmarkMemory reports what an index and its parts hold.
+func BenchmarkMemory(b *testing.B) {
+	defs := scaleTools(b, 10_000)
 	for b.Loop() {
-		base := heap()
-		docs := analyzeAll(defs)
+		before := heap()
+		parts := hundreds(defs)
 		analysed := heap()
-		ix := Build(docs)
-		built := heap()
-		b.ReportMetric(float64(analysed-base)/(1<<20), "MiB-documents")
-		b.ReportMetric(float64(built-analysed)/(1<<20), "MiB-index")
-		runtime.KeepAlive(ix)
+		view := Assemble(parts).View(nil)
+		b.ReportMetric(float64(analysed-before)/(1<<20), "MiB-parts")
+		b.ReportMetric(float64(heap()-analysed)/(1<<20), "MiB-index")
+		runtime.KeepAlive(view)
 	}
 	runtime.KeepAlive(defs)
 }

@@ -24,7 +24,7 @@ func (b *best) compare(x, y ranked) int {
 	if x.score != y.score {
 		return cmp.Compare(y.score, x.score)
 	}
-	p, q := b.ix.ids[x.doc], b.ix.ids[y.doc]
+	p, q := b.ix.id(uint32(x.doc)), b.ix.id(uint32(y.doc))
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 

@@ -1,185 +1,125 @@
 package search
 
 import (
-	"strings"
 	"sync"
-
-	"github.com/kljensen/snowball/english"
 
 	"mcpproxy/internal/tool"
 )
 
-// Index is an immutable inverted index. It is safe for concurrent use.
+// Index is parts put together. It is immutable and safe for concurrent use;
+// what is searched is a View of it.
 //
-// Words are indexed twice: by stem, which finds them in any form, and by
-// surface, so that the very word weighs more than a relative of it.
+// Words are found twice: by stem, which finds them in any form, and as they
+// are, so that the very word weighs more than a relative of it.
 type Index struct {
-	ids   []tool.ID
-	names map[string][]int32 // lower-case tool name → documents
-	full  map[string][]int32 // lower-case "server:tool" → documents
+	parts  []*Part
+	first  []uint32 // part → number of its first tool; one more at the end
+	partOf []uint32 // tool → part
 
-	surfaces map[string]int32 // word → surface
-	spelling spelling
-	stemOf   []int32 // surface → stem
-	stems    map[string]int32
+	byServer map[string][]uint32 // name of a server → its parts
 
-	byStem    postings
-	bySurface postings // empty where it would repeat that of the stem
+	words  map[string]uint32
+	stemOf []uint32 // word → stem
+	stems  map[string]uint32
 
-	synonyms map[string][]int32 // stem as text → stems
+	byStem, byWord lists
+	spelling       spelling
+	synonyms       map[string][]uint32 // stem as text → stems
 
-	server  []int32 // document → number of its server
-	servers int
 	scratch sync.Pool // *scratch: working memory of searches
 }
 
-// postings are the documents of each word, in one piece.
-type postings struct {
-	start []uint32 // word → first entry; one more at the end
-	docs  []posting
-	idf   []float32
+// lists says for each word which parts have it, and as which of their words.
+type lists struct {
+	start []uint32 // word → first piece; one more at the end
+	parts []piece
 }
 
-// posting is a word in a document. Its weight is complete but for the word's
-// own: where the word stands, how often, in how long a field.
-type posting struct {
-	doc    uint32 // with inNameBit
-	weight float32
+type piece struct{ part, word uint32 }
+
+func (l *lists) of(word uint32) []piece {
+	return l.parts[l.start[word]:l.start[word+1]]
 }
 
-const inNameBit = 1 << 31
-
-func (p *postings) of(word int32) []posting {
-	if word < 0 {
-		return nil
-	}
-	return p.docs[p.start[word]:p.start[word+1]]
-}
-
-// The shape of the ranking: BM25F. A field's boost is what one occurrence in
-// it is worth; its slope how much a long field is held against the document.
-// These and the other weights were found by turning them one by one on half of
-// the queries of four sets; around them the results hardly change.
-const saturation = 1.5
-
-var (
-	boosts = [fields]float32{inName: 4, inServer: 2.4, inTitle: 2, inDescription: 1.5, inParameter: 1.8, inParameterText: 0.4}
-	slopes = [fields]float32{inName: 0.4, inServer: 0.5, inTitle: 0.5, inDescription: 0.8, inParameter: 0.6, inParameterText: 0.25}
-)
-
-// Build makes an index of the documents.
-func Build(docs []Document) *Index {
-	b := builder{docs: docs, ix: &Index{
-		ids:      make([]tool.ID, len(docs)),
-		surfaces: make(map[string]int32, 4096),
-		stems:    make(map[string]int32, 4096),
-		server:   make([]int32, len(docs)),
-		names:    make(map[string][]int32, len(docs)),
-		full:     make(map[string][]int32, len(docs)),
-	}}
-	b.vocabulary()
-	b.norms()
-	b.postings()
-	b.ix.spelling = newSpelling(b.ix.surfaces)
-	b.ix.synonyms = synonymsIn(b.ix.stems)
-	b.ix.scratch.New = func() any { return new(scratch) }
-	return b.ix
-}
-
-type builder struct {
-	docs []Document
-	ix   *Index
-
-	surfaces []int32 // of every term of every document, in a row
-	forms    []int32 // stem → number of surfaces
-	norm     [fields][]float32
-}
-
-// vocabulary numbers all surfaces and stems and counts their documents.
-func (b *builder) vocabulary() {
-	total := 0
-	for i := range b.docs {
-		total += len(b.docs[i].terms)
-	}
-	b.surfaces = make([]int32, 0, total)
-	servers := make(map[string]int32)
-	for i := range b.docs {
-		d := &b.docs[i]
-		b.identity(i, d.ID, servers)
-		for j := range d.terms {
-			b.surfaces = append(b.surfaces, b.surface(d.word(&d.terms[j])))
+// Assemble makes an index of the parts. Tools are numbered through the parts
+// in their order.
+func Assemble(parts []*Part) *Index {
+	ix := &Index{parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
+	most, all := 0, 0
+	for i, p := range parts {
+		ix.first[i+1] = ix.first[i] + uint32(len(p.ids))
+		most, all = max(most, len(p.words)), all+len(p.words)
+		if len(p.ids) > 0 {
+			ix.byServer[p.ids[0].Server] = append(ix.byServer[p.ids[0].Server], uint32(i))
 		}
 	}
-}
-
-// identity notes what the document is called.
-func (b *builder) identity(i int, id tool.ID, servers map[string]int32) {
-	b.ix.ids[i] = id
-	name, full := strings.ToLower(id.Tool), strings.ToLower(id.String())
-	b.ix.names[name] = append(b.ix.names[name], int32(i))
-	b.ix.full[full] = append(b.ix.full[full], int32(i))
-	server, ok := servers[id.Server]
-	if !ok {
-		server = int32(len(servers))
-		servers[id.Server] = server
-	}
-	b.ix.server[i], b.ix.servers = server, len(servers)
-}
-
-func (b *builder) surface(word string) int32 {
-	if s, ok := b.ix.surfaces[word]; ok {
-		return s
-	}
-	s := int32(len(b.ix.stemOf))
-	b.ix.surfaces[word] = s
-	root := stem(word)
-	id, ok := b.ix.stems[root]
-	if !ok {
-		id = int32(len(b.forms))
-		b.ix.stems[root] = id
-		b.forms = append(b.forms, 0)
-	}
-	b.forms[id]++
-	b.ix.stemOf = append(b.ix.stemOf, id)
-	return s
-}
-
-// stem gives the root of an English word, the word itself for any other.
-func stem(word string) string {
-	for i := 0; i < len(word); i++ {
-		if word[i] < 'a' || word[i] > 'z' {
-			return word
+	// Servers share most of their words.
+	ix.words = make(map[string]uint32, max(most, all/6))
+	ix.stems = make(map[string]uint32, max(most, all/6))
+	ix.partOf = make([]uint32, ix.first[len(parts)])
+	words, stems := make([][]uint32, len(parts)), make([][]uint32, len(parts))
+	for i, p := range parts {
+		for doc := ix.first[i]; doc < ix.first[i+1]; doc++ {
+			ix.partOf[doc] = uint32(i)
 		}
+		words[i], stems[i] = ix.number(p)
 	}
-	return english.Stem(word, true)
+	ix.byWord = newLists(words, len(ix.words))
+	ix.byStem = newLists(stems, len(ix.stems))
+	ix.spelling = newSpelling(ix.words)
+	ix.synonyms = synonymsIn(ix.stems)
+	ix.scratch.New = func() any { return new(scratch) }
+	return ix
 }
 
-// norms gives, for every field and document, what one occurrence weighs.
-func (b *builder) norms() {
-	for f := range fields {
-		sum, n := 0, 0
-		for i := range b.docs {
-			if l := int(b.docs[i].lengths[f]); l > 0 {
-				sum, n = sum+l, n+1
+// number gives the numbers of the words and stems of a part, and one to each
+// that has none. The stem of a known word need not be looked up.
+func (ix *Index) number(p *Part) (words, stems []uint32) {
+	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
+	for i, text := range p.words {
+		w, ok := ix.words[text]
+		if !ok {
+			root := p.stems[p.stemOf[i]]
+			st, known := ix.stems[root]
+			if !known {
+				st = uint32(len(ix.stems))
+				ix.stems[root] = st
 			}
+			w = uint32(len(ix.words))
+			ix.words[text] = w
+			ix.stemOf = append(ix.stemOf, st)
 		}
-		b.norm[f] = make([]float32, len(b.docs))
-		if n == 0 {
-			continue
-		}
-		mean := float32(sum) / float32(n)
-		for i := range b.docs {
-			b.norm[f][i] = boosts[f] / (1 - slopes[f] + slopes[f]*float32(b.docs[i].lengths[f])/mean)
-		}
+		words[i], stems[p.stemOf[i]] = w, ix.stemOf[w]
 	}
+	return words, stems
 }
 
-// weight is the weight of the term in the document before saturation.
-func (b *builder) weight(doc int, t *term) (w float32) {
-	for f := range fields {
-		if t.count[f] != 0 {
-			w += float32(t.count[f]) * b.norm[f][doc]
+// newLists turns part → its words around.
+func newLists(words [][]uint32, n int) lists {
+	l := lists{start: make([]uint32, n+1)}
+	for _, of := range words {
+		for _, word := range of {
+			l.start[word+1]++
 		}
 	}
-	return w
+	for i := range n {
+		l.start[i+1] += l.start[i]
+	}
+	next := append([]uint32(nil), l.start[:n]...)
+	l.parts = make([]piece, l.start[n])
+	for part, of := range words {
+		for local, word := range of {
+			l.parts[next[word]] = piece{uint32(part), uint32(local)}
+			next[word]++
+		}
+	}
+	return l
+}
+
+// Len is the number of tools.
+func (ix *Index) Len() int { return len(ix.partOf) }
+
+func (ix *Index) id(doc uint32) tool.ID {
+	part := ix.partOf[doc]
+	return ix.parts[part].ids[doc-ix.first[part]]
 }

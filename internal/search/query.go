@@ -15,27 +15,31 @@ const (
 
 // What else a word of a query counts.
 const (
-	repeatShare = 0.15 // each time that it is said again
-	joinedShare = 0.5  // written as one word instead of two, or the other way
+	repeatShare = 0.2 // each time that it is said again
+	joinedShare = 0.3 // written as one word instead of two, or the other way
 )
 
 // query is the words of a query, each once, found in the vocabulary.
 type query struct {
 	terms   []queryTerm
 	clauses int
-	ideal   float32 // what a document would score with every word at its best
+	context uint32  // bit set of the clauses that only tell the circumstances
+	ideal   float32 // what a tool would score with every word at its best
 }
 
 type queryTerm struct {
-	stem    int32
-	surface int32 // -1 when the postings of the stem say the same, or there is none
+	stem    uint32
+	word    uint32
+	written bool // word says something: tools have the very word
 	weight  float32
 	clauses uint32 // bit set of the clauses that the word stands in
+	asked   string // the word of the query
+	how     Relation
 }
 
 // parse reads a query.
-func (ix *Index) parse(text string) query {
-	r := reader{ix: ix, seen: make(map[string]int, 16)}
+func (v *View) parse(text string) query {
+	r := reader{view: v, seen: make(map[string]int, 16)}
 	text = clip(text, maxQuery)
 	if r.read(text, true); len(r.words) == 0 {
 		r.read(text, false)
@@ -55,10 +59,11 @@ func clip(s string, n int) string {
 
 // reader gathers the distinct words of a query.
 type reader struct {
-	ix      *Index
+	view    *View
 	words   []queryWord
 	seen    map[string]int
 	clauses int
+	context uint32
 }
 
 type queryWord struct {
@@ -91,6 +96,9 @@ func (r *reader) read(text string, skipStops bool) {
 		clause, text = cutClause(text)
 		before := len(r.words)
 		sp.text(clause)
+		if tellsCircumstances(clause) {
+			r.context |= 1 << r.clauses
+		}
 		if len(r.words) > before && r.clauses < maxClauses-1 {
 			r.clauses++
 		}
@@ -119,13 +127,14 @@ func cutClause(text string) (clause, rest string) {
 // resolve finds the words in the vocabulary, and what may be meant by those
 // that are not there.
 func (r *reader) resolve() query {
-	q := query{clauses: r.clauses + 1}
-	used := make(map[int32]bool, len(r.words))
+	q := query{clauses: r.clauses + 1, context: r.context}
+	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
-		if t, ok := r.ix.lookup(w.text); ok {
+		if t, ok := r.view.lookup(w.text); ok {
 			used[t.stem] = true
-			q.add(r.ix, t, 1+repeatShare*float32(min(w.count, 8)-1), w.clauses)
+			t.asked = w.text
+			q.add(r.view, t, 1+repeatShare*float32(min(w.count, 8)-1), w.clauses)
 			w.known = true
 		}
 	}
@@ -135,14 +144,17 @@ func (r *reader) resolve() query {
 		if w.known {
 			share = synonymShare
 		}
-		for _, st := range r.ix.synonyms[stem(w.text)] {
-			if !used[st] {
+		for _, st := range r.view.ix.synonyms[stem(w.text)] {
+			if !used[st] && r.view.stemsIn[st] > 0 {
 				used[st], r.words[i].known = true, true
-				q.add(r.ix, queryTerm{stem: st, surface: -1}, share, w.clauses)
+				q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, share, w.clauses)
 			}
 		}
 		if i > 0 {
 			r.joined(&q, r.words[i-1], w)
+		}
+		if r.parted(&q, w) {
+			continue
 		}
 		if !r.words[i].known && misspelt < maxMisspelt {
 			misspelt++
@@ -152,6 +164,11 @@ func (r *reader) resolve() query {
 	return q
 }
 
+func (r *reader) said(word string) bool {
+	_, ok := r.seen[word]
+	return ok
+}
+
 // joined adds the word that two neighbours are when written as one: "data
 // base" is found as "database".
 func (r *reader) joined(q *query, a, b queryWord) {
@@ -159,58 +176,60 @@ func (r *reader) joined(q *query, a, b queryWord) {
 		return
 	}
 	word := a.text + b.text
-	if _, ok := r.ix.surfaces[word]; !ok || r.seen[word] > 0 {
+	if _, ok := r.view.word(word); !ok || r.said(word) {
 		return
 	}
-	t, _ := r.ix.lookup(word)
-	q.add(r.ix, t, joinedShare, a.clauses&b.clauses)
+	t, _ := r.view.lookup(word)
+	t.asked, t.how = a.text+" "+b.text, Joined
+	q.add(r.view, t, joinedShare, a.clauses&b.clauses)
 }
 
-// guess adds what an unknown word may stand for: two words written as one, or
-// else words that are spelt nearly so.
+// parted adds the words that a word is when it is several written as one, and
+// says whether tools have any.
+func (r *reader) parted(q *query, w queryWord) (found bool) {
+	for _, piece := range segments(w.text) {
+		if t, ok := r.view.lookup(piece); ok && !stopWords[piece] && !r.said(piece) {
+			found = true
+			t.asked, t.how = w.text, Joined
+			q.add(r.view, t, joinedShare, w.clauses)
+		}
+	}
+	return found
+}
+
+// guess adds what an unknown word may stand for: two words of tools written as
+// one, or else words that are spelt nearly so.
 func (r *reader) guess(q *query, w queryWord) {
-	q.ideal += idf(len(r.ix.ids), 0)
+	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
-		first, ok := r.ix.surfaces[w.text[:i]]
-		second, also := r.ix.surfaces[w.text[i:]]
+		first, ok := r.view.word(w.text[:i])
+		second, also := r.view.word(w.text[i:])
 		if ok && also {
-			q.add(r.ix, queryTerm{stem: r.ix.stemOf[first], surface: first}, joinedShare, w.clauses)
-			q.add(r.ix, queryTerm{stem: r.ix.stemOf[second], surface: second}, joinedShare, w.clauses)
+			for _, part := range [2]uint32{first, second} {
+				t := queryTerm{stem: r.view.ix.stemOf[part], word: part, written: true, asked: w.text, how: Joined}
+				q.add(r.view, t, joinedShare, w.clauses)
+			}
 			return
 		}
 	}
-	for _, near := range r.ix.spelling.nearest(w.text) {
-		if t, ok := r.ix.lookup(near.word); ok {
-			q.add(r.ix, t, near.weight, w.clauses)
+	for _, near := range r.view.nearest(w.text) {
+		if t, ok := r.view.lookup(near.word); ok {
+			t.asked, t.how = w.text, Misspelt
+			q.add(r.view, t, near.weight, w.clauses)
 		}
 	}
 }
 
-func (ix *Index) lookup(word string) (queryTerm, bool) {
-	if s, ok := ix.surfaces[word]; ok {
-		return queryTerm{stem: ix.stemOf[s], surface: s}, true
+func (v *View) lookup(word string) (queryTerm, bool) {
+	if w, ok := v.word(word); ok {
+		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
 	}
-	st, ok := ix.stems[stem(word)]
-	return queryTerm{stem: st, surface: -1}, ok
+	st, ok := v.stem(stem(word))
+	return queryTerm{stem: st, how: Stem}, ok
 }
 
-func (q *query) add(ix *Index, t queryTerm, weight float32, clauses uint32) {
+func (q *query) add(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
-	q.ideal += weight * ix.byStem.idf[t.stem] * (1 + surfaceShare)
-}
-
-// exact gives the documents whose name the query is.
-func (ix *Index) exact(text string) []int32 {
-	name := strings.ToLower(strings.TrimSpace(clip(text, maxQuery)))
-	if docs, ok := ix.full[name]; ok {
-		return docs
-	}
-	if docs, ok := ix.names[name]; ok {
-		return docs
-	}
-	if server, tool, ok := strings.Cut(name, "__"); ok {
-		return ix.full[server+":"+tool]
-	}
-	return nil
+	q.ideal += weight * v.idf(t.stem) * (1 + surfaceShare)
 }

@@ -1,68 +1,95 @@
 package search
 
-import "slices"
-
 // What else counts in the ranking, beside the sum over the words.
 const (
-	surfaceShare = 0.3  // the very word, beside its stem
-	nameShare    = 0.12 // words of the tool's name, however long its name is
-	clauseShare  = 0.5  // the best answer to one sentence of the query
-	serverShare  = 0.4  // the best tool of the same server
-	kinShare     = 0.1  // the best other tool of the same server
-	exactBonus   = 1e6  // above any sum: the query is the name
+	surfaceShare = 0.33    // the very word, beside its stem
+	nameShare    = 0.23    // words of the tool's name, however long its name is
+	clauseShare  = 0.9     // the best answer to one sentence of the query
+	contextShare = 0.8     // …of a sentence that only tells the circumstances
+	massShare    = 0.3     // …of a sentence that nothing answers well, at most so much less
+	serverShare  = 0.5     // the best tool of the same server
+	coverShare   = 0.2     // what the tools of the server have of the query together
+	literalBonus = 4 << 20 // above any sum: the query is the name, to the letter
+	wordedBonus  = 1 << 20 // …or in its words
 
-	bestShares = (1 + nameShare + clauseShare) * (1 + serverShare + kinShare)
+	bestShares = (1+nameShare+clauseShare)*(1+serverShare) + coverShare
 )
 
 // Search gives the n best matches that keep allows, the best first, and how
-// many match at all and are allowed. A nil keep allows every document.
-func (ix *Index) Search(query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
-	q := ix.parse(query)
-	s := ix.scratch.Get().(*scratch)
-	defer ix.scratch.Put(s)
-	s.reset(len(ix.ids), ix.servers, q.clauses)
+// many match at all and are allowed. A nil keep allows every tool. The answer
+// for a smaller n is the beginning of that for a larger one.
+func (v *View) Search(query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
+	return v.SearchUsed(nil, query, n, keep)
+}
+
+// SearchUsed is Search with habits as a prior; nil are none.
+func (v *View) SearchUsed(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
+	q := v.parse(query)
+	s := v.ix.scratch.Get().(*scratch)
+	defer v.ix.scratch.Put(s)
+	s.reset(v, q.clauses)
 	for i := range q.terms {
-		s.score(ix, &q.terms[i])
+		s.score(&q.terms[i])
 	}
-	fuse := s.fusion(&q)
-	exact := ix.exact(query)
-	for _, doc := range exact {
-		s.touch(uint32(doc))
+	named := v.naming(query)
+	for doc := range named.bonus {
+		s.touch(doc)
 	}
-	s.finish(ix, &fuse)
-	top := best{ix: ix, n: n}
+	for doc := range named.meant {
+		s.touch(doc)
+	}
+	used := v.habits(h, query)
+	for doc := range used {
+		s.touch(doc)
+	}
+	s.finish(&q)
+	top := best{ix: v.ix, n: n}
 	for _, doc := range s.touched {
 		if keep != nil && !keep(int(doc)) {
 			continue
 		}
 		total++
 		if n > 0 {
-			score := s.ofServer(ix, doc)
-			if slices.Contains(exact, int32(doc)) {
-				score += exactBonus
-			}
-			top.add(int32(doc), score)
+			top.add(int32(doc), s.ofServer(doc, &named)+habitShare*s.top*used[doc])
 		}
 	}
-	return top.take(q.ideal * bestShares), total
+	s.view = nil
+	ideal := q.ideal * bestShares
+	if h != nil {
+		ideal = max(ideal, 1) * (1 + habitShare)
+	}
+	if named.servers != nil || named.meant != nil {
+		ideal *= 2 // what is named stands above the others by as much
+	}
+	return top.take(ideal), total
 }
 
 // scratch is the working memory of one search.
 type scratch struct {
+	view    *View
 	clauses int
-	sums    []float32 // document × (1 + clauses): the whole query, then each clause
-	named   []float32 // document → idf of the words of its name that are asked for
-	servers []topTwo  // server → scores of its best tools
+	sums    []float32  // tool × (1 + clauses): the whole query, then each clause
+	named   []float32  // tool → idf of the words of its name that are asked for
+	servers []standing // by part
 	touched []uint32
 	stamp   []uint32
 	round   uint32
+
+	top, covered float32 // the highest sum over the whole query, and coverage
 }
 
-func (s *scratch) reset(docs, servers, clauses int) {
-	s.clauses = clauses
+// standing is how well the tools of a server answer.
+type standing struct {
+	best  float32 // the score of its best tool
+	cover float32 // each word of the query where it scores best
+}
+
+func (s *scratch) reset(v *View, clauses int) {
+	s.view, s.clauses = v, clauses
 	if clauses < 2 {
 		s.clauses = 0
 	}
+	docs := v.ix.Len()
 	if need := docs * (1 + s.clauses); cap(s.sums) < need {
 		s.sums = make([]float32, need)
 	} else {
@@ -70,7 +97,7 @@ func (s *scratch) reset(docs, servers, clauses int) {
 	}
 	if len(s.stamp) != docs {
 		s.stamp, s.named, s.round = make([]uint32, docs), make([]float32, docs), 0
-		s.servers = make([]topTwo, servers)
+		s.servers = make([]standing, len(v.ix.parts))
 	}
 	clear(s.servers)
 	s.touched = s.touched[:0]
@@ -80,7 +107,7 @@ func (s *scratch) reset(docs, servers, clauses int) {
 	}
 }
 
-// touch makes the document a match, with nothing scored yet.
+// touch makes the tool a match, with nothing scored yet.
 func (s *scratch) touch(doc uint32) {
 	if s.stamp[doc] == s.round {
 		return
@@ -96,24 +123,35 @@ func (s *scratch) row(doc uint32) []float32 {
 	return s.sums[int(doc)*width : (int(doc)+1)*width]
 }
 
-func (s *scratch) score(ix *Index, t *queryTerm) {
-	idf := ix.byStem.idf[t.stem] * t.weight
-	stems := ix.byStem.of(t.stem)
-	surfaces := ix.bySurface.of(t.surface)
-	share := float32(surfaceShare)
-	if t.surface >= 0 && len(surfaces) == 0 {
-		idf, share = idf*(1+surfaceShare), 0
-	}
-	for _, e := range stems {
-		doc := e.doc &^ inNameBit
-		s.touch(doc)
-		if e.doc&inNameBit != 0 {
-			s.named[doc] += idf
+func (s *scratch) score(t *queryTerm) {
+	ix := s.view.ix
+	weight := s.view.idf(t.stem) * t.weight
+	for _, p := range ix.byStem.of(t.stem) {
+		first, best := ix.first[p.part], float32(0)
+		for _, e := range ix.parts[p.part].byStem.of(p.word) {
+			doc := first + e.doc&^inNameBit
+			if !s.view.shows(doc) {
+				continue
+			}
+			s.touch(doc)
+			if e.doc&inNameBit != 0 {
+				s.named[doc] += weight
+			}
+			s.add(doc, weight*e.weight, t.clauses)
+			best = max(best, e.weight)
 		}
-		s.add(doc, idf*e.weight, t.clauses)
+		s.servers[p.part].cover += weight * best
 	}
-	for _, e := range surfaces {
-		s.add(e.doc&^inNameBit, share*idf*e.weight, t.clauses)
+	if !t.written {
+		return
+	}
+	for _, p := range ix.byWord.of(t.word) {
+		first := ix.first[p.part]
+		for _, e := range ix.parts[p.part].ofWord(p.word) {
+			if doc := first + e.doc&^inNameBit; s.view.shows(doc) {
+				s.add(doc, surfaceShare*weight*e.weight, t.clauses)
+			}
+		}
 	}
 }
 
@@ -127,65 +165,68 @@ func (s *scratch) add(doc uint32, score float32, clauses uint32) {
 	}
 }
 
-// fusion is how much each clause counts.
-type fusion struct{ scale [maxClauses]float32 }
-
-// fusion scales every clause so that its best answer is worth the best answer
-// to the whole query.
-func (s *scratch) fusion(q *query) (f fusion) {
-	if s.clauses == 0 {
-		return f
-	}
+// scales gives for every clause what makes its best answer worth nearly the
+// best answer to the whole query.
+func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for _, doc := range s.touched {
-		for c, v := range s.row(doc) {
-			top[c] = max(top[c], v)
+		for c, score := range s.row(doc) {
+			top[c] = max(top[c], score)
 		}
 	}
-	for c := 1; c <= s.clauses; c++ {
-		if top[c] > 0 {
-			f.scale[c-1] = clauseShare * top[0] / top[c]
-		}
+	s.top = top[0]
+	clauses := top[1 : 1+s.clauses]
+	most := float32(0)
+	for _, score := range clauses {
+		most = max(most, score)
 	}
-	return f
+	for c, score := range clauses {
+		if score == 0 {
+			continue
+		}
+		share := clauseShare * (1 - massShare*(1-score/most))
+		if q.context&(1<<c) != 0 {
+			share *= contextShare
+		}
+		scales[c] = share * top[0] / score
+	}
+	return scales
 }
 
 // finish gives every match its score, which stands first in its row then.
-func (s *scratch) finish(ix *Index, f *fusion) {
+func (s *scratch) finish(q *query) {
+	scales := s.scales(q)
 	for _, doc := range s.touched {
 		row := s.row(doc)
 		extra := clauseShare * row[0]
 		if s.clauses > 0 {
 			extra = 0
-			for c, v := range row[1:] {
-				extra = max(extra, v*f.scale[c])
+			for c, score := range row[1:] {
+				extra = max(extra, score*scales[c])
 			}
 		}
 		row[0] += extra + nameShare*s.named[doc]
-		s.servers[ix.server[doc]].add(row[0])
+		server := &s.servers[s.view.ix.partOf[doc]]
+		server.best = max(server.best, row[0])
+	}
+	s.covered = 0
+	for i := range s.servers {
+		s.covered = max(s.covered, s.servers[i].cover)
 	}
 }
 
 // ofServer adds what the server's other tools say for a match: a server that
 // answers the query well is about what it asks for.
-func (s *scratch) ofServer(ix *Index, doc uint32) float32 {
+func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	score := s.row(doc)[0]
-	server := &s.servers[ix.server[doc]]
-	other := server.first
-	if score == server.first {
-		other = server.second
+	part := s.view.ix.partOf[doc]
+	server := &s.servers[part]
+	score += serverShare * server.best
+	if s.covered > 0 {
+		score += coverShare * s.top * server.cover / s.covered
 	}
-	return score + serverShare*server.first + kinShare*other
-}
-
-// topTwo are the two highest scores.
-type topTwo struct{ first, second float32 }
-
-func (t *topTwo) add(score float32) {
-	switch {
-	case score > t.first:
-		t.first, t.second = score, t.first
-	case score > t.second:
-		t.second = score
+	if named.servers[part] || named.meant[doc] {
+		score += s.top * bestShares
 	}
+	return score + named.bonus[doc]
 }

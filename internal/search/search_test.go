@@ -29,16 +29,6 @@ var shelf = []tool.Definition{
 	definition("café", "naïve_menü", "Crème brûlée", ""),
 }
 
-func build(defs []tool.Definition) *Index { return Build(analyzeAll(defs)) }
-
-func ids(defs []tool.Definition, hits []Hit) []string {
-	out := []string{}
-	for _, h := range hits {
-		out = append(out, defs[h.Doc].ID.String())
-	}
-	return out
-}
-
 func TestSearchFinds(t *testing.T) {
 	ix := build(shelf)
 	tests := []struct{ name, query, first string }{
@@ -76,7 +66,7 @@ func TestSearchFinds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			hits, total := ix.Search(tt.query, 3, nil)
-			if got := ids(shelf, hits); len(got) == 0 || got[0] != tt.first {
+			if got := ix.names(hits); len(got) == 0 || got[0] != tt.first {
 				t.Fatalf("Search(%q) = %v, want %s first", tt.query, got, tt.first)
 			}
 			if total < len(hits) {
@@ -90,10 +80,10 @@ func TestSearchFindsNothing(t *testing.T) {
 	ix := build(shelf)
 	for _, query := range []string{"", " ", "x", "🔥", "!?", "the and of", "zzzzqqqq", "\x00\xff\xfe", strings.Repeat("the ", 3000)} {
 		if hits, total := ix.Search(query, 10, nil); len(hits) != 0 || total != 0 {
-			t.Errorf("Search(%.20q) = %v, %d; want nothing", query, ids(shelf, hits), total)
+			t.Errorf("Search(%.20q) = %v, %d; want nothing", query, ix.names(hits), total)
 		}
 	}
-	if hits, total := Build(nil).Search("anything", 10, nil); len(hits) != 0 || total != 0 {
+	if hits, total := Assemble(nil).View(nil).Search("anything", 10, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("an empty index gave %v, %d", hits, total)
 	}
 }
@@ -158,14 +148,18 @@ type answer struct {
 func answers(defs []tool.Definition, queries []string) (out []answer) {
 	ix := build(defs)
 	for _, q := range queries {
-		hits, total := ix.Search(q, 10, nil)
-		a := answer{IDs: ids(defs, hits), Total: total}
-		for _, h := range hits {
-			a.Scores = append(a.Scores, h.Score)
-		}
-		out = append(out, a)
+		out = append(out, answerTo(ix, q))
 	}
 	return out
+}
+
+func answerTo(ix *View, query string) answer {
+	hits, total := ix.Search(query, 10, nil)
+	a := answer{IDs: ix.names(hits), Total: total}
+	for _, h := range hits {
+		a.Scores = append(a.Scores, h.Score)
+	}
+	return a
 }
 
 // Hostile definitions and queries cost no more than a bounded time.
@@ -225,16 +219,16 @@ func FuzzSearch(f *testing.F) {
 	for _, seed := range []string{"read a file", "Ünïcödé 会議", "github:create_issue", "a. b. c. d. e. f. g. h.", "\xff", "getHTTP2Server"} {
 		f.Add(seed, seed)
 	}
-	base := analyzeAll(shelf)
+	base := partsOf(shelf)
 	f.Fuzz(func(t *testing.T, query, text string) {
-		d := Analyze(tool.Definition{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)})
-		ix := Build(append(base[:len(base):len(base)], d))
+		d := NewPart("fuzz", []tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
+		ix := Assemble(append(base[:len(base):len(base)], d)).View(nil)
 		hits, total := ix.Search(query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {
 			t.Fatalf("%d hits of %d", len(hits), total)
 		}
 		for _, h := range hits {
-			if h.Score <= 0 || h.Score > 1 || h.Doc < 0 || h.Doc > len(base) {
+			if h.Score <= 0 || h.Score > 1 || h.Doc < 0 || h.Doc > len(shelf) {
 				t.Fatalf("hit %+v", h)
 			}
 		}

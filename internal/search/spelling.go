@@ -10,12 +10,11 @@ import (
 // lie by first letter and length, so that a word is compared with a few
 // hundred others and not with all.
 type spelling struct {
-	buckets map[bucket][]string
+	buckets [][]string // 26 × (maxWord + 1)
 }
 
-type bucket struct {
-	first  byte
-	length int8
+func (sp *spelling) bucket(first byte, length int) *[]string {
+	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
 // near is a word that is spelt nearly so, and how much it counts for it.
@@ -30,12 +29,12 @@ const (
 	nearWeight  = 0.7
 )
 
-func newSpelling(vocabulary map[string]int32) spelling {
-	sp := spelling{buckets: make(map[bucket][]string)}
+func newSpelling(vocabulary map[string]uint32) spelling {
+	sp := spelling{buckets: make([][]string, 26*(maxWord+1))}
 	for word := range vocabulary {
 		if len(word) >= minSpelling-1 && isLetters(word) {
-			b := bucket{word[0], int8(len(word))}
-			sp.buckets[b] = append(sp.buckets[b], word)
+			b := sp.bucket(word[0], len(word))
+			*b = append(*b, word)
 		}
 	}
 	return sp
@@ -52,7 +51,8 @@ func isLetters(word string) bool {
 
 // nearest gives the words with the fewest mistakes between them and word: one
 // mistake from four letters on, two from eight.
-func (sp spelling) nearest(word string) []near {
+func (v *View) nearest(word string) []near {
+	sp := v.ix.spelling
 	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
 		return nil
 	}
@@ -61,20 +61,27 @@ func (sp spelling) nearest(word string) []near {
 		limit = 2
 	}
 	var found []string
-	for length := len(word) - limit; length <= len(word)+limit; length++ {
+	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
 		for _, first := range firsts(word) {
-			for _, candidate := range sp.buckets[bucket{first, int8(length)}] {
-				switch d := distance(word, candidate, limit); {
+			for _, candidate := range *sp.bucket(first, length) {
+				d := distance(word, candidate, limit)
+				if d > limit || v.wordsIn[v.ix.words[candidate]] == 0 {
+					continue
+				}
+				switch {
 				case d < limit:
 					limit = d
 					found = append(found[:0], candidate)
-				case d == limit:
+				default:
 					found = append(found, candidate)
 				}
 			}
 		}
 	}
-	slices.Sort(found) // the buckets are in no order
+	// Of words as near, those that more tools have come first.
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(v.wordsIn[v.ix.words[b]], v.wordsIn[v.ix.words[a]]), strings.Compare(a, b))
+	})
 	if len(found) > maxNear {
 		found = found[:maxNear]
 	}

@@ -69,7 +69,7 @@ func slowDistance(a, b string) int {
 
 func BenchmarkNearest10000(b *testing.B) {
 	var among []string
-	for _, d := range scaleDefinitions(b) {
+	for _, d := range scaleTools(b, 10_000) {
 		among = append(among, d.ID.String())
 	}
 	b.ReportAllocs()

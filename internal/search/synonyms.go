@@ -1,15 +1,20 @@
 package search
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // synonyms are groups of words, one a line, of which people use one and tools
 // another: what is done, and what it is done to. A word counts for the others
 // of its group only a little where the tools use the word itself, and much
-// where no tool does.
+// where no tool does. In a name a word means the first of its first group, so a
+// word of several meanings leads a group.
 const synonyms = `
 create add make new insert generate build compose register
 delete remove erase drop destroy clear purge discard unlink
-get fetch retrieve read obtain return show view display see
+get fetch retrieve read obtain return
+show view display see get fetch retrieve read obtain return
 update edit modify change alter set adjust revise
 list enumerate browse
 search find lookup query seek locate discover
@@ -96,18 +101,40 @@ design logo
 // uses.
 const (
 	synonymShare   = 0.1
-	synonymInstead = 0.8
+	synonymInstead = 0.9
 )
 
-// synonymsIn gives for every stem of the table the other stems of its groups
-// that are in the vocabulary.
-func synonymsIn(stems map[string]int32) map[string][]int32 {
-	out := make(map[string][]int32)
-	for _, line := range strings.Split(strings.TrimSpace(synonyms), "\n") {
+// synonymStems are the groups by their stems.
+var synonymStems = sync.OnceValue(func() (groups [][]string) {
+	for line := range strings.Lines(strings.TrimSpace(synonyms)) {
 		group := strings.Fields(line)
 		for i := range group {
 			group[i] = stem(group[i])
 		}
+		groups = append(groups, group)
+	}
+	return groups
+})
+
+// meanings gives for every stem of the table that of the first word of its
+// first group.
+var meanings = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	for _, group := range synonymStems() {
+		for _, root := range group {
+			if out[root] == "" {
+				out[root] = group[0]
+			}
+		}
+	}
+	return out
+})
+
+// synonymsIn gives for every stem of the table the other stems of its groups
+// that are in the vocabulary.
+func synonymsIn(stems map[string]uint32) map[string][]uint32 {
+	out := make(map[string][]uint32)
+	for _, group := range synonymStems() {
 		for _, of := range group {
 			for _, other := range group {
 				if id, ok := stems[other]; ok && other != of {

@@ -16,6 +16,8 @@ type splitter struct {
 	run  []rune // the current run of letters and digits, as written
 	word []byte // the word being handed out
 	emit func(word []byte)
+	// plain hands out every letter once: no word also as a whole.
+	plain bool
 }
 
 // text hands every word of s to emit.
@@ -103,7 +105,7 @@ func (sp *splitter) flush() {
 		}
 	}
 	sp.piece(run[start:])
-	if start > 0 && boundaryIn(run) {
+	if start > 0 && !sp.plain && boundaryIn(run) {
 		sp.hand(run)
 	}
 }
@@ -167,6 +169,9 @@ func (sp *splitter) piece(p []rune) {
 		return
 	}
 	sp.hand(p)
+	if sp.plain {
+		return
+	}
 	if letters := leadingLetters(p); letters >= 3 && letters < len(p) {
 		sp.hand(p[:letters])
 	}

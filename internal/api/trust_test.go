@@ -1,0 +1,324 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+const (
+	seenPrint  = "5ee0000000000000000000000000000000000000000000000000000000000000"
+	otherPrint = "07e0000000000000000000000000000000000000000000000000000000000000"
+	pinned     = `{"fingerprint":"` + seenPrint + `"}`
+)
+
+// decided remembers one decision.
+func (f *fake) decided(c gateway.Caller, format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.callers = append(f.callers, c)
+	f.decisions = append(f.decisions, fmt.Sprintf(format, args...))
+}
+
+func (f *fake) AddServer(_ context.Context, s gateway.NewServer, c gateway.Caller) (gateway.ServerView, error) {
+	f.added = append(f.added, s)
+	f.decided(c, "add %s", s.Name)
+	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, State: "connecting"}, f.failure
+}
+
+func (f *fake) RemoveServer(ctx context.Context, name string, c gateway.Caller) error {
+	f.decided(c, "remove %s", name)
+	_, err := f.Server(ctx, name)
+	return err
+}
+
+func (f *fake) EnableServer(ctx context.Context, name string, on bool, c gateway.Caller) (gateway.ServerView, error) {
+	f.decided(c, "enable %s %v", name, on)
+	v, err := f.Server(ctx, name)
+	v.Enabled = on
+	return v, err
+}
+
+func (f *fake) QuarantineServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error) {
+	f.decided(c, "quarantine %s", name)
+	v, err := f.Server(ctx, name)
+	v.Quarantined, v.Stage = true, gateway.StageDefinitions
+	return v, err
+}
+
+func (f *fake) ChangeServer(ctx context.Context, name, key string, value json.RawMessage, c gateway.Caller) (gateway.ServerView, error) {
+	f.decided(c, "set %s %s %s", name, key, value)
+	return f.Server(ctx, name)
+}
+
+func testReview() gateway.ServerReview {
+	return gateway.ServerReview{Name: "github", Stage: gateway.StageLaunch, Fingerprint: seenPrint, State: "stopped",
+		Launch: gateway.LaunchView{Protocol: "stdio", Command: "npx", Args: []string{"-y", "x"}, Env: []string{"TOKEN"}}}
+}
+
+func (f *fake) ReviewServer(ctx context.Context, name string) (gateway.ServerReview, error) {
+	_, err := f.Server(ctx, name)
+	return testReview(), err
+}
+
+func (f *fake) ApproveServer(ctx context.Context, name, fingerprint string, c gateway.Caller) (gateway.ServerReview, error) {
+	f.decided(c, "approve %s", name)
+	if fingerprint != seenPrint {
+		return gateway.ServerReview{}, conflict()
+	}
+	return f.ReviewServer(ctx, name)
+}
+
+func conflict() error {
+	return problem.New(problem.Conflict, "It has changed since you looked.", "Look again.").With("fingerprint", seenPrint)
+}
+
+func (f *fake) SwitchTool(_ context.Context, id tool.ID, on bool, c gateway.Caller) (gateway.ToolView, error) {
+	f.decided(c, "switch %s %v", id, on)
+	v := testTool(id.Tool)
+	if !on {
+		v.Status = "disabled_by_user"
+	}
+	return v, nil
+}
+
+func (f *fake) ApproveTool(_ context.Context, id tool.ID, fingerprint string, c gateway.Caller) (gateway.ToolView, error) {
+	f.decided(c, "approve %s", id)
+	if fingerprint != seenPrint {
+		return gateway.ToolView{}, conflict()
+	}
+	return testTool(id.Tool), nil
+}
+
+func (f *fake) BlockTool(_ context.Context, id tool.ID, fingerprint string, c gateway.Caller) (gateway.ToolView, error) {
+	f.decided(c, "block %s", id)
+	if fingerprint != seenPrint {
+		return gateway.ToolView{}, conflict()
+	}
+	return testTool(id.Tool), nil
+}
+
+func testDiff(id tool.ID) gateway.ToolDiff {
+	return gateway.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: "changed", Fingerprint: seenPrint,
+		Approved: &gateway.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
+		Changes:  []approval.Difference{{Path: "/annotations/readOnlyHint", Kind: "changed", Old: json.RawMessage("true"), New: json.RawMessage("false"), Hint: true}},
+		Verdict:  scan.Clean, Definition: json.RawMessage(`{"name":"x"}`)}
+}
+
+func (f *fake) DiffTool(_ context.Context, id tool.ID) (gateway.ToolDiff, error) {
+	return testDiff(id), nil
+}
+
+func (f *fake) Approvals(context.Context) (gateway.Waiting, error) {
+	if f.failure != nil {
+		return gateway.Waiting{}, f.failure
+	}
+	return gateway.Waiting{Tools: []gateway.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Reason: "new", Fingerprint: seenPrint}}}, nil
+}
+
+// Whatever a tool is called, an action is done with that tool and no other.
+func TestActionsOnToolsOfAllNames(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	both(t, f, func(t *testing.T, c *Client) {
+		for _, name := range []string{"plain", "a/b", "a//b", "..", ".", "a.b:c", "x y", "ünï", "100%", "a/../b", "?q#f", "a+b", "a/", "/a",
+			"approve", "a/approve", "approve/approve", "a%2Fapprove", "diff", "a/diff", "enable", "%2F", "%", "tools/x/approve"} {
+			id := tool.ID{Server: "github", Tool: name}
+			f.decisions = nil
+			diff, err := c.DiffTool(t.Context(), id)
+			if err != nil || diff.Tool != name {
+				t.Errorf("the difference of %q: %q, %v", name, diff.Tool, err)
+			}
+			if one, err := c.Tool(t.Context(), id); err != nil || one.Tool != name {
+				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
+			}
+			_, err = c.ApproveTool(t.Context(), id, seenPrint)
+			_, err2 := c.BlockTool(t.Context(), id, seenPrint)
+			_, err3 := c.SwitchTool(t.Context(), id, true)
+			_, err4 := c.SwitchTool(t.Context(), id, false)
+			want := []string{"approve " + id.String(), "block " + id.String(), "switch " + id.String() + " true", "switch " + id.String() + " false"}
+			if err != nil || err2 != nil || err3 != nil || err4 != nil || strings.Join(f.decisions, "|") != strings.Join(want, "|") {
+				t.Errorf("%q: %q, %v %v %v %v", name, f.decisions, err, err2, err3, err4)
+			}
+		}
+	})
+}
+
+// A path that could be meant in two ways is none.
+func TestSlashesAreNotGuessed(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	for _, path := range []string{"a/b/approve", "a/approve/approve", "approve", "/approve", "a/b/c/block", "a/b/enable", "%2F/approve"} {
+		r := ask(t, s, "POST", Prefix+"/servers/github/tools/"+path, pinned)
+		if r.status == 200 || len(f.decisions) != 0 {
+			t.Errorf("%s: %d %s, %q", path, r.status, r.body, f.decisions)
+		}
+	}
+	r := ask(t, s, "POST", Prefix+"/servers/github/tools/a/b/approve", pinned)
+	if d := document(t, r); !strings.Contains(d.Hint, "%2F") {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestDecisionsNeedTheFingerprintThatWasSeen(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	for _, path := range []string{"/servers/github/approve", "/servers/github/tools/x/approve", "/servers/github/tools/x/block"} {
+		for body, code := range map[string]problem.Code{
+			`{"fingerprint":"` + otherPrint + `"}`:  problem.Conflict,
+			`{}`:                                    problem.InvalidParameter,
+			`{"fingerprint":null}`:                  problem.InvalidParameter,
+			`{"fingerprint":5}`:                     problem.InvalidParameter,
+			`{"fingerprnt":"x"}`:                    problem.InvalidRequest,
+			`{"fingerprint":"x","fingerprint":"y"}`: problem.InvalidRequest,
+			`[]`:                                    problem.InvalidRequest,
+			``:                                      problem.InvalidRequest,
+		} {
+			before := len(f.decisions)
+			r := ask(t, s, "POST", Prefix+path, body)
+			d := document(t, r)
+			if d.Code != code || (code == problem.Conflict) != (r.status == 409) {
+				t.Errorf("%s %s: %d %s", path, body, r.status, r.body)
+			}
+			if code == problem.Conflict && d.Details["fingerprint"] != seenPrint {
+				t.Errorf("%s: the conflict does not say what is there now: %s", path, r.body)
+			}
+			if code != problem.Conflict && len(f.decisions) != before {
+				t.Errorf("%s %s came through", path, body)
+			}
+		}
+	}
+}
+
+func TestServersAreAddedAsSent(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	r := ask(t, s, "POST", Prefix+"/servers", `{"name":"new","command":"npx","args":["-y","<x>"],"env":{"T":"${env:T}"},"working_dir":"~/w","trust":"manual","quarantined":true,"url":null}`)
+	if r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	same(t, "server", f.added[0], gateway.NewServer{Name: "new", Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"},
+		WorkingDir: "~/w", Trust: "manual", Quarantined: true}, nil)
+	const secret = "hunter2-hunter2"
+	for body, parameter := range map[string]string{
+		`{}`:            "name",
+		`{"name":null}`: "name",
+		`{"name":"a","env":{"T":["` + secret + `"]}}`:           "env",
+		`{"name":"a","env":{"T":null}}`:                         "env",
+		`{"name":"a","env":["` + secret + `"]}`:                 "env",
+		`{"name":"a","args":"` + secret + `"}`:                  "args",
+		`{"name":"a","args":["a",null]}`:                        "args",
+		`{"name":"a","headers":{"Authorization":5}}`:            "headers",
+		`{"name":"a","quarantined":"yes"}`:                      "quarantined",
+		`{"name":"a","command":["` + secret + `"],"args":[""]}`: "command",
+	} {
+		r := ask(t, s, "POST", Prefix+"/servers", body)
+		d := document(t, r)
+		if r.status != 400 || d.Details["parameter"] != parameter || strings.Contains(r.body, secret) {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+	if r := ask(t, s, "POST", Prefix+"/servers", `{"name":"a","comand":"x"}`); document(t, r).Hint != "Did you mean command?" {
+		t.Errorf("%s", r.body)
+	}
+	if len(f.added) != 1 {
+		t.Errorf("%d servers came through", len(f.added))
+	}
+}
+
+func TestPatchOfAServer(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := serve(t, f)
+	for body, want := range map[string]string{
+		`{"enabled":true}`:                       "enable github true",
+		`{"enabled":false}`:                      "enable github false",
+		`{"quarantined":true}`:                   "quarantine github",
+		`{"trust":"manual"}`:                     `set github trust "manual"`,
+		`{"trust":null}`:                         "set github trust ",
+		`{"disabled_tools":["a*", "b"]}`:         `set github disabled_tools ["a*", "b"]`,
+		`{"hint_overrides":{"a":{"x":1}}}`:       `set github hint_overrides {"a":{"x":1}}`,
+		`{"enabled":true,"quarantined":true}`:    "",
+		`{"trust":"auto","enabled":true}`:        "",
+		`{}`:                                     "",
+		`{"enabled":null}`:                       "",
+		`{"quarantined":false}`:                  "",
+		`{"enabled":"false"}`:                    "",
+		`{"command":"something"}`:                "",
+		`{"enabled":true,"command":"something"}`: "",
+	} {
+		f.decisions = nil
+		r := ask(t, s, "PATCH", Prefix+"/servers/github", body)
+		if strings.Join(f.decisions, "|") != want || (r.status == 200) != (want != "") {
+			t.Errorf("%s: %d %s, %q", body, r.status, r.body, f.decisions)
+		}
+	}
+	r := ask(t, s, "PATCH", Prefix+"/servers/github", `{"quarantined":false}`)
+	if d := document(t, r); !strings.Contains(d.Hint, "/review") {
+		t.Errorf("%s", r.body)
+	}
+}
+
+// Who decided is on record: the caller goes with every decision.
+func TestDecisionsNameTheirCaller(t *testing.T) {
+	f := &fake{}
+	both(t, f, func(t *testing.T, c *Client) {
+		ctx, id := t.Context(), tool.ID{Server: "github", Tool: "x"}
+		f.callers = nil
+		_, err := c.AddServer(ctx, gateway.NewServer{Name: "new", URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}})
+		ok(t, err)
+		_, err = c.EnableServer(ctx, "github", false)
+		ok(t, err)
+		_, err = c.QuarantineServer(ctx, "github")
+		ok(t, err)
+		_, err = c.ChangeServer(ctx, "github", "trust", json.RawMessage(`"manual"`))
+		ok(t, err)
+		_, err = c.ChangeServer(ctx, "github", "trust", nil)
+		ok(t, err)
+		review, err := c.ReviewServer(ctx, "github")
+		same(t, "review", review, listsOf(testReview()), err)
+		_, err = c.ApproveServer(ctx, "github", seenPrint)
+		ok(t, err)
+		_, err = c.ApproveServer(ctx, "github", otherPrint)
+		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
+			t.Errorf("got %v", err)
+		}
+		_, err = c.ApproveTool(ctx, id, seenPrint)
+		ok(t, err)
+		removed, err := c.RemoveServer(ctx, "github")
+		same(t, "removed", removed, Removed{"github"}, err)
+		waiting, err := c.Approvals(ctx)
+		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
+			t.Errorf("%+v %v", waiting, err)
+		}
+		if len(f.callers) != 9 {
+			t.Errorf("%d callers", len(f.callers))
+		}
+		for _, caller := range f.callers {
+			if caller.Actor.Kind != auth.Admin || caller.Source != activity.SourceCLI || caller.RequestID == "" || caller.ClientName != "mcpproxy" {
+				t.Errorf("%+v", caller)
+			}
+		}
+	})
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}

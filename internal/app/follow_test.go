@@ -1,0 +1,31 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+)
+
+// However many tools a server lists, what became of them is one record that
+// says how many and names some.
+func TestOneRecordForManyTools(t *testing.T) {
+	var all []approval.Judgement
+	for i := range 10_000 {
+		all = append(all, approval.Judgement{Tool: fmt.Sprint("tool", i), Why: approval.Changed, Loosened: []string{"destructiveHint"}})
+	}
+	r := judged("s", all, activity.Blocked, "hold_tools", "system")
+	if r.Type != activity.Approval || r.ServerName != "s" || r.ToolName != "" || len(r.Metadata.Detail) > 2_000 {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range []string{"10000: ", "tool0 (changed, loosens destructiveHint)", "and 9980 more"} {
+		if !strings.Contains(r.Metadata.Detail, want) {
+			t.Errorf("%q is not in %q", want, r.Metadata.Detail)
+		}
+	}
+	if r := judged("s", all[:1], activity.Blocked, "hold_tools", "system"); r.ToolName != "tool0" {
+		t.Errorf("one tool: %+v", r)
+	}
+}

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// infers applies a configuration that differs in infer_hints.
+func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
+	t.Helper()
+	commit, err := c.Prepare(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit()
+}
+
+// What is inferred counts for tools that neither their server nor an override
+// describes, as soon as the configuration says so.
+func TestInferredHints(t *testing.T) {
+	server := enabled("s")
+	server.HintOverrides = []config.HintOverride{
+		{Pattern: "delete_draft", Hints: tool.Hints{Destructive: tool.False}},
+		{Pattern: "delete_world", Hints: tool.Hints{OpenWorld: tool.True}},
+	}
+	c := start(t, newMemory(), server)
+	c.list("s", []tool.Definition{
+		define(t, "s", `{"name":"get_user"}`),
+		define(t, "s", `{"name":"create_user"}`),
+		define(t, "s", `{"name":"delete_user"}`),
+		define(t, "s", `{"name":"delete_world"}`), // the override does not say what it does
+		define(t, "s", `{"name":"delete_draft"}`), // here it does
+		define(t, "s", `{"name":"delete_nothing","annotations":{"readOnlyHint":true}}`),
+		define(t, "s", `{"name":"delete_old","annotations":{"destructiveHint":false}}`),
+		define(t, "s", `{"name":"delete_idempotent","annotations":{"idempotentHint":true}}`),
+	})
+	type is struct {
+		inferred policy.Operation
+		with     policy.Variant
+	}
+	off := map[string]is{
+		"get_user": {0, policy.CallToolWrite}, "create_user": {0, policy.CallToolWrite}, "delete_user": {0, policy.CallToolWrite},
+		"delete_world": {0, policy.CallToolWrite}, "delete_draft": {0, policy.CallToolWrite}, "delete_nothing": {0, policy.CallToolRead},
+		"delete_old": {0, policy.CallToolWrite}, "delete_idempotent": {0, policy.CallToolWrite},
+	}
+	advise := map[string]is{
+		"get_user": {policy.Read, policy.CallToolWrite}, "create_user": {policy.Write, policy.CallToolWrite},
+		"delete_user": {policy.Destructive, policy.CallToolWrite}, "delete_world": {policy.Destructive, policy.CallToolWrite},
+		"delete_draft": {0, policy.CallToolWrite}, "delete_nothing": {0, policy.CallToolRead}, "delete_old": {0, policy.CallToolWrite},
+		"delete_idempotent": {policy.Destructive, policy.CallToolWrite},
+	}
+	enforce := map[string]is{
+		"get_user": {policy.Read, policy.CallToolRead}, "create_user": {policy.Write, policy.CallToolWrite},
+		"delete_user": {policy.Destructive, policy.CallToolDestructive}, "delete_world": {policy.Destructive, policy.CallToolDestructive},
+		"delete_draft": {0, policy.CallToolWrite}, "delete_nothing": {0, policy.CallToolRead}, "delete_old": {0, policy.CallToolWrite},
+		"delete_idempotent": {policy.Destructive, policy.CallToolDestructive},
+	}
+	for _, step := range []struct {
+		mode policy.InferMode
+		want map[string]is
+	}{{policy.InferOff, off}, {policy.InferAdvise, advise}, {policy.InferEnforce, enforce}, {"", enforce}, {policy.InferAdvise, advise}, {policy.InferOff, off}} {
+		c.infers(t, step.mode)
+		for name, want := range step.want {
+			got := c.Current().Tool(tool.ID{Server: "s", Tool: name})
+			in := got.Inferred()
+			if in.Operation != want.inferred || got.CallWith != want.with || (in == effect.Inference{}) != (want.inferred == 0) {
+				t.Errorf("%s, %q: inferred %+v, %v, want %+v", name, step.mode, in, got.CallWith, want)
+			}
+			if got.CallWith != policy.CallWith(got.Effective) {
+				t.Errorf("%s: %v does not follow from %+v", name, got.CallWith, got.Effective)
+			}
+		}
+	}
+	if h := c.Current().Tool(tool.ID{Server: "s", Tool: "delete_world"}).Effective; h.OpenWorld != tool.True || h.Destructive != tool.Unsaid {
+		t.Errorf("what is inferred stays when it is switched off: %+v", h)
+	}
+}

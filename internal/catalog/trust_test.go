@@ -1,0 +1,258 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// TestMayStart goes through what decides whether anything of a server is
+// started.
+func TestMayStart(t *testing.T) {
+	server := config.Server{Name: "s", Command: "x"}
+	own, other := server.LaunchFingerprint(), tool.Fingerprint{1}
+	launches := map[string]*tool.Fingerprint{"none": nil, "this": &own, "another": &other}
+	for name, launch := range launches {
+		memory := new(approvaltest.Memory)
+		if launch != nil {
+			if err := memory.Book().ApproveLaunch(t.Context(), "s", *launch, "admin"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for bits := range 8 {
+			server.Enabled, server.Quarantined = bits&1 != 0, bits&2 != 0
+			known := bits&4 != 0
+			book := approval.NewBook(memory)
+			if known {
+				book = memory.Book()
+			}
+			decided := book.View("s")
+			quarantined := server.Quarantined || known && name == "another"
+			may := known && server.Enabled && (!quarantined || name == "this")
+			if got := Quarantined(server, decided); got != quarantined {
+				t.Errorf("launch %s, %+v, known %v: quarantined %v", name, server, known, got)
+			}
+			if got := MayStart(server, decided); got != may {
+				t.Errorf("launch %s, %+v, known %v: may start %v", name, server, known, got)
+			}
+		}
+	}
+}
+
+// told keeps what a catalog observes.
+type told struct {
+	mu  sync.Mutex // guards all
+	all []Admission
+}
+
+func (o *told) observe(a Admission) {
+	o.mu.Lock()
+	o.all = append(o.all, a)
+	o.mu.Unlock()
+}
+
+// take gives what was told since the last time: the names accepted and held.
+func (o *told) take() (accepted, held []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.all {
+		for _, j := range a.Accepted {
+			accepted = append(accepted, j.Tool)
+		}
+		for _, j := range a.Held {
+			held = append(held, j.Tool)
+		}
+	}
+	o.all = nil
+	return accepted, held
+}
+
+// What becomes of a definition is told once, however often it is listed.
+func TestAdmissionsAreToldOnce(t *testing.T) {
+	var o told
+	server := enabled("s")
+	c := New(Options{Servers: []config.Server{server}, Book: new(approvaltest.Memory).Book(), Observe: o.observe, Logger: quiet()})
+	expect := func(when string, accepted, held []string) {
+		t.Helper()
+		gotAccepted, gotHeld := o.take()
+		if !slices.Equal(gotAccepted, accepted) || !slices.Equal(gotHeld, held) {
+			t.Errorf("%s: accepted %q, held %q", when, gotAccepted, gotHeld)
+		}
+	}
+	first := named(t, "s", "a", "b")
+	c.list("s", first)
+	expect("first sight", []string{"a", "b"}, nil)
+	c.list("s", first)
+	expect("the same again", nil, nil)
+	changed := []tool.Definition{first[0], define(t, "s", `{"name":"b","description":"Other."}`)}
+	c.list("s", changed)
+	expect("a change", nil, []string{"b"})
+	c.list("s", changed)
+	expect("the change again", nil, nil)
+	commit, err := c.Prepare(&config.Config{Servers: []config.Server{server}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit()
+	c.admitRest(t.Context())
+	expect("a configuration without a change", nil, nil)
+	server.Quarantined = true
+	if commit, err = c.Prepare(&config.Config{Servers: []config.Server{server}}); err != nil {
+		t.Fatal(err)
+	}
+	commit()
+	c.list("s", named(t, "s", "x"))
+	expect("in quarantine", nil, nil)
+}
+
+// A list that comes before the approvals are read, or while they cannot be
+// stored, is judged later; until then nothing of it can be called.
+func TestListsWaitForTheBook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := new(approvaltest.Memory)
+		memory.Fail(errors.New("the disk sleeps"))
+		c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: newMemory(), Book: approval.NewBook(memory), Logger: quiet()})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.Run(ctx) })
+		defer func() { cancel(); running.Wait() }()
+		status := func(name string) policy.Status {
+			synctest.Wait()
+			return c.Current().Tool(tool.ID{Server: "s", Tool: name}).Status
+		}
+		c.ToolsListed("s", named(t, "s", "a"))
+		if s := status("a"); s != policy.DisabledUnknown {
+			t.Errorf("before the approvals are read: %s", s)
+		}
+		memory.Fail(nil)
+		<-c.Book.Loaded()
+		if s := status("a"); s != policy.Callable {
+			t.Errorf("after: %s", s)
+		}
+		memory.Fail(errors.New("the disk is full"))
+		c.ToolsListed("s", named(t, "s", "a", "b"))
+		if a, b := status("a"), status("b"); a != policy.Callable || b != policy.PendingApproval {
+			t.Errorf("while nothing can be stored: %s, %s", a, b)
+		}
+		memory.Fail(nil)
+		for status("b") != policy.Callable {
+			pause(ctx, admitAgain) // of the bubble
+		}
+	})
+}
+
+// Another trust judges anew what waits, and takes nothing back.
+func TestATrustThatChanges(t *testing.T) {
+	server := enabled("s")
+	server.Trust = config.TrustManual
+	c := New(Options{Servers: []config.Server{server}, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
+	c.list("s", named(t, "s", "a"))
+	for _, step := range []struct {
+		trust config.Trust
+		want  policy.Status
+	}{{config.TrustManual, policy.PendingApproval}, {config.TrustScan, policy.Callable}, {config.TrustManual, policy.Callable}} {
+		server.Trust = step.trust
+		commit, err := c.Prepare(&config.Config{Servers: []config.Server{server}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit()
+		c.admitRest(t.Context())
+		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != step.want {
+			t.Errorf("trust %s: %s", step.trust, s)
+		}
+	}
+}
+
+// The remembered tools of a server that is not started have the status that
+// was decided.
+func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
+	keeper, memory := newMemory(), new(approvaltest.Memory)
+	var raws []json.RawMessage
+	for _, d := range named(t, "s", "a", "b") {
+		raws = append(raws, d.Raw)
+	}
+	keeper.tools["s"] = raws
+	book := memory.Book()
+	c := New(Options{Servers: []config.Server{enabled("s")}, Keeper: keeper, Book: book, Logger: quiet()})
+	c.list("s", named(t, "s", "a", "b"))
+	if err := book.Switch(t.Context(), tool.ID{Server: "s", Tool: "b"}, false, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct {
+		server config.Server
+		a, b   policy.Status
+	}{{enabled("s"), policy.Callable, policy.DisabledByUser}, {config.Server{Name: "s"}, policy.ServerDisabled, policy.ServerDisabled}} {
+		again := New(Options{Servers: []config.Server{s.server}, Keeper: keeper, Book: memory.Book(), Logger: quiet()})
+		again.load(t.Context())
+		again.Refresh()
+		a, b := again.Current().Tool(tool.ID{Server: "s", Tool: "a"}), again.Current().Tool(tool.ID{Server: "s", Tool: "b"})
+		if a.Status != s.a || b.Status != s.b {
+			t.Errorf("%+v: a %s, b %s", s.server, a.Status, b.Status)
+		}
+	}
+}
+
+// TestStatusOfEveryTool goes through everything that a tool's status follows
+// from, and holds it against the table of the contract: the first that applies.
+func TestStatusOfEveryTool(t *testing.T) {
+	const name = "tool"
+	d := named(t, "s", name)[0]
+	for bits := range 1 << 7 {
+		is := func(bit int) bool { return bits&(1<<bit) != 0 }
+		server := config.Server{Name: "s", Enabled: is(0), Quarantined: is(1)}
+		if is(2) {
+			server.DisabledTools = []string{name}
+		}
+		memory := new(approvaltest.Memory)
+		book := memory.Book()
+		if is(3) {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d).candidate(policy.InferOff)}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is(4) {
+			if err := book.Switch(t.Context(), d.ID, false, "admin"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is(5) { // another launch was approved
+			if err := book.ApproveLaunch(t.Context(), "s", tool.Fingerprint{1}, "admin"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := is(6)
+		if !known {
+			book = approval.NewBook(memory)
+		}
+		want := policy.Callable
+		for _, row := range []struct {
+			applies bool
+			status  policy.Status
+		}{ // the last that applies wins: the table from its end
+			{!is(3), policy.PendingApproval},
+			{is(4), policy.DisabledByUser},
+			{!known, policy.DisabledUnknown},
+			{is(2), policy.DisabledByConfig},
+			{is(1) || known && is(5), policy.ServerQuarantined},
+			{!is(0), policy.ServerDisabled},
+		} {
+			if row.applies {
+				want = row.status
+			}
+		}
+		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d))); got != want {
+			t.Errorf("%07b: %s, want %s", bits, got, want)
+		}
+	}
+}

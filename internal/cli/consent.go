@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"mcpproxy/internal/problem"
+)
+
+// consent is how a person says yes: to a question, or beforehand with a flag.
+type consent struct {
+	yes         bool
+	fingerprint string
+}
+
+// flags adds the flags of a command that needs a yes to exactly what was seen.
+func (c *consent) flags(cmd *cobra.Command, what string) {
+	c.yesFlag(cmd)
+	cmd.Flags().StringVar(&c.fingerprint, "fingerprint", "", "approve exactly the "+what+" with this `fingerprint`, as it was shown before; no question is asked")
+}
+
+func (c *consent) yesFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+}
+
+// ask wants a yes to the question. Where nobody can be asked, hint says what to
+// do instead.
+func (r *run) consented(ctx context.Context, c consent, question, hint string) error {
+	if c.yes || c.fingerprint != "" {
+		return nil
+	}
+	ask := r.Ask
+	if ask == nil {
+		ask = r.askTerminal()
+	}
+	if ask == nil || r.output != formatTable {
+		return usage("Nobody can be asked: this needs a terminal, or the answer beforehand.", hint)
+	}
+	answer, err := ask(ctx, question+" [y/N] ")
+	if err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "")
+}
+
+// askTerminal asks on the terminal of the process; nil when there is none.
+func (r *run) askTerminal() func(ctx context.Context, question string) (string, error) {
+	in, ok := r.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	if is, _ := terminal(r.Stderr); !is {
+		return nil
+	}
+	return func(ctx context.Context, question string) (string, error) {
+		fmt.Fprint(r.Stderr, question)
+		answered := make(chan string, 1)
+		// A read of a terminal cannot be interrupted. When ctx ends so does the
+		// process, and the read with it.
+		go func() {
+			line, _ := bufio.NewReader(in).ReadString('\n') // no line is no yes
+			answered <- line
+		}()
+		select {
+		case line := <-answered:
+			return line, nil
+		case <-ctx.Done():
+			fmt.Fprintln(r.Stderr)
+			return "", ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/bridge"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+func (r *run) stdioCommand() *cobra.Command {
+	var server string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "stdio",
+		Short: "MCP over stdin and stdout, for clients that start commands",
+		Long: `Carries MCP between stdin and stdout and the daemon: the same tools as on /mcp,
+or with --server that one server as it is, as on /mcp/servers/{server}, or with
+--all the tools of all servers as its own, as on /mcp/all.
+When no daemon runs, this process is the daemon for as long as its client is
+there; others can use it meanwhile, and one of them takes over when it ends.
+Stdout holds protocol only; what there is to say goes to stderr.`,
+		Example: "  mcpproxy stdio\n  mcpproxy stdio --server github\n  mcpproxy stdio --all\n  mcpproxy stdio --data-dir ~/work/mcpproxy",
+		Args:    atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch named := cmd.Flags().Changed("server"); {
+			case named && all:
+				return usage("--server and --all exclude each other.", "Give one of them.")
+			case all:
+				return r.bridge(cmd.Context(), "/mcp/all")
+			case !named:
+				return r.bridge(cmd.Context(), "/mcp")
+			}
+			if err := tool.CheckServerName(server); err != nil {
+				return usage("Invalid value '"+printable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
+			}
+			return r.bridge(cmd.Context(), "/mcp/servers/"+server)
+		},
+	}
+	cmd.Flags().StringVar(&server, "server", "", "the `name` of the one server to be")
+	cmd.Flags().BoolVar(&all, "all", false, "be all servers at once, each tool by itself")
+	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
+	return cmd
+}
+
+// bridge runs until the client has gone.
+func (r *run) bridge(ctx context.Context, path string) error {
+	config, err := r.configFile()
+	if err != nil {
+		return err
+	}
+	dir, err := r.dataDirectory()
+	if err != nil {
+		return err
+	}
+	if r.Serve == nil {
+		return errLeftOut
+	}
+	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
+	logger := slog.New(slog.NewTextHandler(r.Stderr, nil))
+	own := &ownDaemon{
+		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
+		serve: func(ctx context.Context) error {
+			return r.Serve(ctx, ServeOptions{ConfigPath: config, DataDir: r.dataDir, AnyPort: true})
+		},
+	}
+	err = bridge.Run(ctx, bridge.Options{
+		In: r.Stdin, Out: r.Stdout, Dial: own.dial, Start: own.start,
+		Path: path, UserAgent: "mcpproxy-stdio/" + r.Version, Logger: logger,
+	})
+	return errors.Join(err, own.stop())
+}
+
+// ownDaemon is the daemon that this process is when no other one runs.
+type ownDaemon struct {
+	dial  func(ctx context.Context) (net.Conn, error)
+	serve func(ctx context.Context) error
+
+	mu     sync.Mutex // guards what follows
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when serve has returned; nil when it does not run
+	err    error         // what serve returned
+}
+
+// How a daemon is waited for. Another one may be starting, or be about to end.
+const (
+	startTime = 20 * time.Second
+	lookPause = 20 * time.Millisecond
+)
+
+// start makes sure that a daemon answers: another one, or this process.
+func (o *ownDaemon) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
+	for {
+		if c, err := o.dial(ctx); err == nil {
+			return c.Close()
+		}
+		if err := o.launch(ctx); err != nil && !errors.Is(err, app.ErrInUse) {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return problem.New(problem.DaemonNotRunning, "No daemon answers, and another process holds its data directory.",
+				"See it with `mcpproxy status`, and stop it.").Because(ctx.Err())
+		}
+	}
+}
+
+// launch runs the daemon if it does not run. Its error is how the last run
+// ended.
+func (o *ownDaemon) launch(ctx context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended != nil {
+		select {
+		case <-o.ended:
+			o.ended = nil
+			return o.err
+		default:
+			return nil
+		}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request that found none
+	ended := make(chan struct{})
+	o.cancel, o.ended = cancel, ended
+	go func() {
+		defer close(ended)
+		o.err = o.serve(ctx)
+	}()
+	return nil
+}
+
+// stop ends the daemon, if it is this process.
+func (o *ownDaemon) stop() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended == nil {
+		return nil
+	}
+	o.cancel()
+	<-o.ended
+	if errors.Is(o.err, app.ErrInUse) {
+		return nil // another one serves
+	}
+	return o.err
+}

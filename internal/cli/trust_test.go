@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+func TestTrustTables(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for name, line := range map[string]string{
+		"approvals":           "approvals",
+		"approvals-json":      "approvals -o json",
+		"tools-diff":          "tools diff github:changed",
+		"tools-diff-new":      "tools diff github:fresh",
+		"tools-approve-all":   "tools approve github:* --yes",
+		"tools-enable":        "tools enable github:delete_repo",
+		"upstream-review":     "upstream review notes",
+		"upstream-review-def": "upstream review old",
+		"upstream-full":       "upstream review old --full",
+		"upstream-approve":    "upstream approve notes --yes",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != 0 {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
+		}
+		golden(t, name, got.stdout+divided(got.stderr))
+		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\u200b\a") {
+			t.Errorf("%s: the output steers the terminal, or hides something", line)
+		}
+	}
+}
+
+// What a person says yes to is what is sent, and nothing without a yes.
+func TestConsent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, answer string // "" = nobody to ask
+		code         int
+		decided      string
+		says         string
+	}{
+		{"tools approve github:fresh", "y", 0, "approve github:fresh 4e30", "Approved github:fresh."},
+		{"tools approve github:fresh", " YES\n", 0, "approve github:fresh 4e30", "Fingerprint"},
+		{"tools approve github:fresh", "n", problem.ExitInterrupted, "", "nothing was changed"},
+		{"tools approve github:fresh", "\n", problem.ExitInterrupted, "", "nothing was changed"},
+		{"tools approve github:fresh", "yep", problem.ExitInterrupted, "", "nothing was changed"},
+		{"tools approve github:fresh", "", problem.ExitUsage, "", "mcpproxy tools approve github:fresh --fingerprint " + printOfNew},
+		{"tools approve github:fresh -o json", "y", problem.ExitUsage, "", "--yes"},
+		{"tools approve github:fresh --yes", "", 0, "approve github:fresh 4e30", "Approved"},
+		{"tools approve github:changed --yes", "", 0, "approve github:changed c4a9", "{+, and"},
+		{"tools approve github:fresh --fingerprint " + printOfNew, "", 0, "approve github:fresh 4e30", "Approved"},
+		{"tools approve github:fresh --fingerprint " + printOfChange, "", problem.ExitFailed, "", "mcpproxy tools diff github:fresh"},
+		{"tools approve github:racy --yes", "", problem.ExitFailed, "", "mcpproxy tools diff github:racy"},
+		{"tools approve github:create_issue", "", 0, "", "approved already"},
+		{"tools approve github:missing", "y", problem.ExitNotFound, "", "not found"},
+		{"tools approve github:*", "y", 0, "approve github:fresh 4e30|approve github:a b 4e30", "Left out"},
+		{"tools approve github:*", "", problem.ExitUsage, "", "--yes"},
+		{"tools approve --server github --all --yes", "", 0, "approve github:fresh 4e30|approve github:a b 4e30", "Approved 2 tools"},
+		{"tools approve github:* --yes --with-findings", "", 0, "approve github:fresh 4e30|approve github:a b 4e30|approve github:half 4e30|approve github:changed c4a9", "Approved 4 tools"},
+		{"tools approve old:* --yes", "", problem.ExitRefused, "", "mcpproxy upstream approve old"},
+		{"tools approve gitub:* --yes", "", problem.ExitNotFound, "", ""},
+		{"tools approve github:* --fingerprint " + printOfNew, "", 0, "approve github:* 4e30", "Approved github:*"},
+		{"tools approve", "", problem.ExitUsage, "", "mcpproxy approvals"},
+		{"tools approve --all", "", problem.ExitUsage, "", "--server"},
+		{"tools approve --server github", "", problem.ExitUsage, "", "--all"},
+		{"tools approve github:fresh --server github --all", "", problem.ExitUsage, "", ""},
+		{"tools approve --server github --all --fingerprint x", "", problem.ExitUsage, "", "single"},
+		{"tools approve github:fresh --with-findings", "", problem.ExitUsage, "", ""},
+		{"tools block github:fresh", "", 0, "block github:fresh 4e30", "Blocked"},
+		{"tools block github:fresh --fingerprint " + printOfChange, "", problem.ExitFailed, "", "tools diff"},
+		{"tools disable github:delete_repo", "", 0, "switch github:delete_repo false", "switched off"},
+		{"tools enable github:create_issue", "", 0, "switch github:create_issue true", "switched on"},
+		{"upstream approve notes", "y", 0, "approve notes 1a00", "sh -c 'touch /tmp/x; echo <U+202E>gnp.exe'"},
+		{"upstream approve notes", "n", problem.ExitInterrupted, "", "TOKEN"},
+		{"upstream approve notes", "", problem.ExitUsage, "", "--fingerprint " + printOfLaunch},
+		{"upstream approve old --yes", "", problem.ExitRefused, "", "--with-findings"},
+		{"upstream approve old", "y", 0, "approve old 7001", "can be called"},
+		{"upstream approve old --yes --with-findings", "", 0, "approve old 7001", "can be called"},
+		{"upstream approve old --fingerprint " + printOfTools, "", 0, "approve old 7001", "can be called"},
+		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
+		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
+		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
+		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not told its tools"},
+		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
+		{"upstream remove github", "", problem.ExitUsage, "", "--yes"},
+		{"upstream remove github", "y", 0, "remove github", "Removed github."},
+		{"upstream remove github --yes", "", 0, "remove github", "Removed github."},
+		{"upstream remove github", "n", problem.ExitInterrupted, "", ""},
+		{"upstream enable github", "", 0, "enable github true", "github is enabled."},
+		{"upstream disable github", "", 0, "enable github false", "github is disabled."},
+		{"upstream set github trust manual", "", 0, `set github trust "manual"`, "trust of github is set."},
+		{"upstream set github disabled_tools a* b", "", 0, `set github disabled_tools ["a*","b"]`, "set."},
+		{"upstream set github disabled_tools --unset", "", 0, "set github disabled_tools ", "taken out."},
+		{`upstream set github hint_overrides {"a":{}}`, "", 0, `set github hint_overrides {"a":{}}`, "set."},
+		{"upstream set github hint_overrides {", "", problem.ExitUsage, "", "JSON"},
+		{"upstream set github trust", "", problem.ExitUsage, "", "--unset"},
+		{"upstream set github trust a b", "", problem.ExitUsage, "", "one value"},
+		{"upstream set github trust a --unset", "", problem.ExitUsage, "", "either"},
+		{"upstream set github trst auto", "", problem.ExitUsage, "", "Did you mean trust?"},
+		{"upstream set github command sh", "", problem.ExitUsage, "", "The keys are"},
+		{"upstream set github", "", problem.ExitUsage, "", "key"},
+		{"upstream set gitub trust auto", "", problem.ExitNotFound, "set gitub trust \"auto\"", ""},
+		{"upstream quarantine github", "", 0, "quarantine github", "github is quarantined."},
+	} {
+		f := &fake{}
+		w := daemon(t, f)
+		if c.answer != "" {
+			w.deps.Ask = func(context.Context, string) (string, error) { return c.answer, nil }
+		}
+		got := w.run(strings.Fields(c.line)...)
+		if got.code != c.code || strings.Join(f.decisions, "|") != c.decided || !strings.Contains(got.stdout+got.stderr, c.says) {
+			t.Errorf("%s, answered %q: code %d, decided %q\n%s\n%s", c.line, c.answer, got.code, f.decisions, got.stdout, got.stderr)
+		}
+	}
+}
+
+// Who is asked to approve definitions has seen all of them, not what fits into a
+// line.
+func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
+	if got := w.run("upstream", "approve", "old"); got.code != 0 || !strings.Contains(got.stdout, "\ndescription\n  Does a.") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestUpstreamAdd(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	add := func(args ...string) outcome { return w.run(append([]string{"upstream", "add"}, args...)...) }
+	got := add("files", "--env", "A=b=c", "--env", "T=${env:T}", "--working-dir", "/w", "--trust", "manual", "--quarantined", "--", "npx", "-y", "--yes", "pkg")
+	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is now quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
+		t.Errorf("%+v", got)
+	}
+	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now connecting.\n" {
+		t.Errorf("%+v", got)
+	}
+	want := []gateway.NewServer{
+		{Name: "files", Command: "npx", Args: []string{"-y", "--yes", "pkg"}, Env: map[string]string{"A": "b=c", "T": "${env:T}"}, WorkingDir: "/w", Trust: "manual", Quarantined: true},
+		{Name: "remote", URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer a:b"}},
+	}
+	a, _ := json.Marshal(want)
+	b, _ := json.Marshal(f.added)
+	if string(a) != string(b) || !slices.Equal(f.decisions, []string{"add files by admin over cli", "add remote by admin over cli"}) {
+		t.Errorf("got %s\nwant %s\n%q", b, a, f.decisions)
+	}
+	const secret = "hunter2-hunter2"
+	for hint, args := range map[string][]string{
+		"Missing argument: name":          {},
+		"Missing argument: name.":         {"--", "npx"},
+		"as in `mcpproxy upstream add x ": {"x", "npx"},
+		"Put the command":                 {"x", "npx", "--", "y"},
+		"neither --url nor a command":     {"x"},
+		"not both":                        {"x", "--url", "http://y", "--", "z"},
+		"Invalid value for --env: it":     {"x", "--env", secret, "--", "z"},
+		"A is given twice":                {"x", "--env", "A=" + secret, "--env", "A=2", "--", "z"},
+		"Invalid value for --header":      {"x", "--url", "http://y", "--header", ":" + secret},
+	} {
+		if got := add(args...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, hint) || strings.Contains(got.stderr, secret) {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if len(f.added) != 2 {
+		t.Errorf("%d servers came through", len(f.added))
+	}
+}
+
+func TestNothingWaits(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{empty: true})
+	if got := w.run("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing waits for you.\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("approvals", "--json"); !strings.Contains(got.stdout, `"servers": []`) || !strings.Contains(got.stdout, `"tools": []`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAge(t *testing.T) {
+	t.Parallel()
+	r := newRun(Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }})
+	for when, want := range map[string]string{
+		"2026-01-15T09:59:18Z": "42s", "2026-01-15T09:15:00Z": "45m", "2026-01-15T07:00:00Z": "3h", "2026-01-01T10:00:00Z": "14d", "2027-01-01T00:00:00Z": "0s",
+	} {
+		then := at(when)
+		if got := r.age(&then); got != want {
+			t.Errorf("%s is %s old, want %s", when, got, want)
+		}
+	}
+	if got := r.age(nil); got != "" {
+		t.Errorf("no time is %q old", got)
+	}
+}
+
+// Marks are there without colour, and colour does not change the text.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	plain, coloured := newRun(Deps{}), newRun(Deps{Getenv: func(string) string { return "" }})
+	coloured.terminal = true
+	for _, text := range []string{"a", "two\nlines", "\ttab and  spaces ", ""} {
+		want := "[-" + text + "-]"
+		if got := plain.mark("removed", text); got != want {
+			t.Errorf("%q", got)
+		}
+		if got := coloured.mark("removed", text); printable(got) != want || got == want {
+			t.Errorf("%q is marked %q", text, got)
+		}
+	}
+	if got := plain.mark("same", "x"); got != "x" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestShortened(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 300) + strings.Repeat("ü", 300)
+	if got := shortened(long, true, true); len(got) > 2*aroundChange+5 || !strings.HasPrefix(got, "aaa") || !strings.HasSuffix(got, "ü") {
+		t.Errorf("%q", got)
+	}
+	if got := shortened(long, false, true); !strings.HasPrefix(got, " … ü") {
+		t.Errorf("%q", got)
+	}
+	if got := shortened("short", true, true); got != "short" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Nothing is hidden from who decides by writing it in escapes.
+func TestEscapesAreSpelledOut(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`"\u0049gnore \u202e"`:                          "Ignore <U+202E>",
+		`{"a":"\u0049gnore\u202e \"x\" \\u0041 \/ \n"}`: "{\n  \"a\": \"Ignore<U+202E> \\\"x\\\" \\\\u0041 / \\n\"\n}",
+		`{"\u0061":[1.0,9007199254740993,"<&>"]}`:       "{\n  \"a\": [\n    1.0,\n    9007199254740993,\n    \"<&>\"\n  ]\n}",
+		`no "JSON`:                    `no "JSON`,
+		`{"a":"\ud83d\ude00 \ud800"}`: "{\n  \"a\": \"😀 \ufffd\"\n}",
+	} {
+		if got := seenJSON(json.RawMessage(raw)); got != want {
+			t.Errorf("%s gives\n%q, want\n%q", raw, got, want)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// canary stands in everything that the servers of these tests say; each place
+// has a number of its own.
+const canary = "zqcanary"
+
+// poisonedTool has a canary in each field that a definition can have. name is
+// its name.
+func poisonedTool(name string) (raw string, fields int) {
+	raw = fmt.Sprintf(`{"name":%q,"title":"@","description":"Reads a note @","inputSchema":{"type":"object","title":"@","description":"@","$comment":"@",
+		"properties":{"p@":{"type":"string","title":"@","description":"@","default":"@","enum":["@","x"],"const":"@","examples":["@"],"pattern":"@","format":"@","$comment":"@","x-vendor":"@"},
+			"nested":{"type":"object","properties":{"p@":{"description":"@"}}}},
+		"required":["p@"],"$defs":{"d@":{"description":"@"}},"oneOf":[{"title":"@"}]},
+		"outputSchema":{"type":"object","properties":{"o@":{"description":"@"}}},
+		"annotations":{"title":"@","readOnlyHint":true,"v@":"@"},"icons":[{"src":"https://@.example/i.png","mimeType":"@"}],
+		"execution":{"taskSupport":"@"},"_meta":{"m@":"@"},"unknown@":"@"}`, name)
+	parts := strings.Split(raw, "@")
+	var out strings.Builder
+	for i, part := range parts[:len(parts)-1] {
+		fmt.Fprintf(&out, "%s%s%02d", part, canary, i)
+	}
+	out.WriteString(parts[len(parts)-1])
+	return out.String(), len(parts) - 1
+}
+
+// chatty is a server that says a canary wherever it can.
+type chatty struct {
+	*httptest.Server
+	tool   string
+	broken atomic.Bool // it answers with errors, in which there are canaries
+	asked  atomic.Int64
+}
+
+func startChatty(t *testing.T, tool string) *chatty {
+	c := &chatty{tool: tool}
+	c.Server = httptest.NewServer(http.HandlerFunc(c.answer))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *chatty) answer(w http.ResponseWriter, r *http.Request) {
+	c.asked.Add(1)
+	body, err := io.ReadAll(r.Body)
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if r.Method != http.MethodPost || err != nil || json.Unmarshal(body, &m) != nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if m.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	result := `"result":{}`
+	switch {
+	case c.broken.Load():
+		result = fmt.Sprintf(`"error":{"code":-32000,"message":"%[1]s80","data":{"%[1]s81":"%[1]s82"}}`, canary)
+	case m.Method == "initialize":
+		result = fmt.Sprintf(`"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"prompts":{},"resources":{},"experimental":{"%[1]s90":{"a":"%[1]s91"}}},
+			"serverInfo":{"name":"%[1]s92","title":"%[1]s93","version":"%[1]s94","websiteUrl":"https://%[1]s95.example"},"instructions":"%[1]s96","_meta":{"%[1]s97":1}}`, canary)
+	case m.Method == "tools/list":
+		result = `"result":{"tools":[` + c.tool + `]}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, result)
+}
+
+// everythingAnAgentSees asks every question that an agent can ask about a
+// server, and gives all that came back.
+func (d *daemon) everythingAnAgentSees(server string) map[string]string {
+	d.t.Helper()
+	seen := map[string]string{}
+	look := func(a *agent, name, path, body string) {
+		d.t.Helper()
+		req, err := http.NewRequest(http.MethodPost, "http://"+d.address+path, strings.NewReader(body))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if a.session != "" && path == "/mcp" {
+			req.Header.Set("Mcp-Session-Id", a.session)
+		}
+		resp, err := a.client.Do(req)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		seen[path+" "+name+" "+body] = fmt.Sprint(resp.Header) + string(answer)
+	}
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacyRevision + `","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
+	a := d.legacy()
+	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/" + server} {
+		look(&agent{d: d, client: a.client}, "a new client", path, hello)
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover", "ping", "nonsense"} {
+			look(a, "a list", path, `{"jsonrpc":"2.0","id":2,"method":"`+method+`"}`)
+		}
+	}
+	call := func(tool, arguments string) {
+		look(a, "a call", "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments))
+	}
+	for _, query := range []string{"read a note", "zq", server, "p", ""} {
+		for _, more := range []string{"", `,"include_disabled":true`, `,"include_disabled":true,"detail":"compact"`, `,"operation_type":"read"`} {
+			call("retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":100%s}`, query, more))
+		}
+	}
+	call("upstream_servers", `{"operation":"list"}`)
+	call("upstream_servers", fmt.Sprintf(`{"operation":"get","name":%q}`, server))
+	call("upstream_servers", fmt.Sprintf(`{"operation":"restart","name":%q}`, server))
+	call("upstream_servers", `{"operation":"get","name":"nearly-`+server+`"}`)
+	for _, variant := range []string{"call_tool_read", "call_tool_write", "call_tool_destructive"} {
+		for _, tool := range []string{"read_note", "read_not", "zq", "x"} {
+			for _, args := range []string{"{}", `{"p":1}`, `[]`} {
+				call(variant, fmt.Sprintf(`{"name":"%s:%s","args":%s}`, server, tool, args))
+			}
+		}
+	}
+	call("read_result", `{"handle":"x"}`)
+	return seen
+}
+
+func noCanary(t *testing.T, when string, seen map[string]string) {
+	t.Helper()
+	for question, answer := range seen {
+		if at := strings.Index(answer, canary); at >= 0 {
+			t.Errorf("%s, %s shows …%s…", when, question, answer[max(0, at-60):min(len(answer), at+60)])
+		}
+	}
+}
+
+// Nothing that a server says is shown to an agent before a person has approved
+// it, whichever way the agent asks.
+func TestNothingUnapprovedIsShown(t *testing.T) {
+	hidden, fields := poisonedTool(canary + "_name")
+	if fields < 30 {
+		t.Fatalf("only %d fields have a canary", fields)
+	}
+	named, _ := poisonedTool("read_note")
+	quarantined, manual := startChatty(t, hidden), startChatty(t, named)
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{
+		"held": {"url": %q, "quarantined": true},
+		"manual": {"url": %q, "trust": "manual"}}}`, quarantined.URL, manual.URL))
+	d.awaitTools("manual:read_note")
+	noCanary(t, "before its launch is approved", d.everythingAnAgentSees("held"))
+	if n := quarantined.asked.Load(); n > 0 {
+		t.Errorf("the quarantined server was asked %d times", n)
+	}
+	seen := d.everythingAnAgentSees("manual")
+	for question := range seen {
+		// A server that its owner added says who it is to those who ask it alone.
+		if strings.HasPrefix(question, "/mcp/servers/") && (strings.Contains(question, `"initialize"`) || strings.Contains(question, `"server/discover"`)) {
+			delete(seen, question)
+		}
+	}
+	noCanary(t, "with its tool waiting", seen)
+
+	review := func() (raw string) {
+		_, body := d.rest("GET", "/servers/held/review", "")
+		return string(body)
+	}
+	var r struct{ Fingerprint string }
+	if err := json.Unmarshal([]byte(review()), &r); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := d.rest("POST", "/servers/held/approve", `{"fingerprint":"`+r.Fingerprint+`"}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	eventually(t, "the review shows what it says", func() error {
+		if shown := review(); strings.Count(shown, canary) < fields || !strings.Contains(shown, canary+"96") {
+			return fmt.Errorf("%s", shown)
+		}
+		return nil
+	})
+	noCanary(t, "during the review", d.everythingAnAgentSees("held"))
+
+	quarantined.broken.Store(true)
+	d.rest("POST", "/servers/held/restart", "")
+	noCanary(t, "when it fails", d.everythingAnAgentSees("held"))
+	d.stop()
+	d.start()
+	eventually(t, "it fails after a restart", func() error {
+		if s, err := d.server("held"); err != nil || s.State != "waiting" {
+			return fmt.Errorf("%+v %w", s, err)
+		}
+		return nil
+	})
+	noCanary(t, "after a restart", d.everythingAnAgentSees("held"))
+	if status, body := d.rest("POST", "/servers/held/disable", ""); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	noCanary(t, "when it is disabled, too", d.everythingAnAgentSees("held"))
+}

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The client leg of the official conformance suite: it plays a server, and
+// judges what its client does. Here the client is MCPProxy: the suite starts
+// this test binary as its command, which runs MCPProxy with the suite's server
+// behind it and lets the SDK's everything-client use that server through
+// /mcp/servers/up, and is the person who logs in.
+
+const everythingClient = "github.com/modelcontextprotocol/go-sdk/conformance/everything-client@v1.8.0"
+
+// The environment in which this test binary is the suite's command.
+const (
+	commandBinary = "MCPPROXY_CONFORMANCE_BINARY" // of MCPProxy
+	commandClient = "MCPPROXY_CONFORMANCE_CLIENT" // of the everything-client
+	commandQueue  = "MCPPROXY_CONFORMANCE_QUEUE"  // a directory for locks
+)
+
+// The times of the suite, and of one scenario in it.
+const (
+	suiteTime    = 8 * time.Minute
+	scenarioTime = 25 * time.Second
+)
+
+// atOnce is how many scenarios run at a time. The suite starts all at once, and
+// some of them measure time.
+const atOnce = 3
+
+// takeTurn waits until there are few enough others; the end of the process
+// gives the turn back.
+func takeTurn() error {
+	name := fmt.Sprint("turn-", os.Getpid()%atOnce)
+	fd, err := syscall.Open(filepath.Join(os.Getenv(commandQueue), name), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	return syscall.Flock(fd, syscall.LOCK_EX)
+}
+
+// conformanceCommand is the suite's command. It gives the exit code.
+func conformanceCommand(url string) int {
+	err := takeTurn()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), scenarioTime)
+		defer cancel()
+		err = runAsClient(ctx, url)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the scenario:", err)
+		return 1
+	}
+	return 0
+}
+
+// commandConfig is MCPProxy's configuration for the scenario.
+func commandConfig(url, listen string) ([]byte, error) {
+	login := map[string]any{"client_metadata_url": "https://conformance-test.local/client-metadata.json"}
+	var given struct {
+		ClientID     string `json:"client_id"`
+		ClientSecret string `json:"client_secret"`
+	}
+	if raw := os.Getenv("MCP_CONFORMANCE_CONTEXT"); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &given); err != nil {
+			return nil, err
+		}
+	}
+	if given.ClientID != "" {
+		login["client_id"] = given.ClientID
+	}
+	if given.ClientSecret != "" {
+		login["client_secret"] = given.ClientSecret
+	}
+	return json.Marshal(map[string]any{"listen": listen, "mcpServers": map[string]any{"up": map[string]any{"url": url, "oauth": login, "trust": "auto"}}})
+}
+
+// maxLogins is how often a person would log in before giving up.
+const maxLogins = 3
+
+func runAsClient(ctx context.Context, url string) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-conformance-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p := &person{dir: dir, binary: os.Getenv(commandBinary)}
+	if err := p.start(ctx, url); err != nil {
+		return err
+	}
+	defer p.stop()
+	for logins := 0; ; logins++ {
+		err := p.useServer(ctx)
+		if logins == maxLogins || !p.needsLogin(ctx) {
+			return err
+		}
+		if err := p.logIn(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// person runs MCPProxy and uses it.
+type person struct {
+	dir, binary, address string
+	daemon               *exec.Cmd
+}
+
+func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.binary, append(args, "--config", filepath.Join(p.dir, "mcp_config.json"), "--data-dir", filepath.Join(p.dir, "data"))...)
+	cmd.Env = append(os.Environ(), "HOME="+p.dir, "MCPPROXY_NO_KEYRING=1")
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+var answersAt = regexp.MustCompile(`mcp=(http://[0-9.:]+)/mcp`)
+
+// start starts MCPProxy and waits until it has tried to connect its server.
+func (p *person) start(ctx context.Context, url string) error {
+	config, err := commandConfig(url, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, "mcp_config.json"), config, 0o600); err != nil {
+		return err
+	}
+	p.daemon = p.command(ctx, "serve")
+	talk := &lockedBuffer{}
+	p.daemon.Stderr = io.MultiWriter(talk, os.Stderr)
+	p.daemon.Cancel = func() error { return p.daemon.Process.Signal(syscall.SIGTERM) }
+	if err := p.daemon.Start(); err != nil {
+		return err
+	}
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if m := answersAt.FindStringSubmatch(talk.String()); m != nil {
+			p.address = m[1]
+			if state := p.state(ctx); state != "" && state != "connecting" && state != "stopped" {
+				return nil
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *person) stop() {
+	_ = p.daemon.Process.Signal(syscall.SIGTERM)
+	_ = p.daemon.Wait() // the suite judges, not the code
+}
+
+type upState struct {
+	State      string
+	NeedsLogin bool `json:"needs_login"`
+}
+
+func (p *person) look(ctx context.Context) (s upState) {
+	key, err := os.ReadFile(filepath.Join(p.dir, "data", "api_key"))
+	if err != nil {
+		return s
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.address+"/api/v1/servers/up", nil)
+	if err != nil {
+		return s
+	}
+	r.Header.Set("X-API-Key", strings.TrimSpace(string(key)))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return s
+	}
+	defer resp.Body.Close()
+	_ = json.NewDecoder(resp.Body).Decode(&s) // what cannot be read is no state
+	return s
+}
+
+func (p *person) state(ctx context.Context) string    { return p.look(ctx).State }
+func (p *person) needsLogin(ctx context.Context) bool { return p.look(ctx).NeedsLogin }
+
+// useServer runs the everything-client against MCPProxy.
+func (p *person) useServer(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, os.Getenv(commandClient), p.address+"/mcp/servers/up")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// logIn logs in, as a person whose browser follows where it is sent.
+func (p *person) logIn(ctx context.Context) error {
+	cmd := p.command(ctx, "upstream", "login", "up", "--no-browser")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	address := make([]byte, 16<<10)
+	n, err := out.Read(address)
+	if err != nil {
+		return errors.Join(err, cmd.Wait())
+	}
+	resp, err := http.Get(strings.TrimSpace(string(address[:n])))
+	if err == nil {
+		resp.Body.Close()
+	}
+	return errors.Join(err, cmd.Wait())
+}
+
+var (
+	clientLine     = regexp.MustCompile(`(?m)^([✓✗]) ([\w/.-]+): \d+ passed, \d+ failed`)
+	clientUnscored = regexp.MustCompile(`(?m)^  [✓✗] ([\w/.-]+) \(`)
+)
+
+// TestClientConformance: of the scenarios that count for a revision, all pass.
+func TestClientConformance(t *testing.T) {
+	script, node := suite(t)
+	client := buildSDK(t, everythingClient)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for revision, scored := range map[string]int{"2025-11-25": 18, "2026-07-28": 32} {
+		t.Run(revision, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), suiteTime)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, script, "client", "--command", self, "-o", t.TempDir(),
+				"--requirements", revision, "--timeout", strconv.FormatInt(suiteTime.Milliseconds(), 10))
+			cmd.Env = append(os.Environ(), commandBinary+"="+binary, commandClient+"="+client, commandQueue+"="+t.TempDir())
+			out, runErr := cmd.CombinedOutput() // its code says what the lines say
+			var unscored []string
+			for _, m := range clientUnscored.FindAllStringSubmatch(string(out), -1) {
+				unscored = append(unscored, m[1])
+			}
+			passed := 0
+			for _, m := range clientLine.FindAllStringSubmatch(string(out), -1) {
+				switch {
+				case slices.Contains(unscored, m[2]):
+				case m[1] == "✓":
+					passed++
+				default:
+					t.Errorf("%s fails", m[2])
+				}
+			}
+			if passed != scored {
+				t.Errorf("%d of %d scenarios pass (%v)", passed, scored, runErr)
+			}
+			if t.Failed() {
+				t.Logf("%s", out)
+			}
+		})
+	}
+}
+
+// buildSDK builds a program of the SDK, in a module of its own.
+func buildSDK(t testing.TB, program string) string {
+	t.Helper()
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "install", program)
+	build.Dir, build.Env = dir, append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-trimpath")
+	if out, err := build.CombinedOutput(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s does not build: %v\n%s", program, err, out)
+		}
+		t.Skipf("%s does not build, is the module proxy reachable? %v\n%s", program, err, out)
+	}
+	name, _, _ := strings.Cut(filepath.Base(program), "@")
+	return filepath.Join(dir, name)
+}

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/strictjson"
+)
+
+// busyTool says in everything it says whose call it is.
+func busyTool() mcptest.Tool {
+	return mcptest.Tool{
+		Definition: mcptest.Define("busy"),
+		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			n := c.Int("n", -1)
+			c.Log(fmt.Sprint("call ", n))
+			c.Progress(n)
+			answer, err := c.Ask("elicitation/create", fmt.Appendf(nil, `{"message":"call %d","requestedSchema":{"type":"object","properties":{}}}`, n))
+			if err != nil {
+				return nil, err
+			}
+			c.Log(fmt.Sprint("call ", n))
+			return fmt.Appendf(nil, `{"content":[{"type":"text","text":"call %d"}],"structuredContent":%s}`, n, answer.Result), nil
+		},
+	}
+}
+
+// relayClient is a client of the older era on /mcp/servers/….
+type relayClient struct {
+	t       testing.TB
+	url     string
+	session string
+	tool    string // that call calls
+}
+
+func (d *daemon) relayClient(server string) *relayClient {
+	d.t.Helper()
+	return d.clientAt("/mcp/servers/" + server)
+}
+
+func (d *daemon) clientAt(path string) *relayClient {
+	d.t.Helper()
+	c := &relayClient{t: d.t, url: "http://" + d.address + path}
+	resp, err := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyRevision +
+		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"e2e","version":"1"}}}`)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if c.session = resp.Header.Get("Mcp-Session-Id"); c.session == "" {
+		d.t.Fatalf("initialize gave no session: %s", resp.Status)
+	}
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+func (c *relayClient) post(body string) (*http.Response, error) {
+	req, err := http.NewRequest(http.MethodPost, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if c.session != "" {
+		req.Header.Set("Mcp-Session-Id", c.session)
+		req.Header.Set("Mcp-Protocol-Version", legacyRevision)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// send posts what wants no answer.
+func (c *relayClient) send(body string) {
+	resp, err := c.post(body)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusAccepted {
+		c.t.Errorf("%.80s: %s", body, resp.Status)
+	}
+}
+
+// call makes one call, answers what it is asked, and gives the messages.
+func (c *relayClient) call(id, n int) (messages []string) {
+	resp, err := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d},"_meta":{"progressToken":%d}}}`, id, c.tool, n, id))
+	if err != nil {
+		c.t.Error(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	events := jsonrpc.NewEventReader(resp.Body, 1<<20)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return messages
+		}
+		messages = append(messages, string(e.Data))
+		if string(strictjson.Find(e.Data, "method")) == `"elicitation/create"` {
+			message := strictjson.Find(strictjson.Find(e.Data, "params"), "message")
+			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, strictjson.Find(e.Data, "id"), message))
+		}
+	}
+}
+
+// TestNoCrossTalk: with 64 calls in flight, of 16 sessions that all use the same
+// ids and tokens, every message reaches the call that it belongs to.
+func TestNoCrossTalk(t *testing.T) {
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q}}}`, upstream.URL))
+	d.awaitTools("s:busy")
+	talkAtOnce(t, func() *relayClient { return d.relayClient("s") }, "busy")
+}
+
+// TestNoCrossTalkOfAll: the same where each session calls tools of two servers,
+// which use the same ids.
+func TestNoCrossTalkOfAll(t *testing.T) {
+	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
+	two := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q},"two":{"url":%q}}}`, one.URL, two.URL))
+	d.awaitTools("one:busy", "two:busy")
+	talkAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
+}
+
+// talkAtOnce has clients call the tools, each in several lanes at once.
+func talkAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
+	const sessions, atOnce, perCall = 16, 4, 5
+	rounds := 10
+	if os.Getenv("CI") == "true" {
+		rounds = 50_000/(sessions*atOnce*perCall) + 1
+	}
+	var wg sync.WaitGroup
+	var told atomic.Int64
+	for s := range sessions {
+		session := client()
+		for lane := range atOnce {
+			c := *session
+			c.tool = tools[lane%len(tools)]
+			wg.Go(func() {
+				for round := range rounds {
+					n := (s*atOnce+lane)*100_000 + round
+					messages := c.call(lane, n)
+					told.Add(int64(len(messages)))
+					if len(messages) != perCall {
+						t.Errorf("call %d got %d messages: %q", n, len(messages), messages)
+						return
+					}
+					for i, m := range messages {
+						if want := fmt.Sprintf(`call %d"`, n); i != 1 && !strings.Contains(m, want) || i == 1 && !strings.Contains(m, fmt.Sprintf(`"progressToken":%d,"progress":%d}`, lane, n)) {
+							t.Errorf("call %d, message %d: %s", n, i, m)
+						}
+					}
+					if last := messages[perCall-1]; !strings.Contains(last, fmt.Sprintf(`"heard":"call %d"`, n)) || !strings.Contains(last, fmt.Sprintf(`"id":%d,`, lane)) {
+						t.Errorf("call %d: %s", n, last)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	t.Logf("%d messages", told.Load())
+}

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// restingVar names the file that has the definition of the tool of the server
+// of these tests.
+const restingVar = "E2E_RESTING_TOOL"
+
+// stdioServers are the servers that the test binary can be.
+func stdioServers() map[string]func() *mcptest.Server {
+	return map[string]func() *mcptest.Server{
+		"resting": func() *mcptest.Server {
+			definition, err := os.ReadFile(os.Getenv(restingVar))
+			if err != nil {
+				panic(err)
+			}
+			return mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: string(definition), Handle: func(*mcptest.Call) (json.RawMessage, error) {
+				return fmt.Appendf(nil, `{"content":[{"type":"text","text":"%d"}]}`, os.Getpid()), nil
+			}})
+		},
+	}
+}
+
+const (
+	pidTool        = `{"name":"pid","description":"Tells its process.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+	changedPidTool = `{"name":"pid","description":"Tells its process, and more.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+)
+
+// resting is a server with the tool pid under the name s.
+type resting struct {
+	t          testing.TB
+	definition string // the file that holds it
+	entry      map[string]any
+}
+
+func newResting(t testing.TB) *resting {
+	command, env := mcptest.Command(t, "resting")
+	r := &resting{t: t, definition: filepath.Join(t.TempDir(), "tool.json")}
+	env = maps.Clone(env)
+	env[restingVar] = r.definition
+	r.define(pidTool)
+	r.entry = map[string]any{"command": command, "env": env}
+	return r
+}
+
+func (r *resting) define(definition string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.definition, []byte(definition), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// config is a configuration with it, with keys for the server and for all.
+func (r *resting) config(server, all map[string]any) string {
+	r.t.Helper()
+	entry, top := maps.Clone(r.entry), map[string]any{}
+	maps.Copy(entry, server)
+	maps.Copy(top, all)
+	top["mcpServers"] = map[string]any{"s": entry}
+	text, err := json.Marshal(top)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pid calls the tool pid of s.
+func (a *agent) pid() (int, error) {
+	r, err := a.tryCall("call_tool_read", `{"name":"s:pid"}`)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(r.text())
+	if err != nil {
+		return 0, fmt.Errorf("%+v", r)
+	}
+	return pid, nil
+}
+
+func (a *agent) mustPID() int {
+	a.d.t.Helper()
+	pid, err := a.pid()
+	if err != nil {
+		a.d.t.Fatal(err)
+	}
+	return pid
+}
+
+func TestIdleServerSleepsAndWakes(t *testing.T) {
+	r := newResting(t)
+	d := startDaemon(t, r.config(nil, map[string]any{"idle_timeout": "1s"}))
+	d.awaitTools("s:pid")
+	a := d.legacy()
+	first := a.mustPID()
+	d.awaitState("s", "idle")
+	if err := syscall.Kill(first, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process is still there: %v", err)
+	}
+	if _, out, _ := d.cli("upstream", "list"); !strings.Contains(out, "idle") || !strings.Contains(out, "1") {
+		t.Errorf("upstream list:\n%s", out)
+	}
+	if _, out, _ := d.cli("status"); !strings.Contains(out, "1 idle") || !strings.Contains(out, "1 callable of 1") {
+		t.Errorf("status:\n%s", out)
+	}
+	if found := a.call("retrieve_tools", `{"query":"process"}`); !strings.Contains(found.text(), "s:pid") {
+		t.Errorf("its tool is not found: %s", found.text())
+	}
+
+	pids := make([]int, 64)
+	var wg sync.WaitGroup
+	for i := range pids {
+		wg.Go(func() {
+			var err error
+			if pids[i], err = a.pid(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, pid := range pids {
+		if pid != pids[0] || pid == first {
+			t.Fatalf("processes %v, after %d", pids, first)
+		}
+	}
+
+	d.awaitState("s", "idle")
+	r.define(changedPidTool)
+	answer := a.call("call_tool_read", `{"name":"s:pid"}`)
+	if p := answer.refusal(t); p.Code != "SERVER_UNAVAILABLE" || !strings.Contains(p.Message, "changed") {
+		t.Errorf("a call that was judged on the old definition: %+v", p)
+	}
+	// Until the catalogue has the new list the answer stays the same; no call
+	// passes meanwhile.
+	eventually(t, "the tool that changed is locked", func() error {
+		if p := a.call("call_tool_read", `{"name":"s:pid"}`).refusal(t); p.Code != "TOOL_LOCKED" {
+			return fmt.Errorf("%s: %s", p.Code, p.Message)
+		}
+		return nil
+	})
+}
+
+func TestLazyServer(t *testing.T) {
+	r := newResting(t)
+	d := startDaemon(t, r.config(map[string]any{"lazy": true}, nil))
+	d.awaitState("s", "idle")
+	a := d.stateless()
+	if p := a.call("call_tool_read", `{"name":"s:pid"}`).refusal(t); p.Code != "SERVER_UNAVAILABLE" || !strings.Contains(p.Message, "upstream restart s") {
+		t.Errorf("a call before its tools are known: %+v", p)
+	}
+	if _, out, _ := d.cli("upstream", "list"); !strings.Contains(out, "mcpproxy upstream restart s") {
+		t.Errorf("upstream list:\n%s", out)
+	}
+	if code, out, talk := d.cli("upstream", "restart", "s"); code != 0 || !strings.Contains(out, "ready") {
+		t.Fatalf("restart: %d %s %s", code, out, talk)
+	}
+	d.awaitTools("s:pid")
+	a.mustPID()
+
+	d.kill()
+	d.start() // its tools are known, and it is not started
+	d.awaitTools("s:pid")
+	if s, err := d.server("s"); err != nil || s.State != "idle" || s.PID != 0 {
+		t.Errorf("after a new start: %+v %v", s, err)
+	}
+	pid := a.mustPID()
+	if s, err := d.server("s"); err != nil || s.State != "ready" || s.PID != pid {
+		t.Errorf("after the first call: %+v %v, process %d", s, err, pid)
+	}
+}
+
+// Neither lazy nor idle_timeout starts what a person has not approved.
+func TestLazyServerInQuarantineIsNotStarted(t *testing.T) {
+	r := newResting(t)
+	d := startDaemon(t, r.config(map[string]any{"lazy": true, "quarantined": true}, map[string]any{"idle_timeout": "1s"}))
+	if code, _, _ := d.cli("upstream", "restart", "s"); code == 0 {
+		t.Error("restart starts it")
+	}
+	if p := d.legacy().call("call_tool_read", `{"name":"s:pid"}`).refusal(t); strings.Contains(p.Message, "upstream restart") {
+		t.Errorf("the call: %+v", p)
+	}
+	if s, err := d.server("s"); err != nil || s.State != "stopped" || s.PID != 0 {
+		t.Errorf("%+v %v", s, err)
+	}
+}

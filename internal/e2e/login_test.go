@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// logIn runs `upstream login` and is the person's browser.
+func (d *daemon) logIn(server string) (code int, stderr string) {
+	d.t.Helper()
+	cmd := exec.Command(binary, "upstream", "login", server, "--no-browser", "--config", d.configPath(), "--data-dir", d.dataDir())
+	cmd.Env = append(os.Environ(), "HOME="+d.dir)
+	var talk bytes.Buffer
+	cmd.Stderr = &talk
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if lines.Scan() {
+		resp, err := http.Get(lines.Text())
+		if err != nil {
+			d.t.Errorf("the browser: %v", err)
+		} else {
+			resp.Body.Close()
+		}
+	}
+	for lines.Scan() {
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), talk.String()
+}
+
+func (d *daemon) awaitState(server, want string) {
+	d.t.Helper()
+	eventually(d.t, server+" is "+want, func() error {
+		s, err := d.server(server)
+		if err == nil && s.State != want {
+			err = fmt.Errorf("it is %s", s.State)
+		}
+		return err
+	})
+}
+
+// The whole story of a login: a call that needs one, the login, calls, a
+// restart, a step up, an end, a logout. No client gets to see a token, nor does
+// anything that is kept.
+func TestLoginStory(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	upstream := startUpstream(t, `{"name":"echo","description":"Echo.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
+	login := mcptest.ServeLogin(t, upstream)
+	config := fmt.Sprintf(`{"mcpServers": {"tickets": {"url": %q}}}`, login.URL)
+	d := startDaemon(t, config)
+	d.awaitState("tickets", "needs_login")
+
+	_, list, _ := d.cli("upstream", "list")
+	if !strings.Contains(list, "needs login") || !strings.Contains(list, "mcpproxy upstream login tickets") {
+		t.Errorf("upstream list:\n%s", list)
+	}
+	if _, status, more := d.cli("status"); !strings.Contains(status+more, "mcpproxy upstream login tickets") {
+		t.Errorf("status:\n%s%s", status, more)
+	}
+
+	// A login that is denied fails, and the next one works.
+	login.Set(func(r *mcptest.LoginRules) { r.Deny = "access_denied" })
+	if code, stderr := d.logIn("tickets"); code != 6 || !strings.Contains(stderr, "access_denied") {
+		t.Errorf("a denied login: exit code %d, %s", code, stderr)
+	}
+	login.Set(func(r *mcptest.LoginRules) { r.Deny = "" })
+	if code, stderr := d.logIn("tickets"); code != 0 {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	d.awaitTools("tickets:echo")
+	if len(login.Asked("/register")) != 1 {
+		t.Errorf("registered %d times", len(login.Asked("/register")))
+	}
+	call := func() (code int, out string) {
+		code, stdout, stderr := d.cli("call", "tool-read", "tickets:echo", "--args", `{"a":1}`)
+		return code, stdout + stderr
+	}
+	if code, out := call(); code != 0 || !strings.Contains(out, `got {"a":1}`) {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+
+	// It outlives the daemon, even one that is killed.
+	d.kill()
+	d.start()
+	d.awaitState("tickets", "ready")
+	if code, out := call(); code != 0 {
+		t.Errorf("after a restart: exit code %d, %s", code, out)
+	}
+
+	// A step up.
+	login.Set(func(r *mcptest.LoginRules) { r.Scope = "write" })
+	if code, out := call(); code != 6 || !strings.Contains(out, "mcpproxy upstream login tickets") {
+		t.Errorf("without the scope: exit code %d, %s", code, out)
+	}
+	if code, stderr := d.logIn("tickets"); code != 0 {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	asked := login.Asked("/authorize")
+	if got := asked[len(asked)-1].Form.Get("scope"); got != "read write" {
+		t.Errorf("the step up asks for %q", got)
+	}
+	eventually(t, "the call works", func() error {
+		if code, out := call(); code != 0 {
+			return fmt.Errorf("exit code %d, %s", code, out)
+		}
+		return nil
+	})
+
+	if code, _, stderr := d.cli("upstream", "logout", "tickets"); code != 0 {
+		t.Errorf("logout: %s", stderr)
+	}
+	d.awaitState("tickets", "needs_login")
+	if len(login.Asked("/revoke")) != 1 {
+		t.Error("the authorization server was not told")
+	}
+	// What is removed is forgotten.
+	if code, stderr := d.logIn("tickets"); code != 0 {
+		t.Fatalf("exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := d.cli("upstream", "remove", "tickets", "--yes"); code != 0 {
+		t.Errorf("remove: %s", stderr)
+	}
+	if len(login.Asked("/revoke")) != 2 {
+		t.Error("the authorization server was not told of the removal")
+	}
+	d.checkLoginRecords()
+	d.checkNoTokens(login)
+}
+
+// checkLoginRecords looks for who logged in and out.
+func (d *daemon) checkLoginRecords() {
+	d.t.Helper()
+	_, body := d.rest("GET", "/activity?type=server_change&server=tickets", "")
+	var log struct {
+		Activities []struct {
+			Actor    string
+			Metadata struct{ Action string }
+		}
+	}
+	if err := json.Unmarshal(body, &log); err != nil {
+		d.t.Fatal(err)
+	}
+	var actions []string
+	for _, a := range log.Activities {
+		if a.Metadata.Action == "login" || a.Metadata.Action == "logout" {
+			actions = append(actions, a.Actor+" "+a.Metadata.Action)
+		}
+	}
+	if got := strings.Join(actions, ", "); got != "admin login, admin logout, admin login, admin login" {
+		d.t.Errorf("on record: %s", got)
+	}
+}
+
+// checkNoTokens looks for tokens and codes in everything that is kept or said.
+func (d *daemon) checkNoTokens(login *mcptest.Login) {
+	d.t.Helper()
+	d.stop()
+	secrets := []string{"access-", "refresh-", "code-"}
+	for _, a := range login.Asked("/token") {
+		secrets = append(secrets, a.Form.Get("code_verifier"))
+	}
+	for _, a := range login.Asked("/authorize") {
+		secrets = append(secrets, a.Form.Get("state"))
+	}
+	texts := map[string][]byte{"stderr": d.stderr.Bytes()}
+	err := filepath.WalkDir(d.dataDir(), func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			texts[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for name, text := range texts {
+		for _, s := range secrets {
+			if s != "" && bytes.Contains(text, []byte(s)) {
+				d.t.Errorf("%s holds %q", name, s)
+			}
+		}
+	}
+}
+
+// What cannot begin says why; an agent cannot begin anything.
+func TestLoginThatCannotBegin(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	upstream := startUpstream(t)
+	login := mcptest.ServeLogin(t, upstream)
+	login.Document("/.well-known/oauth-authorization-server/as", map[string]any{"authorization_endpoint": "javascript:alert(1)"})
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {
+		"hostile": {"url": %q},
+		"keyed": {"url": %q, "headers": {"Authorization": "Bearer own-token-of-mine"}},
+		"local": {"command": "true"},
+	}}`, login.URL, login.URL))
+	d.awaitState("hostile", "needs_login")
+	for server, want := range map[string]string{"hostile": "authorization_endpoint", "keyed": "takes no login", "local": "takes no login", "none": "not found"} {
+		code, stdout, stderr := d.cli("upstream", "login", server)
+		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %s%s", server, code, stdout, stderr)
+		}
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+"/api/v1/servers/hostile/login", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the key: status %d", resp.StatusCode)
+	}
+}

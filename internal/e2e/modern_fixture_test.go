@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+
+	"mcpproxy/internal/strictjson"
+)
+
+// asking are the four tools of the fixture that ask their client by requests of
+// their own, which the modern revision does not have: what they ask.
+var asking = map[string]string{
+	"test_sampling":    `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}],"maxTokens":100}}`,
+	"test_elicitation": elicit("Please answer", `"username":{"type":"string","description":"Your preferred username"}`),
+	"test_elicitation_sep1034_defaults": elicit("Test defaults for primitives", `"name":{"type":"string","default":"John Doe"},`+
+		`"age":{"type":"integer","default":30},"score":{"type":"number","default":95.5},`+
+		`"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},"verified":{"type":"boolean","default":true}`),
+	"test_elicitation_sep1330_enums": elicit("Test enum schemas", `"untitledSingle":{"type":"string","enum":["option1","option2","option3"]},`+
+		`"titledSingle":{"type":"string","oneOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]},`+
+		`"legacyEnum":{"type":"string","enum":["opt1","opt2","opt3"],"enumNames":["Option One","Option Two","Option Three"]},`+
+		`"untitledMulti":{"type":"array","items":{"type":"string","enum":["option1","option2","option3"]}},`+
+		`"titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]}}`),
+}
+
+func elicit(message, properties string) string {
+	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%q,"requestedSchema":{"type":"object","properties":{%s}}}}`, message, properties)
+}
+
+// modernOnly stands before the fixture. It turns the older revisions away, and
+// answers for the four tools as a server of the modern revision does: it asks
+// twice before it gives a result, and wants its state back.
+func modernOnly(t testing.TB, behind string) (address string) {
+	t.Helper()
+	to, err := url.Parse(behind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+	proxy.FlushInterval = -1
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // the client has gone
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		params := strictjson.Find(body, "params")
+		name, _ := strictjson.String(strictjson.Find(params, "name"))
+		question := asking[name]
+		switch {
+		case r.Header.Get("Mcp-Protocol-Version") != modernRevision:
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":""}}}`)
+		case question != "" && r.Header.Get("Mcp-Method") == "tools/call":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, strictjson.Find(body, "id"), askModern(params, question))
+		default:
+			r.Host, r.Body = to.Host, io.NopCloser(bytes.NewReader(body))
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + to.Path
+}
+
+// askModern asks, asks to come again, and then tells what was answered.
+func askModern(params json.RawMessage, question string) string {
+	answer := strictjson.Find(strictjson.Find(params, "inputResponses"), "the question")
+	state, _ := strictjson.String(strictjson.Find(params, "requestState"))
+	switch {
+	case answer == nil && state == "":
+		return `{"resultType":"input_required","requestState":"first"}`
+	case answer == nil && state == "first":
+		return `{"resultType":"input_required","inputRequests":{"the question":` + question + `},"requestState":"second"}`
+	case answer != nil && state == "second":
+		text, _ := json.Marshal("Elicitation result: " + string(answer)) // a string always encodes
+		return `{"resultType":"complete","content":[{"type":"text","text":` + string(text) + `}]}`
+	}
+	return `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"the state is wrong"}]}`
+}

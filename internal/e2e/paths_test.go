@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Who mistakes the address is told the right ones.
+func TestAnotherPathNamesTheOnesThatAnswer(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	for _, path := range []string{"/", "/mcp/", "/sse", "/mcp/servers/"} {
+		resp, err := http.Post("http://"+d.address+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), " /mcp, ") || !strings.Contains(string(body), "/mcp/servers/NAME") {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}

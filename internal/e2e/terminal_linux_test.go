@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// openTerminal gives both ends of a new pseudo-terminal.
+func openTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	var number, unlocked int32
+	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &unlocked, syscall.TIOCGPTN: &number} {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
+			t.Skipf("no pseudo-terminals here: %v", errno)
+		}
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	return person, program
+}
+
+// onTerminal runs a command on a terminal where somebody answers its question.
+// An answer of ^C interrupts it instead.
+func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code int, screen string) {
+	t.Helper()
+	person, program := openTerminal(t)
+	cmd := exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
+	cmd.Env = append(os.Environ(), "HOME="+d.dir, "TERM=xterm-256color")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = program.Close() // the process has it
+	hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer hung.Stop()
+	var seen strings.Builder
+	var once sync.Once
+	buffer := make([]byte, 4096)
+	for {
+		n, err := person.Read(buffer)
+		seen.Write(buffer[:n])
+		if strings.Contains(seen.String(), "[y/N] ") {
+			once.Do(func() {
+				if answer == "^C" {
+					_ = cmd.Process.Signal(syscall.SIGINT)
+					return
+				}
+				_, _ = io.WriteString(person, answer+"\n")
+			})
+		}
+		if err != nil { // EIO once the process has ended
+			break
+		}
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), seen.String()
+}
+
+// On a terminal a person is shown the difference in colour, and asked.
+func TestApproveOnATerminal(t *testing.T) {
+	const (
+		honest  = `{"name":"add","description":"Add two numbers.","inputSchema":{"type":"object"}}`
+		shifted = `{"name":"add","description":"Add two \u001b[8mbig\u001b[0m numbers.","inputSchema":{"type":"object"}}`
+	)
+	u := startUpstream(t, honest)
+	d := startDaemon(t, u.config("s", ""))
+	d.awaitTools("s:add")
+	u.define(shifted)
+	if code, _, stderr := d.cli("upstream", "restart", "s"); code != 0 {
+		t.Fatal(stderr)
+	}
+	waits := func() bool { return d.lockedTools()["s:add"] == "pending_approval" }
+	for _, c := range []struct {
+		answer string
+		code   int
+	}{{"n", 130}, {"", 130}, {"yess", 130}, {"^C", 130}} {
+		code, screen := d.onTerminal(t, c.answer, "tools", "approve", "s:add")
+		if code != c.code || !waits() || !strings.Contains(screen, "Approve this definition of s:add? [y/N] ") {
+			t.Fatalf("answered %q: code %d\n%s", c.answer, code, screen)
+		}
+		if !strings.Contains(screen, "\x1b[32m{+<U+001B>[") || strings.Contains(screen, "\x1b[8m") {
+			t.Errorf("the difference is not as it should be on a terminal:\n%q", screen)
+		}
+	}
+	if code, screen := d.onTerminal(t, "y", "tools", "approve", "s:add"); code != 0 || waits() || !strings.Contains(screen, "Approved s:add.") {
+		t.Fatalf("code %d\n%s", code, screen)
+	}
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/strictjson"
+)
+
+// modernPost sends a request of the modern revision to a server behind
+// /mcp/servers/….
+func (d *daemon) modernPost(server, method, name, params string) []byte {
+	d.t.Helper()
+	return d.answerTo(d.tryModern(server, method, name, params, ""))
+}
+
+// tryModern is modernPost with more in _meta, and without a judgement.
+func (d *daemon) tryModern(server, method, name, params, more string) (*http.Response, error) {
+	if params != "" {
+		params += ","
+	}
+	if more != "" {
+		more += ","
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+"/mcp/servers/"+server,
+		strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{%s"io.modelcontextprotocol/protocolVersion":%q,`+
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params, more, modernRevision)))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": modernRevision, "Mcp-Method": method} {
+		req.Header.Set(k, v)
+	}
+	if name != "" {
+		req.Header.Set("Mcp-Name", name)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// answerTo reads the answer to a request.
+func (d *daemon) answerTo(resp *http.Response, err error) []byte {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		d.t.Fatalf("%s: %s %v", resp.Status, body, err)
+	}
+	return lastEvent(body)
+}
+
+// TestRealToolsPassUnchanged: the definitions of real servers come through the
+// transparent surface byte for byte, in their order, in both eras.
+func TestRealToolsPassUnchanged(t *testing.T) {
+	servers := realServers(t)
+	var config strings.Builder
+	var all []string
+	direct := map[string]string{}
+	for server, tools := range servers {
+		definitions := make([]string, len(tools))
+		for i, raw := range tools {
+			definitions[i] = string(raw)
+		}
+		direct[server] = startUpstream(t, definitions...).URL
+		fmt.Fprintf(&config, `%q:{"url":%q,"trust":"auto"},`, server, direct[server])
+		all = append(all, server+":"+toolName(t, tools[len(tools)-1]))
+	}
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{%s}}`, config.String()))
+	d.awaitTools(all...)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	tools := func(answer []byte) string { return string(strictjson.Find(strictjson.Find(answer, "result"), "tools")) }
+	checked := 0
+	for server, definitions := range servers {
+		want := tools(d.answerTo((&relayClient{t: t, url: direct[server]}).post(list)))
+		if len(want) < 2*len(definitions) {
+			t.Fatalf("%s lists %s", server, want)
+		}
+		older, modern := d.answerTo(d.relayClient(server).post(list)), d.modernPost(server, "tools/list", "", "")
+		if tools(older) != want || tools(modern) != want {
+			t.Errorf("the tools of %s changed", server)
+		}
+		checked += len(definitions)
+	}
+	t.Logf("%d tools of %d servers, in both eras", checked, len(servers))
+}
+
+// TestOddThingsPassUnchanged: what no type of ours knows.
+func TestOddThingsPassUnchanged(t *testing.T) {
+	const odd = `{"content":[{"type":"hologram","data":{"n":9007199254740993,"e":1e400}},{"type":"text","text":"a","vendor":[1.0]}],"structuredContent":[1,"x",null],"isError":false,"vendor":{"a":-0}}`
+	server := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"größe/ an","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`,
+		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			return json.RawMessage(odd[:len(odd)-1] + `,"params":` + string(strictjson.Find(c.Params, "arguments")) + `}`), nil
+		}})
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, mcptest.Serve(t, server).URL))
+	eventually(t, "the tool is listed", func() error {
+		if len(server.Seen("tools/list")) == 0 {
+			return fmt.Errorf("not listed")
+		}
+		return nil
+	})
+	const call, want = `"name":"größe/ an","arguments":{"n":9007199254740993,"x":1.50}`, `,"params":{"n":9007199254740993,"x":1.50}`
+	older := d.answerTo(d.relayClient("s").post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + call + `}}`))
+	if got := string(strictjson.Find(older, "result")); got != odd[:len(odd)-1]+want+"}" {
+		t.Errorf("%s: %s", legacyRevision, got)
+	}
+	modern := d.modernPost("s", "tools/call", "=?base64?Z3LDtsOfZS8gYW4=?=", call)
+	if got := string(strictjson.Find(modern, "result")); !strings.HasPrefix(got, odd[:len(odd)-1]+want+`,"resultType":"complete"`) {
+		t.Errorf("%s: %s", modernRevision, got)
+	}
+}

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/search"
+	"mcpproxy/internal/tool"
+)
+
+// How often the configuration is looked at, and what was learned made anew.
+const (
+	learnLook  = time.Minute
+	learnAgain = 15 * time.Minute
+)
+
+// Learn keeps what is learned from use up to date while the configuration asks
+// for it, until ctx ends.
+func (g *Gateway) Learn(ctx context.Context) {
+	look := time.NewTicker(learnLook)
+	defer look.Stop()
+	var learned time.Time
+	for {
+		switch {
+		case !g.Config().LearnFromUse:
+			g.habits.Store(nil)
+			learned = time.Time{}
+		case time.Since(learned) >= learnAgain:
+			err := g.learn(ctx)
+			switch {
+			case err == nil:
+				learned = time.Now()
+			case ctx.Err() == nil:
+				g.Logger.Warn("nothing could be learned from the log", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// learn makes habits of the calls in the log that a search found. Calls that
+// failed or were refused teach nothing.
+func (g *Gateway) learn(ctx context.Context) error {
+	var uses []search.Use
+	seen := map[tallied]map[tool.ID]bool{}
+	err := g.eachCall(ctx, time.Time{}, func(r *activity.Record) {
+		s := r.Metadata.Search
+		if s == nil || s.Rank == 0 || r.Status != activity.Success {
+			return
+		}
+		id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
+		key := tallied{r.SessionID, s.Query}
+		if seen[key] == nil {
+			seen[key] = map[tool.ID]bool{}
+		}
+		if !seen[key][id] { // called again and again is one use
+			seen[key][id] = true
+			uses = append(uses, search.Use{Query: s.Query, Tool: id})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	g.habits.Store(search.Learn(uses))
+	return nil
+}
+
+// learned is the prior of a search; nil when nothing is to be learned.
+func (g *Gateway) learned() *search.Habits {
+	if !g.Config().LearnFromUse {
+		return nil
+	}
+	return g.habits.Load()
+}

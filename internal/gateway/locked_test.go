@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// zoo has a tool for each status, all of which match "zebra", and one that can
+// be called.
+func zoo(t *testing.T, locked bool) *world {
+	one := func(name string) string {
+		return fmt.Sprintf(`{"name":%q,"description":"Feed a zebra: %s.","annotations":{"readOnlyHint":true}}`, name, name)
+	}
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers = nil
+		names := []string{"open"}
+		if locked {
+			names = append(names, "off", "held", "unreviewed")
+		}
+		for _, name := range names {
+			c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Command: name, Enabled: true, Trust: config.TrustAuto})
+		}
+		if locked {
+			c.Servers[0].DisabledTools = []string{"denied_*"}
+			c.Servers[3].Quarantined = true // nobody ever approved anything of it
+		}
+	})
+	w.gateway.Editor = w
+	w.gateway.Relaunch = func() {}
+	if !locked {
+		w.listOn("open", one("open_feed"), one("changing_feed"))
+		w.listOn("open", one("open_feed"))
+		return w
+	}
+	ctx := context.Background()
+	w.listOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"), one("changing_feed"))
+	w.listOn("off", one("off_feed"))
+	w.listOn("held", one("held_feed"))
+	w.listOn("unreviewed", one("unreviewed_feed"))
+	if _, err := w.gateway.SwitchTool(ctx, tool.ID{Server: "open", Tool: "switched_feed"}, false, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.listOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"),
+		`{"name":"changing_feed","description":"Feed a zebra CANARY.","annotations":{"readOnlyHint":true,"destructiveHint":false}}`)
+	if _, err := w.gateway.EnableServer(ctx, "off", false, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.QuarantineServer(ctx, "held", aPerson); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+var anyScore = regexp.MustCompile(`"score": [0-9.]+`)
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, got, "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	indented.WriteByte('\n')
+	said := anyScore.ReplaceAll(indented.Bytes(), []byte(`"score": 1`)) // which is search's business
+	if *update {
+		if err := os.WriteFile(path, said, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(want, said) {
+		t.Errorf("%s is not what the answer is (%v); go test ./internal/gateway -update writes it:\n%s", path, err, said)
+	}
+}
+
+// inOrder is an answer with the locked tools by name: how they rank is search's
+// business.
+func inOrder(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	type entry struct {
+		Name        string `json:"name"`
+		Server      string `json:"server"`
+		Description string `json:"description"`
+		Status      string `json:"status"`
+	}
+	var locked struct{ Disabled []entry }
+	if err := json.Unmarshal(raw, &locked); err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := bytes.Cut(raw, []byte(`"disabled":`))
+	_, after, _ := bytes.Cut(rest, []byte(`,"remediation":`))
+	all := locked.Disabled
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.Server+":"+a.Name, b.Server+":"+b.Name) })
+	sorted, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(before, []byte(`"disabled":`), sorted, []byte(`,"remediation":`), after)
+}
+
+// The answer without include_disabled is, byte for byte, what it were if the
+// locked tools did not exist; with it they come after, each with its reason.
+func TestIncludeDisabled(t *testing.T) {
+	with, without := zoo(t, true), zoo(t, false)
+	ask := func(w *world, query string, disabled bool) []byte {
+		raw, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: query, IncludeDisabled: disabled, Caller: anAgent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	plain := ask(with, "feed a zebra", false)
+	if other := ask(without, "feed a zebra", false); !bytes.Equal(plain, other) {
+		t.Errorf("the locked tools show:\n%s\n%s", plain, other)
+	}
+	golden(t, "retrieve.json", plain)
+	all := ask(with, "feed a zebra", true)
+	golden(t, "retrieve_include_disabled.json", inOrder(t, all))
+	if rest, found := bytes.CutPrefix(all, bytes.TrimSuffix(plain, []byte("}"))); !found || !bytes.HasPrefix(rest, []byte(`,"disabled":[`)) {
+		t.Errorf("the callable tools do not come first and unchanged:\n%s", all)
+	}
+	for _, never := range []string{"CANARY", "unreviewed", "held_feed."} {
+		if bytes.Contains(all, []byte(never)) {
+			t.Errorf("%q, which nobody has approved, is in %s", never, all)
+		}
+	}
+	golden(t, "retrieve_notice.json", ask(with, "switched", false))
+	if got := ask(with, "unreviewed", false); bytes.Contains(got, []byte("notice")) {
+		t.Errorf("there is a notice of tools that nobody may know of: %s", got)
+	}
+	if a, b := ask(without, "feed a zebra", true), ask(without, "feed a zebra", false); !bytes.Equal(a, b) {
+		t.Errorf("with nothing locked include_disabled changes the answer: %s", a)
+	}
+}
+
+// Discovery, counts, the views and the refusal of a call tell the same story.
+func TestEveryoneTellsTheSameStory(t *testing.T) {
+	w := zoo(t, true)
+	want := map[string]string{
+		"open:open_feed": "callable", "open:denied_feed": "disabled_by_config", "open:switched_feed": "disabled_by_user",
+		"open:changing_feed": "pending_approval", "off:off_feed": "server_disabled", "held:held_feed": "server_quarantined",
+		"unreviewed:unreviewed_feed": "server_quarantined",
+	}
+	said := map[string]string{}
+	for _, d := range w.retrieve(RetrieveRequest{Query: "feed a zebra", IncludeDisabled: true}).Disabled {
+		said[d.Server+":"+d.Name] = d.Status
+	}
+	for id, status := range want {
+		if got := w.status(id); got != status {
+			t.Errorf("%s is %s, want %s", id, got, status)
+		}
+		_, p := w.call(policy.CallToolRead, id, `{}`)
+		if status == "callable" {
+			if p != nil {
+				t.Errorf("%s is refused: %v", id, p)
+			}
+			continue
+		}
+		if p == nil || p.Code != problem.ToolLocked || p.Detail("status") != status {
+			t.Errorf("the call of %s: %v", id, p)
+		}
+		if id != "unreviewed:unreviewed_feed" && said[id] != status {
+			t.Errorf("discovery says %q of %s", said[id], id)
+		}
+	}
+	counts := map[string]Counts{}
+	for _, s := range w.gateway.Servers(context.Background()) {
+		if s.Tools != nil {
+			counts[s.Name] = *s.Tools
+		}
+	}
+	wantCounts := map[string]Counts{
+		"open": {Callable: 1, DisabledByConfig: 1, DisabledByUser: 1, PendingApproval: 1}, "off": {ServerDisabled: 1},
+		"held": {ServerQuarantined: 1}, "unreviewed": {ServerQuarantined: 1},
+	}
+	for name, c := range wantCounts {
+		if counts[name] != c {
+			t.Errorf("the counts of %s are %+v", name, counts[name])
+		}
+	}
+}
+
+// Without the approvals nothing can be called and nothing is shown as approved.
+func TestUnreadableApprovalsRefuse(t *testing.T) {
+	w := newWorld(t, nil)
+	book := approval.NewBook(&w.approvals) // never loaded
+	w.catalog = catalog.New(catalog.Options{Servers: w.cfg.Servers, Book: book, Logger: w.gateway.Logger})
+	w.gateway.Catalog, w.gateway.Book = w.catalog, book
+	w.listOn("s", readsTool)
+	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_unknown" {
+		t.Errorf("the call: %v", p)
+	}
+	a := w.retrieve(RetrieveRequest{Query: "read a thing", IncludeDisabled: true})
+	if len(a.Disabled) != 1 || a.Disabled[0].Status != "disabled_unknown" || a.Disabled[0].Description != "" {
+		t.Errorf("discovery says %+v", a.Disabled)
+	}
+}

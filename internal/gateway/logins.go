@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+// LoginView is how far the login of a person to a server is.
+type LoginView struct {
+	Server    string     `json:"server"`
+	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the person, done, or failed."`
+	URL       string     `json:"url,omitempty" doc:"Where the person logs in, in a browser on the machine of MCPProxy."`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Until when the person can."`
+	Error     string     `json:"error,omitempty" doc:"Why it failed."`
+}
+
+func viewLogin(server string, p oauth.Progress) LoginView {
+	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
+	if p.Phase == oauth.Waiting {
+		v.URL, v.ExpiresAt = p.URL, whenSet(p.Expires)
+	}
+	return v
+}
+
+// account finds the account at a server.
+func (g *Gateway) account(name string) (*oauth.Account, error) {
+	snapshot := g.Catalog.Current()
+	if snapshot.Server(name) == nil {
+		return nil, serverNotFound(snapshot, name)
+	}
+	if a := g.login(name); a != nil {
+		return a, nil
+	}
+	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' takes no login.", name).
+		WithHint("Only a server with a url does, which is enabled and not quarantined, and whose headers have no Authorization of their own.")
+}
+
+// login is the account at a server, nil when it takes none.
+func (g *Gateway) login(name string) *oauth.Account {
+	if g.Logins == nil {
+		return nil
+	}
+	return g.Logins.Account(name)
+}
+
+// forgetTime is how long the end of a login may take when its server is removed.
+const forgetTime = 5 * time.Second
+
+// forgetLogin forgets the login to a server that has been removed.
+func (g *Gateway) forgetLogin(ctx context.Context, name string, a *oauth.Account) {
+	if a == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, forgetTime)
+	defer cancel()
+	if err := a.Logout(ctx); err != nil {
+		g.Logger.Warn("the login to a removed server was not forgotten", "server", name, "error", err)
+	}
+}
+
+// onlyPerson refuses everybody but the person.
+func onlyPerson(c Caller, what string) error {
+	if c.Actor.Kind == auth.Admin {
+		return nil
+	}
+	return problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
+}
+
+// LoginServer begins the login of a person to a server, or gives the one that
+// waits already. When it is done the server is connected anew.
+func (g *Gateway) LoginServer(ctx context.Context, name string, c Caller) (LoginView, error) {
+	if err := onlyPerson(c, "log in to a server"); err != nil {
+		return LoginView{}, err
+	}
+	a, err := g.account(name)
+	if err != nil {
+		return LoginView{}, err
+	}
+	progress, err := a.Begin(ctx, func() {
+		g.recordLogin(name, "login", c)
+		if err := g.Upstreams.Restart(name); err != nil {
+			g.Logger.Warn("a server was not connected after its login", "server", name, "error", err)
+		}
+	})
+	if err != nil {
+		return LoginView{}, err
+	}
+	return viewLogin(name, progress), nil
+}
+
+// LoginProgress tells how far the last login to a server is.
+func (g *Gateway) LoginProgress(_ context.Context, name string) (LoginView, error) {
+	a, err := g.account(name)
+	if err != nil {
+		return LoginView{}, err
+	}
+	progress, ok := a.Progress()
+	if !ok {
+		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", name).
+			WithHint("Begin one with `mcpproxy upstream login " + name + "`.")
+	}
+	return viewLogin(name, progress), nil
+}
+
+// LogoutServer forgets the login to a server, and connects it anew without.
+func (g *Gateway) LogoutServer(ctx context.Context, name string, c Caller) (ServerView, error) {
+	if err := onlyPerson(c, "log out of a server"); err != nil {
+		return ServerView{}, err
+	}
+	a, err := g.account(name)
+	if err != nil {
+		return ServerView{}, err
+	}
+	if err := a.Logout(ctx); err != nil {
+		return ServerView{}, err
+	}
+	g.recordLogin(name, "logout", c)
+	if err := g.Upstreams.Restart(name); err != nil {
+		return ServerView{}, err
+	}
+	return g.Server(ctx, name)
+}
+
+func (g *Gateway) recordLogin(server, action string, c Caller) {
+	if err := g.Log.Append(&activity.Record{
+		Type: activity.ServerChange, Status: activity.Success, ServerName: server,
+		Source: c.Source, Actor: c.Actor.String(), SessionID: c.SessionID, RequestID: c.RequestID,
+		ClientName: c.ClientName, ClientVersion: c.ClientVersion,
+		Metadata: activity.Metadata{Action: action},
+	}); err != nil {
+		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
+	}
+}
+
+// stateNeedsLogin is the state of a server that cannot be connected before
+// somebody has logged in.
+const stateNeedsLogin = "needs_login"
+
+// addLogin says in the view whether the server asks for a login.
+func (g *Gateway) addLogin(v ServerView) ServerView {
+	a := g.login(v.Name)
+	if a == nil || !a.NeedsLogin() {
+		return v
+	}
+	v.NeedsLogin = true
+	if v.State == string(upstream.Waiting) {
+		v.State = stateNeedsLogin
+	}
+	return v
+}
+
+// loginsNeeded are warnings about servers that ask for a login.
+func (g *Gateway) loginsNeeded() []string {
+	var out []string
+	for _, s := range g.Catalog.Current().Servers() {
+		if a := g.login(s.Name); a != nil && a.NeedsLogin() {
+			out = append(out, "Server '"+s.Name+"' asks for a login: mcpproxy upstream login "+s.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,364 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+// reviewing is a world without servers that notes which ones may be started.
+func reviewing(t *testing.T) (w *world, running func() []string) {
+	w = newWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
+	w.gateway.Editor = w
+	var may []string
+	relaunch := func() {
+		may = nil
+		for _, s := range w.cfg.Servers {
+			if catalog.MayStart(s, w.gateway.Book.View(s.Name)) {
+				may = append(may, s.Name)
+			}
+		}
+	}
+	w.gateway.Relaunch = relaunch
+	return w, func() []string { relaunch(); return may }
+}
+
+var proposed1 = NewServer{Name: "new", Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}, Trust: "auto"}
+
+func (w *world) review(name string) ServerReview {
+	w.t.Helper()
+	r, err := w.gateway.ReviewServer(context.Background(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func (w *world) approveServer(name string) ServerReview {
+	w.t.Helper()
+	r, err := w.gateway.ApproveServer(context.Background(), name, w.review(name).Fingerprint, aPerson)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// What an agent adds is a proposal, which a person takes through two stages.
+func TestAProposalIsReviewedInTwoStages(t *testing.T) {
+	w, running := reviewing(t)
+	v, err := w.gateway.AddServer(context.Background(), proposed1, anAgent)
+	if err != nil || !v.Quarantined || v.Stage != StageLaunch || v.ProposedBy != "agent" || v.State != string(upstream.Stopped) {
+		t.Fatalf("proposed: %+v, %v", v, err)
+	}
+	if len(w.cfg.Servers) > 0 || len(running()) > 0 {
+		t.Fatal("the agent has changed the configuration")
+	}
+	if all := w.gateway.Servers(context.Background()); len(all) != 1 || all[0].Name != "new" {
+		t.Errorf("the servers are %+v", all)
+	}
+	r := w.review("new")
+	if r.Stage != StageLaunch || r.Launch.Command != "sh" || !slices.Equal(r.Launch.Args, proposed1.Args) || !slices.Equal(r.Launch.Env, []string{"TOKEN"}) || r.ProposedEnv["TOKEN"] != "abc" || r.ProposedBy != "agent" {
+		t.Errorf("the review: %+v", r)
+	}
+	waiting, _ := w.gateway.Approvals(context.Background())
+	if len(waiting.Servers) != 1 || waiting.Servers[0].Fingerprint != r.Fingerprint {
+		t.Errorf("waiting: %+v", waiting)
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), "new", strings.Repeat("0", 64), aPerson); problem.From(err).Code != problem.Conflict || len(w.cfg.Servers) > 0 {
+		t.Errorf("another launch: %v", err)
+	}
+
+	// The launch: now it is in the file, and runs for the review.
+	r = w.approveServer("new")
+	if r.Stage != StageDefinitions || r.LaunchApprovedBy != "admin" || !w.cfg.Servers[0].Quarantined || w.cfg.Servers[0].Trust != config.TrustScan {
+		t.Errorf("the launch is approved: %+v, %v", r, w.cfg.Servers)
+	}
+	if !slices.Equal(running(), []string{"new"}) || len(w.gateway.Book.Proposals()) > 0 {
+		t.Errorf("running are %v, proposals %v", running(), w.gateway.Book.Proposals())
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), "new", r.Fingerprint, aPerson); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("before it has told its tools: %v", err)
+	}
+	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
+	w.listOn("new", readsTool, destroysTool)
+	if s := w.status("new:reads"); s != "server_quarantined" {
+		t.Errorf("during the review: %s", s)
+	}
+	seen := w.review("new")
+	if len(seen.Tools) != 2 || seen.Tools[0].Reason != approval.New || seen.Instructions != "Be nice." || seen.Fingerprint == r.Fingerprint {
+		t.Errorf("the definitions: %+v", seen)
+	}
+
+	// Whatever changes after the person has looked is a conflict.
+	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
+	w.catalog.Refresh()
+	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); problem.From(err).Code != problem.Conflict {
+		t.Errorf("other instructions: %v", err)
+	}
+	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
+	w.listOn("new", strings.Replace(readsTool, "Read", "Write", 1), destroysTool)
+	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); problem.From(err).Code != problem.Conflict {
+		t.Errorf("another definition: %v", err)
+	}
+	w.listOn("new", readsTool, destroysTool)
+	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("new:reads"); s != "callable" || w.cfg.Servers[0].Quarantined {
+		t.Errorf("approved: %s, %v", s, w.cfg.Servers[0])
+	}
+	if _, p := w.call(policy.CallToolRead, "new:reads", `{"n":1}`); p != nil {
+		t.Errorf("the call: %v", p)
+	}
+}
+
+// A launch that is not the one that was reviewed is a new review, from the
+// beginning.
+func TestAChangedLaunchIsANewReview(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), proposed1, anAgent); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("new")
+	w.listOn("new", readsTool)
+	w.approveServer("new")
+	if err := w.edit(func(c *config.Config) error { c.Servers[0].Args = []string{"-c", "rm x"}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("new:reads"); s != "server_quarantined" || len(running()) > 0 || w.review("new").Stage != StageLaunch {
+		t.Errorf("another launch: %s, running %v", s, running())
+	}
+	if r := w.approveServer("new"); r.Stage != StageDefinitions || !w.cfg.Servers[0].Quarantined {
+		t.Errorf("its launch is approved: %+v", r)
+	}
+	if s := w.status("new:reads"); s != "server_quarantined" {
+		t.Errorf("in its review: %s", s)
+	}
+	w.listOn("new", readsTool)
+	if r := w.approveServer("new"); r.Stage != StageApproved || w.status("new:reads") != "callable" {
+		t.Errorf("approved: %+v", r)
+	}
+}
+
+// What was listed before the launch was approved is not what is reviewed: the
+// command is another one.
+func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
+	w, _ := reviewing(t)
+	mine := NewServer{Name: "mine", Command: "x", Trust: "auto", Quarantined: true}
+	if _, err := w.gateway.AddServer(context.Background(), mine, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("mine")
+	w.listOn("mine", readsTool)
+	w.approveServer("mine")
+	if err := w.edit(func(c *config.Config) error { c.Servers[0].Command = "y"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("mine")
+	r := w.review("mine")
+	if r.Stage != StageDefinitions || r.Listed {
+		t.Errorf("before it has told its tools: %s, listed %v", r.Stage, r.Listed)
+	}
+	if _, err := w.gateway.ApproveServer(context.Background(), "mine", r.Fingerprint, aPerson); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("the definitions of another command: %v", err)
+	}
+	w.listOn("mine", readsTool)
+	w.approveServer("mine")
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("approved: %s", s)
+	}
+}
+
+// What a person writes into the file runs at once; one who quarantines a server
+// stops it, and gets it through the same review.
+func TestQuarantine(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), NewServer{Name: "mine", Command: "x"}, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.listOn("mine", readsTool)
+	if s := w.status("mine:reads"); s != "callable" || !slices.Equal(running(), []string{"mine"}) {
+		t.Fatalf("added by a person: %s, %v", s, running())
+	}
+	if v, err := w.gateway.QuarantineServer(context.Background(), "mine", aPerson); err != nil || !v.Quarantined || v.Stage != StageLaunch {
+		t.Errorf("quarantined: %+v, %v", v, err)
+	}
+	if s := w.status("mine:reads"); s != "server_quarantined" || len(running()) > 0 {
+		t.Errorf("quarantined: %s, %v", s, running())
+	}
+	if err := w.gateway.RestartServer(context.Background(), "mine", aPerson); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("restarted: %v", err)
+	}
+	w.approveServer("mine")
+	w.listOn("mine", readsTool)
+	if err := w.gateway.RestartServer(context.Background(), "mine", anAgent); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("restarted by an agent during the review: %v", err)
+	}
+	w.approveServer("mine")
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("approved again: %s", s)
+	}
+}
+
+// Approving a server that is not quarantined approves what waits, but for what
+// was blocked.
+func TestApprovingAllThatWaits(t *testing.T) {
+	w := newWorld(t, trust(config.TrustManual), readsTool, destroysTool)
+	id, f := w.fingerprint("s:destroys")
+	if _, err := w.gateway.BlockTool(context.Background(), id, f, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.gateway.Relaunch = func() {}
+	w.approveServer("s")
+	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "pending_approval" {
+		t.Errorf("waiting %s, blocked %s", a, b)
+	}
+	// The owner of the file changes the launch: there was no review of it.
+	if err := w.edit(func(c *config.Config) error { c.Servers[0].Command = "other"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.status("s:reads"); s != "callable" {
+		t.Errorf("after the owner changed the launch: %s", s)
+	}
+}
+
+func TestProposalsAreChecked(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	if _, err := w.gateway.AddServer(ctx, proposed1, anAgent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "mine", URL: "https://example.com/mcp"}, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		server NewServer
+		code   problem.Code
+	}{
+		"proposed already":   {NewServer{Name: "NEW", Command: "x"}, problem.Conflict},
+		"configured already": {NewServer{Name: "Mine", Command: "x"}, problem.Conflict},
+		"no name":            {NewServer{Command: "x"}, problem.InvalidParameter},
+		"a bad name":         {NewServer{Name: "a:b", Command: "x"}, problem.InvalidParameter},
+		"nothing to start":   {NewServer{Name: "a"}, problem.InvalidParameter},
+		"two ways":           {NewServer{Name: "a", Command: "x", URL: "https://example.com"}, problem.InvalidParameter},
+		"no address":         {NewServer{Name: "a", URL: "file:///etc/passwd"}, problem.InvalidParameter},
+		"too long":           {NewServer{Name: "a", Command: strings.Repeat("x", maxServerText+1)}, problem.InvalidParameter},
+		"too many":           {NewServer{Name: "a", Command: "x", Args: make([]string, maxServerParts+1)}, problem.InvalidParameter},
+		"a NUL":              {NewServer{Name: "a", Command: "x\x00"}, problem.InvalidParameter},
+	} {
+		if _, err := w.gateway.AddServer(ctx, c.server, anAgent); problem.From(err) == nil || problem.From(err).Code != c.code {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "a", Command: "x"}, Caller{Actor: auth.Actor{}}); problem.From(err).Code != problem.Forbidden {
+		t.Errorf("nobody: %v", err)
+	}
+	w.cfg.MCPManagement = config.ManageRead
+	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "a", Command: "x"}, anAgent); problem.From(err).Code != problem.Forbidden {
+		t.Errorf("where agents may only look: %v", err)
+	}
+	if err := w.gateway.RemoveServer(ctx, "new", aPerson); err != nil || len(w.gateway.Book.Proposals()) > 0 {
+		t.Errorf("removed: %v", err)
+	}
+	if p := problem.From(w.gateway.RemoveServer(ctx, "new", aPerson)); p == nil || p.Code != problem.ServerNotFound {
+		t.Errorf("removed again: %v", p)
+	}
+}
+
+// A variable can make any command another one, so that its value is part of
+// what is approved.
+func TestProposedEnvironmentsArePinned(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	seen := map[string]bool{}
+	for _, env := range []map[string]string{nil, {"A": "1"}, {"A": "2"}, {"B": "1"}, {"A": "1", "B": "2"}, {"A": "1\"\n\"B\" \"2"}} {
+		if _, err := w.gateway.AddServer(ctx, NewServer{Name: "new", Command: "c", Env: env}, anAgent); err != nil {
+			t.Fatal(err)
+		}
+		r := w.review("new")
+		if seen[r.Fingerprint] || !maps.Equal(r.ProposedEnv, env) {
+			t.Errorf("%v: %+v", env, r)
+		}
+		seen[r.Fingerprint] = true
+		if err := w.gateway.RemoveServer(ctx, "new", aPerson); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whatever fails on the way, nothing runs that was not reviewed.
+func TestAReviewFailsClosed(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), proposed1, anAgent); err != nil {
+		t.Fatal(err)
+	}
+	f := w.review("new").Fingerprint
+	approve := func() error {
+		_, err := w.gateway.ApproveServer(context.Background(), "new", f, aPerson)
+		return err
+	}
+	w.editErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
+	if err := approve(); err == nil || len(running()) > 0 || len(w.gateway.Book.Proposals()) != 1 {
+		t.Errorf("without the file: %v, running %v", err, running())
+	}
+	if w.ended[len(w.ended)-1].Status != activity.Failed {
+		t.Errorf("on record: %+v", w.ended)
+	}
+	w.editErr = nil
+	w.approvals.Fail(errors.New("the disk is full"))
+	if err := approve(); err == nil || len(running()) > 0 {
+		t.Errorf("without the store: %v, running %v", err, running())
+	}
+	w.approvals.Fail(nil)
+	f = w.review("new").Fingerprint // it is in the file now
+	if err := approve(); err != nil || !slices.Equal(running(), []string{"new"}) {
+		t.Errorf("with both: %v, running %v", err, running())
+	}
+}
+
+// Who removes a server and adds one of the same name gets nothing of the old
+// one's approvals.
+func TestRemovingForgets(t *testing.T) {
+	w, _ := reviewing(t)
+	ctx := context.Background()
+	mine := NewServer{Name: "mine", Command: "x", Trust: "manual"}
+	if _, err := w.gateway.AddServer(ctx, mine, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.listOn("mine", readsTool)
+	w.approve("mine:reads")
+	// Out of the file and back by hand: its approvals stay.
+	saved := slices.Clone(w.cfg.Servers)
+	if err := w.RemoveServer("mine"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.edit(func(c *config.Config) error { c.Servers = saved; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.listOn("mine", readsTool)
+	if s := w.status("mine:reads"); s != "callable" {
+		t.Errorf("back in the file: %s", s)
+	}
+	if err := w.gateway.RemoveServer(ctx, "mine", aPerson); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.gateway.AddServer(ctx, mine, aPerson); err != nil {
+		t.Fatal(err)
+	}
+	w.listOn("mine", readsTool)
+	if s := w.status("mine:reads"); s != "pending_approval" {
+		t.Errorf("added anew: %s", s)
+	}
+}

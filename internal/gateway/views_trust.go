@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/scan"
+)
+
+// NewServer is a server to add. Its texts are as in the file: they may hold
+// references (${env:NAME}), which are resolved by the configuration alone.
+type NewServer struct {
+	Name       string            `json:"name"`
+	Command    string            `json:"command,omitempty" doc:"Either this or url."`
+	Args       []string          `json:"args,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	WorkingDir string            `json:"working_dir,omitempty"`
+	URL        string            `json:"url,omitempty"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	Trust      string            `json:"trust,omitempty" doc:"manual, scan or auto. An agent cannot say it."`
+	// Quarantined lets a person add a server that is to be reviewed first. What
+	// an agent adds always is.
+	Quarantined bool `json:"quarantined,omitempty"`
+}
+
+// Waiting is everything that waits for a person.
+type Waiting struct {
+	Servers []WaitingServer `json:"servers"`
+	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, at most 500; the tools of the others are part of the server's review."`
+	// TotalTools counts those that are left out, too.
+	TotalTools int `json:"total_tools"`
+}
+
+// WaitingServer is a server that waits for review.
+type WaitingServer struct {
+	Name        string      `json:"name"`
+	Stage       ReviewStage `json:"stage" doc:"launch: nothing is started before it is approved. definitions: it runs for the review only."`
+	Fingerprint string      `json:"fingerprint" doc:"What an approval has to name."`
+	ProposedBy  string      `json:"proposed_by,omitempty"`
+	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
+	Launch      LaunchView  `json:"launch"`
+	ToolCount   int         `json:"tool_count"`
+	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
+}
+
+// WaitingTool is a tool whose definition nobody has approved.
+type WaitingTool struct {
+	Name        string         `json:"name" doc:"The tool id: server:tool."`
+	Server      string         `json:"server"`
+	Tool        string         `json:"tool"`
+	Reason      approval.Why   `json:"reason" doc:"new, changed or blocked."`
+	Fingerprint string         `json:"fingerprint" doc:"What an approval has to name."`
+	Approved    string         `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
+	Loosened    []string       `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Verdict     scan.Verdict   `json:"verdict"`
+	Findings    []scan.Finding `json:"findings"`
+}
+
+// ReviewStage is how far the review of a server is.
+type ReviewStage string
+
+// The stages.
+const (
+	StageLaunch      ReviewStage = "launch"      // how it is launched waits: it is neither started nor contacted
+	StageDefinitions ReviewStage = "definitions" // it runs for the review only; its definitions wait
+	StageApproved    ReviewStage = "approved"    // it is not quarantined; single tools may wait
+)
+
+// LaunchView is how a server is launched or reached: what a person approves
+// before it is started or contacted. Secrets are masked once it is approved.
+type LaunchView struct {
+	Protocol   string   `json:"protocol"`
+	Command    string   `json:"command,omitempty"`
+	Args       []string `json:"args,omitempty"`
+	Env        []string `json:"env,omitempty" doc:"The names of the environment variables."`
+	WorkingDir string   `json:"working_dir,omitempty"`
+	URL        string   `json:"url,omitempty"`
+	Headers    []string `json:"headers,omitempty" doc:"The names of the headers."`
+}
+
+// ServerReview is what a person looks at before approving a server.
+type ServerReview struct {
+	Name        string      `json:"name"`
+	Stage       ReviewStage `json:"stage"`
+	Fingerprint string      `json:"fingerprint" doc:"What the approval of this stage has to name: that of the launch, or that of the launch and all definitions and instructions shown."`
+	Launch      LaunchView  `json:"launch"`
+	ProposedBy  string      `json:"proposed_by,omitempty"`
+	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
+	// ProposedEnv has values too: whoever proposed them may make the command do
+	// something else with them.
+	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The environment that is proposed, with its values, as long as the launch waits."`
+	// LaunchApprovedBy and LaunchApprovedAt are set once the launch is approved.
+	LaunchApprovedBy string         `json:"launch_approved_by,omitempty"`
+	LaunchApprovedAt *time.Time     `json:"launch_approved_at,omitempty"`
+	State            string         `json:"state"`
+	LastError        string         `json:"last_error,omitempty"`
+	Listed           bool           `json:"listed" doc:"Whether the server has told its tools. Without them the definitions cannot be approved."`
+	Instructions     string         `json:"instructions,omitempty" doc:"What the server tells clients about itself, as it is."`
+	Verdict          scan.Verdict   `json:"verdict" doc:"Of the instructions."`
+	Findings         []scan.Finding `json:"findings" doc:"In the instructions."`
+	Tools            []ReviewedTool `json:"tools"`
+}
+
+// ReviewedTool is one definition of a server under review.
+type ReviewedTool struct {
+	Tool        string          `json:"tool"`
+	Fingerprint string          `json:"fingerprint"`
+	Status      string          `json:"status,omitempty"`
+	Reason      approval.Why    `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Definition  json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
+	Verdict     scan.Verdict    `json:"verdict"`
+	Findings    []scan.Finding  `json:"findings"`
+}
+
+// ToolDiff is a tool's approved definition beside the one that the server
+// lists now.
+type ToolDiff struct {
+	Name        string                `json:"name" doc:"The tool id: server:tool."`
+	Server      string                `json:"server"`
+	Tool        string                `json:"tool"`
+	Status      string                `json:"status,omitempty"`
+	Reason      approval.Why          `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string                `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
+	Approved    *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
+	Definition  json.RawMessage       `json:"definition"`
+	Changes     []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
+	Truncated   bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
+	Loosened    []string              `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Verdict     scan.Verdict          `json:"verdict"`
+	Findings    []scan.Finding        `json:"findings"`
+}
+
+// ApprovedView is a definition that was approved.
+type ApprovedView struct {
+	Fingerprint string          `json:"fingerprint"`
+	Definition  json.RawMessage `json:"definition,omitempty"`
+	By          string          `json:"by" doc:"admin, or by which trust it was accepted: trust:scan or trust:auto."`
+	At          time.Time       `json:"at"`
+}
+
+// Trust is what is decided about a tool, as part of a ToolView.
+type Trust struct {
+	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists."`
+	Approved    string       `json:"approved,omitempty" doc:"The approved fingerprint."`
+	ApprovedBy  string       `json:"approved_by,omitempty"`
+	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
+	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits; absent when it is approved."`
+	OffBy       string       `json:"off_by,omitempty" doc:"Who switched the tool off."`
+	OffAt       *time.Time   `json:"off_at,omitempty"`
+}

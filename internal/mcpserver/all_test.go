@@ -1,0 +1,312 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/upstream"
+)
+
+// fakeAll passes what is about one server on to it, as one.
+type fakeAll struct {
+	*throughSet
+
+	mu    sync.Mutex // guards what follows
+	now   gateway.Listed
+	again chan struct{}
+	asked []string
+}
+
+func (f *fakeAll) ListAll(_ context.Context, o gateway.Offer, cursor string, _ gateway.Caller) (gateway.Page, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, fmt.Sprint(o, cursor))
+	return gateway.Page{Items: []json.RawMessage{json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}, Next: "n\""}, nil
+}
+
+func (f *fakeAll) RelayAll(ctx context.Context, r gateway.AllRequest) (upstream.Answer, error) {
+	r.Server = "one"
+	if r.Talk != nil {
+		var err error
+		if r.Conversation, err = r.Talk(ctx, "one"); err != nil {
+			return upstream.Answer{}, err
+		}
+	}
+	if say := r.Request.Events; say != nil {
+		r.Request.Events = func(e upstream.Event) {
+			if e.ID != nil {
+				e.ID, _ = json.Marshal("one:" + string(e.ID))
+			}
+			say(e)
+		}
+	}
+	return f.Relay(ctx, r.RelayRequest)
+}
+
+func (f *fakeAll) OfferingOf(gateway.Caller) gateway.Offering {
+	return gateway.Offering{Prompts: true, Logging: true}
+}
+
+func (f *fakeAll) ListedNow(gateway.Caller) (gateway.Listed, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now, f.again
+}
+
+// change makes the lists other ones.
+func (f *fakeAll) change(change func(*gateway.Listed)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.now)
+	close(f.again)
+	f.again = make(chan struct{})
+}
+
+func allHarness(t *testing.T) (*harness, *fakeAll, *mcptest.Server) {
+	h, set, server := relayHarness(t)
+	all := &fakeAll{throughSet: set, again: make(chan struct{})}
+	h.srv.All = all
+	return h, all, server
+}
+
+const allHello = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}`
+
+func (h *harness) allSession() string {
+	h.t.Helper()
+	status, body, header := h.to("/mcp/all", "", allHello)
+	session := header.Get("Mcp-Session-Id")
+	if status != http.StatusOK || session == "" ||
+		!strings.Contains(body, `"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{}},"serverInfo":{"name":"mcpproxy"`) ||
+		!strings.Contains(body, `"instructions":"These are the tools`) {
+		h.t.Fatalf("%d %s", status, body)
+	}
+	return session
+}
+
+func TestAllSession(t *testing.T) {
+	h, all, server := allHarness(t)
+	session := h.allSession()
+	for _, c := range []struct{ method, params, want string }{
+		{"ping", `{}`, `"result":{}`},
+		{"tools/list", `{}`, `"result":{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"n\""}`},
+		{"resources/templates/list", `{"cursor":"c"}`, `"result":{"resourceTemplates":[{"name":"a"}`},
+		{"prompts/list", `{"cursor":7}`, `"code":-32602`},
+		{"resources/subscribe", `{"uri":"x"}`, `"code":-32601`},
+		{"subscriptions/listen", `{}`, `"code":-32601`},
+		{"logging/setLevel", `{"level":"loud"}`, `"code":-32602`},
+		{"logging/setLevel", `{"level":"info"}`, `"result":{}`},
+		{"tools/call", `{"name":"echo","arguments":{"n":9007199254740993}}`, `9007199254740993`},
+		{"logging/setLevel", `{"level":"error"}`, `"result":{}`},
+	} {
+		status, body, _ := h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"`+c.method+`","params":`+c.params+`}`)
+		if status != http.StatusOK || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s: %d %s", c.method, c.params, status, body)
+		}
+	}
+	levels := ""
+	for _, m := range server.Seen("logging/setLevel") {
+		levels += string(m.Params)
+	}
+	if levels != `{"level":"info"}{"level":"error"}` {
+		t.Errorf("the server was told %s", levels)
+	}
+	introduced := false
+	for _, m := range server.Seen("initialize") {
+		introduced = introduced || strings.Contains(string(m.Params), `"capabilities":{"roots":{}},"clientInfo":{"name":"c"`)
+	}
+	if !introduced || strings.Join(all.asked, " ") != "0 3c" {
+		t.Errorf("introduced: %v, asked %q", introduced, all.asked)
+	}
+	for path, want := range map[string]int{"/mcp/all": 200, "/mcp": 404, "/mcp/servers/one": 404, "/mcp/servers/*": 404} {
+		if status, body, _ := h.to(path, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); status != want {
+			t.Errorf("%s: %d %s, want %d", path, status, body, want)
+		}
+	}
+	for _, notice := range []string{
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, `{"jsonrpc":"2.0","id":"nobody:7","result":{}}`, `{"jsonrpc":"2.0","id":7,"result":{}}`,
+	} {
+		if status, body, _ := h.to("/mcp/all", session, notice); status != http.StatusAccepted {
+			t.Errorf("%s: %d %s", notice, status, body)
+		}
+	}
+	if len(server.Seen("notifications/roots/list_changed")) != 1 {
+		t.Error("the server was not told of the roots")
+	}
+	big := strings.Replace(allHello, `"roots":{}`, `"x":"`+strings.Repeat("x", maxIntroduction)+`"`, 1)
+	if _, body, header := h.to("/mcp/all", "", big); header.Get("Mcp-Session-Id") != "" || !strings.Contains(body, "65536 bytes") {
+		t.Errorf("%s", body)
+	}
+}
+
+// The conversations of a session end with it, and one that has ended is
+// replaced.
+func TestAllTalksEnd(t *testing.T) {
+	h, _, server := allHarness(t)
+	session := h.allSession()
+	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
+	sessions := func() int { return len(server.Seen("initialize")) }
+	h.to("/mcp/all", session, call)
+	one := sessions()
+	if _, body, _ := h.to("/mcp/all", session, call); sessions() != one || !strings.Contains(body, `"result"`) {
+		t.Errorf("%d sessions, then %d: %s", one, sessions(), body)
+	}
+	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, allTarget)
+	found.release()
+	first := found.all.find("one")
+	server.DropSessions()
+	h.to("/mcp/all", session, call) // it notices
+	if status, body, _ := h.to("/mcp/all", session, call); status != http.StatusOK || !strings.Contains(body, `"result"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	second := found.all.find("one")
+	if second == nil || second == first {
+		t.Error("the conversation was not replaced")
+	}
+	h.srv.sessions.end(found)
+	<-second.Over()
+	if status, _, _ := h.to("/mcp/all", session, call); status != http.StatusNotFound {
+		t.Errorf("after the end: %d", status)
+	}
+}
+
+// events reads the messages of a stream.
+func (h *harness) events(method, path, session, body string) (next func() string, stop func()) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	req, err := http.NewRequestWithContext(ctx, method, h.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Mcp-Protocol-Version", modernVersion)
+		req.Header.Set("Mcp-Method", "subscriptions/listen")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	return func() string {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return data
+			}
+		}
+		return "the end"
+	}, func() { cancel(); resp.Body.Close() }
+}
+
+// A session is told what is another than it knows: also what changed before
+// its stream was open, and never what it has not seen.
+func TestAllOverhear(t *testing.T) {
+	h, all, _ := allHarness(t)
+	session := h.allSession()
+	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	all.change(func(l *gateway.Listed) { l.Tools[0], l.Prompts[0] = 1, 1 })
+	next, stop := h.events(http.MethodGet, "/mcp/all", session, "")
+	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
+		t.Errorf("what changed before: %s", got)
+	}
+	all.change(func(l *gateway.Listed) { l.Resources[0] = 1 })
+	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}` {
+		t.Errorf("a change: %s", got)
+	}
+	stop()
+}
+
+func TestAllListen(t *testing.T) {
+	h, all, _ := allHarness(t)
+	const listen = `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true,"toolsListChanged":false,"x":1},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	next, stop := h.events(http.MethodPost, "/mcp/all", "", listen)
+	defer stop()
+	const meta = `"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`
+	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",`+meta+`,"notifications":{"promptsListChanged":true}}}` {
+		t.Errorf("agreed: %s", got)
+	}
+	all.change(func(l *gateway.Listed) { l.Tools[0], l.Prompts[0] = 1, 1 })
+	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed",`+meta+`}}` {
+		t.Errorf("a change: %s", got)
+	}
+	h.srv.Close()
+	if got := next(); !strings.Contains(got, `"id":"l","result":{"resultType":"complete"`) {
+		t.Errorf("the end: %s", got)
+	}
+}
+
+func TestAllModern(t *testing.T) {
+	h, _, _ := allHarness(t)
+	ask := func(method, params string) string {
+		t.Helper()
+		params = strings.TrimSuffix(params, "}")
+		if params != "{" {
+			params += ","
+		}
+		body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params +
+			`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.http.URL+"/mcp/all", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Mcp-Protocol-Version": modernVersion, "Mcp-Method": method} {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var b strings.Builder
+		fmt.Fprint(&b, resp.StatusCode, " ")
+		if _, err := bufio.NewReader(resp.Body).WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for _, c := range []struct{ method, params, want string }{
+		{"server/discover", `{}`, `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcpproxy"`},
+		{"prompts/list", `{}`, `"prompts":[{"name":"a"},{"name":"b"}],"nextCursor":"n\"","ttlMs":0,"cacheScope":"private"}`},
+		{"ping", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
+		{"initialize", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
+		{"logging/setLevel", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
+		{"tools/list", `{"cursor":{}}`, `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32602`},
+	} {
+		if got := ask(c.method, c.params); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", c.method, got)
+		}
+	}
+}
+
+// A batch, which one revision has, may be about several servers.
+func TestAllBatch(t *testing.T) {
+	h, _, _ := allHarness(t)
+	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, latestLegacy, batchVersion, 1))
+	status, body, _ := h.to("/mcp/all", header.Get("Mcp-Session-Id"), `[{"jsonrpc":"2.0","id":1,"method":"tools/list"},`+
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},`+
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"n":7}}},`+
+		`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}},{"jsonrpc":"2.0","id":4,"method":"nope"}]`)
+	var answers []struct {
+		ID     int
+		Result json.RawMessage
+		Error  *struct{ Code int }
+	}
+	if err := json.Unmarshal([]byte(body), &answers); err != nil || status != http.StatusOK || len(answers) != 4 {
+		t.Fatalf("%d %s %v", status, body, err)
+	}
+	if answers[0].Result == nil || !strings.Contains(string(answers[1].Result), "7") || answers[2].Error == nil || answers[3].Error.Code != -32601 {
+		t.Errorf("%s", body)
+	}
+}

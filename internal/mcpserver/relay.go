@@ -1,0 +1,352 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/upstream"
+)
+
+// Relay is what the transparent surface needs of the product.
+type Relay interface {
+	Converse(ctx context.Context, r gateway.RelayRequest) (*upstream.Conversation, upstream.Answer, error)
+	Relay(ctx context.Context, r gateway.RelayRequest) (upstream.Answer, error)
+	Overhear(ctx context.Context, r gateway.RelayRequest, say func(upstream.Event), opened func()) error
+}
+
+// targetOf is the server that a path under /mcp is about, "" for /mcp itself.
+func targetOf(path string) string {
+	if path == allPath {
+		return allTarget
+	}
+	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
+		if name, ok := strings.CutPrefix(path, prefix); ok {
+			if name == allTarget {
+				break // no server has that name
+			}
+			return name
+		}
+	}
+	return ""
+}
+
+// postRelay answers a message that is for one server.
+func (x *exchange) postRelay() {
+	switch {
+	case x.modern && x.msg.IsRequest():
+		x.relayModern()
+		return
+	case x.modern:
+		x.postModern() // what this era does not have it does not have here either
+		return
+	case x.msg.IsRequest() && x.msg.Method == "initialize":
+		x.converse()
+		return
+	}
+	if !x.findSession() {
+		return
+	}
+	defer x.session.release()
+	if x.msg.IsRequest() {
+		x.relayRequest()
+		return
+	}
+	if err := x.relayNotice(); err != nil {
+		x.failRelay(err)
+		return
+	}
+	x.accepted()
+}
+
+// relayed is the message as the gateway takes it.
+func (x *exchange) relayed() gateway.RelayRequest {
+	r := gateway.RelayRequest{Server: x.target, Caller: x.caller(), RequestBytes: x.size,
+		Request: upstream.Request{ID: x.msg.ID, Method: x.msg.Method, Params: x.msg.Params,
+			Principal: x.actor.String()}}
+	if x.session != nil {
+		r.Conversation = x.session.talk
+	}
+	if x.modern {
+		r.Request.Fields = mirroredHeaders(x.r.Header)
+	}
+	return r
+}
+
+// mirroredHeaders are the headers that say what the body says: a server that
+// checks them needs them.
+func mirroredHeaders(h http.Header) []upstream.Field {
+	var fields []upstream.Field
+	for name, values := range h {
+		if name == headerMethod || name == headerName || strings.HasPrefix(name, "Mcp-Param-") {
+			fields = append(fields, upstream.Field{Name: name, Value: values[0]})
+		}
+	}
+	return fields
+}
+
+// relayModern passes on a request that stands for itself.
+func (x *exchange) relayModern() {
+	if x.msg.Method != "subscriptions/listen" {
+		x.relayRequest()
+		return
+	}
+	if !x.s.streams.take() {
+		x.tooManyStreams()
+		return
+	}
+	defer x.s.streams.give()
+	x.relayRequest()
+}
+
+// relayRequest passes a request on and answers with what comes back: as plain
+// JSON, or as a stream when the server says something before its answer.
+func (x *exchange) relayRequest() {
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	if x.session != nil {
+		id := string(x.msg.ID)
+		x.session.begin(id, cancel)
+		defer x.session.end(id)
+	}
+	r := x.relayed()
+	if r.Endless = x.modern && x.msg.Method == "subscriptions/listen"; r.Endless {
+		defer x.endWithServer(ctx, cancel)()
+	}
+	plain, streamed := accepts(x.r.Header)
+	if !streamed {
+		x.finishRelay(ctx, r, nil)
+		return
+	}
+	st := newStream(x.w, cancel)
+	defer func() { x.answered = st.finish(nil) || x.answered }()
+	r.Request.Events = func(e upstream.Event) { st.tell(&e) }
+	if !plain {
+		st.open()
+	}
+	x.finishRelay(ctx, r, st)
+}
+
+// endWithServer ends what has no end of its own when this server is closed.
+func (x *exchange) endWithServer(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	var session <-chan struct{}
+	if x.session != nil {
+		session = x.session.ended
+	}
+	go func() {
+		defer close(ended)
+		select {
+		case <-x.s.closed:
+			cancel(nil)
+		case <-session:
+			cancel(nil)
+		case <-over:
+		case <-ctx.Done():
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
+// finishRelay asks the gateway and gives the answer to the client.
+func (x *exchange) finishRelay(ctx context.Context, r gateway.RelayRequest, st *stream) {
+	o, err := x.pass(ctx, r)
+	if gateway.Over(err) && (st == nil || !st.settle()) {
+		x.overRelay()
+		return
+	}
+	x.finish(ctx, o, st)
+}
+
+// pass is Relay with the answer in our form. The error is that the
+// conversation is over.
+func (x *exchange) pass(ctx context.Context, r gateway.RelayRequest) (outcome, error) {
+	return x.passedOn(x.s.Relay.Relay(ctx, r))
+}
+
+// passedOn is what came of a request that was passed on, in our form.
+func (x *exchange) passedOn(a upstream.Answer, err error) (outcome, error) {
+	if err == nil {
+		return x.relayOutcome(a), nil
+	}
+	e := x.relayError(err)
+	if gateway.Over(err) {
+		return outcome{err: e}, err
+	}
+	p := problem.From(err)
+	if x.msg.Method == "tools/call" && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound {
+		return outcome{result: x.refusal(err)}, nil
+	}
+	return outcome{err: e, status: x.refusedStatus(p)}, nil
+}
+
+// relayOutcome is a server's answer as it is.
+func (x *exchange) relayOutcome(a upstream.Answer) outcome {
+	o := outcome{err: a.Error, status: a.Status}
+	if a.Error == nil {
+		o.result = pieces(a.Result)
+	} else if o.status == 0 {
+		o.status = x.mirroredStatus(a.Error)
+	}
+	return o
+}
+
+// mirroredStatus is the HTTP status for an error that did not come by HTTP.
+func (x *exchange) mirroredStatus(e *jsonrpc.Error) int {
+	switch e.Code {
+	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeParse,
+		jsonrpc.CodeHeaderMismatch, jsonrpc.CodeMissingCapability, jsonrpc.CodeUnsupportedVersion:
+		return x.status(e)
+	}
+	return http.StatusOK
+}
+
+// refusedStatus is the HTTP status of a request that was not passed on.
+func (x *exchange) refusedStatus(p *problem.Problem) int {
+	for _, d := range p.Details {
+		// What the server said in words of HTTP; but its demands for credentials
+		// are not for the client, and a 404 would end the client's session.
+		if status, ok := d.Value.(int); ok && d.Key == "http_status" && status >= 400 &&
+			status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound {
+			return status
+		}
+	}
+	switch {
+	case p.Code == problem.ServerNotFound:
+		return http.StatusNotFound
+	case x.modern && p.Code.JSONRPC() == jsonrpc.CodeInvalidParams:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// relayError is a problem as an error of the protocol.
+func (x *exchange) relayError(err error) *jsonrpc.Error {
+	p := problem.From(err)
+	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !gateway.Over(err) {
+		x.s.Logger.Error("a request could not be passed on", "server", x.target, "error", p.Cause)
+	}
+	message := p.Message
+	if gateway.Over(err) {
+		message = sessionOver
+	} else if p.Hint != "" {
+		message = strings.TrimSuffix(message, ".") + ". " + p.Hint
+	}
+	data := appendText([]byte(`{"code":`), []byte(p.Code))
+	return &jsonrpc.Error{Code: p.Code.JSONRPC(), Message: message, Data: append(data, '}')}
+}
+
+const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
+
+// overRelay answers for a session whose server has ended it.
+func (x *exchange) overRelay() {
+	if x.session != nil {
+		x.s.sessions.end(x.session)
+	}
+	x.fail(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: sessionOver})
+}
+
+// failRelay answers for a message that could not be passed on and wants no
+// answer of its own.
+func (x *exchange) failRelay(err error) {
+	if gateway.Over(err) {
+		x.overRelay()
+		return
+	}
+	x.fail(problem.From(err).Code.HTTPStatus(), x.relayError(err))
+}
+
+// converse opens a session with the server, and one of ours for it.
+func (x *exchange) converse() {
+	talk, a, err := x.s.Relay.Converse(x.r.Context(), x.relayed())
+	switch {
+	case err != nil:
+		x.failRelay(err)
+		return
+	case talk == nil:
+		x.send(x.relayOutcome(a))
+		return
+	}
+	version, _ := strictjson.String(strictjson.Find(a.Result, "protocolVersion"))
+	client, clientVersion := identity(x.params.clientInfo)
+	s := &session{actor: x.actor, version: version, client: client, clientVersion: clientVersion, server: x.target, talk: talk}
+	if bad := x.s.sessions.open(s); bad != nil {
+		talk.End()
+		x.fail(http.StatusServiceUnavailable, bad)
+		return
+	}
+	x.w.Header()[headerSession] = []string{s.id}
+	x.send(x.relayOutcome(a))
+}
+
+// relayNotice passes on what wants no answer: a notification, or the answer to
+// a request of the server.
+func (x *exchange) relayNotice() error {
+	switch talk := x.session.talk; {
+	case x.msg.IsResponse():
+		return talk.Respond(x.r.Context(), x.msg.ID, x.msg.Result, x.msg.Error)
+	case x.msg.Method == "notifications/cancelled":
+		// It reaches the server by the request that it ends.
+		x.session.cancel(x.params.requestID, &upstream.Cancelled{Params: x.msg.Params})
+		return nil
+	default:
+		return talk.Notify(x.r.Context(), x.msg.Method, x.msg.Params)
+	}
+}
+
+// relayInBatch passes on one message of a batch.
+func (x *exchange) relayInBatch() outcome {
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	id := string(x.msg.ID)
+	x.session.begin(id, cancel)
+	defer x.session.end(id)
+	o, _ := x.pass(ctx, x.relayed())
+	o.status = 0
+	return o
+}
+
+// openTime is how long a client's stream waits for the server's: some servers
+// answer only when they have something to say.
+const openTime = 250 * time.Millisecond
+
+// overhear gives the client what the server says by itself.
+func (x *exchange) overhear() {
+	if !x.s.streams.take() {
+		x.tooManyStreams()
+		return
+	}
+	defer x.s.streams.give()
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	defer x.endWithServer(ctx, cancel)()
+	st := newStream(x.w, cancel)
+	defer func() { x.answered = st.finish(nil) || x.answered }()
+	late := time.AfterFunc(openTime, st.open)
+	defer late.Stop()
+	err := x.s.Relay.Overhear(ctx, x.relayed(), func(e upstream.Event) { st.offer(&e) }, st.open)
+	late.Stop()
+	if st.settle() || ctx.Err() != nil {
+		return
+	}
+	switch {
+	case err == nil:
+		x.accepted() // not reached: a stream that the server agreed to is open
+	case gateway.Over(err):
+		x.overRelay()
+	default:
+		x.w.Header().Set("Allow", "POST, DELETE")
+		x.fail(http.StatusMethodNotAllowed, x.relayError(err))
+	}
+}
+
+func (x *exchange) tooManyStreams() {
+	x.fail(http.StatusServiceUnavailable, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."})
+}

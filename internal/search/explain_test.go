@@ -1,0 +1,85 @@
+package search
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestExplain(t *testing.T) {
+	ix := build(shelf)
+	explain := func(query string) []Reason {
+		hits, _ := ix.Search(query, 1, nil)
+		doc := hits[0].Doc
+		for i := range shelf {
+			if shelf[i].ID == ix.ix.id(uint32(doc)) {
+				reasons := ix.Explain(nil, query, doc, &shelf[i])
+				for j := range reasons {
+					reasons[j].Share = 0
+				}
+				return reasons
+			}
+		}
+		t.Fatal("no definition")
+		return nil
+	}
+	tests := []struct {
+		query string
+		want  []Reason
+	}{
+		{"erase a githubs repositry", []Reason{
+			{Asked: "repositry", Found: []string{"repository"}, How: Misspelt, Fields: []string{"name", "summary"}},
+			{Asked: "erase", Found: []string{"delete"}, How: Synonym, Fields: []string{"name", "summary"}},
+			{Asked: "githubs", Found: []string{"github"}, How: Stem, Fields: []string{"server", "summary"}},
+		}},
+		{"regression", []Reason{{Asked: "regression", Found: []string{"regression"}, How: Same, Fields: []string{"parameter_text"}}}},
+		{"gitlab create issues", []Reason{
+			{Asked: "gitlab create issues", Found: []string{"create_issue"}, How: Named, Fields: []string{"name"}},
+			{Asked: "gitlab create issues", Found: []string{"gitlab"}, How: Named, Fields: []string{"server"}},
+			{Asked: "gitlab", Found: []string{"gitlab"}, How: Same, Fields: []string{"server"}},
+			{Asked: "create", Found: []string{"create"}, How: Same, Fields: []string{"name"}},
+			{Asked: "issues", Found: []string{"issue"}, How: Stem, Fields: []string{"name"}},
+			{Asked: "issues", Found: []string{"ticket"}, How: Synonym, Fields: []string{"summary"}},
+		}},
+	}
+	for _, tt := range tests {
+		got := explain(tt.query)
+		if diff := cmp.Diff(byAsked(tt.want), byAsked(got)); diff != "" {
+			t.Errorf("%q:\n%s", tt.query, diff)
+		}
+	}
+}
+
+func byAsked(reasons []Reason) map[string][]Reason {
+	out := map[string][]Reason{}
+	for _, r := range reasons {
+		out[r.Asked] = append(out[r.Asked], r)
+	}
+	return out
+}
+
+func TestExplainUse(t *testing.T) {
+	ix := build(shelf)
+	h := Learn(uses("customers", "db", "query", 3))
+	hits, _ := ix.SearchUsed(h, "customers", 1, nil)
+	got := ix.Explain(h, "customers", hits[0].Doc, &shelf[5])
+	if len(got) != 1 || got[0].How != Used || got[0].How.String() != "used" {
+		t.Errorf("reasons %+v, want use alone", got)
+	}
+}
+
+func TestExplainShares(t *testing.T) {
+	ix := build(shelf)
+	hits, _ := ix.Search("delete repository owner", 1, nil)
+	reasons := ix.Explain(nil, "delete repository owner", hits[0].Doc, &shelf[1])
+	sum := 0.0
+	for i, r := range reasons {
+		sum += r.Share
+		if i > 0 && r.Share > reasons[i-1].Share {
+			t.Errorf("reason %d weighs more than the one before: %+v", i, reasons)
+		}
+	}
+	if sum < 0.99 || sum > 1.01 {
+		t.Errorf("the shares add up to %v, want 1: %+v", sum, reasons)
+	}
+}

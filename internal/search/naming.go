@@ -1,0 +1,148 @@
+package search
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// naming is what a query calls by name. It comes before all that is only
+// described.
+type naming struct {
+	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words
+	meant   map[uint32]bool    // tools whose name says the same in other words
+	servers map[uint32]bool    // parts with whose name it begins
+}
+
+// maxCalled is how many words a query has at most that is compared with names:
+// in a longer one a word is a word.
+const maxCalled = 6
+
+// naming finds the tools and servers that the query names.
+func (v *View) naming(text string) (n naming) {
+	text = strings.TrimSpace(clip(text, maxQuery))
+	literal, words := strings.ToLower(text), plainWords(text)
+	short := len(words) > 0 && len(words) <= maxCalled
+	var all wording
+	if short {
+		all = v.wordingOf(words)
+	}
+	for i, p := range v.ix.parts {
+		part := uint32(i)
+		v.literal(&n, part, literal)
+		if !short || v.of[i] == not {
+			continue
+		}
+		v.worded(&n, part, all, wordedBonus)
+		if k := len(p.server); k > 0 && len(words) > k && slices.Equal(words[:k], p.server) {
+			v.worded(&n, part, v.wordingOf(words[k:]), 2*wordedBonus)
+			if n.servers == nil {
+				n.servers = make(map[uint32]bool)
+			}
+			n.servers[part] = true
+		}
+	}
+	return n
+}
+
+// literal notes the tools whose id or name is written.
+func (v *View) literal(n *naming, part uint32, name string) {
+	p := v.ix.parts[part]
+	v.call(n, part, p.named.of(name), literalBonus)
+	for _, mark := range [...]string{":", "__"} {
+		if server, tool, ok := strings.Cut(name, mark); ok && len(p.ids) > 0 && strings.EqualFold(server, p.ids[0].Server) {
+			v.call(n, part, p.named.of(tool), 2*literalBonus)
+		}
+	}
+}
+
+func (v *View) call(n *naming, part uint32, docs iter.Seq[uint32], bonus float32) {
+	for d := range docs {
+		doc := v.ix.first[part] + d
+		if !v.shows(doc) {
+			continue
+		}
+		if n.bonus == nil {
+			n.bonus = make(map[uint32]float32)
+		}
+		n.bonus[doc] = max(n.bonus[doc], bonus)
+	}
+}
+
+// worded notes the tools whose name has the words of the query, or others that
+// mean the same.
+func (v *View) worded(n *naming, part uint32, w wording, bonus float32) {
+	p := v.ix.parts[part]
+	for d := range p.meant.of(w.meaning) {
+		if nameWording(p.ids[d].Tool).stems == w.stems {
+			v.call(n, part, slices.Values([]uint32{d}), bonus)
+			continue
+		}
+		if doc := v.ix.first[part] + d; v.shows(doc) {
+			if n.meant == nil {
+				n.meant = make(map[uint32]bool)
+			}
+			n.meant[doc] = true
+		}
+	}
+}
+
+// wording is a name in its words: create_issue, createIssue and "creating
+// issues" have the same stems, and "make a ticket" has the same meaning.
+type wording struct{ stems, meaning string }
+
+func nameWording(name string) wording { return newWording(apart(plainWords(name))) }
+
+// apart gives the words with those parted that are written as one.
+func apart(words []string) []string {
+	out := make([]string, 0, len(words))
+	for _, word := range words {
+		if pieces := segments(word); pieces != nil {
+			out = append(out, pieces...)
+		} else {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// wordingOf is the wording of a query, its typing errors mended.
+func (v *View) wordingOf(words []string) wording {
+	mended := apart(words)
+	for i, word := range mended {
+		if _, known := v.lookup(word); known || stopWords[word] {
+			continue
+		}
+		if near := v.nearest(word); len(near) > 0 {
+			mended[i] = near[0].word
+		}
+	}
+	return newWording(mended)
+}
+
+func newWording(words []string) wording {
+	said := make([]string, 0, len(words))
+	for _, word := range words {
+		if !stopWords[word] {
+			said = append(said, stem(word))
+		}
+	}
+	if len(said) == 0 { // a name of stop words alone, such as what_is
+		said = append(said, words...)
+	}
+	w := wording{stems: strings.Join(said, " ")}
+	for i, s := range said {
+		if head, ok := meanings()[s]; ok {
+			said[i] = head
+		}
+	}
+	w.meaning = strings.Join(said, " ")
+	return w
+}
+
+// plainWords gives the words of a name or a query, each letter once.
+func plainWords(text string) (words []string) {
+	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
+	sp.text(clip(text, maxText))
+	return words
+}

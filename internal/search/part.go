@@ -1,0 +1,228 @@
+package search
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/kljensen/snowball/english"
+
+	"mcpproxy/internal/tool"
+)
+
+// Part is the analysed tools of one server: what an index is put together
+// from. It is immutable and knows nothing of other servers, so that a server
+// that changes costs its own tools and no more. What a word weighs in a tool
+// depends on that tool alone.
+type Part struct {
+	ids    []tool.ID
+	server []string // its words, for queries that begin with them
+	named  names    // by lower-case name
+	meant  names    // by what the words of the name mean
+
+	words  []string // each distinct word
+	stemOf []uint32 // word → stem
+	stems  []string
+
+	byStem postings
+	// byWord has the words that share their stem with another word of the
+	// part; the postings of any other word are those of its stem.
+	byWord postings
+}
+
+// postings are the tools of each word, in one piece.
+type postings struct {
+	start []uint32 // word → first entry; one more at the end
+	docs  []posting
+}
+
+// posting is a word in a tool. Its weight is complete but for how rare the
+// word is: where it stands, how often, in how long a field.
+type posting struct {
+	doc    uint32 // within the part; with inNameBit
+	weight float32
+}
+
+const inNameBit = 1 << 31
+
+func (p *postings) of(word uint32) []posting {
+	return p.docs[p.start[word]:p.start[word+1]]
+}
+
+// ofWord are the tools that have the very word.
+func (p *Part) ofWord(word uint32) []posting {
+	if docs := p.byWord.of(word); len(docs) > 0 {
+		return docs
+	}
+	return p.byStem.of(p.stemOf[word])
+}
+
+// NewPart analyses the tools of a server.
+func NewPart(server string, tools []tool.Definition) *Part {
+	b := newPartBuilder(server, len(tools))
+	for i := range tools {
+		b.document(uint32(i), &tools[i])
+	}
+	return b.done()
+}
+
+// names are the tools of each name. Nearly all names have one.
+type names struct {
+	last map[string]uint32 // name → its last tool
+	more map[uint32]uint32 // tool → the one of the same name before it
+}
+
+func newNames(n int) names { return names{last: make(map[string]uint32, n)} }
+
+func (n *names) add(name string, doc uint32) {
+	if before, ok := n.last[name]; ok {
+		if n.more == nil {
+			n.more = make(map[uint32]uint32)
+		}
+		n.more[doc] = before
+	}
+	n.last[name] = doc
+}
+
+// of gives the tools of a name.
+func (n *names) of(name string) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
+		}
+	}
+}
+
+// Len is the number of tools.
+func (p *Part) Len() int { return len(p.ids) }
+
+// partBuilder gathers a part, tool by tool.
+type partBuilder struct {
+	part     *Part
+	analyzer *analyzer
+	index    map[string]uint32 // stem → number
+	forms    []uint32          // stem → number of words
+
+	// What postings are made of, in the order of tools.
+	stems, words []entry
+	slot         []int32 // stem → its entry in stems, plus one, for the current tool
+}
+
+// entry is a posting and whose it is.
+type entry struct {
+	of uint32
+	posting
+}
+
+func newPartBuilder(server string, tools int) *partBuilder {
+	return &partBuilder{
+		part: &Part{
+			ids: make([]tool.ID, 0, tools), server: plainWords(server),
+			named: newNames(tools), meant: newNames(tools),
+		},
+		analyzer: newAnalyzer(),
+		index:    make(map[string]uint32),
+	}
+}
+
+func (b *partBuilder) document(doc uint32, d *tool.Definition) {
+	p := b.part
+	p.ids = append(p.ids, d.ID)
+	name, meaning := strings.ToLower(d.ID.Tool), nameWording(d.ID.Tool).meaning
+	p.named.add(name, doc)
+	p.meant.add(meaning, doc)
+
+	terms, lengths := b.analyzer.read(d)
+	b.intern()
+	first := len(b.stems)
+	for i := range terms {
+		t := &terms[i]
+		b.add(doc, t, weigh(&t.count, lengths))
+	}
+	for i := first; i < len(b.stems); i++ {
+		e := &b.stems[i]
+		e.weight = saturated(e.weight)
+		b.slot[e.of] = 0
+	}
+}
+
+// intern finds the stems of the words that are new since the last tool.
+func (b *partBuilder) intern() {
+	p := b.part
+	p.words = b.analyzer.words
+	for i := len(p.stemOf); i < len(p.words); i++ {
+		root := stem(p.words[i])
+		s, ok := b.index[root]
+		if !ok {
+			s = uint32(len(p.stems))
+			b.index[root] = s
+			p.stems = append(p.stems, root)
+			b.forms = append(b.forms, 0)
+			b.slot = append(b.slot, 0)
+		}
+		b.forms[s]++
+		p.stemOf = append(p.stemOf, s)
+	}
+}
+
+func (b *partBuilder) add(doc uint32, t *term, weight float32) {
+	e := entry{of: t.word, posting: posting{doc, saturated(weight)}}
+	if t.count[inName] > 0 {
+		e.doc |= inNameBit
+	}
+	b.words = append(b.words, e)
+	s := b.part.stemOf[t.word]
+	if at := b.slot[s]; at > 0 {
+		of := &b.stems[at-1]
+		of.weight += weight
+		of.doc |= e.doc
+		return
+	}
+	e.of, e.weight = s, weight
+	b.stems = append(b.stems, e)
+	b.slot[s] = int32(len(b.stems))
+}
+
+// done sorts what was gathered by word.
+func (b *partBuilder) done() *Part {
+	p := b.part
+	p.byStem = sorted(b.stems, len(p.stems))
+	shared := b.words[:0]
+	for _, e := range b.words {
+		if b.forms[p.stemOf[e.of]] > 1 {
+			shared = append(shared, e)
+		}
+	}
+	p.byWord = sorted(shared, len(p.words))
+	return p
+}
+
+// sorted brings entries into the order of what they are of, and keeps that of
+// the tools.
+func sorted(entries []entry, n int) postings {
+	p := postings{start: make([]uint32, n+1), docs: make([]posting, len(entries))}
+	for _, e := range entries {
+		p.start[e.of+1]++
+	}
+	for i := range n {
+		p.start[i+1] += p.start[i]
+	}
+	next := append([]uint32(nil), p.start[:n]...)
+	for _, e := range entries {
+		p.docs[next[e.of]] = e.posting
+		next[e.of]++
+	}
+	return p
+}
+
+// stem gives the root of an English word, the word itself for any other.
+func stem(word string) string {
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'a' || word[i] > 'z' {
+			return word
+		}
+	}
+	root := english.Stem(word, true)
+	if head, ok := families()[root]; ok {
+		return head
+	}
+	return root
+}

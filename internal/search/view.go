@@ -1,0 +1,100 @@
+package search
+
+// View is the part of an index that a search sees. What it does not show has
+// no influence on what it finds: neither on the order nor on the scores, nor
+// on what is taken for a typing error. It is immutable and safe for concurrent
+// use, and cheap beside the index: nothing is analysed again.
+type View struct {
+	ix      *Index
+	shown   []uint64 // a bit for every tool; nil when all are shown
+	docs    int
+	of      []showing // part → how much of it is shown
+	stemsIn []uint32  // stem → number of tools shown that have it
+	wordsIn []uint32
+}
+
+// showing is how much of a part is shown.
+type showing uint8
+
+const (
+	wholly showing = iota
+	partly
+	not
+)
+
+// View makes a view of the tools that shown accepts; nil accepts all.
+func (ix *Index) View(shown func(doc int) bool) *View {
+	v := &View{ix: ix, docs: ix.Len()}
+	v.of = make([]showing, len(ix.parts))
+	if shown != nil {
+		v.mask(shown)
+	}
+	v.stemsIn = v.count(&ix.byStem, func(p *Part, word uint32) []posting { return p.byStem.of(word) })
+	v.wordsIn = v.count(&ix.byWord, (*Part).ofWord)
+	return v
+}
+
+func (v *View) mask(shown func(doc int) bool) {
+	v.docs = 0
+	v.shown = make([]uint64, (v.ix.Len()+63)/64)
+	for part := range v.of {
+		first, end := v.ix.first[part], v.ix.first[part+1]
+		n := 0
+		for doc := first; doc < end; doc++ {
+			if shown(int(doc)) {
+				v.shown[doc/64] |= 1 << (doc % 64)
+				n++
+			}
+		}
+		v.docs += n
+		switch n {
+		case int(end - first):
+			v.of[part] = wholly
+		case 0:
+			v.of[part] = not
+		default:
+			v.of[part] = partly
+		}
+	}
+}
+
+// count gives for every word the number of tools shown that have it.
+func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint32 {
+	counts := make([]uint32, len(l.start)-1)
+	for word := range counts {
+		for _, p := range l.of(uint32(word)) {
+			switch v.of[p.part] {
+			case wholly:
+				counts[word] += uint32(len(docs(v.ix.parts[p.part], p.word)))
+			case partly:
+				for _, e := range docs(v.ix.parts[p.part], p.word) {
+					if v.shows(v.ix.first[p.part] + e.doc&^inNameBit) {
+						counts[word]++
+					}
+				}
+			}
+		}
+	}
+	return counts
+}
+
+func (v *View) shows(doc uint32) bool {
+	return v.shown == nil || v.shown[doc/64]&(1<<(doc%64)) != 0
+}
+
+// Len is the number of tools shown.
+func (v *View) Len() int { return v.docs }
+
+// word gives the number of a word that tools shown have.
+func (v *View) word(text string) (uint32, bool) {
+	w, ok := v.ix.words[text]
+	return w, ok && v.wordsIn[w] > 0
+}
+
+// stem gives the number of a stem that tools shown have.
+func (v *View) stem(text string) (uint32, bool) {
+	s, ok := v.ix.stems[text]
+	return s, ok && v.stemsIn[s] > 0
+}
+
+func (v *View) idf(stem uint32) float32 { return idf(v.docs, int(v.stemsIn[stem])) }

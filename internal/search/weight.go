@@ -1,0 +1,32 @@
+package search
+
+import "math"
+
+// The shape of the ranking: BM25F. A field's boost is what one occurrence in
+// it is worth; its slope how much a long field is held against the tool, beside
+// a field of usual length. The usual lengths are those of thousands of real
+// tools and do not follow the catalogue, so that what a word weighs in a tool
+// changes with that tool only.
+const saturation = 1.5
+
+var (
+	boosts = [fields]float32{inName: 4, inServer: 2.4, inTitle: 2, inSummary: 1.4, inDescription: 0.4, inParameter: 1.5, inParameterText: 0.5}
+	slopes = [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3}
+	usual  = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10, inDescription: 20, inParameter: 5, inParameterText: 25}
+)
+
+// weigh gives the weight of a word in a tool before saturation.
+func weigh(count *[fields]uint8, lengths *[fields]int) (w float32) {
+	for f, n := range count {
+		if n != 0 {
+			w += float32(n) * boosts[f] / (1 - slopes[f] + slopes[f]*float32(lengths[f])/usual[f])
+		}
+	}
+	return w
+}
+
+func saturated(w float32) float32 { return w / (w + saturation) }
+
+func idf(docs, with int) float32 {
+	return float32(math.Log(1 + (float64(docs-with)+0.5)/(float64(with)+0.5)))
+}
