@@ -39,7 +39,11 @@ func benchCalls(o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	subjects, stop, err := callSubjects(dir)
+	role, known := map[string]string{"bare": "role-upstream", "sdk": "role-sdk"}[o.upstream]
+	if !known {
+		return fmt.Errorf("-upstream takes bare or sdk, not %q", o.upstream)
+	}
+	subjects, stop, err := callSubjects(dir, role)
 	defer stop()
 	if err != nil {
 		return err
@@ -57,8 +61,9 @@ func benchCalls(o options) error {
 	return nil
 }
 
-// callSubjects starts everything and connects MCPProxy to its upstreams.
-func callSubjects(dir string) (subjects []subject, stop func(), err error) {
+// callSubjects starts everything, with the HTTP upstream of that role, and
+// connects MCPProxy to its upstreams.
+func callSubjects(dir, role string) (subjects []subject, stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for _, p := range slices.Backward(running) {
@@ -69,7 +74,7 @@ func callSubjects(dir string) (subjects []subject, stop func(), err error) {
 	if err != nil {
 		return nil, stop, err
 	}
-	upstream, err := startRole("role-upstream")
+	upstream, err := startRole(role)
 	if err != nil {
 		return nil, stop, err
 	}
@@ -115,7 +120,27 @@ func callSubjects(dir string) (subjects []subject, stop func(), err error) {
 			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+	for _, server := range []string{"http", "stdio"} { // they are connected by now
+		relay, err := relayed(gateway, server, plain, proxy)
+		if err != nil {
+			return nil, stop, err
+		}
+		subjects = append(subjects, relay)
+	}
 	return subjects, stop, nil
+}
+
+// relayed is the call through the transparent surface.
+func relayed(gateway, server string, body []byte, proxy *process) (subject, error) {
+	s := subject{name: "relay/" + server, url: gateway + "/servers/" + server, body: body, process: proxy}
+	var err error
+	if s.headers, err = openSession(s.url); err != nil {
+		return s, fmt.Errorf("%s: %w", s.name, err)
+	}
+	if err := awaitCall(s); err != nil {
+		return s, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return s, nil
 }
 
 // compare measures all subjects alternately and prints the medians.

@@ -5,6 +5,7 @@
 //	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
 //	go run ./bench start     from the start of the process to the first answer
 //	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
+//	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its
 // processor time can be told from that of the load. It is no test: it prints
@@ -23,7 +24,9 @@ type options struct {
 	duration time.Duration
 	rounds   int
 	clients  string
+	upstream string
 	verbose  bool
+	shared   string
 }
 
 func main() {
@@ -31,7 +34,9 @@ func main() {
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "time of one measurement")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each is measured; the median counts")
 	flag.StringVar(&o.clients, "clients", "1,8,64", "numbers of concurrent clients")
+	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
+	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan: where the labelled corpora are")
 	flag.Usage = usage
 	if len(os.Args) < 2 {
 		usage()
@@ -42,9 +47,10 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog,
+		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "scan": benchScan,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
+		"role-sdk":      func(options) error { return serveSDK() },
 		"role-stdio":    func(options) error { return serveStdio() },
 		"role-floor":    func(options) error { return serveFloor(flag.Args()) },
 	}[command]
@@ -59,6 +65,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|scan [flags]")
 	flag.PrintDefaults()
 }

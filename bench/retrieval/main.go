@@ -1,0 +1,92 @@
+// Command retrieval measures how well the tools that fit a request are found:
+// it puts labelled requests to the product's own search, over a catalogue made
+// of the tools of the set, and prints recall, nDCG and MRR with the half-widths
+// of their 95 % intervals.
+//
+//	go run ./bench/retrieval DIR...                    each folder with tools.jsonl and queries.jsonl below DIR
+//	go run ./bench/retrieval -save before.json DIR...  keep the figures of every query
+//	go run ./bench/retrieval -against before.json DIR  …and compare another build with them, query by query
+//	go run ./bench/retrieval -learn DIR                what learning from use would add, by cross-validation
+//
+// A line of tools.jsonl (or tools.jsonl.gz) has id, server, name, description
+// and inputSchema; one of queries.jsonl has id, query, relevant (ids of tools)
+// and perhaps grades (id → gain). Every set is searched alone. It judges
+// nothing: a test beside it holds the figures.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	save := flag.String("save", "", "write the figures of every query to this `file`")
+	against := flag.String("against", "", "compare with the figures in this `file`, query by query")
+	learn := flag.Bool("learn", false, "also measure with learn_from_use, learned from the requests of other parts of a set")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: go run ./bench/retrieval [-save file] [-against file] [-learn] DIR...")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, flag.Args(), *save, *against, *learn); err != nil {
+		fmt.Fprintln(os.Stderr, "retrieval:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, dirs []string, save, against string, learn bool) error {
+	var before results
+	if against != "" {
+		var err error
+		if before, err = load(against); err != nil {
+			return err
+		}
+	}
+	sets, err := findSets(dirs)
+	if err != nil {
+		return err
+	}
+	now := results{}
+	for _, s := range sets {
+		now[s.name] = s.measure()
+	}
+	report(w, sets, now)
+	if before != nil {
+		compare(w, sets, before, now)
+	}
+	if learn {
+		learned := results{}
+		for _, s := range sets {
+			learned[s.name] = s.measureLearned()
+		}
+		fmt.Fprintln(w, "\nwith learn_from_use")
+		report(w, sets, learned)
+		compare(w, sets, now, learned)
+	}
+	if save == "" {
+		return nil
+	}
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(save, data, 0o600)
+}
+
+func load(file string) (r results, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("%s holds no figures of this program: %w", file, err)
+	}
+	return r, nil
+}

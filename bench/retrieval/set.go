@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/tool"
+)
+
+// set is a catalogue of tools and the requests put to it.
+type set struct {
+	name    string
+	tools   int
+	catalog *catalog.Snapshot
+	ids     map[tool.ID]string // as the labels call the tools
+	queries []query
+}
+
+// query is a request and the tools that answer it.
+type query struct {
+	ID       string             `json:"id"`
+	Text     string             `json:"query"`
+	Relevant []string           `json:"relevant"`
+	Grades   map[string]float64 `json:"grades"`
+}
+
+// gain is what finding the tool is worth: one, or its grade where there are any.
+func (q *query) gain(id string) float64 {
+	if q.Grades != nil {
+		return q.Grades[id]
+	}
+	if slices.Contains(q.Relevant, id) {
+		return 1
+	}
+	return 0
+}
+
+const queriesFile = "queries.jsonl"
+
+// findSets reads every set in and below the folders.
+func findSets(dirs []string) (sets []*set, err error) {
+	for _, root := range dirs {
+		before := len(sets)
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.Name() != queriesFile {
+				return err
+			}
+			s, err := readSet(filepath.Dir(path))
+			sets = append(sets, s)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(sets) == before {
+			return nil, fmt.Errorf("there is no %s in or below %s: name a folder that has one beside tools.jsonl", queriesFile, root)
+		}
+	}
+	return sets, nil
+}
+
+func readSet(dir string) (*set, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &set{name: filepath.Base(abs), ids: map[tool.ID]string{}}
+	tools := filepath.Join(dir, "tools.jsonl")
+	if _, err := os.Stat(tools); err != nil {
+		tools += ".gz"
+	}
+	lists := map[string][]tool.Definition{}
+	err = readLines(tools, func(line []byte) error {
+		id, d, err := readTool(line)
+		if err != nil {
+			return err
+		}
+		s.ids[d.ID] = id
+		lists[d.ID.Server] = append(lists[d.ID.Server], d)
+		s.tools++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = readLines(filepath.Join(dir, queriesFile), func(line []byte) error {
+		var q query
+		err := json.Unmarshal(line, &q)
+		s.queries = append(s.queries, q)
+		return err
+	})
+	s.catalog = snapshot(lists)
+	return s, err
+}
+
+func readTool(line []byte) (string, tool.Definition, error) {
+	var t struct{ ID, Server, Name, Title, Description string }
+	if err := json.Unmarshal(line, &t); err != nil {
+		return "", tool.Definition{}, err
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(line, &raw); err != nil {
+		return "", tool.Definition{}, err
+	}
+	schema := raw["inputSchema"]
+	if string(schema) == "null" {
+		schema = nil
+	}
+	return t.ID, tool.Definition{
+		ID: tool.ID{Server: t.Server, Tool: t.Name}, Title: t.Title,
+		Description: t.Description, InputSchema: schema, Raw: line,
+	}, nil
+}
+
+// snapshot makes the catalogue as the daemon does: servers that are configured
+// tell their tools.
+func snapshot(lists map[string][]tool.Definition) *catalog.Snapshot {
+	var cfg config.Config
+	for server := range lists {
+		cfg.Servers = append(cfg.Servers, config.Server{Name: server, Enabled: true, Trust: config.TrustAuto})
+	}
+	book := approval.NewBook(forgetful{})
+	_ = book.Load(context.Background()) // never fails
+	c := catalog.New(catalog.Options{Servers: cfg.Servers, Book: book, Logger: slog.New(slog.DiscardHandler)})
+	for server, tools := range lists {
+		c.ToolsListed(server, tools)
+	}
+	publish, _ := c.Prepare(&cfg) // never refuses
+	publish()
+	return c.Current()
+}
+
+// forgetful keeps approvals no longer than they are needed here.
+type forgetful struct{}
+
+func (forgetful) LoadApprovals(context.Context) (s approval.Saved, err error) { return s, nil }
+func (forgetful) SaveApprovals(context.Context, approval.Change) error        { return nil }
+func (forgetful) ApprovedDefinition(context.Context, tool.ID) (json.RawMessage, error) {
+	return nil, nil
+}
+
+func readLines(file string, line func([]byte) error) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if filepath.Ext(file) == ".gz" {
+		if r, err = gzip.NewReader(f); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for n := 1; lines.Scan(); n++ {
+		if err := line(slices.Clone(lines.Bytes())); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// serveSDK serves the echo tool with the official Go SDK: what a call costs at
+// a server as people write them, where the bare handler of serveUpstream is the
+// least that a server can cost. It is stateless, so that the direct call needs
+// no session.
+func serveSDK() error {
+	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	var definition mcp.Tool
+	if err := json.Unmarshal([]byte(echoTool), &definition); err != nil {
+		return err
+	}
+	server.AddTool(&definition, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var arguments struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(r.Params.Arguments, &arguments); err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: arguments.Text}}}, nil
+	})
+	return serve(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{Stateless: true}))
+}
