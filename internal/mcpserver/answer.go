@@ -155,6 +155,7 @@ func (x *exchange) write(status int, b body) {
 	x.answered = true
 	size := b.size()
 	h := x.w.Header()
+	appendHead(h, x.heads)
 	h["Content-Type"] = typeJSON
 	h["Content-Length"] = []string{strconv.Itoa(size)}
 	x.deliver(status, b.list())

@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/upstream"
 )
 
 // exchange is one HTTP request and what is known of it so far.
@@ -26,7 +27,8 @@ type exchange struct {
 	params  params
 	meta    meta
 	modern  bool
-	session *session // nil in the modern era
+	session *session         // nil in the modern era
+	heads   []upstream.Field // what the server's answer has in its head
 
 	answered bool // the header is out
 }

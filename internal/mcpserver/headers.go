@@ -2,10 +2,13 @@ package mcpserver
 
 import (
 	"encoding/base64"
+	"maps"
+	"net/http"
 	"strings"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/upstream"
 )
 
 // checkHeaders holds the headers against the body: who routes or judges by the
@@ -108,6 +111,24 @@ func decodeHeader(value string) (string, bool) {
 		}
 	}
 	return value, true
+}
+
+// takeHead keeps what a server's answer has in its head for ours.
+func (x *exchange) takeHead(fields []upstream.Field) { x.heads = fields }
+
+// appendHead puts the header lines of a server's answer into ours. What
+// MCPProxy says itself stays as it is.
+func appendHead(h http.Header, fields []upstream.Field) {
+	if len(fields) == 0 {
+		return
+	}
+	ours := maps.Clone(h)
+	for _, f := range fields {
+		name := http.CanonicalHeaderKey(f.Name)
+		if ours[name] == nil {
+			h[name] = append(h[name], f.Value)
+		}
+	}
 }
 
 func mismatch(what string) *jsonrpc.Error {

@@ -120,6 +120,7 @@ func (x *exchange) relayRequest() {
 		defer x.endWithServer(ctx, cancel)()
 	}
 	plain, streamed := accepts(x.r.Header)
+	r.Request.Head = x.takeHead
 	if !streamed {
 		x.finishRelay(ctx, r, nil)
 		return
@@ -127,6 +128,10 @@ func (x *exchange) relayRequest() {
 	st := newStream(x.w, cancel)
 	defer func() { x.answered = st.finish(nil) || x.answered }()
 	r.Request.Events = func(e upstream.Event) { st.tell(&e) }
+	r.Request.Head = func(fields []upstream.Field) {
+		x.takeHead(fields)
+		st.setHead(fields)
+	}
 	if !plain {
 		st.open()
 	}
@@ -180,10 +185,16 @@ func (x *exchange) passedOn(a upstream.Answer, err error) (outcome, error) {
 		return outcome{err: e}, err
 	}
 	p := problem.From(err)
-	if x.msg.Method == "tools/call" && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound {
+	status, said := x.saidStatus(p)
+	switch {
+	case said && x.target != allTarget:
+		return outcome{err: e, status: status}, nil
+	case x.msg.Method == "tools/call" && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound:
 		return outcome{result: x.refusal(err)}, nil
+	case !said:
+		status = x.refusedStatus(p)
 	}
-	return outcome{err: e, status: x.refusedStatus(p)}, nil
+	return outcome{err: e, status: status}, nil
 }
 
 // relayOutcome is a server's answer as it is.
@@ -207,16 +218,20 @@ func (x *exchange) mirroredStatus(e *jsonrpc.Error) int {
 	return http.StatusOK
 }
 
-// refusedStatus is the HTTP status of a request that was not passed on.
-func (x *exchange) refusedStatus(p *problem.Problem) int {
+// saidStatus is what the server said in words of HTTP alone; but its demands for
+// credentials are not for the client, and a 404 would end the client's session.
+func (x *exchange) saidStatus(p *problem.Problem) (status int, ok bool) {
 	for _, d := range p.Details {
-		// What the server said in words of HTTP; but its demands for credentials
-		// are not for the client, and a 404 would end the client's session.
 		if status, ok := d.Value.(int); ok && d.Key == "http_status" && status >= 400 &&
-			status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound {
-			return status
+			status != http.StatusUnauthorized && status != http.StatusForbidden && (status != http.StatusNotFound || x.modern) {
+			return status, true
 		}
 	}
+	return 0, false
+}
+
+// refusedStatus is the HTTP status of a request to which the server said nothing.
+func (x *exchange) refusedStatus(p *problem.Problem) int {
 	switch {
 	case p.Code == problem.ServerNotFound:
 		return http.StatusNotFound
@@ -264,7 +279,9 @@ func (x *exchange) failRelay(err error) {
 
 // converse opens a session with the server, and one of ours for it.
 func (x *exchange) converse() {
-	talk, a, err := x.s.Relay.Converse(x.r.Context(), x.relayed())
+	r := x.relayed()
+	r.Request.Head = x.takeHead
+	talk, a, err := x.s.Relay.Converse(x.r.Context(), r)
 	switch {
 	case err != nil:
 		x.failRelay(err)

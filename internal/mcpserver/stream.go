@@ -42,6 +42,7 @@ type stream struct {
 
 	mu    sync.Mutex // guards what follows
 	state streamState
+	head  []upstream.Field // goes out with the first event
 	queue []byte
 	room  sync.Cond     // the queue was taken, or the stream has ended
 	wake  chan struct{} // made with the goroutine
@@ -111,6 +112,14 @@ func (st *stream) push(event []byte) {
 	st.signal()
 }
 
+// setHead says what the head of the answer has besides what is ours. For a
+// stream that is open it comes too late.
+func (st *stream) setHead(fields []upstream.Field) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.head = fields
+}
+
 // open begins the stream with a sign of life.
 func (st *stream) open() {
 	st.mu.Lock()
@@ -128,6 +137,7 @@ func (st *stream) start() {
 		return
 	}
 	st.state = open
+	appendHead(st.w.Header(), st.head)
 	st.wake, st.done = make(chan struct{}, 1), make(chan struct{})
 	st.rc = http.NewResponseController(st.w)
 	go st.write()
@@ -213,7 +223,9 @@ func (st *stream) drop() {
 func eventHeader(w http.ResponseWriter) {
 	h := w.Header()
 	h["Content-Type"] = typeEvents
-	h["Cache-Control"] = noCache
+	if h["Cache-Control"] == nil {
+		h["Cache-Control"] = noCache
+	}
 	h["X-Accel-Buffering"] = noBuffering
 	w.WriteHeader(http.StatusOK)
 }

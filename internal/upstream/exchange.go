@@ -41,6 +41,7 @@ type exchange struct {
 	fields []Field // of this request alone
 	body   []byte
 	auth   string // value of the Authorization header; "" when it has none, or head has it
+	passes bool   // the header lines of the answer are for a client
 }
 
 // Field is one header line of a request.
@@ -67,6 +68,10 @@ type answer struct {
 	challenge string // WWW-Authenticate
 	encoded   bool   // the body has a content encoding, which was not asked for
 	body      io.ReadCloser
+
+	fields []Field  // where they are wanted: see passable
+	hops   []string // the names that Connection gives
+	passed int      // bytes of fields
 }
 
 // media is what kind of body an answer has.

@@ -116,6 +116,9 @@ const longestField = len("transfer-encoding")
 
 func (c *leanConn) field(name, value []byte) error {
 	if len(name) > longestField {
+		if c.passes {
+			c.answer.passField(name, value)
+		}
 		return nil
 	}
 	var buf [longestField]byte
@@ -140,6 +143,9 @@ func (c *leanConn) field(name, value []byte) error {
 		}
 		c.frame = frameChunked
 	case "connection":
+		if c.passes {
+			a.passHop(value)
+		}
 		switch {
 		case containsToken(value, "close"):
 			c.keep = false
@@ -159,6 +165,10 @@ func (c *leanConn) field(name, value []byte) error {
 			a.challenge += ", "
 		}
 		a.challenge += string(value)
+	default:
+		if c.passes {
+			a.passField(name, value)
+		}
 	}
 	return nil
 }

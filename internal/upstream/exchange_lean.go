@@ -207,6 +207,7 @@ type leanConn struct {
 	since  time.Time // idle since
 	stop   func() bool
 	answer answer
+	passes bool // the exchange's
 
 	frame framing
 	left  int64 // of the body, or of the chunk
@@ -256,6 +257,7 @@ func (c *leanConn) alive() bool {
 const maxCopied = 32 << 10
 
 func (c *leanConn) send(r *exchange) error {
+	c.passes = r.passes
 	b := append(c.out[:0], r.method...)
 	b = append(b, r.head.block...)
 	for _, f := range r.fields {

@@ -66,12 +66,16 @@ func (c *stdClient) do(ctx context.Context, r *exchange) (*answer, error) {
 		return nil, err
 	}
 	h := resp.Header
-	return &answer{
+	a := &answer{
 		status: resp.StatusCode, media: mediaOf(h.Get("Content-Type")), length: resp.ContentLength,
 		session: h.Get("Mcp-Session-Id"), location: h.Get("Location"), challenge: strings.Join(h.Values("WWW-Authenticate"), ", "),
 		encoded: h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity",
 		body:    resp.Body,
-	}, nil
+	}
+	if r.passes {
+		a.passAll(h)
+	}
+	return a, nil
 }
 
 func (c *stdClient) reap(time.Time) {} // IdleConnTimeout does it

@@ -42,6 +42,9 @@ type Request struct {
 	// nobody else.
 	Principal string
 	Events    func(Event) // gets what the server says before its answer, in order; nil: the client cannot be told
+	// Head gets the header lines of the server's HTTP answer that are for the
+	// client, before anything of its body; the last ones count. nil: nobody wants them.
+	Head func([]Field)
 }
 
 // Answer is a server's answer to a Request that is no call of a tool.

@@ -29,7 +29,7 @@ func (l *httpLink) relay(ctx context.Context, r *relayed) (Reply, error) {
 		return reply, ctx.Err()
 	case errors.Is(err, errSessionGone):
 		if !l.sessionGone(ctx, state, &request{id: r.id}) {
-			return Reply{}, errors.Unwrap(err)
+			return notGone(err)
 		}
 		l.fail(errSessionGone)
 	case unsent(err) && !l.private:
@@ -54,7 +54,7 @@ func (l *httpLink) cancelPassed(ctx context.Context, r *relayed) {
 // postPassed sends the request and reads its answer.
 func (l *httpLink) postPassed(ctx context.Context, state *httpState, r *relayed) (Reply, error) {
 	body := appendPassed(make([]byte, 0, len(r.Params)+len(r.ID)+len(r.Method)+64), r.ID, r.Method, r.Params)
-	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, fields: r.Fields, body: body})
+	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, fields: r.Fields, body: body, passes: r.Head != nil})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -63,10 +63,14 @@ func (l *httpLink) postPassed(ctx context.Context, state *httpState, r *relayed)
 	switch {
 	case state.version == "" && l.redirected(a):
 		return l.postPassed(ctx, l.state.Load(), r)
+	case r.Head != nil:
+		r.Head(a.passable())
+	}
+	switch {
 	case a.encoded:
 		return Reply{}, errors.New("the answer is compressed, which was not asked for")
 	case a.status < 200 || a.status > 299:
-		return l.refusedPassed(state, a, r)
+		return l.refused(state, a, func(m *jsonrpc.Message) bool { return isFor(m, r) })
 	}
 	if a.session != "" && state.version == "" {
 		if err := l.setState(a.session, ""); err != nil {
@@ -140,14 +144,6 @@ func (l *httpLink) answerNow(msg []byte) {
 	if err := l.send(ctx, msg); err != nil {
 		l.up.doubt()
 	}
-}
-
-// refusedPassed reads an answer that is not 2xx: the error of the request, or
-// a statusError.
-func (l *httpLink) refusedPassed(state *httpState, a *answer, r *relayed) (Reply, error) {
-	reply, err := l.refused(state, a, func(m *jsonrpc.Message) bool { return isFor(m, r) })
-	reply.Status = a.status
-	return reply, err
 }
 
 // overhear gives the client the stream of what the server says by itself. What

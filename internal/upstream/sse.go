@@ -192,7 +192,7 @@ func (l *sseLink) post(ctx context.Context, msg []byte) error {
 	defer a.body.Close()
 	switch {
 	case a.status == http.StatusNotFound:
-		return &goneError{&statusError{status: a.status}}
+		return &goneError{status: &statusError{status: a.status}}
 	case a.status < 200 || a.status > 299:
 		return &statusError{status: a.status, challenge: a.challenge, location: a.location}
 	}

@@ -152,7 +152,7 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 		l.fail(err)
 	case errors.Is(err, errSessionGone):
 		if !l.sessionGone(ctx, state, r) {
-			return Reply{}, errors.Unwrap(err)
+			return notGone(err)
 		}
 		l.fail(errSessionGone)
 	default:
@@ -303,7 +303,7 @@ func (e *statusError) Error() string {
 	case http.StatusForbidden:
 		return "the server refuses access (403)"
 	}
-	if e.location != "" {
+	if e.location != "" && e.status < 400 {
 		return fmt.Sprintf("the server redirects to another place (%d)", e.status)
 	}
 	return fmt.Sprintf("the server answered with HTTP status %d %s", e.status, http.StatusText(e.status))
@@ -319,31 +319,56 @@ func (e *statusError) wantsLogin() bool {
 // not looked at the request.
 func (l *httpLink) refused(state *httpState, a *answer, ours func(*jsonrpc.Message) bool) (Reply, error) {
 	fail := &statusError{status: a.status, challenge: a.challenge, location: a.location}
-	if a.status == http.StatusNotFound && state.session != "" {
-		return Reply{}, &goneError{fail}
+	m := errorIn(a)
+	var reply Reply
+	if m != nil && !fail.wantsLogin() && ours(m) {
+		reply = replyOf(m, true)
+		reply.Status = a.status
 	}
-	if a.media != mediaJSON {
+	switch {
+	case state.session != "" && (a.status == http.StatusNotFound || a.status == http.StatusBadRequest && m != nil && aboutSession(m)):
+		return Reply{}, &goneError{fail, reply}
+	case reply.Error == nil:
 		return Reply{}, fail
+	}
+	return reply, nil
+}
+
+// errorIn is the JSON-RPC error that an answer has for its body, nil if that is
+// none.
+func errorIn(a *answer) *jsonrpc.Message {
+	if a.media != mediaJSON {
+		return nil
 	}
 	body, err := readBody(a, maxErrorBody)
 	if err != nil {
-		return Reply{}, fail
+		return nil
 	}
 	m, err := jsonrpc.Parse(validUTF8(bytes.TrimSpace(body)))
 	if err != nil || m.Error == nil {
-		return Reply{}, fail
+		return nil
 	}
-	if a.status == http.StatusBadRequest && state.session != "" && aboutSession(&m) {
-		return Reply{}, &goneError{fail}
-	}
-	if fail.wantsLogin() || !ours(&m) {
-		return Reply{}, fail
-	}
-	return replyOf(&m, true), nil
+	return &m
 }
 
-// goneError is a status that says that the session has gone.
-type goneError struct{ status *statusError }
+// goneError is a status that says that the session has gone. reply is what the
+// server said to the request in the same breath, if it did.
+type goneError struct {
+	status *statusError
+	reply  Reply
+}
+
+// notGone is what the answer means when the session turns out to be there.
+func notGone(err error) (Reply, error) {
+	var gone *goneError
+	switch {
+	case !errors.As(err, &gone):
+		return Reply{}, err
+	case gone.reply.Error == nil:
+		return Reply{}, gone.status
+	}
+	return gone.reply, nil
+}
 
 func (e *goneError) Error() string        { return errSessionGone.Error() }
 func (e *goneError) Is(target error) bool { return target == errSessionGone }
