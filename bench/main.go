@@ -5,11 +5,12 @@
 //	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
 //	go run ./bench start     from the start of the process to the first answer
 //	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
+//	go run ./bench hostile   servers that crash, hang, flood and lie beside a healthy one: ends with 1 when a bound is missed
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its
 // processor time can be told from that of the load. It is no test: it prints
-// figures and judges nothing.
+// figures and, but for hostile, judges nothing.
 package main
 
 import (
@@ -17,6 +18,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"mcpproxy/internal/mcptest"
 )
 
 // options are what can be set from the command line.
@@ -27,6 +30,8 @@ type options struct {
 	upstream string
 	verbose  bool
 	shared   string
+	calls    int
+	only     string
 }
 
 func main() {
@@ -37,7 +42,10 @@ func main() {
 	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
 	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan: where the labelled corpora are")
+	flag.IntVar(&o.calls, "calls", 4, "hostile: calls of each client in a round")
+	flag.StringVar(&o.only, "only", "", "hostile: only what has this in its name")
 	flag.Usage = usage
+	mcptest.Child(hostileServers())
 	if len(os.Args) < 2 {
 		usage()
 		os.Exit(2)
@@ -47,11 +55,12 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "scan": benchScan,
+		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "scan": benchScan, "hostile": benchHostile,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
 		"role-stdio":    func(options) error { return serveStdio() },
+		"role-hostile":  func(options) error { return serveHostile() },
 		"role-floor":    func(options) error { return serveFloor(flag.Args()) },
 	}[command]
 	if run == nil {
@@ -65,6 +74,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|scan [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|scan|hostile [flags]")
 	flag.PrintDefaults()
 }

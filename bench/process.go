@@ -43,11 +43,10 @@ func startRole(args ...string) (*process, error) {
 
 // startProxy starts the MCPProxy binary on a free port with the configuration.
 func startProxy(binary, dir, listen, config string) (*process, error) {
-	path := filepath.Join(dir, "mcp_config.json")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+	if err := configure(dir, config); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, "serve", "--config", path, "--data-dir", filepath.Join(dir, "data"), "--listen", listen)
+	cmd := exec.Command(binary, "serve", "--config", configPath(dir), "--data-dir", filepath.Join(dir, "data"), "--listen", listen)
 	cmd.Stderr = io.Discard
 	if os.Getenv("BENCH_STDERR") != "" {
 		cmd.Stderr = os.Stderr
@@ -56,6 +55,13 @@ func startProxy(binary, dir, listen, config string) (*process, error) {
 		return nil, err
 	}
 	return &process{cmd: cmd, addr: listen}, nil
+}
+
+func configPath(dir string) string { return filepath.Join(dir, "mcp_config.json") }
+
+// configure writes the configuration, which a running MCPProxy takes over.
+func configure(dir, config string) error {
+	return os.WriteFile(configPath(dir), []byte(config), 0o600)
 }
 
 // stop ends the process and waits for it.
@@ -83,13 +89,18 @@ func (p *process) cpu() time.Duration {
 }
 
 // memory is the resident set of the process in MiB.
-func (p *process) memory() float64 {
+func (p *process) memory() float64 { return p.inStatus("VmRSS:") }
+
+// peakMemory is the largest that it has been.
+func (p *process) peakMemory() float64 { return p.inStatus("VmHWM:") }
+
+func (p *process) inStatus(field string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kb / 1024
 		}

@@ -13,7 +13,9 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
@@ -28,6 +30,7 @@ type Options struct {
 	PageSize     int  // tools per page of tools/list; 0 = all on one page
 	NoTools      bool // it declares no tools capability
 	EndlessPages bool // every page of tools/list has a next one
+	PageText     int  // with EndlessPages: each page has a tool of its own with a description of so many bytes
 	Mute         bool // it answers nothing at all, not even initialize
 
 	// Over HTTP.
@@ -56,7 +59,8 @@ func (t Tool) name() string {
 
 // Server is a fake MCP server. Its methods may be called at any time.
 type Server struct {
-	opt Options
+	opt   Options
+	pages atomic.Int64 // that were listed with PageText
 
 	mu       sync.Mutex // guards what follows
 	tools    []Tool
@@ -175,6 +179,13 @@ func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
 			out = append(out, ',')
 		}
 		out = append(out, t.Definition...)
+	}
+	if s.opt.PageText > 0 {
+		if to > from {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `{"name":"only_on_page_%d","description":%s,"inputSchema":{"type":"object"}}`,
+			s.pages.Add(1), quote(strings.Repeat("x", s.opt.PageText)))
 	}
 	out = append(out, ']')
 	if to < len(tools) || s.opt.EndlessPages {

@@ -2,6 +2,7 @@ package mcptest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,12 +31,12 @@ import (
 //	half                writes half of its answer, then hangs
 //	deep n              answers with arrays nested n deep
 //	huge bytes          answers with a text of that length
-//	endless             answers with a text that does not end
+//	endless json        answers with a text that does not end; over HTTP with json 1 as one JSON body, else as events
 //	drip ms             sends its answer one byte at a time
 //	stderr bytes        writes that much to stderr, then answers
-//	storm n             says n times that the tools have changed, then answers
+//	storm n rate        says n times, at most rate times a second, that the tools have changed, then answers
 //	no_input            closes its stdin, then answers
-//	zip                 answers with a compressed body (HTTP)
+//	zip bytes           answers with a compressed body that would be that long (HTTP)
 func Zoo() []Tool {
 	tools := []Tool{
 		zoo("echo", func(c *Call) (json.RawMessage, error) { return structured(c.Arguments), nil }),
@@ -53,27 +54,18 @@ func Zoo() []Tool {
 		}),
 		zoo("crash", crash),
 		zoo("stderr", func(c *Call) (json.RawMessage, error) {
-			for left := c.Int("bytes", 1000); left > 0; left -= len(flood) {
-				os.Stderr.WriteString(flood)
+			block := bytes.Repeat([]byte(flood), 1000)
+			for left := c.Int("bytes", 1000); left > 0; left -= len(block) {
+				os.Stderr.Write(block[:min(left, len(block))])
 			}
 			return text("done"), nil
 		}),
-		zoo("storm", func(c *Call) (json.RawMessage, error) {
-			for range c.Int("n", 1000) {
-				c.Server.Broadcast("notifications/tools/list_changed", nil)
-			}
-			return text("done"), nil
-		}),
+		zoo("storm", storm),
 		zoo("no_input", func(c *Call) (json.RawMessage, error) {
 			os.Stdin.Close()
 			return text("done"), nil
 		}),
-		zoo("zip", func(c *Call) (json.RawMessage, error) {
-			c.HTTP.Header().Set("Content-Encoding", "gzip")
-			c.HTTP.Header().Set("Content-Type", "application/json")
-			c.HTTP.Write([]byte{0x1f, 0x8b})
-			return nil, ErrNoAnswer
-		}),
+		zoo("zip", bomb),
 	}
 	return append(tools, liars()...)
 }
@@ -108,9 +100,13 @@ func liars() []Tool {
 		}),
 		zoo("endless", func(c *Call) (json.RawMessage, error) {
 			if c.HTTP != nil {
-				c.HTTP.Header().Set("Content-Type", "text/event-stream")
-				c.HTTP.Write([]byte("data: "))
 				c.raw = func(b []byte) { c.HTTP.Write(b) }
+				if c.Int("json", 0) == 1 {
+					c.HTTP.Header().Set("Content-Type", "application/json")
+				} else {
+					c.HTTP.Header().Set("Content-Type", "text/event-stream")
+					c.Raw([]byte("data: "))
+				}
 			}
 			c.Raw([]byte(`{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"content":[{"type":"text","text":"`))
 			block := bytes.Repeat([]byte{'x'}, 64<<10)
@@ -179,6 +175,45 @@ func ask(c *Call) (json.RawMessage, error) {
 		code = refused.Error.Code
 	}
 	return structured(fmt.Appendf(nil, `{"ping":%s,"sampling":%d}`, pong.Result, code)), nil
+}
+
+// storm is paced in bursts of ten milliseconds.
+func storm(c *Call) (json.RawMessage, error) {
+	n := c.Int("n", 1000)
+	burst := n
+	if rate := c.Int("rate", 0); rate > 0 {
+		burst = max(1, rate/100)
+	}
+	for n > 0 {
+		for range min(n, burst) {
+			c.Server.Broadcast("notifications/tools/list_changed", nil)
+		}
+		if n -= burst; n <= 0 {
+			break
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-c.ctx.Done():
+			return nil, ErrNoAnswer
+		}
+	}
+	return text("done"), nil
+}
+
+// bomb sends zeros, a thousandth of their number: one small gzip member over
+// and over.
+func bomb(c *Call) (json.RawMessage, error) {
+	const each = 1 << 20
+	var member bytes.Buffer
+	w := gzip.NewWriter(&member)
+	w.Write(make([]byte, each))
+	w.Close()
+	c.HTTP.Header().Set("Content-Encoding", "gzip")
+	c.HTTP.Header().Set("Content-Type", "application/json")
+	for left := c.Int("bytes", each); left > 0 && c.ctx.Err() == nil; left -= each {
+		c.HTTP.Write(member.Bytes())
+	}
+	return nil, ErrNoAnswer
 }
 
 func crash(c *Call) (json.RawMessage, error) {

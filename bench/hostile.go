@@ -1,0 +1,362 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// The bounds of `bench hostile`.
+const (
+	hostileDeadline = 500 * time.Millisecond // call_timeout of the hostile servers
+	hostileSlack    = 100 * time.Millisecond // what an error may be late
+	hostileP99      = 2.0                    // the neighbour's p99 beside a hostile server, × its quiet one
+	hostileGrowth   = 64.0                   // MiB that the daemon may grow
+	hostileRestart  = 2 * time.Second        // until a server that crashed answers again
+)
+
+// hostileMode is one way to misbehave: a tool of mcptest's zoo, or a server.
+type hostileMode struct {
+	name, tool, args string
+	right            string // what a right answer has in it; "" when none can be
+	over             string // the transports that have it; "" = all
+	server           string // in the place of "bad", for the whole server that misbehaves
+	calls            int    // of each client in a round; 0 = as many as the flag says
+	goesOn           bool   // after its call: it is to be ended before the next one is measured
+}
+
+func hostileModes() []hostileMode {
+	return []hostileMode{
+		{name: "crash", tool: "crash"},
+		{name: "hang", tool: "hang"},
+		{name: "garbage", tool: "garbage", right: "done"},
+		{name: "wrong id", tool: "wrong_id"},
+		{name: "twice", tool: "duplicate", right: "first"},
+		{name: "half a line", tool: "half"},
+		{name: "1 byte/s", tool: "drip", args: `{"ms":1000}`},
+		{name: "100k deep", tool: "deep", args: `{"n":100000}`},
+		{name: "1 GB of stderr", tool: "stderr", args: `{"bytes":1000000000}`, right: "done", over: "stdio", calls: 1, goesOn: true},
+		{name: "endless", tool: "endless", calls: 2},
+		{name: "endless JSON", tool: "endless", args: `{"json":1}`, over: "json", calls: 2},
+		{name: "list_changed 10k/s", tool: "storm", args: `{"n":4000,"rate":10000}`, right: "done"},
+		{name: "endless pages", tool: "echo", server: "pages", calls: 2},
+		{name: "gzip bomb", tool: "zip", args: `{"bytes":10000000000}`, over: "json events"},
+		{name: "closes stdin", tool: "no_input", right: "done", over: "stdio"},
+		{name: "ignores SIGTERM", tool: "crash", server: "deaf", over: "stdio"},
+	}
+}
+
+// hostileServers are the stdio servers that this program can be.
+func hostileServers() map[string]func() *mcptest.Server {
+	server := func(opt mcptest.Options) func() *mcptest.Server {
+		return func() *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
+	}
+	return map[string]func() *mcptest.Server{
+		"bad":   server(mcptest.Options{}),
+		"pages": server(mcptest.Options{EndlessPages: true, PageText: 200_000}),
+		"deaf":  server(mcptest.Options{IgnoreTerm: true}),
+	}
+}
+
+// serveHostile serves the HTTP ones: on /json and /events a bad server that
+// answers so, on /pages one whose list has no end.
+func serveHostile() error {
+	handler := func(opt mcptest.Options) *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
+	return serve(routes{
+		"/json": handler(mcptest.Options{}), "/events": handler(mcptest.Options{Events: true}),
+		"/pages": handler(mcptest.Options{EndlessPages: true, PageText: 200_000}),
+	})
+}
+
+// hostileRun is one run of the benchmark.
+type hostileRun struct {
+	o          options
+	proxy      *process
+	dir        string
+	config     func(pages bool) string // with the servers whose list has no end, or without
+	base       string                  // address of the daemon
+	neighbours []*neighbour
+	misses     []string
+	start      float64 // MiB of the daemon before anything hostile happened
+	peak       float64 // the most since then
+}
+
+// benchHostile puts every kind of hostile server beside a healthy one, and
+// fails when a bound is missed.
+func benchHostile(o options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	r := &hostileRun{o: o, dir: dir}
+	stop, err := r.begin()
+	defer stop()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("a call may take %v and be late by %v; %s\n\n", hostileDeadline, hostileSlack, load())
+	fmt.Printf("%-29s %-31s %s\n", "", "neighbour: p99, errors, direct", "the daemon's memory")
+	for _, m := range hostileModes() {
+		if o.only != "" && !strings.Contains(m.name, o.only) {
+			continue
+		}
+		if err := configure(dir, r.config(m.server == "pages")); err != nil {
+			return err
+		}
+		for _, transport := range []string{"stdio", "json", "events"} {
+			if m.over != "" && !strings.Contains(m.over, transport) || m.server == "pages" && transport == "events" {
+				continue
+			}
+			if err := r.mode(m, transport); err != nil {
+				return fmt.Errorf("%s over %s: %w", m.name, transport, err)
+			}
+		}
+	}
+	return r.end()
+}
+
+// begin starts the hostile servers, the neighbours and the daemon.
+func (r *hostileRun) begin() (stop func(), err error) {
+	var running []*process
+	stop = func() {
+		for _, p := range slices.Backward(running) {
+			p.stop()
+		}
+	}
+	binary, err := build(r.dir)
+	if err != nil {
+		return stop, err
+	}
+	bad, err := startRole("role-hostile")
+	if err != nil {
+		return stop, err
+	}
+	running = append(running, bad)
+	good, err := startRole("role-upstream")
+	if err != nil {
+		return stop, err
+	}
+	running = append(running, good)
+	self, err := os.Executable()
+	if err != nil {
+		return stop, err
+	}
+	if r.base, err = freeAddress(); err != nil {
+		return stop, err
+	}
+	r.config = func(pages bool) string {
+		config := fmt.Sprintf(`{"mcpServers":{"good":{"url":"http://%s/mcp"},"near":{"command":%q,"args":["role-stdio"],"env":{%q:"%d"}}`,
+			good.addr, self, markVar, os.Getpid())
+		entry := func(name, format string, args ...any) {
+			config += fmt.Sprintf(`,%q:{"trust":"auto","enabled":%t,"call_timeout":%q,`, name, pages || !strings.HasPrefix(name, "pages"), hostileDeadline) +
+				fmt.Sprintf(format, args...) + "}"
+		}
+		for path, server := range map[string]string{"json": "bad-json", "events": "bad-events", "pages": "pages-json"} {
+			entry(server, `"url":"http://%s/%s"`, bad.addr, path)
+		}
+		for name := range hostileServers() {
+			// With a child of its own, which is to end with it.
+			entry(name+"-stdio", `"command":"sh","args":["-c","sleep 100000 & exec \"$0\"",%q],"env":{%q:"%d","MCPTEST_SERVER":%q}`, self, markVar, os.Getpid(), name)
+		}
+		return config + "}}"
+	}
+	if r.proxy, err = startProxy(binary, r.dir, r.base, r.config(false)); err != nil {
+		return stop, err
+	}
+	running = append(running, r.proxy)
+	return stop, r.meet("http://" + good.addr + "/mcp")
+}
+
+// meet waits until everything is connected, and takes the measure of the daemon
+// at rest.
+func (r *hostileRun) meet(direct string) error {
+	plain := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
+	gateway := "http://" + r.base + "/mcp"
+	session, err := openSession(gateway)
+	if err != nil {
+		return err
+	}
+	call := subject{name: "neighbour", url: gateway, headers: session, body: []byte(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"good:echo","args":{"text":"a short text to echo","n":7}}}}`)}
+	if err := awaitCall(call); err != nil {
+		return err
+	}
+	near, err := relayed(gateway, "near", plain, r.proxy)
+	if err != nil {
+		return err
+	}
+	r.neighbours = []*neighbour{{subject: call}, {subject: near}, {subject: subject{name: "direct", url: direct, body: plain}, direct: true}}
+	for _, server := range []string{"bad-stdio", "bad-json", "bad-events", "deaf-stdio"} {
+		if err := r.awaitEcho(server, patience); err != nil {
+			return err
+		}
+	}
+	r.quiet(2 * time.Second) // warm up
+	r.start = r.proxy.memory()
+	return nil
+}
+
+// awaitEcho waits until a server of the zoo answers a harmless call.
+func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
+	c := &hostileClient{r: r, surface: surface{name: "/mcp", modern: true}, server: server}
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		o := c.call("echo", `{"well":1}`, `"well":1`)
+		if o.what == "ok" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not answer: %s", server, o.what)
+		}
+	}
+}
+
+// quiet lets the neighbours call for a while with nothing hostile beside them.
+func (r *hostileRun) quiet(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	r.beside(ctx, func(n *neighbour) *samples { return &n.quiet })
+}
+
+// beside lets all neighbours call until ctx ends.
+func (r *hostileRun) beside(ctx context.Context, into func(*neighbour) *samples) {
+	var wg sync.WaitGroup
+	for _, n := range r.neighbours {
+		wg.Go(func() { n.callUntil(ctx, into(n)) })
+	}
+	wg.Wait()
+}
+
+// mode measures one kind of hostile server over one transport.
+func (r *hostileRun) mode(m hostileMode, transport string) error {
+	server := m.server
+	if server == "" {
+		server = "bad"
+	}
+	server += "-" + transport
+	clients := hostileClients(r, server)
+	defer func() {
+		for _, c := range clients {
+			c.close()
+		}
+	}()
+	for _, n := range r.neighbours {
+		n.quiet, n.loud = samples{}, samples{}
+	}
+	before := r.proxy.memory()
+	r.proxy.forgetPeak()
+	for range r.o.rounds {
+		r.quiet(r.o.duration)
+		r.provoke(m, clients)
+	}
+	r.report(m, transport, before, clients)
+	if m.goesOn {
+		c := &hostileClient{r: r, surface: surface{name: "/mcp", modern: true}, server: server}
+		c.call("crash", "{}", "")
+	}
+	if m.server == "" { // it must be as good as new
+		began := time.Now()
+		if err := r.awaitEcho(server, patience); err != nil {
+			return err
+		}
+		if took := time.Since(began); took > hostileRestart {
+			r.miss("%s over %s: it took %v until the server answered again", m.name, transport, took)
+		}
+	}
+	if n := r.proxy.zombies(); n > 0 {
+		r.miss("%s over %s: %d zombies", m.name, transport, n)
+	}
+	return nil
+}
+
+// provoke has the clients call what misbehaves, side by side with the
+// neighbours, for at least as long as the quiet was.
+func (r *hostileRun) provoke(m hostileMode, clients []*hostileClient) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var calling sync.WaitGroup
+	calls := r.o.calls
+	if m.calls > 0 {
+		calls = m.calls
+	}
+	args := m.args
+	if args == "" {
+		args = "{}"
+	}
+	for i, c := range clients {
+		if m.tool == "stderr" && i > 0 {
+			break // one gigabyte at a time
+		}
+		calling.Go(func() {
+			for range calls {
+				c.outcomes = append(c.outcomes, c.call(m.tool, args, m.right))
+			}
+		})
+	}
+	go func() {
+		defer cancel()
+		least := time.After(r.o.duration)
+		calling.Wait()
+		<-least
+	}()
+	r.beside(ctx, func(n *neighbour) *samples { return &n.loud })
+}
+
+// report prints what came of a mode and holds it against the bounds.
+func (r *hostileRun) report(m hostileMode, transport string, before float64, clients []*hostileClient) {
+	where := m.name + " over " + transport
+	peak := r.proxy.peakMemory()
+	r.peak = max(r.peak, peak)
+	var quiet, loud, quietDirect, loudDirect samples
+	for _, n := range r.neighbours {
+		if n.direct {
+			quietDirect, loudDirect = n.quiet, n.loud
+			continue
+		}
+		quiet.add(n.quiet)
+		loud.add(n.loud)
+	}
+	times := float64(loud.p99()) / float64(quiet.p99())
+	fmt.Printf("%-29s %s → %s (%.1f ×), %d errors, direct %.1f ×   %+.0f MiB at most, %+.0f left\n", where,
+		micro(quiet.p99()), micro(loud.p99()), times, loud.errors, float64(loudDirect.p99())/float64(quietDirect.p99()), peak-before, r.proxy.memory()-before)
+	if times > hostileP99 {
+		r.miss("%s: the neighbour's p99 is %.1f × its quiet one", where, times)
+	}
+	if loud.errors+quiet.errors > 0 {
+		r.miss("%s: %d calls of the neighbour failed: %v", where, loud.errors+quiet.errors, errors.Join(loud.err, quiet.err))
+	}
+	if peak-r.start > hostileGrowth {
+		r.miss("%s: the daemon has grown by %.0f MiB since it was at rest", where, peak-r.start)
+	}
+	for _, c := range clients {
+		c.report(m, r)
+	}
+}
+
+func (r *hostileRun) miss(format string, args ...any) {
+	r.misses = append(r.misses, fmt.Sprintf(format, args...))
+}
+
+// end stops the daemon and looks for what it left.
+func (r *hostileRun) end() error {
+	began := time.Now()
+	r.proxy.stop()
+	took := time.Since(began)
+	left := marked()
+	fmt.Printf("\nmemory %.0f MiB at rest, %.0f at most; stopped in %.1f s; processes left: %d\n", r.start, r.peak, took.Seconds(), len(left))
+	if len(left) > 0 {
+		r.miss("processes are left: %v", left)
+	}
+	if len(r.misses) == 0 {
+		fmt.Println("every bound is kept")
+		return nil
+	}
+	return fmt.Errorf("%d bounds are missed:\n  %s", len(r.misses), strings.Join(r.misses, "\n  "))
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// neighbour calls a healthy server, at a steady pace.
+type neighbour struct {
+	subject
+	direct      bool // not through the daemon
+	quiet, loud samples
+}
+
+// samples are the times of calls.
+type samples struct {
+	all    []time.Duration
+	errors int
+	err    error // the first
+}
+
+func (s *samples) add(more samples) {
+	s.all = append(s.all, more.all...)
+	s.errors += more.errors
+	if s.err == nil {
+		s.err = more.err
+	}
+}
+
+func (s *samples) p99() time.Duration {
+	if len(s.all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s.all))
+	return sorted[len(sorted)*99/100]
+}
+
+// neighbourPace is the time between two calls of a neighbour.
+const neighbourPace = 3 * time.Millisecond
+
+// callUntil calls until ctx ends; a call that has begun is finished.
+func (n *neighbour) callUntil(ctx context.Context, into *samples) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 15 * time.Second}
+	if err := once(context.Background(), client, n.subject); err != nil { // which connects
+		into.add(samples{errors: 1, err: err})
+	}
+	pace := time.NewTicker(neighbourPace)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pace.C:
+		}
+		began := time.Now()
+		err := once(context.Background(), client, n.subject)
+		into.all = append(into.all, time.Since(began))
+		if err != nil {
+			into.add(samples{errors: 1, err: err})
+		}
+	}
+}
+
+// forgetPeak makes peakMemory begin anew.
+func (p *process) forgetPeak() {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // then it counts from the start
+}
+
+// markVar is in the environment of every process that the daemon starts, and of
+// theirs; its value is the number of this process.
+const markVar = "MCPPROXY_BENCH_CHILD"
+
+// marked are the processes with the mark, other than zombies of others.
+func marked() []string {
+	var found []string
+	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
+	for _, path := range all {
+		raw, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(raw, fmt.Appendf(nil, "%s=%d\x00", markVar, os.Getpid())) {
+			continue // it is another one's, or has ended
+		}
+		name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm"))
+		found = append(found, filepath.Base(filepath.Dir(path))+" "+strings.TrimSpace(string(name)))
+	}
+	return found
+}
+
+// zombies counts the children that the process has not waited for.
+func (p *process) zombies() int {
+	n := 0
+	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	for _, path := range all {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(raw), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.cmd.Process.Pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// load says how busy the machine is with other things.
+func load() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "the load of the machine is not known"
+	}
+	return "load of the machine before: " + strings.Join(strings.Fields(string(raw))[:2], " ")
+}
+
+// routes serves each path with its own handler.
+type routes map[string]http.Handler
+
+func (rs routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := rs[r.URL.Path]; h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	http.NotFound(w, r)
+}
