@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -151,7 +153,8 @@ type held struct {
 	key          string  // of the conversations that may be used for it
 	conversation *Conversation
 	greeting     *greeting
-	logs         bool // the client wants log messages
+	logs         bool            // the client wants log messages
+	token        json.RawMessage // of its progress; nil: it wants none
 	cancel       context.CancelFunc
 	expire       *time.Timer
 	done         chan struct{} // closed when reply and err are there
@@ -174,7 +177,7 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 		a.capabilities = json.RawMessage("{}")
 	}
 	h := &held{request: *r, key: r.Principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities), greeting: live.greeting,
-		logs: a.level != "", done: make(chan struct{}), asked: map[string]Event{}, arrived: make(chan struct{}, 1)}
+		logs: a.level != "", token: bytes.Clone(progressToken(r.Params)), done: make(chan struct{}), asked: map[string]Event{}, arrived: make(chan struct{}, 1)}
 	h.request.ID, h.request.Params = bytes.Clone(r.ID), bytes.Clone(r.Params)
 	c, err := s.checkout(ctx, sv, h.key, a)
 	if err != nil {
@@ -345,7 +348,7 @@ func (h *held) event(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case e.ID == nil && (e.Method != methodMessage || h.logs):
+	case h.isAbout(&e):
 		switch {
 		case h.say != nil:
 			h.say(e)
@@ -353,6 +356,9 @@ func (h *held) event(e Event) {
 			h.kept = append(h.kept, Event{Method: e.Method, Params: bytes.Clone(e.Params)})
 			h.size += len(e.Params)
 		}
+	case e.ID == nil && e.Method == methodCancelled: // the server no longer wants to know
+		id := strictjson.Find(e.Params, "requestId")
+		maps.DeleteFunc(h.asked, func(_ string, asked Event) bool { return sameID(id, asked.ID) })
 	case e.ID == nil:
 	case e.Method == methodPing || len(h.asked) >= maxAsked:
 		m := jsonrpc.Message{ID: e.ID, Method: e.Method}
@@ -362,6 +368,25 @@ func (h *held) event(e Event) {
 		h.asked["input-"+strconv.Itoa(h.asks)] = Event{e.Method, bytes.Clone(e.ID), bytes.Clone(e.Params)}
 		signal(h.arrived)
 	}
+}
+
+// isAbout says whether what the server says is a notification about the
+// request: nothing else belongs into its stream. Changes are told to those who
+// listen for them; the rest the modern revision does not have.
+func (h *held) isAbout(e *Event) bool {
+	if e.ID != nil {
+		return false
+	}
+	switch e.Method {
+	case methodMessage:
+		return h.logs
+	case methodProgress:
+		return h.token != nil && sameID(strictjson.Find(e.Params, "progressToken"), h.token)
+	case methodCancelled, methodToolsChange, methodPrompts, methodResources, "notifications/resources/updated",
+		"notifications/elicitation/complete", methodAgreed:
+		return false
+	}
+	return !strings.HasPrefix(e.Method, "notifications/tasks")
 }
 
 // attach says who gets the notifications of the request from now on.

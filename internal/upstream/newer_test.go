@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,4 +151,50 @@ esac; done`
 	if !strings.Contains(string(last.Result), `"content":[]`) {
 		t.Errorf("%s", last.Result)
 	}
+}
+
+// TestOnlyWhatIsAboutTheRequest: in the stream of its own request a modern
+// client hears of that request, and nothing else that the server says in the
+// session which the request is carried out in.
+func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{}, chatterTool())
+	f := newFixture(t)
+	f.Apply([]Spec{httpSpec(t, "http", s), stdioSpec(t, "pipe", "chatter")})
+	for _, server := range []string{"http", "pipe"} {
+		f.untilReady(t, server, 0)
+		for range 2 { // the second in the session of the first
+			var events []string
+			params := `{"name":"chatter","_meta":{"progressToken":"mine","io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`
+			reply, err := f.Call(t.Context(), server, Call{Tool: "chatter", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: "me",
+				Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+			if err != nil || !strings.Contains(string(reply.Result), `"content":[]`) {
+				t.Fatalf("%s: %s %v", server, reply.Result, err)
+			}
+			want := []string{
+				`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"about it"}}`,
+				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":1}}`,
+				`{"jsonrpc":"2.0","method":"vendor/thing"}`,
+			}
+			if !slices.Equal(events, want) {
+				t.Errorf("%s:\n%s", server, strings.Join(events, "\n"))
+			}
+		}
+	}
+}
+
+// chatterTool says much that is not about its call, and a little that is.
+func chatterTool() mcptest.Tool {
+	return mcptest.Tool{Definition: mcptest.Define("chatter"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		for _, method := range []string{methodToolsChange, methodPrompts, methodResources, "notifications/resources/updated",
+			"notifications/tasks/status", "notifications/tasks", "notifications/cancelled", "notifications/elicitation/complete", methodAgreed} {
+			c.Notify(method, json.RawMessage(`{"uri":"a:b","requestId":77}`))
+		}
+		c.Log("about it")
+		c.Notify(methodProgress, json.RawMessage(`{"progressToken":"another's","progress":1}`))
+		c.Progress(1)
+		c.Notify("vendor/thing", nil)
+		return json.RawMessage(`{"content":[]}`), nil
+	}}
 }
