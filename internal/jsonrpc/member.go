@@ -45,6 +45,30 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 	return append(out, obj[copied:]...)
 }
 
+// DropMember gives an object without the top-level member name; obj itself when
+// it has none, or is no object.
+func DropMember(obj json.RawMessage, name string) json.RawMessage {
+	if !bytes.Contains(obj, []byte(name)) && bytes.IndexByte(obj, '\\') < 0 {
+		return obj
+	}
+	out, dropped := []byte{'{'}, false
+	w := walker{data: obj}
+	for w.next() {
+		if string(w.name()) == name {
+			dropped = true
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, obj[w.nameAt:w.to]...)
+	}
+	if w.err != nil || !dropped {
+		return obj
+	}
+	return append(out, '}')
+}
+
 var errNotObject = errors.New("the message is not an object")
 
 // walker goes once through the members of an object, checking the grammar of

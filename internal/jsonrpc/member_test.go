@@ -73,3 +73,21 @@ func FuzzSetMember(f *testing.F) {
 		}
 	})
 }
+
+func TestDropMember(t *testing.T) {
+	for _, c := range []struct{ obj, name, want string }{
+		{``, "a", ``},
+		{`{}`, "a", `{}`},
+		{`{"b":{"a":1}}`, "a", `{"b":{"a":1}}`},
+		{` { "a" : 1 , "b" : [ 9007199254740993 ] }`, "a", `{"b" : [ 9007199254740993 ]}`},
+		{`{"c":1,"\u0061":{"x":1},"b":2,"a":3}`, "a", `{"c":1,"b":2}`},
+		{`{"a":1}`, "a", `{}`},
+		{`["a"]`, "a", `["a"]`},
+		{`{"a":1`, "a", `{"a":1`},
+	} {
+		obj := []byte(c.obj)
+		if got := DropMember(obj, c.name); string(got) != c.want || string(obj) != c.obj {
+			t.Errorf("DropMember(%s, %s) = %s, want %s", c.obj, c.name, got, c.want)
+		}
+	}
+}
