@@ -23,6 +23,8 @@ const restingVar = "E2E_RESTING_TOOL"
 // stdioServers are the servers that the test binary can be.
 func stdioServers() map[string]func() *mcptest.Server {
 	return map[string]func() *mcptest.Server{
+		"tasks-false": func() *mcptest.Server { return mcptest.NewTasks(false) },
+		"tasks-true":  func() *mcptest.Server { return mcptest.NewTasks(true) },
 		"resting": func() *mcptest.Server {
 			definition, err := os.ReadFile(os.Getenv(restingVar))
 			if err != nil {

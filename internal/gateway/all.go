@@ -40,6 +40,7 @@ const (
 // asks meanwhile has an id that names the server: see AskedBy.
 func (g *Gateway) RelayAll(ctx context.Context, r AllRequest) (upstream.Answer, error) {
 	var err error
+	withoutTasks(&r.Request)
 	switch r.Request.Method {
 	case methodCallTool:
 		return g.callAll(ctx, &r)

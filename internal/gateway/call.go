@@ -241,6 +241,9 @@ func (g *Gateway) carryOut(ctx context.Context, c *call) (out CallResult, err er
 	outcome.Response, outcome.ResponseBytes = reply.Result, int64(len(reply.Result))
 	if reply.Error != nil {
 		p := upstreamProblem(c.id, reply.Error)
+		if onlyAsTask(c.tool.Raw) {
+			p.Hint = taskHint(c.id.Server)
+		}
 		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
 		outcome.Response, outcome.ResponseBytes = reply.Error.Data, int64(len(reply.Error.Data))
 		return out, p
@@ -248,6 +251,13 @@ func (g *Gateway) carryOut(ctx context.Context, c *call) (out CallResult, err er
 	if strictjson.Kind(reply.Result) != '{' {
 		p := problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", c.id).
 			WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + c.id.Server + "`.")
+		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
+		return out, p
+	}
+	if c.passed != nil {
+		g.noteTask(c, reply.Result)
+	} else if what := unfinished(reply.Result); what != "" {
+		p := problem.Newf(problem.UpstreamError, "Tool '%s' answered with %s, which it was not asked for.", c.id, what).WithHint(taskHint(c.id.Server))
 		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
 		return out, p
 	}

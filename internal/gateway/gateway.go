@@ -101,11 +101,12 @@ type Gateway struct {
 	everything    atomic.Pointer[allTools] // by their names among all
 	naming        sync.Mutex               // one at a time makes everything anew
 	offers        offerCache
+	tasks         *tasks
 }
 
 // New makes a Gateway.
 func New(d Deps) *Gateway {
-	g := &Gateway{Deps: d, conversations: newConversations(), searches: newSearches()}
+	g := &Gateway{Deps: d, conversations: newConversations(), searches: newSearches(), tasks: newTasks()}
 	g.admission.Store(newAdmission(d.Config(), nil))
 	return g
 }

@@ -36,7 +36,7 @@ type RelayRequest struct {
 	Request      upstream.Request
 	Caller       Caller
 	RequestBytes int
-	Endless      bool // a subscription: it has no time limit and takes no place
+	Endless      bool // it waits for what happens: it has no time limit and takes no place
 }
 
 const methodCallTool, methodListTools = "tools/call", "tools/list"
@@ -57,6 +57,9 @@ func (g *Gateway) Converse(ctx context.Context, r RelayRequest) (*upstream.Conve
 func (g *Gateway) Relay(ctx context.Context, r RelayRequest) (upstream.Answer, error) {
 	if p := g.reachable(r.Server, r.Caller); p != nil {
 		return upstream.Answer{}, p
+	}
+	if refused := g.guardTasks(&r); refused != nil {
+		return upstream.Answer{Error: refused}, nil
 	}
 	switch {
 	case r.Request.Method == methodCallTool:
@@ -79,6 +82,9 @@ func (g *Gateway) Relay(ctx context.Context, r RelayRequest) (upstream.Answer, e
 				WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + r.Server + "`.")
 		}
 		a.Result = g.visible(limited, r.Server, a.Result, asked)
+	}
+	if err == nil && r.Request.Method == methodTaskList {
+		a.Result = g.listedTasks(&r, a.Result)
 	}
 	return a, err
 }

@@ -60,13 +60,16 @@ func (x *exchange) checkVersion(required bool) *jsonrpc.Error {
 	return nil
 }
 
-// checkName checks Mcp-Name, which mirrors what three methods are about.
+// checkName checks Mcp-Name, which mirrors what a request is about. Of tasks the
+// specification does not say what follows when it is missing: their server may.
 func (x *exchange) checkName(required bool) *jsonrpc.Error {
 	member, raw := "name", x.params.name
 	switch x.msg.Method {
 	case "tools/call", "prompts/get":
 	case "resources/read":
 		member, raw = "uri", x.params.uri
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		member, raw, required = "taskId", x.params.taskID, false
 	default:
 		return nil
 	}

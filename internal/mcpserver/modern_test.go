@@ -140,6 +140,8 @@ func TestHeaderMismatches(t *testing.T) {
 	add(read, headers{headerVersion: v, headerMethod: "resources/read", headerName: "file:///b"})
 	add(read, headers{headerVersion: v, headerMethod: "resources/read"})
 	add(prompt, headers{headerVersion: v, headerMethod: "prompts/get", headerName: "q"})
+	task := `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t",` + modernMeta + `}}`
+	add(task, headers{headerVersion: v, headerMethod: "tasks/get", headerName: "u"})
 	// In a session the headers are not needed, but must not lie either.
 	add(legacyCall, headers{headerSession: session, headerMethod: "tools/list"})
 	add(legacyCall, headers{headerSession: session, headerMethod: "tools/call", headerName: "call_tool_write"})

@@ -13,6 +13,7 @@ type params struct {
 	version, clientInfo                []byte // of initialize
 	requestID                          []byte // of notifications/cancelled
 	notifications                      []byte // of subscriptions/listen
+	taskID                             []byte // of tasks/…
 }
 
 func readParams(raw []byte) (p params, err error) {
@@ -39,6 +40,8 @@ func readParams(raw []byte) (p params, err error) {
 			p.requestID = value
 		case "notifications":
 			p.notifications = value
+		case "taskId":
+			p.taskID = value
 		}
 		return nil
 	})

@@ -41,7 +41,7 @@ func targetOf(path string) string {
 func (x *exchange) postRelay() {
 	switch {
 	case x.modern && x.msg.IsRequest():
-		x.relayModern()
+		x.relayWhole()
 		return
 	case x.modern:
 		x.postModern() // what this era does not have it does not have here either
@@ -55,7 +55,7 @@ func (x *exchange) postRelay() {
 	}
 	defer x.session.release()
 	if x.msg.IsRequest() {
-		x.relayRequest()
+		x.relayWhole()
 		return
 	}
 	if err := x.relayNotice(); err != nil {
@@ -91,9 +91,18 @@ func mirroredHeaders(h http.Header) []upstream.Field {
 	return fields
 }
 
-// relayModern passes on a request that stands for itself.
-func (x *exchange) relayModern() {
-	if x.msg.Method != "subscriptions/listen" {
+// endless says whether the request waits for what happens: a subscription, or
+// for the end of a task.
+func (x *exchange) endless() bool {
+	if x.modern {
+		return x.msg.Method == "subscriptions/listen"
+	}
+	return x.msg.Method == "tasks/result"
+}
+
+// relayWhole passes on a request that has its HTTP exchange for itself.
+func (x *exchange) relayWhole() {
+	if !x.endless() {
 		x.relayRequest()
 		return
 	}
@@ -116,7 +125,7 @@ func (x *exchange) relayRequest() {
 		defer x.session.end(id)
 	}
 	r := x.relayed()
-	if r.Endless = x.modern && x.msg.Method == "subscriptions/listen"; r.Endless {
+	if r.Endless = x.endless(); r.Endless {
 		defer x.endWithServer(ctx, cancel)()
 	}
 	plain, streamed := accepts(x.r.Header)

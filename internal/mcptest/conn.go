@@ -172,15 +172,18 @@ func (c *conn) handle(ctx context.Context, m *jsonrpc.Message, call Call) []byte
 }
 
 func (c *conn) result(ctx context.Context, m *jsonrpc.Message, call Call) (json.RawMessage, error) {
-	switch m.Method {
-	case "initialize":
+	switch opt := &c.server.opt; {
+	case m.Method == "initialize" && !opt.Modern, m.Method == "server/discover" && opt.Modern:
 		return c.server.initialize(m.Params), nil
-	case "ping":
+	case m.Method == "ping" && !opt.Modern:
 		return json.RawMessage("{}"), nil
-	case "tools/list":
+	case m.Method == "tools/list":
 		return c.server.list(m.Params)
-	case "tools/call":
+	case m.Method == "tools/call":
 		return c.call(ctx, m, call)
+	case opt.Other != nil:
+		call.ID, call.Params, call.Server, call.ctx, call.conn = m.ID, m.Params, c.server, ctx, c
+		return opt.Other(m.Method, &call)
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + m.Method}
 }

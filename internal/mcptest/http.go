@@ -39,7 +39,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) *conn {
 	id := r.Header.Get(sessionHeader)
 	s.mu.Lock()
 	c := s.conns[id]
-	if c == nil && s.opt.Stateless {
+	if c == nil && (s.opt.Stateless || s.opt.Modern) {
 		c = newConn(s)
 		s.conns[""] = c
 	}
@@ -80,12 +80,12 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	}
 	s.remember(&m, r.Header)
 	var c *conn
-	if m.Method == "initialize" {
+	if m.Method == "initialize" && !s.opt.Modern {
 		c = s.newSession(w)
 	} else if c = s.session(w, r); c == nil {
 		return
 	}
-	a := &httpAnswer{w: w, events: s.opt.Events}
+	a := &httpAnswer{w: w, events: s.opt.Events, statuses: s.opt.Modern}
 	answer := c.handle(r.Context(), &m, Call{HTTP: w, send: a.send, raw: a.raw})
 	switch {
 	case answer != nil:
@@ -105,6 +105,8 @@ type httpAnswer struct {
 	mu      sync.Mutex // guards what follows and orders what is written
 	events  bool
 	started bool
+
+	statuses bool // errors have a status of their own
 }
 
 func (a *httpAnswer) send(msg []byte) { a.raw(jsonrpc.AppendEvent(nil, "", msg)) }
@@ -129,6 +131,13 @@ func (a *httpAnswer) finish(answer []byte) {
 		return
 	}
 	a.w.Header().Set("Content-Type", "application/json")
+	if m, err := jsonrpc.Parse(answer); a.statuses && err == nil && m.Error != nil {
+		status := http.StatusBadRequest
+		if m.Error.Code == jsonrpc.CodeMethodNotFound {
+			status = http.StatusNotFound
+		}
+		a.w.WriteHeader(status)
+	}
 	a.w.Write(answer)
 }
 

@@ -1,5 +1,6 @@
 // Package mcptest is fake MCP servers for tests: good ones and every kind of
-// bad one, over streamable HTTP and over stdio, in the legacy revisions.
+// bad one, over streamable HTTP and over stdio, in the legacy revisions, and
+// where that is asked for in 2026-07-28.
 //
 // A Server has tools, each with its definition as raw JSON and a handler from
 // raw arguments to a raw result; a handler may also notify, write what it likes
@@ -32,6 +33,11 @@ type Options struct {
 	EndlessPages bool // every page of tools/list has a next one
 	PageText     int  // with EndlessPages: each page has a tool of its own with a description of so many bytes
 	Mute         bool // it answers nothing at all, not even initialize
+	Modern       bool // it speaks 2026-07-28 alone
+	// Capabilities is what it declares, as JSON; "" is tools and logging.
+	Capabilities string
+	// Other answers the requests that the server has no answer for; nil: none.
+	Other func(method string, c *Call) (json.RawMessage, error)
 
 	// Over HTTP.
 	Events    bool // answers are event streams even without notifications
@@ -153,6 +159,13 @@ func (s *Server) initialize(params json.RawMessage) json.RawMessage {
 	caps := `{"tools":{"listChanged":true},"logging":{}}`
 	if s.opt.NoTools {
 		caps = `{}`
+	}
+	if s.opt.Capabilities != "" {
+		caps = s.opt.Capabilities
+	}
+	if s.opt.Modern {
+		return fmt.Appendf(nil, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":%s,"ttlMs":0,"cacheScope":"private",`+
+			`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":%s,"version":"1"}}}`, caps, quote(s.opt.Name))
 	}
 	return fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":%s,"serverInfo":{"name":%s,"version":"1"},"instructions":%s}`,
 		quote(version), caps, quote(s.opt.Name), quote(s.opt.Instructions))

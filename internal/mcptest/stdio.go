@@ -60,7 +60,7 @@ func (s *Server) ServeStdio(ctx context.Context, r io.Reader, w io.Writer) error
 				send(answer)
 			}
 		}
-		if m.Method == "tools/call" {
+		if m.Method == "tools/call" || s.opt.Other != nil && m.IsRequest() && m.Method != "initialize" {
 			wg.Go(handle)
 		} else {
 			handle()

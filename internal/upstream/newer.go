@@ -52,6 +52,9 @@ func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 	case methodInitialize, methodPing, "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
 		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
+	if strings.HasPrefix(r.Method, tasksPrefix) { // the tasks of the older revision are others
+		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	}
 	if state := strictjson.Find(r.Params, "requestState"); state != nil {
 		h := sv.newer.take(state, r)
 		if h == nil {
@@ -72,7 +75,7 @@ func (s *server) described(g *greeting) json.RawMessage {
 	for _, v := range spoken()[:4] {
 		out = appendString(append(out, ','), v)
 	}
-	out = append(append(out, `],"capabilities":`...), orObject(g.capabilities)...)
+	out = append(append(out, `],"capabilities":`...), jsonrpc.DropMember(orObject(g.capabilities), "tasks")...)
 	if g.instructions != "" {
 		out = appendString(append(out, `,"instructions":`...), g.instructions)
 	}
@@ -130,7 +133,7 @@ func aboutOf(params json.RawMessage) about {
 		switch string(name) {
 		case "io.modelcontextprotocol/protocolVersion":
 		case "io.modelcontextprotocol/clientCapabilities":
-			a.capabilities = orObject(value)
+			a.capabilities = jsonrpc.DropMember(orObject(value), "tasks")
 		case "io.modelcontextprotocol/clientInfo":
 			a.info = bytes.Clone(value)
 		case "io.modelcontextprotocol/logLevel":
@@ -143,7 +146,7 @@ func aboutOf(params json.RawMessage) about {
 		}
 		return nil
 	})
-	a.params = jsonrpc.SetMember(params, "_meta", append(rest, '}'))
+	a.params = jsonrpc.SetMember(jsonrpc.DropMember(params, "task"), "_meta", append(rest, '}'))
 	return a
 }
 

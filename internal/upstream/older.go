@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,6 +81,9 @@ func (l *olderLink) relay(ctx context.Context, r *relayed) (Reply, error) {
 	case methodDiscover, methodListen:
 		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
+	if strings.HasPrefix(r.Method, tasksPrefix) { // the tasks of the modern revision are others
+		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	}
 	return l.rounds(ctx, r)
 }
 
@@ -93,7 +97,7 @@ func (l *olderLink) initialize(ctx context.Context, r *relayed) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	l.info.capabilities = orObject(strictjson.Find(r.Params, "capabilities"))
+	l.info.capabilities = withoutExtension(orObject(strictjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(strictjson.Find(r.Params, "clientInfo"))
 	version, _ := strictjson.String(strictjson.Find(r.Params, "protocolVersion"))
 	if !slices.Contains(spoken(), version) {
@@ -101,7 +105,7 @@ func (l *olderLink) initialize(ctx context.Context, r *relayed) (Reply, error) {
 	}
 	g := live.greeting
 	out := appendString([]byte(`{"protocolVersion":`), version)
-	out = append(append(out, `,"capabilities":`...), orObject(g.capabilities)...)
+	out = append(append(out, `,"capabilities":`...), withoutExtension(orObject(g.capabilities))...)
 	info := g.info
 	if strictjson.Kind(info) != '{' {
 		info = append(appendString([]byte(`{"name":`), l.sv.spec.Name), `,"version":"unknown"}`...)
@@ -220,7 +224,7 @@ func (l *olderLink) modern(params json.RawMessage) json.RawMessage {
 	if level != nil {
 		meta = jsonrpc.SetMember(meta, prefix+"logLevel", level)
 	}
-	return jsonrpc.SetMember(params, "_meta", meta)
+	return jsonrpc.SetMember(jsonrpc.DropMember(params, "task"), "_meta", meta)
 }
 
 // send sends one round.

@@ -1,0 +1,70 @@
+//go:build unix
+
+package upstream
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+)
+
+// TestTasksAreNotBridged: neither revision's tasks can be told in the words of
+// the other one, so neither side is told of them.
+func TestTasksAreNotBridged(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	older, newer := mcptest.NewTasks(false), mcptest.NewTasks(true)
+	f.Apply([]Spec{httpSpec(t, "older", older), httpSpec(t, "newer", newer)})
+	f.untilReady(t, "older", 0)
+	f.untilReady(t, "newer", 0)
+	const capabilities = `{"elicitation":{},"tasks":{"list":{}},"extensions":{"io.modelcontextprotocol/tasks":{},"io.example/x":{"a":1}}}`
+	call := func(server string, c *Conversation, params string) Reply {
+		t.Helper()
+		reply, err := f.Call(t.Context(), server, Call{Tool: "work", Passed: &Passed{Conversation: c,
+			Request: Request{ID: json.RawMessage("2"), Method: methodCallTool, Params: json.RawMessage(params), Principal: "me"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	unknown := func(server string, c *Conversation) {
+		t.Helper()
+		seen := len(older.Seen("tasks/get")) + len(newer.Seen("tasks/get"))
+		a, err := f.Relay(t.Context(), server, c, Request{ID: json.RawMessage("3"), Method: "tasks/get", Params: json.RawMessage(`{"taskId":"a"}`)})
+		if err != nil || a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || len(older.Seen("tasks/get"))+len(newer.Seen("tasks/get")) != seen {
+			t.Errorf("%s: %+v %v", server, a, err)
+		}
+	}
+
+	c, a, err := f.Converse(t.Context(), "newer", Request{ID: json.RawMessage("1"), Method: methodInitialize, Params: json.RawMessage(
+		`{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"c","version":"1"}}`)})
+	if err != nil || c == nil || !strings.Contains(string(a.Result), `"capabilities":{"tools":{"listChanged":true},"extensions":{}}`) {
+		t.Fatalf("%s %v", a.Result, err)
+	}
+	if r := call("newer", c, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1}}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
+		t.Errorf("%s", r.Result)
+	}
+	seen := newer.Seen(methodCallTool)
+	if p := string(seen[len(seen)-1].Params); strings.Contains(p, tasksExtension) || strings.Contains(p, `"task"`) || !strings.Contains(p, `"io.example/x":{"a":1}`) {
+		t.Errorf("the server is told %s", p)
+	}
+	unknown("newer", c)
+
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
+	if a, err := f.Relay(t.Context(), "older", nil, Request{ID: json.RawMessage("1"), Method: methodDiscover, Params: json.RawMessage("{" + meta + "}")}); err != nil ||
+		!strings.Contains(string(a.Result), `"capabilities":{"tools":{"listChanged":true}}`) {
+		t.Errorf("%s %v", a.Result, err)
+	}
+	if r := call("older", nil, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1},`+meta+`}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
+		t.Errorf("%s", r.Result)
+	}
+	for _, m := range older.Seen(methodInitialize) {
+		if p := string(m.Params); strings.Contains(p, `"tasks":`) {
+			t.Errorf("the server is told %s", p)
+		}
+	}
+	unknown("older", nil)
+}
