@@ -27,6 +27,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/http1"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
@@ -85,6 +86,7 @@ type daemon struct {
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server
+	plain     *http1.Listener // of the first of them
 	running   sync.WaitGroup
 	launching sync.Mutex // held while the servers that may run are made those that do
 	// base gives what every request's context descends from; cutOff ends it.
@@ -248,7 +250,7 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	d.servers = d.httpServers(d.mcp, rest)
+	d.openServers(d.mcp, rest)
 	return nil
 }
 
@@ -257,7 +259,7 @@ func (d *daemon) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(d.servers))
-	for i, l := range []net.Listener{d.tcp, d.unix} {
+	for i, l := range []net.Listener{d.plain, d.unix} {
 		d.running.Go(func() {
 			if err := d.servers[i].Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
@@ -320,6 +322,11 @@ func (d *daemon) stopServing() {
 			}
 		})
 	}
+	stopping.Go(func() {
+		if err := d.plain.Shutdown(ctx); err != nil {
+			d.logger.Warn("calls were cut off by the stop", "error", err)
+		}
+	})
 	stopping.Wait()
 }
 

@@ -4,11 +4,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/guard"
+	"mcpproxy/internal/http1"
 )
 
 // The bounds of a connection.
@@ -16,11 +18,13 @@ const (
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 32 << 10
+	maxConns    = 4_000
 )
 
-// httpServers are the servers of the TCP listener and of the socket. Both
-// answer the same; who comes over the socket is known by its connection.
-func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
+// openServers makes the servers of the TCP listener and of the socket. Both
+// answer the same; who comes over the socket is known by its connection. The
+// listener answers what is plain by itself.
+func (d *daemon) openServers(mcp, rest http.Handler) {
 	guarded := http.NewServeMux()
 	guarded.Handle(api.Prefix+"/", rest)
 	guarded.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
@@ -44,7 +48,11 @@ func (d *daemon) httpServers(mcp, rest http.Handler) []*http.Server {
 			BaseContext: d.base,
 		}
 	}
-	return []*http.Server{one(), one()}
+	d.servers = []*http.Server{one(), one()}
+	d.plain = http1.New(d.tcp, http1.Options{
+		Handler: mux, Plain: func(path string) bool { return path == "/mcp" || strings.HasPrefix(path, "/mcp/") },
+		Base: d.base, HeaderTime: headerTime, IdleTime: idleTime, MaxConns: maxConns, Logger: d.logger,
+	})
 }
 
 // nothingHere names the paths that answer to who has mistaken one.

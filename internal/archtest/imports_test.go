@@ -9,7 +9,7 @@ import (
 // layers is the table: a package may import those of a lower layer only.
 var layers = map[string]int{
 	"tool": 0, "problem": 0, "strictjson": 0,
-	"policy": 1, "search": 1, "scan": 1, "schema": 1, "redact": 1, "result": 1, "jsonrpc": 1, "browser": 1, "reach": 1, "alias": 1,
+	"policy": 1, "search": 1, "scan": 1, "schema": 1, "redact": 1, "result": 1, "jsonrpc": 1, "browser": 1, "reach": 1, "alias": 1, "http1": 1,
 	"config": 2, "auth": 2, "activity": 2, "approval": 2, "effect": 2, "oauth": 2,
 	"store": 3, "upstream": 3, "guard": 3,
 	"catalog": 4, "bridge": 4,

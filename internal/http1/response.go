@@ -1,0 +1,258 @@
+package http1
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxPending is how much of a body is kept until it is flushed, in bytes.
+	maxPending = 32 << 10
+	// keptRoom is how much room for answers an idle connection keeps.
+	keptRoom = 4 << 10
+)
+
+// response is the http.ResponseWriter of the request that is being answered.
+// An answer is one write to the connection, unless it is flushed or large.
+type response struct {
+	c       *conn
+	body    body // of the request
+	header  http.Header
+	status  int   // 0 until it is known
+	length  int64 // announced by the handler; -1 = it was not
+	written int64
+	held    []byte // of the body, while it may still become the whole of it
+	out     []byte // what is to be written next
+	headed  bool   // the head is in out, or written
+	chunked bool
+	last    bool // the connection ends with this answer
+	err     error
+	by      time.Time // the deadline that the handler has set
+}
+
+// Header is the header that will be sent.
+func (w *response) Header() http.Header { return w.header }
+
+// SetReadDeadline bounds the reading of the body; zero is no bound.
+func (w *response) SetReadDeadline(by time.Time) error {
+	w.body.by = by
+	return nil
+}
+
+// SetWriteDeadline bounds what is written from now on; zero is no bound.
+func (w *response) SetWriteDeadline(by time.Time) error {
+	w.by = by
+	return nil
+}
+
+// WriteHeader settles the status. Interim ones (1xx) are not sent.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 || status < 200 {
+		return
+	}
+	w.status = status
+	if v := w.header["Content-Length"]; len(v) > 0 {
+		n, ok := digits([]byte(v[0]))
+		if !ok {
+			delete(w.header, "Content-Length")
+		} else {
+			w.length = n
+		}
+	}
+}
+
+func bodyless(status int) bool {
+	return status == http.StatusNoContent || status == http.StatusNotModified
+}
+
+// Write adds to the body.
+func (w *response) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case w.err != nil:
+		return 0, w.err
+	case len(p) == 0:
+		return 0, nil
+	case bodyless(w.status):
+		return 0, http.ErrBodyNotAllowed
+	case w.length >= 0 && w.written+int64(len(p)) > w.length:
+		return 0, http.ErrContentLength
+	}
+	w.written += int64(len(p))
+	if !w.headed && w.length < 0 && w.written <= maxPending {
+		w.held = append(w.held, p...)
+		return len(p), nil
+	}
+	if !w.headed {
+		w.head(false)
+	}
+	if len(w.out)+len(p) > maxPending {
+		w.send(p)
+	} else {
+		w.frame(p)
+	}
+	return len(p), w.err
+}
+
+// frame adds a piece of the body to what will be sent.
+func (w *response) frame(p []byte) {
+	if !w.chunked {
+		w.out = append(w.out, p...)
+		return
+	}
+	w.out = strconv.AppendInt(w.out, int64(len(p)), 16)
+	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
+}
+
+// head puts the head before what there is of the body. whole: that is all.
+func (w *response) head(whole bool) {
+	w.headed = true
+	switch {
+	case w.length >= 0 || bodyless(w.status):
+	case whole:
+		w.header["Content-Length"] = []string{strconv.Itoa(len(w.held))}
+	default:
+		w.chunked = true
+	}
+	w.last = w.c.isEnding() || strings.EqualFold(w.header.Get("Connection"), "close")
+	w.out = w.appendHead(w.out)
+	if len(w.held) > 0 {
+		w.frame(w.held)
+		w.held = nil
+	}
+}
+
+// appendHead appends status line and header.
+func (w *response) appendHead(b []byte) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(w.status), 10)
+	text := http.StatusText(w.status)
+	if text == "" {
+		text = "status code " + strconv.Itoa(w.status)
+	}
+	b = append(append(append(b, ' '), text...), "\r\n"...)
+	var room [16]string
+	keys := room[:0]
+	for key := range w.header {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if key == "Connection" || key == "Transfer-Encoding" || key == "Content-Length" && bodyless(w.status) || !all([]byte(key), &tokenByte) {
+			continue
+		}
+		for _, value := range w.header[key] {
+			b = append(append(b, key...), ": "...)
+			b = appendValue(b, value)
+			b = append(b, "\r\n"...)
+		}
+	}
+	if w.header["Date"] == nil {
+		b = append(append(append(b, "Date: "...), w.c.l.date()...), "\r\n"...)
+	}
+	if w.chunked {
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if w.last {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// appendValue appends a value, in which a line cannot end.
+func appendValue(b []byte, value string) []byte {
+	at := len(b)
+	b = append(b, strings.Trim(value, " \t")...)
+	for i := at; i < len(b); i++ {
+		if b[i] == '\r' || b[i] == '\n' {
+			b[i] = ' '
+		}
+	}
+	return b
+}
+
+// Flush is FlushError for those who do not ask how it went.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError sends what there is.
+func (w *response) FlushError() error {
+	w.WriteHeader(http.StatusOK)
+	if !w.headed {
+		w.head(false)
+	}
+	if len(w.out) > 0 {
+		w.send(nil)
+	}
+	return w.err
+}
+
+// finish completes the answer; false when the connection cannot be used again.
+func (w *response) finish() bool {
+	w.WriteHeader(http.StatusOK)
+	if !w.headed {
+		w.head(true)
+	}
+	if w.chunked {
+		w.out = append(w.out, "0\r\n\r\n"...)
+	}
+	if len(w.out) > 0 {
+		w.send(nil)
+	}
+	if cap(w.out) <= keptRoom {
+		w.c.room = w.out
+	}
+	short := w.length > w.written && !bodyless(w.status) // the client waits for more than there will be
+	again := w.err == nil && !w.last && !short
+	if w.err == nil {
+		w.err = http.ErrHandlerTimeout // for who writes too late
+	}
+	return again
+}
+
+// send writes what is kept and then p.
+func (w *response) send(p []byte) {
+	if w.err != nil {
+		return
+	}
+	// A deadline that is a little early will do, and spares setting it.
+	if c := w.c; w.by.IsZero() != c.writeBy.IsZero() || c.writeBy.After(w.by) || w.by.Sub(c.writeBy) > slack {
+		c.setWriteDeadline(w.by)
+	}
+	if len(p) > 0 && w.chunked {
+		w.out = append(strconv.AppendInt(w.out, int64(len(p)), 16), "\r\n"...)
+	}
+	if len(p) == 0 {
+		_, w.err = w.c.nc.Write(w.out)
+	} else {
+		bufs := net.Buffers{w.out, p}
+		if w.chunked {
+			bufs = append(bufs, newline)
+		}
+		_, w.err = bufs.WriteTo(w.c.nc)
+	}
+	w.out = w.out[:0]
+	if w.err != nil {
+		w.c.cancel() // there is nobody to work for
+	}
+}
+
+// dated is the Date of a second.
+type dated struct {
+	second int64
+	text   string
+}
+
+// date is the value of the Date header now.
+func (l *Listener) date() string {
+	now := time.Now()
+	if d := l.dated.Load(); d != nil && d.second == now.Unix() {
+		return d.text
+	}
+	d := &dated{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	l.dated.Store(d)
+	return d.text
+}
