@@ -80,8 +80,8 @@ type hostileRun struct {
 	o          options
 	proxy      *process
 	dir        string
-	config     func(pages bool) string // with the servers whose list has no end, or without
-	base       string                  // address of the daemon
+	config     func(enabled string) string // that has no other of the servers whose list has no end
+	base       string                      // address of the daemon
 	neighbours []*neighbour
 	misses     []string
 	start      float64 // MiB of the daemon before anything hostile happened
@@ -107,9 +107,6 @@ func benchHostile(o options) error {
 	for _, m := range hostileModes() {
 		if o.only != "" && !strings.Contains(m.name, o.only) {
 			continue
-		}
-		if err := configure(dir, r.config(m.server == "pages")); err != nil {
-			return err
 		}
 		for _, transport := range []string{"stdio", "json", "events"} {
 			if m.over != "" && !strings.Contains(m.over, transport) || m.server == "pages" && transport == "events" {
@@ -152,11 +149,11 @@ func (r *hostileRun) begin() (stop func(), err error) {
 	if r.base, err = freeAddress(); err != nil {
 		return stop, err
 	}
-	r.config = func(pages bool) string {
+	r.config = func(enabled string) string {
 		config := fmt.Sprintf(`{"mcpServers":{"good":{"url":"http://%s/mcp"},"near":{"command":%q,"args":["role-stdio"],"env":{%q:"%d"}}`,
 			good.addr, self, markVar, os.Getpid())
 		entry := func(name, format string, args ...any) {
-			config += fmt.Sprintf(`,%q:{"trust":"auto","enabled":%t,"call_timeout":%q,`, name, pages || !strings.HasPrefix(name, "pages"), hostileDeadline) +
+			config += fmt.Sprintf(`,%q:{"trust":"auto","enabled":%t,"call_timeout":%q,`, name, name == enabled || !strings.HasPrefix(name, "pages"), hostileDeadline) +
 				fmt.Sprintf(format, args...) + "}"
 		}
 		for path, server := range map[string]string{"json": "bad-json", "events": "bad-events", "pages": "pages-json"} {
@@ -168,7 +165,7 @@ func (r *hostileRun) begin() (stop func(), err error) {
 		}
 		return config + "}}"
 	}
-	if r.proxy, err = startProxy(binary, r.dir, r.base, r.config(false)); err != nil {
+	if r.proxy, err = startProxy(binary, r.dir, r.base, r.config("")); err != nil {
 		return stop, err
 	}
 	running = append(running, r.proxy)
@@ -254,7 +251,17 @@ func (r *hostileRun) mode(m hostileMode, transport string) error {
 	r.proxy.forgetPeak()
 	for range r.o.rounds {
 		r.quiet(r.o.duration)
+		if m.server == "pages" {
+			if err := configure(r.dir, r.config(server)); err != nil {
+				return err
+			}
+		}
 		r.provoke(m, clients)
+		if m.server == "pages" {
+			if err := configure(r.dir, r.config("")); err != nil {
+				return err
+			}
+		}
 	}
 	r.report(m, transport, before, clients)
 	if m.goesOn {

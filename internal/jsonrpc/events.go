@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -42,9 +43,16 @@ type EventReader struct {
 
 // NewEventReader reads events of at most limit bytes (with their field names)
 // from r.
-func NewEventReader(r io.Reader, limit int) *EventReader {
-	return &EventReader{w: window{r: r, small: 4 << 10, max: limit}}
+func NewEventReader(r io.Reader, limit int) *EventReader { return NewEventReaderIn(r, limit, nil) }
+
+// NewEventReaderIn reads large events in room. It must be released.
+func NewEventReaderIn(r io.Reader, limit int, room Room) *EventReader {
+	return &EventReader{w: window{r: r, small: 4 << 10, max: limit, room: room}}
 }
+
+// Release gives back what has been taken of the room. Nothing can be read after
+// that, and what Next gave is no longer valid.
+func (e *EventReader) Release() { e.w.release() }
 
 // LastID is the last event id that the stream has given, in whatever event.
 func (e *EventReader) LastID() string { return e.id }
@@ -56,7 +64,8 @@ func (e *EventReader) Retry() time.Duration { return e.retry }
 // Next gives the next event. Its data is valid until the next call. An event
 // that the end of the stream cuts off is not given.
 //
-// An event that is too long gives ErrTooLong at once; the next call skips the
+// An event that is too long gives ErrTooLong at once, and one that finds no
+// place in the room ErrCrowded; the next call skips the
 // rest of it, in constant memory, and goes on. Any other error, io.EOF or the
 // reader's, is final.
 func (e *EventReader) Next() (Event, error) {
@@ -132,9 +141,14 @@ func (e *EventReader) line() ([]byte, error) {
 			return nil, e.tooLong(true)
 		}
 		seen = len(unread)
-		if !e.w.fill() {
-			return nil, e.w.err
+		if e.w.fill() {
+			continue
 		}
+		if e.w.err == nil {
+			e.tooLong(true)
+			return nil, ErrCrowded
+		}
+		return nil, e.w.err
 	}
 }
 
@@ -184,6 +198,7 @@ func (e *EventReader) skip() error {
 		if k < 0 {
 			e.midLine = e.midLine || len(unread) > 0
 			e.w.drop(len(unread))
+			runtime.Gosched() // as in makeRoom
 			if !e.w.fill() {
 				return e.w.err
 			}

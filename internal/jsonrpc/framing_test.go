@@ -402,3 +402,90 @@ func (r *repeater) Read(p []byte) (int, error) {
 	r.at = (r.at + n) % len(r.text)
 	return n, nil
 }
+
+// oneRoom is a Room with place for one message, unless it is full.
+type oneRoom struct {
+	full  bool
+	taken int
+	most  int
+}
+
+func (r *oneRoom) Take(n int) []byte {
+	if r.full {
+		return nil
+	}
+	r.taken++
+	r.most = max(r.most, n)
+	return make([]byte, n)
+}
+
+func (r *oneRoom) Give(buf []byte) {
+	r.taken--
+	clear(buf) // somebody else has it now
+}
+
+// Large messages are read in the room, and leave it when they have been read;
+// what was kept stays what it was.
+func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
+	const limit = 4 << 20
+	texts := []string{strings.Repeat("a", 10), strings.Repeat("b", 3<<20), strings.Repeat("c", largeMessage/2), strings.Repeat("d", 2<<20), "e"}
+	for _, full := range []bool{false, true} {
+		var lines, events bytes.Buffer
+		for _, text := range texts {
+			fmt.Fprintf(&lines, "%s\n", text)
+			fmt.Fprintf(&events, "data: %s\n\n", text)
+		}
+		inLines, inEvents := &oneRoom{full: full}, &oneRoom{full: full}
+		l, e := NewLineReaderIn(&lines, limit, inLines), NewEventReaderIn(&events, limit, inEvents)
+		for name, read := range map[string]func() ([]byte, error){
+			"lines":  func() ([]byte, error) { _, err := l.Next(); return l.Keep(), err },
+			"events": func() ([]byte, error) { _, err := e.Next(); return e.Keep(), err },
+		} {
+			var got [][]byte
+			for _, text := range texts {
+				data, err := read()
+				var want error
+				if full && len(text) > largeMessage {
+					want, data = ErrCrowded, []byte(text)
+				}
+				if err != want {
+					t.Fatalf("%s, full %v: error %v for %d bytes", name, full, err, len(text))
+				}
+				got = append(got, data)
+			}
+			if _, err := read(); err != io.EOF {
+				t.Errorf("%s: %v at the end", name, err)
+			}
+			for i, text := range texts {
+				if string(got[i]) != text {
+					t.Errorf("%s, full %v: message %d of %d bytes has changed", name, full, i, len(text))
+				}
+			}
+		}
+		for name, room := range map[string]*oneRoom{"lines": inLines, "events": inEvents} {
+			if room.taken != 0 || !full && room.most < limit {
+				t.Errorf("%s: %d buffers are out, of up to %d bytes", name, room.taken, room.most)
+			}
+		}
+	}
+}
+
+// Who stops in the middle of a message gives the room back.
+func TestReleaseGivesTheRoomBack(t *testing.T) {
+	room := &oneRoom{}
+	text := strings.Repeat("x", 2<<20)
+	l := NewLineReaderIn(strings.NewReader(text), 1<<22, room)
+	e := NewEventReaderIn(strings.NewReader("data: "+text), 1<<22, room)
+	if _, err := e.Next(); err != io.EOF || room.taken != 1 {
+		t.Errorf("%v, %d buffers are out", err, room.taken)
+	}
+	e.Release()
+	if line, err := l.Next(); err != nil || len(line) != len(text) || room.taken != 1 {
+		t.Errorf("%d bytes, %v, %d buffers are out", len(line), err, room.taken)
+	}
+	l.Release()
+	l.Release()
+	if room.taken != 0 {
+		t.Errorf("%d buffers are out", room.taken)
+	}
+}

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"io"
+	"runtime"
 )
 
 // LineReader reads the messages of a stdio server: one line each.
@@ -13,14 +14,22 @@ type LineReader struct {
 }
 
 // NewLineReader reads lines of at most limit bytes from r.
-func NewLineReader(r io.Reader, limit int) *LineReader {
-	return &LineReader{w: window{r: r, small: 16 << 10, max: limit}}
+func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderIn(r, limit, nil) }
+
+// NewLineReaderIn reads large lines in room. It must be released.
+func NewLineReaderIn(r io.Reader, limit int, room Room) *LineReader {
+	return &LineReader{w: window{r: r, small: 16 << 10, max: limit, room: room}}
 }
+
+// Release gives back what has been taken of the room. Nothing can be read after
+// that, and what Next gave is no longer valid.
+func (l *LineReader) Release() { l.w.release() }
 
 // Next gives the next line, without its end (LF or CRLF); it may be empty. The
 // slice is valid until the next call. The last line need not have an end.
 //
-// For a line that is too long Next gives its beginning and ErrTooLong at once;
+// For a line that is too long Next gives its beginning and ErrTooLong at once,
+// for one that finds no place in the room its beginning and ErrCrowded;
 // the next call skips the rest of it, in constant memory, and goes on. Any
 // other error, io.EOF or the reader's, is final.
 func (l *LineReader) Next() ([]byte, error) {
@@ -43,6 +52,9 @@ func (l *LineReader) Next() ([]byte, error) {
 		case l.w.fill():
 		case l.w.err == io.EOF && l.w.len() > 0:
 			return l.take(l.w.len(), 0), nil
+		case l.w.err == nil:
+			l.skipping = true
+			return l.take(l.w.len(), 0), ErrCrowded
 		default:
 			return nil, l.w.err
 		}
@@ -75,6 +87,7 @@ func (l *LineReader) skip() error {
 			return nil
 		}
 		l.w.drop(l.w.len())
+		runtime.Gosched() // as in makeRoom
 		if !l.w.fill() {
 			return l.w.err
 		}

@@ -3,11 +3,28 @@ package jsonrpc
 import (
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 )
 
 // ErrTooLong is returned for a line or an event that is longer than the bound.
 var ErrTooLong = errors.New("the message is longer than the limit")
+
+// ErrCrowded is returned for a line or an event for which its Room has no place.
+var ErrCrowded = errors.New("too many large messages come at the same time")
+
+// Room is where messages above largeMessage are read, so that those that come
+// at the same time take only so much memory together.
+type Room interface {
+	// Take gives a buffer of at least n bytes, or nil when there is no place. It
+	// may wait.
+	Take(n int) []byte
+	// Give takes a buffer of Take back.
+	Give(buf []byte)
+}
+
+// largeMessage is the size up to which a message needs no Room, in bytes.
+const largeMessage = 1 << 20
 
 // largeBuffer is the size beyond which a buffer is given up after use.
 const largeBuffer = 64 << 10
@@ -20,6 +37,8 @@ type window struct {
 	start, end int
 	small      int // the size to begin with
 	max        int
+	room       Room  // nil: messages of any size are read without
+	lent       bool  // buf is the room's
 	err        error // why there is no more to read
 }
 
@@ -36,12 +55,14 @@ func (w *window) drop(n int) {
 }
 
 // fill reads more. The unread bytes may move. It gives false, and sets err,
-// when there is nothing more.
+// when there is nothing more; without err there is no place for more.
 func (w *window) fill() bool {
 	if w.err != nil {
 		return false
 	}
-	w.makeRoom()
+	if !w.makeRoom() {
+		return false
+	}
 	for range 100 {
 		n, err := w.r.Read(w.buf[w.end:])
 		w.end += n
@@ -57,8 +78,8 @@ func (w *window) fill() bool {
 	return false
 }
 
-// makeRoom makes room behind end.
-func (w *window) makeRoom() {
+// makeRoom makes room behind end. It gives false when there is no place.
+func (w *window) makeRoom() bool {
 	size := len(w.buf)
 	switch room := size - w.end; {
 	case size > largeBuffer && w.len() <= w.small/2:
@@ -69,22 +90,58 @@ func (w *window) makeRoom() {
 		w.start = 0
 	case room == 0:
 		// Somewhat more than max, so that what is too long shows.
-		w.resize(max(w.small, min(2*size, w.max+w.small)))
+		size = max(w.small, min(2*size, w.max+w.small))
+		if size <= largeMessage || w.room == nil || w.lent {
+			w.resize(size)
+			break
+		}
+		buf := w.room.Take(w.max + w.small)
+		if buf == nil {
+			return false
+		}
+		w.move(buf)
+		w.lent = true
 	}
+	if len(w.buf) > largeBuffer {
+		// Who sends much is always ready to be read: the others would wait until
+		// the scheduler's slice ends.
+		runtime.Gosched()
+	}
+	return true
 }
 
 func (w *window) resize(size int) {
 	buf := slices.Grow([]byte(nil), size)
-	buf = buf[:cap(buf)]
+	w.move(buf[:cap(buf)])
+}
+
+// move makes buf the buffer.
+func (w *window) move(buf []byte) {
 	w.end = copy(buf, w.bytes())
-	w.start, w.buf = 0, buf
+	w.start = 0
+	if w.lent {
+		w.room.Give(w.buf)
+		w.lent = false
+	}
+	w.buf = buf
+}
+
+// release gives up the buffer.
+func (w *window) release() {
+	if w.lent {
+		w.room.Give(w.buf)
+	}
+	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
 // keep gives a piece of the buffer to the caller for good: a large one with the
-// whole buffer, a small one as a copy.
+// whole buffer, a small one, or one of a buffer that is the room's, as a copy.
 func (w *window) keep(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
+	}
+	if w.lent {
+		piece = slices.Clone(piece)
 	}
 	w.resize(max(w.small, w.len()))
 	return slices.Clip(piece)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -28,7 +29,7 @@ import (
 //	wrong_id            answers another request
 //	duplicate           answers twice
 //	garbage             writes lines that are no JSON, then answers
-//	half                writes half of its answer, then hangs
+//	half bytes          writes half of its answer, with so many bytes of text, then hangs
 //	deep n              answers with arrays nested n deep
 //	huge bytes          answers with a text of that length
 //	endless json        answers with a text that does not end; over HTTP with json 1 as one JSON body, else as events
@@ -88,7 +89,7 @@ func liars() []Tool {
 			return text("done"), nil
 		}),
 		zoo("half", func(c *Call) (json.RawMessage, error) {
-			c.Raw([]byte(`{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"content":[`))
+			c.Raw([]byte(`{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"content":["` + strings.Repeat("x", c.Int("bytes", 0))))
 			return hang(c)
 		}),
 		zoo("deep", func(c *Call) (json.RawMessage, error) {

@@ -156,13 +156,13 @@ func (s *Set) openConversation(sv *server, open func(*server) (link, error)) (*C
 // openOwn makes a link that reports to sv's log, but belongs to one client.
 func (s *Set) openOwn(sv *server) (link, error) {
 	if sv.spec.Transport == Stdio {
-		l, err := openStdio(&sv.spec, s.launch, own{sv}, sv.log, s.opt.MaxMessage, &mailbox{})
+		l, err := openStdio(&sv.spec, s.launch, own{sv}, sv.log, sv.room, &mailbox{})
 		if err != nil {
 			return nil, err
 		}
 		return l, nil
 	}
-	l, err := newHTTPLink(&sv.spec, own{sv}, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion)
+	l, err := newHTTPLink(&sv.spec, own{sv}, sv.room, "mcpproxy/"+s.opt.ClientVersion)
 	if err != nil {
 		return nil, err
 	}

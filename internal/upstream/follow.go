@@ -25,8 +25,9 @@ const (
 func (l *httpLink) follow(ctx context.Context, a *answer, take func(m *jsonrpc.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
-		events := jsonrpc.NewEventReader(a.body, l.max)
+		events := jsonrpc.NewEventReaderIn(a.body, l.room.max, l.room.until(ctx.Done()))
 		heard, err := l.readAll(events, take)
+		events.Release()
 		if resumes > 0 {
 			a.body.Close() // the first one is our caller's
 		}
@@ -34,7 +35,9 @@ func (l *httpLink) follow(ctx context.Context, a *answer, take func(m *jsonrpc.M
 		case err == nil:
 			return nil
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			return tooLarge(l.max)
+			return tooLarge(l.room.max)
+		case errors.Is(err, jsonrpc.ErrCrowded):
+			return l.room.crowded()
 		case err != io.EOF:
 			return err
 		}

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,11 +23,11 @@ func spoken() []string {
 	return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"}
 }
 
-// Bounds on a server's list of tools.
+// Bounds on a server's list of tools. All of its pages together may be as long
+// as a message may.
 const (
-	maxPages     = 1_000
-	maxTools     = 20_000
-	maxListBytes = 128 << 20
+	maxPages = 1_000
+	maxTools = 20_000
 )
 
 // greeting is what a server said in initialize.
@@ -171,25 +172,21 @@ type toolList struct {
 // add takes one page and gives the cursor of the next, nil when there is none.
 // In the revisions spoken here an empty cursor ends the list.
 func (t *toolList) add(s *server, result json.RawMessage) (cursor json.RawMessage, err error) {
-	page, err := members(result)
+	tools, next, err := readPage(result)
 	if err != nil {
 		return nil, err
 	}
-	var raws []json.RawMessage
-	if err := json.Unmarshal(page["tools"], &raws); err != nil {
-		return nil, errors.New("the result has no list of tools")
+	if t.bytes += len(result); t.bytes > s.opt.MaxMessage {
+		return nil, fmt.Errorf("the list is longer than %d bytes", s.opt.MaxMessage)
 	}
-	if t.bytes += len(result); t.bytes > maxListBytes {
-		return nil, fmt.Errorf("the list is longer than %d bytes", maxListBytes)
-	}
-	if len(t.tools)+len(raws) > maxTools {
+	if len(t.tools)+len(tools) > maxTools {
 		return nil, fmt.Errorf("the list has more than %d tools", maxTools)
 	}
 	if t.seen == nil {
-		t.seen = make(map[string]bool, len(raws))
+		t.seen = make(map[string]bool, len(tools))
 	}
-	for _, raw := range raws {
-		d, err := tool.ParseDefinition(s.spec.Name, raw)
+	for _, raw := range tools {
+		d, err := tool.ParseDefinition(s.spec.Name, bytes.Clone(raw)) // the page goes
 		switch {
 		case err != nil:
 			s.remark("a tool is left out: " + err.Error())
@@ -200,9 +197,35 @@ func (t *toolList) add(s *server, result json.RawMessage) (cursor json.RawMessag
 			t.tools = append(t.tools, d)
 		}
 	}
-	var next string
-	if json.Unmarshal(page["nextCursor"], &next) != nil || next == "" {
+	if strictjson.Kind(next) != '"' || string(next) == `""` {
 		return nil, nil
 	}
-	return page["nextCursor"], nil
+	return next, nil
+}
+
+// readPage gives the definitions on a page and the cursor of the next one, as
+// pieces of the result: a page may be large.
+func readPage(result json.RawMessage) (tools []json.RawMessage, next json.RawMessage, err error) {
+	var list json.RawMessage
+	if strictjson.Members(result, func(name, value []byte) error {
+		switch string(name) {
+		case "tools":
+			list = value
+		case "nextCursor":
+			next = value
+		}
+		return nil
+	}) != nil {
+		return nil, nil, errors.New("the result is not an object")
+	}
+	if string(list) == "null" {
+		return nil, next, nil
+	}
+	if strictjson.Elements(list, func(raw []byte) error {
+		tools = append(tools, raw)
+		return nil
+	}) != nil {
+		return nil, nil, errors.New("the result has no list of tools")
+	}
+	return tools, next, nil
 }

@@ -91,7 +91,7 @@ func (l *httpLink) postPassed(ctx context.Context, state *httpState, r *relayed)
 	if a.media == mediaEvents {
 		err = l.follow(ctx, a, take)
 	} else {
-		err = l.readWhole(a, take)
+		err = l.readWhole(ctx, a, take)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
@@ -107,11 +107,11 @@ func isFor(m *jsonrpc.Message, r *relayed) bool {
 }
 
 // readWhole reads an answer that is no stream.
-func (l *httpLink) readWhole(a *answer, take func(m *jsonrpc.Message, kept bool) bool) error {
+func (l *httpLink) readWhole(ctx context.Context, a *answer, take func(m *jsonrpc.Message, kept bool) bool) error {
 	if a.media != mediaJSON {
 		return &statusError{status: a.status}
 	}
-	body, err := readBody(a, l.max)
+	body, err := l.room.until(ctx.Done()).readBody(a)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,8 @@ func (l *httpLink) overhear(ctx context.Context, say func(Event), opened func())
 		return &statusError{status: a.status}
 	}
 	opened()
-	events := jsonrpc.NewEventReader(a.body, l.max)
+	events := jsonrpc.NewEventReaderIn(a.body, l.room.max, l.room.until(ctx.Done()))
+	defer events.Release()
 	_, err = l.readAll(events, func(m *jsonrpc.Message, _ bool) bool {
 		changes(l.up, m.Method)
 		if !m.IsResponse() {

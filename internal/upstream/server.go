@@ -20,6 +20,7 @@ type server struct {
 	ids  *atomic.Uint64
 	log  *serverLog
 	mask masker
+	room *room // where its large messages are read
 
 	live       atomic.Pointer[liveLink] // nil unless Ready
 	era        atomic.Uint32            // what the server was found to speak

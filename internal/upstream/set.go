@@ -34,6 +34,7 @@ type Set struct {
 	opt    Options
 	launch launcher
 	bufs   bufPool
+	large  spare         // the buffer of all rooms
 	ids    atomic.Uint64 // of requests: unique over all servers and their connections, not to be guessed
 	hard   chan struct{} // closed when stopping must not take its time any more
 	wg     sync.WaitGroup
@@ -133,6 +134,7 @@ func (s *Set) start(spec Spec, before *server) *server {
 	sv := newServer(spec, &s.opt, &s.ids, s.hard)
 	sv.reviewed = spec.Review
 	sv.open = func() (link, error) { return s.open(sv) }
+	sv.room = newRoom(s.opt.MaxMessage, &s.large)
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel
 	var gone <-chan struct{}
@@ -153,13 +155,13 @@ func (s *Set) open(sv *server) (link, error) {
 	}
 	switch sv.spec.Transport {
 	case Stdio:
-		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, s.opt.MaxMessage, nil)
+		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, sv.room, nil)
 		if err != nil {
 			return nil, err
 		}
 		return l, nil
 	case HTTP:
-		l, err := openHTTP(&sv.spec, sv, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion, s.account(&sv.spec))
+		l, err := openHTTP(&sv.spec, sv, sv.room, "mcpproxy/"+s.opt.ClientVersion, s.account(&sv.spec))
 		if err != nil {
 			return nil, err
 		}

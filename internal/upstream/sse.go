@@ -24,7 +24,7 @@ type sseLink struct {
 	url    *url.URL
 	fields http.Header
 	client exchanger
-	max    int
+	room   *room
 
 	ready    chan struct{} // closed when endpoint is there
 	endpoint *header
@@ -46,7 +46,7 @@ var (
 // openSSE opens the stream. own is the mailbox of the client whose own the
 // session is; nil: it is everybody's.
 func openSSE(base *httpLink, log *serverLog, own *mailbox) *sseLink {
-	l := &sseLink{duplex: newDuplex(base.up, log, own), url: base.url, fields: base.fields, client: base.client, max: base.max,
+	l := &sseLink{duplex: newDuplex(base.up, log, own), url: base.url, fields: base.fields, client: base.client, room: base.room,
 		ready: make(chan struct{}), told: make(chan []byte, maxTold), private: own != nil}
 	l.tell = func(msg []byte) {
 		select {
@@ -68,7 +68,8 @@ func (l *sseLink) read(ctx context.Context) error {
 		return err
 	}
 	defer a.body.Close()
-	events := jsonrpc.NewEventReader(a.body, l.max)
+	events := jsonrpc.NewEventReaderIn(a.body, l.room.max, l.room.until(ctx.Done()))
+	defer events.Release()
 	ev, err := events.Next()
 	switch {
 	case err == io.EOF || err == nil && ev.Name != "endpoint":
@@ -85,7 +86,9 @@ func (l *sseLink) read(ctx context.Context) error {
 		case err == io.EOF:
 			return errStreamEnded
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			return tooLarge(l.max)
+			return tooLarge(l.room.max)
+		case errors.Is(err, jsonrpc.ErrCrowded):
+			return l.room.crowded()
 		case err != nil:
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 
 // openShared opens the session of MCPProxy itself over the older transport.
 func (s *Set) openShared(sv *server) (link, error) {
-	base, err := newHTTPLink(&sv.spec, sv, s.opt.MaxMessage, "mcpproxy/"+s.opt.ClientVersion)
+	base, err := newHTTPLink(&sv.spec, sv, sv.room, "mcpproxy/"+s.opt.ClientVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -20,19 +20,19 @@ type stdioLink struct {
 	*duplex
 	proc *process
 	in   *pipeWriter
-	max  int
+	room *room
 
 	greeted  atomic.Bool // the handshake is over
 	skipping bool        // of the reader: a line is being skipped
 }
 
 // openStdio starts the process of spec. It has not been initialised.
-func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, maxMessage int, mail *mailbox) (*stdioLink, error) {
+func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, room *room, mail *mailbox) (*stdioLink, error) {
 	proc, err := startProcess(spec, launch)
 	if err != nil {
 		return nil, err
 	}
-	l := &stdioLink{duplex: newDuplex(up, log, mail), proc: proc, max: maxMessage}
+	l := &stdioLink{duplex: newDuplex(up, log, mail), proc: proc, room: room}
 	l.in = newPipeWriter(proc.stdin, func(err error) { l.end(l.writeError(err)) })
 	l.tell = func(msg []byte) { l.in.send(msg) }
 	proc.keepStderr(log)
@@ -47,11 +47,15 @@ func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, maxMessa
 // read routes what the process writes until its stdout ends.
 func (l *stdioLink) read() {
 	defer l.proc.stdout.Close()
-	lines := jsonrpc.NewLineReader(l.proc.stdout, l.max)
+	lines := jsonrpc.NewLineReaderIn(l.proc.stdout, l.room.max, l.room.until(l.lost()))
+	defer lines.Release()
 	for {
 		line, err := lines.Next()
-		if errors.Is(err, jsonrpc.ErrTooLong) && l.skipLong(line) {
-			continue
+		if why := l.unreadable(err); why != nil {
+			if l.skipLong(line, why) {
+				continue
+			}
+			err = why
 		}
 		if err != nil {
 			l.end(l.readError(err))
@@ -90,12 +94,24 @@ func (l *stdioLink) take(line []byte, kept bool) {
 // skipTime is how long the rest of a line beyond the bound may take.
 const skipTime = 5 * time.Second
 
-// skipLong fails the request that a line beyond the bound answers, and lets
-// the rest of the line be skipped, for a while. When the line does not say at
-// its beginning what it answers nobody can tell whom to fail: the link ends.
-func (l *stdioLink) skipLong(start []byte) bool {
+// unreadable says why a line is not read to its end, nil when it was.
+func (l *stdioLink) unreadable(err error) error {
+	switch {
+	case errors.Is(err, jsonrpc.ErrTooLong):
+		return tooLarge(l.room.max)
+	case errors.Is(err, jsonrpc.ErrCrowded):
+		return l.room.crowded()
+	}
+	return nil
+}
+
+// skipLong fails the request that a line answers which is not read to its end,
+// and lets the rest of the line be skipped, for a while. When the line does not
+// say at its beginning what it answers nobody can tell whom to fail: the link
+// ends.
+func (l *stdioLink) skipLong(start []byte, why error) bool {
 	id, ok := idAtStart(start)
-	if !ok || !l.wait.reject(id, tooLarge(l.max)) {
+	if !ok || !l.wait.reject(id, why) {
 		return false
 	}
 	l.skipping = true
@@ -134,8 +150,8 @@ func idAtStart(start []byte) (uint64, bool) {
 // readError says why the output ended. When it is the process that ended, its
 // status says more than the end of the pipe does.
 func (l *stdioLink) readError(err error) error {
-	if l.skipping || errors.Is(err, jsonrpc.ErrTooLong) {
-		return tooLarge(l.max)
+	if l.skipping {
+		return tooLarge(l.room.max)
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.gone(nil, drainTime) {

@@ -28,7 +28,7 @@ type httpLink struct {
 	fields    http.Header // what the configuration adds
 	client    exchanger
 	up        inbound
-	max       int
+	room      *room
 
 	state atomic.Pointer[httpState]
 	open  atomic.Int64 // requests in flight
@@ -57,8 +57,8 @@ type httpState struct {
 }
 
 // openHTTP prepares a session; nothing is sent yet.
-func openHTTP(spec *Spec, up inbound, maxMessage int, agent string, account Account) (*httpLink, error) {
-	l, err := newHTTPLink(spec, up, maxMessage, agent)
+func openHTTP(spec *Spec, up inbound, room *room, agent string, account Account) (*httpLink, error) {
+	l, err := newHTTPLink(spec, up, room, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,12 @@ func openHTTP(spec *Spec, up inbound, maxMessage int, agent string, account Acco
 }
 
 // newHTTPLink makes a link without a client; it runs nothing.
-func newHTTPLink(spec *Spec, up inbound, maxMessage int, agent string) (*httpLink, error) {
+func newHTTPLink(spec *Spec, up inbound, room *room, agent string) (*httpLink, error) {
 	u, err := url.Parse(spec.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the url is not an absolute http or https URL")
 	}
-	l := &httpLink{loss: newLoss(), url: u, up: up, max: maxMessage, fields: http.Header{}, cancel: func() {},
+	l := &httpLink{loss: newLoss(), url: u, up: up, room: room, fields: http.Header{}, cancel: func() {},
 		told: make(chan []byte, maxTold), listenNow: make(chan struct{}), listens: make(chan struct{})}
 	l.fields.Set("User-Agent", agent)
 	if u.User != nil {
@@ -187,7 +187,7 @@ func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *si
 	if a.media == mediaEvents {
 		reply, err = l.readEvents(ctx, a, r, s)
 	} else {
-		reply, err = l.readJSON(a, r)
+		reply, err = l.readJSON(ctx, a, r)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
@@ -216,11 +216,11 @@ func (l *httpLink) redirected(a *answer) bool {
 }
 
 // readJSON reads an answer that is one response, or a batch with it.
-func (l *httpLink) readJSON(a *answer, r *request) (Reply, error) {
+func (l *httpLink) readJSON(ctx context.Context, a *answer, r *request) (Reply, error) {
 	if a.media != mediaJSON {
 		return Reply{}, fmt.Errorf("the answer (status %d) is neither JSON nor an event stream", a.status)
 	}
-	body, err := readBody(a, l.max)
+	body, err := l.room.until(ctx.Done()).readBody(a)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -195,7 +195,8 @@ func (l *httpLink) listenOnce(ctx context.Context, opened func()) error {
 	if l.late.Load() {
 		l.up.missed()
 	}
-	events := jsonrpc.NewEventReader(a.body, l.max)
+	events := jsonrpc.NewEventReaderIn(a.body, l.room.max, l.room.until(ctx.Done()))
+	defer events.Release()
 	for {
 		ev, err := events.Next()
 		if err == io.EOF {
