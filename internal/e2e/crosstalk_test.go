@@ -48,9 +48,15 @@ func (d *daemon) relayClient(server string) *relayClient {
 
 func (d *daemon) clientAt(path string) *relayClient {
 	d.t.Helper()
+	return d.openAt(path, `{"elicitation":{}}`)
+}
+
+// openAt begins a session of the older era with these capabilities.
+func (d *daemon) openAt(path, capabilities string) *relayClient {
+	d.t.Helper()
 	c := &relayClient{t: d.t, url: "http://" + d.address + path}
 	resp, err := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + legacyRevision +
-		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"e2e","version":"1"}}}`)
+		`","capabilities":` + capabilities + `,"clientInfo":{"name":"e2e","version":"1"}}}`)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -21,15 +21,24 @@ func (d *daemon) modernPost(server, method, name, params string) []byte {
 
 // tryModern is modernPost with more in _meta, and without a judgement.
 func (d *daemon) tryModern(server, method, name, params, more string) (*http.Response, error) {
+	return d.tryModernAt("/mcp/servers/"+server, method, name, params, more)
+}
+
+// modernParams are params, without the braces, with what the modern revision
+// wants in _meta.
+func modernParams(params, more string) string {
 	if params != "" {
 		params += ","
 	}
 	if more != "" {
 		more += ","
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+"/mcp/servers/"+server,
-		strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s"_meta":{%s"io.modelcontextprotocol/protocolVersion":%q,`+
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, method, params, more, modernRevision)))
+	return fmt.Sprintf(`%s"_meta":{%s"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientCapabilities":{}}`, params, more, modernRevision)
+}
+
+func (d *daemon) tryModernAt(path, method, name, params, more string) (*http.Response, error) {
+	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+path,
+		strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, modernParams(params, more))))
 	if err != nil {
 		return nil, err
 	}
