@@ -113,13 +113,30 @@ func divided(stderr string) string {
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	w := daemon(t, &fake{empty: true})
-	for _, line := range []string{"upstream list", "activity list --session none", "tools list --server none", "tools search nothing"} {
+	for _, line := range []string{"upstream list", "activity list --session none", "tools list", "tools search nothing"} {
 		if got := w.run(strings.Fields(line)...); got.code != 0 || got.stdout != "" || got.stderr == "" {
 			t.Errorf("%s: %+v", line, got)
 		}
 		if got := w.run(append(strings.Fields(line), "--json")...); got.stderr != "" || !strings.Contains(got.stdout, "[]") {
 			t.Errorf("%s --json: %+v", line, got)
 		}
+	}
+}
+
+// A misspelt server is no server without tools.
+func TestToolsOfNoServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		world *fake
+		hint  string
+	}{{&fake{}, "Hint: There are: github, notes, old, 推荐.\n"}, {&fake{empty: true}, "mcpproxy upstream add"}} {
+		got := daemon(t, c.world).run("tools", "list", "--server", "gitub")
+		if got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "'gitub' not found") || !strings.Contains(got.stderr, c.hint) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := daemon(t, &fake{}).run("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool fits") {
+		t.Errorf("a server without tools: %+v", got)
 	}
 }
 

@@ -132,7 +132,7 @@ func tools() []gateway.ToolView {
 func (f *fake) Tools(_ context.Context, filter gateway.ToolFilter) []gateway.ToolView {
 	var out []gateway.ToolView
 	for _, v := range tools() {
-		if (filter.Server == "" || v.Server == filter.Server) && (filter.CallWith == "" || v.CallWith == filter.CallWith) {
+		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.CallWith == "" || v.CallWith == filter.CallWith) {
 			out = append(out, v)
 		}
 	}

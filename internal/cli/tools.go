@@ -11,6 +11,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
 )
 
 func (r *run) toolsCommand() *cobra.Command {
@@ -41,6 +42,11 @@ func (r *run) toolsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(found.Tools) == 0 && f.Server != "" {
+				if err := knownServer(ctx, c, f.Server); err != nil {
+					return err
+				}
+			}
 			return r.print(found, func(w io.Writer) { r.writeTools(w, found.Tools) })
 		}),
 	}
@@ -52,6 +58,33 @@ func (r *run) toolsList() *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
 	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ToolStatuses()...))
 	return cmd
+}
+
+// maxNamedServers bounds the names of servers in an error.
+const maxNamedServers = 10
+
+// knownServer refuses the name of a server that there is not, and says which
+// there are.
+func knownServer(ctx context.Context, c *api.Client, name string) error {
+	servers, err := c.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range servers {
+		if s.Name == name {
+			return nil
+		}
+		names = append(names, oneLine(s.Name))
+	}
+	hint := "There are none: add one with `mcpproxy upstream add`."
+	if len(names) > maxNamedServers {
+		names = append(names[:maxNamedServers], "…")
+	}
+	if len(names) > 0 {
+		hint = "There are: " + strings.Join(names, ", ") + "."
+	}
+	return problem.Newf(problem.ServerNotFound, "Server '%s' not found", oneLine(name)).WithHint(hint)
 }
 
 func (r *run) writeTools(w io.Writer, tools []gateway.ToolView) {
