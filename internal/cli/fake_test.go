@@ -34,6 +34,7 @@ type fake struct {
 	failure error
 	empty   bool
 
+	reviews   int // of the server soon, which is listed in the third
 	decisions []string
 	added     []gateway.NewServer
 }
@@ -74,6 +75,9 @@ func (f *fake) Servers(context.Context) []gateway.ServerView {
 }
 
 func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error) {
+	if name == "soon" || name == "asleep" {
+		return gateway.ServerView{Name: name, Protocol: "stdio", Enabled: name == "soon", Quarantined: true}, nil
+	}
 	for _, s := range servers() {
 		if s.Name == name {
 			return s, nil

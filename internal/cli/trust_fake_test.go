@@ -78,7 +78,19 @@ func (f *fake) ReviewServer(ctx context.Context, name string) (gateway.ServerRev
 		v.Tools = []gateway.ReviewedTool{{Tool: "a", Status: "server_disabled", Verdict: scan.Clean, Definition: json.RawMessage(`{"name":"a"}`)}}
 		return v, nil
 	case "推荐":
-		v.Stage, v.State = gateway.StageDefinitions, "connecting"
+		v.Stage, v.State, v.LastError = gateway.StageDefinitions, "waiting", "exit status 1"
+		return v, nil
+	case "asleep":
+		v.Stage = gateway.StageDefinitions
+		return v, nil
+	case "soon":
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		v.Stage, v.Fingerprint, v.State = gateway.StageDefinitions, printOfTools, "connecting"
+		if f.reviews++; f.reviews > 2 {
+			v.State, v.Listed = "ready", true
+			v.Tools = []gateway.ReviewedTool{{Tool: "a", Reason: approval.New, Verdict: scan.Clean, Definition: json.RawMessage(`{"name":"a"}`)}}
+		}
 		return v, nil
 	case "github":
 		v.Stage, v.ProposedBy, v.ProposedAt = gateway.StageApproved, "", nil

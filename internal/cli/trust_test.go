@@ -88,6 +88,8 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
 		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
+		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has told its tools."},
+		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not told its tools"},
 		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not told its tools"},
 		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
 		{"upstream remove github", "", problem.ExitUsage, "", "--yes"},

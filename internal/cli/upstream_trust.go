@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -229,7 +230,7 @@ func (r *run) upstreamApprove() *cobra.Command {
 		Long: `Approves a server in two steps. First how it is launched: only then is it started,
 and for the review alone. Then its instructions and tools: only then can they be
 called. Each step shows what would be approved and asks; what is approved is
-exactly what was shown.
+exactly what was shown. A server that is still starting is waited for.
 
 Without a terminal give --fingerprint, as an earlier review shows it, or --yes. With
 --yes alone nothing is approved that the scanner has found something in.`,
@@ -247,7 +248,7 @@ Without a terminal give --fingerprint, as an earlier review shows it, or --yes. 
 func (r *run) approveServer(ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
 	fingerprint := given.fingerprint
 	if fingerprint == "" {
-		v, err := c.ReviewServer(ctx, name)
+		v, err := r.reviewOnceTold(ctx, c, name)
 		if err != nil {
 			return err
 		}
@@ -287,6 +288,47 @@ func (r *run) approveServer(ctx context.Context, c *api.Client, name string, giv
 		fmt.Fprintf(w, "Approved how %s is launched: it runs for the review only.\n", oneLine(v.Name))
 		r.note("Look at its tools and approve them: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	})
+}
+
+// How often, and for how long, it is asked whether a server that is starting
+// for its review has told its tools.
+const (
+	lookReview = 100 * time.Millisecond
+	awaitTold  = time.Minute
+)
+
+// reviewOnceTold gives what an approval would allow. A server that is just
+// starting for its review is waited for: without its tools there is nothing to
+// approve.
+func (r *run) reviewOnceTold(ctx context.Context, c *api.Client, name string) (gateway.ServerReview, error) {
+	v, err := c.ReviewServer(ctx, name)
+	if err != nil || !starting(v) {
+		return v, err
+	}
+	if s, err := c.Server(ctx, name); err != nil || !s.Enabled {
+		return v, err
+	}
+	r.note("Waiting until %s has told its tools.", oneLine(v.Name))
+	look, limit := time.NewTicker(lookReview), time.NewTimer(awaitTold)
+	defer look.Stop()
+	defer limit.Stop()
+	for err == nil && starting(v) {
+		select {
+		case <-ctx.Done():
+			return v, ctx.Err()
+		case <-limit.C:
+			return v, nil
+		case <-look.C:
+		}
+		v, err = c.ReviewServer(ctx, name)
+	}
+	return v, err
+}
+
+// starting says whether the tools of a server may come by themselves, as it is
+// tried for the first time.
+func starting(v gateway.ServerReview) bool {
+	return v.Stage == gateway.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
 // disabled says whether a server that is approved cannot be called all the same.
