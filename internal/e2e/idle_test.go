@@ -25,6 +25,7 @@ func stdioServers() map[string]func() *mcptest.Server {
 	return map[string]func() *mcptest.Server{
 		"tasks-false": func() *mcptest.Server { return mcptest.NewTasks(false) },
 		"tasks-true":  func() *mcptest.Server { return mcptest.NewTasks(true) },
+		"spy":         spy,
 		"resting": func() *mcptest.Server {
 			definition, err := os.ReadFile(os.Getenv(restingVar))
 			if err != nil {

@@ -1,94 +1,190 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpproxy/internal/mcptest"
 )
 
+// spill is in every credential of the clients of TestCredentialsStayWhereTheyBelong
+// but the key.
+const spill = "sesame"
+
+// leaky says whether a text has something in it that a client proves itself
+// with.
+func leaky(text string) bool { return strings.Contains(text, "mcpp_") || strings.Contains(text, spill) }
+
+// witness keeps account of the requests that servers get.
+type witness struct {
+	mu    sync.Mutex // guards leaks
+	leaks map[string]int
+	seen  atomic.Int64
+}
+
+func (w *witness) leak(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaks[what]++
+}
+
+// watch looks at all that a server gets. Only one with tokens is to get any.
+func (w *witness) watch(server string, tokens bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.seen.Add(1)
+		for name, values := range r.Header {
+			text := strings.Join(values, ",")
+			own := tokens && name == "Authorization" && strings.HasPrefix(text, "Bearer access-")
+			switch {
+			case own:
+			case leaky(name + text), strings.Contains(text, "access-"), name == "Authorization", name == "Cookie", name == "Proxy-Authorization", name == "X-Api-Key":
+				w.leak(server + " header " + name)
+			}
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil && leaky(string(body)) {
+			w.leak(server + " body")
+		}
+		if leaky(r.URL.String()) {
+			w.leak(server + " address")
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(rw, r)
+	})
+}
+
+// spy tells of its environment, and of all that it was sent, whether there is
+// a credential in it.
+func spy() *mcptest.Server {
+	return mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			leak := leaky(strings.Join(os.Environ(), "\n")) || leaky(string(c.Params))
+			return fmt.Appendf(nil, `{"content":[],"isError":%t}`, leak), nil
+		}})
+}
+
 // What a client proves itself with to MCPProxy never reaches a server, and what
 // MCPProxy proves itself with to one server never reaches another one, or
-// another place of the same: through every surface, in both eras, also when the
-// server redirects.
+// another place of the same: through every surface, in both eras, over HTTP and
+// stdio, also when the server redirects at the start or amid a call.
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
-	var mu sync.Mutex
-	leaks, seen := map[string]int{}, 0
-	watch := func(server string, next http.Handler, tokens bool) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			seen++
-			for name, values := range r.Header {
-				text := strings.Join(values, ",")
-				own := tokens && name == "Authorization" && strings.HasPrefix(text, "Bearer access-")
-				if strings.Contains(text, "mcpp_") || strings.Contains(text, "sesame") || name == "Authorization" && !own || name == "Cookie" {
-					leaks[server+" "+name]++
-				}
-			}
-			mu.Unlock()
-			next.ServeHTTP(w, r)
-		})
+	t.Setenv("OPEN_TOKEN", spill) // of the daemon
+	w := &witness{leaks: map[string]int{}}
+	serve := func(name string, next http.Handler) string {
+		return mcptest.Serve(t, w.watch(name, false, next)).URL
 	}
 	definition := `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
-	login := mcptest.ServeLogin(t, watch("login", startUpstream(t, definition), true))
-	plain := mcptest.Serve(t, watch("plain", startUpstream(t, definition), false))
-	moved := mcptest.Serve(t, watch("moved", http.RedirectHandler(plain.URL, http.StatusTemporaryRedirect), false))
-	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"login": {"url": %q}, "plain": {"url": %q}, "moved": {"url": %q}}}`, login.URL, plain.URL, moved.URL))
-	d.awaitTools("plain:echo")
-	d.awaitState("login", "needs_login")
-	if code, stderr := d.logIn("login"); code != 0 {
-		t.Fatal(stderr)
+	login := mcptest.ServeLogin(t, w.watch("login", true, startUpstream(t, definition)))
+	plain := serve("plain", startUpstream(t, definition))
+	newer := serve("newer", mcptest.New(mcptest.Options{Modern: true}, mcptest.Tool{Definition: definition}))
+	moved := serve("moved", http.RedirectHandler(plain, http.StatusTemporaryRedirect))
+	moves := func(next http.Handler) http.Handler { // when it is called
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err == nil && bytes.Contains(body, []byte(`"tools/call"`)) {
+				http.Redirect(rw, r, plain, http.StatusTemporaryRedirect)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(rw, r)
+		})
 	}
-	d.awaitTools("login:echo")
+	moving := mcptest.ServeLogin(t, w.watch("moving", true, moves(startUpstream(t, definition))))
+	command, env := mcptest.Command(t, "spy")
+	variables, err := json.Marshal(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"login": {"url": %q}, "plain": {"url": %q}, "newer": {"url": %q}, "moved": {"url": %q}, "moving": {"url": %q},
+		"pipe": {"command": %q, "env": %s}}}`, login.URL, plain, newer, moved, moving.URL, command, variables))
+	d.awaitTools("plain:echo", "newer:echo", "pipe:echo")
+	for _, name := range []string{"login", "moving"} {
+		d.awaitState(name, "needs_login")
+		if code, stderr := d.logIn(name); code != 0 {
+			t.Fatal(stderr)
+		}
+		d.awaitTools(name + ":echo")
+	}
 
+	credentials := map[string]string{"Content-Type": "application/json", "Authorization": "Bearer " + d.key(), "X-API-Key": d.key(), "Cookie": "open=" + spill,
+		"Proxy-Authorization": "Basic " + spill, "X-Forwarded-Access-Token": spill, "Mcp-Session": spill}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	t.Cleanup(client.CloseIdleConnections)
 	post := func(path, body string, headers map[string]string) (session string) {
-		t.Helper()
-		req, err := http.NewRequest(http.MethodPost, "http://"+d.address+path, strings.NewReader(body))
+		address := "http://" + d.address + path
+		if strings.HasPrefix(path, "/mcp") { // the others take no parameters
+			address += "?token=" + spill
+		}
+		req, err := http.NewRequest(http.MethodPost, address, strings.NewReader(body))
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return ""
 		}
-		for name, value := range headers {
-			req.Header.Set(name, value)
+		for _, set := range []map[string]string{credentials, headers} {
+			for name, value := range set {
+				req.Header.Set(name, value)
+			}
 		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", "Bearer "+d.key())
-		req.Header.Set("X-API-Key", d.key())
-		req.Header.Set("Cookie", "open=sesame")
-		req.Header.Set("Proxy-Authorization", "Basic sesame")
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := client.Do(req)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return ""
 		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK && !strings.Contains(path+body, "moved") {
-			t.Fatalf("%s: status %d", path, resp.StatusCode)
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if away := strings.Contains(path+body, "mov"); err != nil || !away && (resp.StatusCode != http.StatusOK || strings.Contains(string(answer), `"isError":true`)) {
+			t.Errorf("%s %s: %d %s %v", path, body, resp.StatusCode, answer, err)
 		}
 		return resp.Header.Get("Mcp-Session-Id")
 	}
-	sessions := map[string]string{}
-	for _, server := range []string{"login", "plain", "moved"} {
-		sessions[server] = post("/mcp/servers/"+server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, nil)
-	}
+
+	// Each of these is a call, of one server, by one surface, in one era.
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
-	for range 250 {
-		for _, server := range []string{"login", "plain", "moved"} {
-			call := fmt.Sprintf(`{"name":"%s:echo","args":{"a":1}}`, server)
-			post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":`+call+`,`+meta+`}}`,
-				map[string]string{"Mcp-Protocol-Version": modernRevision, "Mcp-Method": "tools/call", "Mcp-Name": "call_tool_read"})
-			if server != "moved" {
-				post("/mcp/servers/"+server, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}`,
-					map[string]string{"Mcp-Session-Id": sessions[server], "Mcp-Protocol-Version": legacyRevision})
-				post("/api/v1/tools/call", fmt.Sprintf(`{"tool_variant":"call_tool_read","name":"%s:echo","args":{}}`, server), nil)
-			}
+	var calls []func()
+	call := func(path, name, arguments string) {
+		session := post(path, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, nil)
+		params := fmt.Sprintf(`{"name":%q,"arguments":%s`, name, arguments)
+		older := map[string]string{"Mcp-Session-Id": session, "Mcp-Protocol-Version": legacyRevision}
+		newer := map[string]string{"Mcp-Protocol-Version": modernRevision, "Mcp-Method": "tools/call", "Mcp-Name": name}
+		if session != "" { // a server that is away has none
+			calls = append(calls, func() { post(path, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}}`, older) })
 		}
+		calls = append(calls, func() {
+			post(path, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`,`+meta+`}}`, newer)
+		})
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if seen < 1500 || len(leaks) > 0 {
-		t.Errorf("of %d requests, these carried what does not belong there: %v", seen, leaks)
+	for _, server := range []string{"login", "plain", "newer", "pipe", "moving", "moved"} {
+		call("/mcp", "call_tool_read", fmt.Sprintf(`{"name":"%s:echo","args":{"a":1}}`, server))
+		call("/mcp/servers/"+server, "echo", "{}")
+		call("/mcp/all", server+"__echo", "{}")
+		rest := fmt.Sprintf(`{"tool_variant":"call_tool_read","name":"%s:echo","args":{}}`, server)
+		calls = append(calls, func() { post("/api/v1/tools/call", rest, nil) })
 	}
+	const wanted, atOnce = 10_000, 16
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range atOnce {
+		wg.Go(func() {
+			for n := next.Add(1); n <= wanted && !t.Failed(); n = next.Add(1) {
+				calls[int(n)%len(calls)]()
+			}
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// What goes to the process, or to nobody, the witness does not see.
+	if seen := w.seen.Load(); seen < wanted/2 || len(w.leaks) > 0 {
+		t.Errorf("of %d requests, these carried what does not belong there: %v", seen, w.leaks)
+	}
+	t.Logf("%d calls in %d ways, %d requests to servers", wanted, len(calls), w.seen.Load())
 }
