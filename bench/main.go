@@ -5,6 +5,7 @@
 //	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
 //	go run ./bench start     from the start of the process to the first answer
 //	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
+//	go run ./bench sizes     a result of 10 MB, and idle sessions: time, memory
 //	go run ./bench hostile   servers that crash, hang, flood and lie beside a healthy one: ends with 1 when a bound is missed
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
@@ -55,7 +56,7 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "scan": benchScan, "hostile": benchHostile,
+		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "sizes": benchSizes, "scan": benchScan, "hostile": benchHostile,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
@@ -74,6 +75,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|scan|hostile [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile [flags]")
 	flag.PrintDefaults()
 }

@@ -25,6 +25,9 @@ type message struct {
 // echoTool is what the upstream of the call benchmark offers.
 const echoTool = `{"name":"echo","description":"Echo a text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"n":{"type":"integer"}},"required":["text"],"additionalProperties":false},"annotations":{"readOnlyHint":true}}`
 
+// largeTool gives as much text as it is asked for.
+const largeTool = `{"name":"large","description":"Give a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}},"required":["bytes"],"additionalProperties":false},"annotations":{"readOnlyHint":true}}`
+
 // answer is the upstream: it decodes the request and gives a small result.
 func answer(raw []byte, tools []byte) []byte {
 	var m message
@@ -40,11 +43,15 @@ func answer(raw []byte, tools []byte) []byte {
 	case "tools/call":
 		var p struct {
 			Arguments struct {
-				Text string `json:"text"`
+				Text  string `json:"text"`
+				Bytes int    `json:"bytes"`
 			} `json:"arguments"`
 		}
 		if json.Unmarshal(m.Params, &p) != nil {
 			return nil
+		}
+		if n := p.Arguments.Bytes; n > 0 {
+			p.Arguments.Text = strings.Repeat("a short text to echo", n/20+1)[:n]
 		}
 		text, _ := json.Marshal(p.Arguments.Text) // a string always encodes
 		m.Result = append(append([]byte(`{"content":[{"type":"text","text":`), text...), "}]}"...)
@@ -70,7 +77,7 @@ func serveUpstream(args []string) error {
 		if err != nil {
 			return
 		}
-		tools := []byte("[" + echoTool + "]")
+		tools := []byte("[" + echoTool + "," + largeTool + "]")
 		if part, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); err == nil {
 			tools = madeUpTools(part, perServer)
 		}

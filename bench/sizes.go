@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+)
+
+// What is measured here.
+const (
+	largeResult  = 10_000_000 // bytes of text in the one result
+	manySessions = 1_000
+)
+
+// benchSizes measures what large things cost: a result of 10 MB beside the
+// direct call, and sessions that are open and do nothing.
+func benchSizes(o options) error {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary, err := build(dir)
+	if err != nil {
+		return err
+	}
+	upstream, err := startRole("role-upstream")
+	if err != nil {
+		return err
+	}
+	defer upstream.stop()
+	direct := "http://" + upstream.addr + "/mcp"
+	for _, through := range []string{"call_tool_read", "/mcp/servers/{server}"} {
+		if err := oneLarge(o, binary, direct, through); err != nil {
+			return fmt.Errorf("%s: %w", through, err)
+		}
+	}
+	return idleSessions(binary, direct)
+}
+
+// startFresh starts an MCPProxy of its own with the upstream.
+func startFresh(binary, direct string) (proxy *process, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	listen, err := freeAddress()
+	if err == nil {
+		proxy, err = startProxy(binary, dir, listen, fmt.Sprintf(`{"result_limit":0,"mcpServers":{"http":{"url":%q}}}`, direct))
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	return proxy, func() { proxy.stop(); os.RemoveAll(dir) }, nil
+}
+
+// oneLarge compares the large result through MCPProxy with the direct call, and
+// says what memory the first one took.
+func oneLarge(o options, binary, direct, through string) error {
+	proxy, stop, err := startFresh(binary, direct)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	gateway := "http://" + proxy.addr + "/mcp"
+	if through != "call_tool_read" {
+		gateway += "/servers/http"
+	}
+	session, err := openSession(gateway)
+	if err != nil {
+		return err
+	}
+	call := func(bytes int) []byte {
+		const plain = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","arguments":{"bytes":%d}}}`
+		const built = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"http:large","args":{"bytes":%d}}}}`
+		if through == "call_tool_read" {
+			return fmt.Appendf(nil, built, bytes)
+		}
+		return fmt.Appendf(nil, plain, bytes)
+	}
+	s := subject{name: through, url: gateway, headers: session, body: call(len("a short text to echo"))}
+	if err := awaitCall(s); err != nil {
+		return err
+	}
+	s.body = call(largeResult)
+	d := subject{name: "direct", url: direct, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large","arguments":{"bytes":%d}}}`, largeResult)}
+	before := proxy.memory()
+	if _, err := timed(s); err != nil {
+		return err
+	}
+	extra := proxy.peakMemory() - before
+	var own, other []time.Duration
+	for range max(5, o.rounds) {
+		t, err := timed(d)
+		if err != nil {
+			return err
+		}
+		other = append(other, t)
+		if t, err = timed(s); err != nil {
+			return err
+		}
+		own = append(own, t)
+	}
+	slices.Sort(own)
+	slices.Sort(other)
+	mine, theirs := own[len(own)/2], other[len(other)/2]
+	fmt.Printf("a result of %d MB through %-22s %s, direct %s: × %.2f; extra memory %.0f MiB = %.1f × its size\n",
+		largeResult/1_000_000, through, milli(mine), milli(theirs), ratio(mine, theirs), extra, extra*(1<<20)/largeResult)
+	return nil
+}
+
+// timed makes one call and says how long it took.
+func timed(s subject) (time.Duration, error) {
+	start := time.Now()
+	err := once(context.Background(), http.DefaultClient, s)
+	return time.Since(start), err
+}
+
+// idleSessions says what memory sessions take that nobody uses, and what is
+// left when they have ended.
+func idleSessions(binary, direct string) error {
+	proxy, stop, err := startFresh(binary, direct)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	gateway := "http://" + proxy.addr + "/mcp"
+	if err := openAndEnd(gateway, manySessions, nil); err != nil { // warm up: the garbage of the opening is not theirs
+		return err
+	}
+	before, open := proxy.memory(), 0.0
+	if err := openAndEnd(gateway, manySessions, func() { open = proxy.memory() }); err != nil {
+		return err
+	}
+	once := proxy.memory()
+	for range 5 {
+		if err := openAndEnd(gateway, manySessions, nil); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%d idle sessions on /mcp: %.1f MiB more, %.1f KiB each; when they have ended %.1f MiB, after five times as many %.1f MiB (%.1f before)\n",
+		manySessions, open-before, (open-before)*1024/manySessions, once, proxy.memory(), before)
+	return nil
+}
+
+// openAndEnd opens sessions, calls then, and ends them.
+func openAndEnd(gateway string, n int, then func()) error {
+	var all []map[string]string
+	for range n {
+		headers, err := openSession(gateway)
+		if err != nil {
+			return err
+		}
+		all = append(all, headers)
+	}
+	if then != nil {
+		then()
+	}
+	for _, headers := range all {
+		req, err := http.NewRequest(http.MethodDelete, gateway, nil)
+		if err != nil {
+			return err
+		}
+		for k, v := range headers {
+			req.Header.Set(k, v)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNoContent {
+			return fmt.Errorf("ending a session gave status %d", resp.StatusCode)
+		}
+	}
+	return nil
+}
