@@ -12,16 +12,18 @@ import (
 // named here alone; those that are no call refuse tools/call, which the tests of
 // upstream show.
 var passedBy = map[string][]string{
-	"passCall":    {"Call"},                                                                      // the door's
-	"pass":        {"Relay", "converseOn", "passCall", "startNewer", "passHeld", "subscribeAll"}, // Relay refuses tools/call; the last three run what relayNewer was given
-	"relayNewer":  {"answerNewer", "passCall"},
-	"answerNewer": {"Relay"}, // after it has refused tools/call
-	"startNewer":  {"relayNewer"},
-	"passHeld":    {"startNewer"},
-	"converseOn":  {"Converse", "checkout"},                                        // with initialize, and nothing else
-	"relay":       {"pass", "watchOnce", "send"},                                   // a subscription of our own; and what an olderLink's relay was given
-	"notify":      {"initialize", "checkout", "Notify", "wants", "deliver", "add"}, // Notify refuses tools/call; the last three mean a field
-	"respond":     {"Respond", "event", "resume"},                                  // make answers, which call nothing
+	"passCall":       {"Call"},                                                                      // the door's
+	"pass":           {"Relay", "converseOn", "passCall", "startNewer", "passHeld", "subscribeAll"}, // Relay refuses tools/call; the last three run what relayNewer was given
+	"relayNewer":     {"answerNewer", "passCall"},
+	"answerNewer":    {"Relay"}, // after it has refused tools/call
+	"startNewer":     {"relayNewer"},
+	"passHeld":       {"startNewer"},
+	"passShared":     {"send", "passHeld", "answer", "setLevel", "subscribe"}, // send is Call's; the last three are given what relay was
+	"converseShared": {"Converse"},
+	"converseOn":     {"Converse", "converseShared", "checkout"},                                // with initialize, and nothing else
+	"relay":          {"pass", "watchOnce", "send"},                                             // a subscription of our own; and what an olderLink's relay was given
+	"notify":         {"initialize", "checkout", "Notify", "notify", "wants", "deliver", "add"}, // Notify refuses tools/call, also for the next; the last three mean a field
+	"respond":        {"Respond", "event", "resume"},                                            // make answers, which call nothing
 }
 
 func TestNothingIsPassedByTheDoor(t *testing.T) {

@@ -37,7 +37,11 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 		if c.Listed != nil && !l.stillLists(&c) {
 			return Reply{}, sv.changedTool(&c)
 		}
-		if c.Passed != nil {
+		sharer := c.sharer()
+		switch {
+		case sharer != nil && sharer.cause() != nil:
+			return Reply{}, sv.over(c.Passed.Conversation)
+		case c.Passed != nil && sharer == nil:
 			return s.passCall(ctx, sv, l, &c)
 		}
 		reply, err := s.send(ctx, l, &c)
@@ -52,8 +56,20 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 	}
 }
 
+// sharer is the place on the connection that all share of the client whose call
+// is passed on there; nil for all other calls.
+func (c *Call) sharer() *sharedLink {
+	if c.Passed == nil {
+		return nil
+	}
+	return c.Passed.Conversation.sharer()
+}
+
 // send makes the request and sends it on l.
 func (s *Set) send(ctx context.Context, l *liveLink, c *Call) (Reply, error) {
+	if sharer := c.sharer(); sharer != nil {
+		return sharer.passShared(ctx, l, &c.Passed.Request)
+	}
 	buf := s.bufs.get()
 	defer s.bufs.put(buf)
 	r := &request{id: s.ids.Add(1), notify: c.Notify, cancelable: true}

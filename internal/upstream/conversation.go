@@ -13,12 +13,14 @@ import (
 	"mcpproxy/internal/strictjson"
 )
 
-// Conversation is one client's own session with a server: over HTTP a session
-// of its own, over stdio a process of its own. What the server says in it is
-// for this client and for nobody else. It is not made anew when it is lost:
-// then it is over, and the client begins another one.
+// Conversation is one client's session with a server. Commonly it is the
+// client's own: over HTTP a session, over stdio a process. What the server says
+// in it is for this client and for nobody else. It is not made anew when it is
+// lost: then it is over, and the client begins another one. Where clients share
+// one connection it outlives that; see sharedLink.
 type Conversation struct {
 	server *server
+	way    way
 	link   link
 	ends   chan struct{} // closed when somebody ends it
 	done   chan struct{} // closed when it has ended
@@ -28,6 +30,24 @@ type Conversation struct {
 	spare atomic.Bool  // no client has it now
 	busy  atomic.Int64 // requests and streams
 	used  atomic.Int64 // when it was not any more, in Unix nanoseconds
+}
+
+// way is what a conversation stands on.
+type way uint8
+
+const (
+	own     way = iota // a session or process of the client's own
+	bridged            // nothing: requests that stand for themselves, of the other revision
+	shared             // the connection that all share
+)
+
+// sharer is the client's place on the connection that all share; nil where the
+// conversation has its own.
+func (c *Conversation) sharer() *sharedLink {
+	if c == nil || c.way != shared {
+		return nil
+	}
+	return c.link.(*sharedLink)
 }
 
 // ErrOver is what requests in a conversation fail with that has ended.
@@ -89,21 +109,24 @@ func (s *Set) Converse(ctx context.Context, server string, initialize Request) (
 	limit := sv.connectTime()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if sv.modernOnly.Load() {
-		return s.converseOn(ctx, sv, initialize, s.bridgeOwn)
+	switch {
+	case sv.sharing.on.Load():
+		return s.converseShared(ctx, sv, initialize)
+	case sv.modernOnly.Load():
+		return s.converseOn(ctx, sv, initialize, bridged)
 	}
-	c, a, err := s.converseOn(ctx, sv, initialize, s.openOwn)
+	c, a, err := s.converseOn(ctx, sv, initialize, own)
 	if c != nil || ctx.Err() != nil {
 		return c, a, err
 	}
 	before := sv.overSSE()
 	_, lost := sv.ready(ctx)
 	if lost == nil && !before && sv.overSSE() { // which was not known yet
-		return s.converseOn(ctx, sv, initialize, s.openOwn)
+		return s.converseOn(ctx, sv, initialize, own)
 	}
 	if lost == nil && sv.era.Load() == eraModern {
 		// It speaks the modern revision alone. What it says of itself will do.
-		if c, bridged, err := s.converseOn(ctx, sv, initialize, s.bridgeOwn); c != nil {
+		if c, bridged, err := s.converseOn(ctx, sv, initialize, bridged); c != nil {
 			sv.modernOnly.Store(true)
 			return c, bridged, err
 		}
@@ -111,9 +134,22 @@ func (s *Set) Converse(ctx context.Context, server string, initialize Request) (
 	return nil, a, err
 }
 
-// converseOn opens a conversation on a link that open makes.
-func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, open func(*server) (link, error)) (*Conversation, Answer, error) {
-	c, err := s.openConversation(sv, open)
+// converseShared opens a conversation on the connection that is there. In the
+// modern revision that is one for everybody anyhow.
+func (s *Set) converseShared(ctx context.Context, sv *server, initialize Request) (*Conversation, Answer, error) {
+	live, err := sv.ready(ctx)
+	if err != nil {
+		return nil, Answer{}, sv.explain(ctx, &Call{Tool: initialize.Method}, err, false)
+	}
+	if live.modern() {
+		return s.converseOn(ctx, sv, initialize, bridged)
+	}
+	return s.converseOn(ctx, sv, initialize, shared)
+}
+
+// converseOn opens a conversation.
+func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, w way) (*Conversation, Answer, error) {
+	c, err := s.openConversation(sv, w)
 	if err != nil {
 		return nil, Answer{}, err
 	}
@@ -133,18 +169,15 @@ func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, op
 	return nil, Answer(reply), nil
 }
 
-// bridgeOwn is openOwn for a server that speaks the modern revision alone.
-func (s *Set) bridgeOwn(sv *server) (link, error) { return s.newOlderLink(sv), nil }
-
 // openConversation opens a link for one client and minds it.
-func (s *Set) openConversation(sv *server, open func(*server) (link, error)) (*Conversation, error) {
-	c := &Conversation{server: sv, ends: make(chan struct{}), done: make(chan struct{})}
+func (s *Set) openConversation(sv *server, w way) (*Conversation, error) {
+	c := &Conversation{server: sv, way: w, ends: make(chan struct{}), done: make(chan struct{})}
 	c.used.Store(time.Now().UnixNano())
 	if err := sv.talks.add(c, sv); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.link, err = open(sv); err != nil {
+	if c.link, err = s.openFor(sv, w); err != nil {
 		close(c.done)
 		sv.talks.remove(c)
 		return nil, sv.unavailable(&awayError{state: State{Phase: Waiting, LastError: sv.mask.err(err).Error()}}, err)
@@ -153,16 +186,27 @@ func (s *Set) openConversation(sv *server, open func(*server) (link, error)) (*C
 	return c, nil
 }
 
+// openFor makes a client's link to sv.
+func (s *Set) openFor(sv *server, w way) (link, error) {
+	switch w {
+	case shared:
+		return newSharedLink(sv), nil
+	case bridged:
+		return s.newOlderLink(sv), nil
+	}
+	return s.openOwn(sv)
+}
+
 // openOwn makes a link that reports to sv's log, but belongs to one client.
 func (s *Set) openOwn(sv *server) (link, error) {
 	if sv.spec.Transport == Stdio {
-		l, err := openStdio(&sv.spec, s.launch, own{sv}, sv.log, sv.room, &mailbox{})
+		l, err := openStdio(&sv.spec, s.launch, ofClient{sv}, sv.log, sv.room, &mailbox{})
 		if err != nil {
 			return nil, err
 		}
 		return l, nil
 	}
-	l, err := newHTTPLink(&sv.spec, own{sv}, sv.room, "mcpproxy/"+s.opt.ClientVersion)
+	l, err := newHTTPLink(&sv.spec, ofClient{sv}, sv.room, "mcpproxy/"+s.opt.ClientVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -177,12 +221,14 @@ func (s *Set) openOwn(sv *server) (link, error) {
 	return l, nil
 }
 
-// own is what a link of one client tells its server: the tools may have
-// changed for everybody, but the health of the link is its client's affair.
-type own struct{ *server }
+// ofClient is what a link of one client tells its server: the tools may have
+// changed for everybody, but the health of the link is its client's affair, and
+// what is said on it is for that client.
+type ofClient struct{ *server }
 
-func (own) missed() {}
-func (own) doubt()  {}
+func (ofClient) heard(string, json.RawMessage) bool { return false }
+func (ofClient) missed()                            {}
+func (ofClient) doubt()                             {}
 
 // mind waits for the end of c and cleans up.
 func (c *Conversation) mind() {

@@ -50,6 +50,8 @@ func (l *duplex) route(m *jsonrpc.Message, kept bool) {
 			l.log.remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
 		}
 	case changes(l.up, m.Method):
+		l.up.heard(m.Method, m.Params)
+	case m.Method == methodUpdated && l.up.heard(m.Method, m.Params):
 	default:
 		l.wait.only(note{m.Method, nil, m.Params}, func(r *request) bool { return r.say != nil })
 	}

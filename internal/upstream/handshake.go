@@ -32,6 +32,7 @@ const (
 
 // greeting is what a server said in initialize.
 type greeting struct {
+	raw          json.RawMessage // the result of initialize as it came
 	version      string
 	info         json.RawMessage
 	capabilities json.RawMessage
@@ -70,7 +71,7 @@ func readGreeting(result json.RawMessage) (*greeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &greeting{info: m["serverInfo"]}
+	g := &greeting{raw: bytes.Clone(result), info: m["serverInfo"]}
 	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !slices.Contains(spoken(), g.version) {
 		return nil, errors.New("the server speaks no revision of the protocol that we know")
 	}

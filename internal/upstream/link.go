@@ -58,6 +58,9 @@ type inbound interface {
 	toolsChanged()
 	// offersChanged says the same of prompts and resources.
 	offersChanged()
+	// heard gets what is about no request, and says whether there is anybody
+	// whom it may concern.
+	heard(method string, params json.RawMessage) bool
 	// missed says that the server may have said something that was lost.
 	missed()
 	// doubt says that the connection looks broken and should be tried.
@@ -89,6 +92,8 @@ type request struct {
 	keepsToken bool            // the connection is the caller's own: its tokens mean nobody else
 	notify     func(method string, params json.RawMessage)
 	say        func(Event)     // of a client's request that is passed on; it gets everything
+	owner      *sharedLink     // the client whose request it is, where clients share the connection
+	head       func([]Field)   // of that client: gets the answer's header lines; nil when nobody wants them
 	listens    json.RawMessage // the client's id of a subscription, which id stands for
 	cancelable bool
 }
@@ -111,7 +116,13 @@ func (r *request) deliver(n note) {
 
 // wants says whether the caller of r is to get this notification.
 func (r *request) wants(method string) bool {
-	return (r.say != nil || r.notify != nil) && (method == methodMessage && r.listens == nil || method == methodProgress && r.token != nil)
+	switch method {
+	case methodProgress:
+		return r.token != nil && (r.say != nil || r.notify != nil)
+	case methodMessage:
+		return r.listens == nil && (r.say != nil || r.notify != nil)
+	}
+	return r.say != nil
 }
 
 // The methods of MCP that a connection deals with.
@@ -129,6 +140,10 @@ const (
 	methodResources   = "notifications/resources/list_changed"
 	methodDiscover    = "server/discover"
 	methodListen      = "subscriptions/listen"
+	methodSetLevel    = "logging/setLevel"
+	methodSubscribe   = "resources/subscribe"
+	methodUnsubscribe = "resources/unsubscribe"
+	methodUpdated     = "notifications/resources/updated"
 	methodAgreed      = "notifications/subscriptions/acknowledged"
 )
 

@@ -42,6 +42,7 @@ func servers() map[string]func() *mcptest.Server {
 		"environ":  environServer,
 		"forger":   forger,
 		"asker":    asker,
+		"club":     club,
 		"chatter":  func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
 		"latin":    func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}

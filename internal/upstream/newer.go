@@ -18,8 +18,9 @@ import (
 )
 
 // newer are the clients of the modern revision on a server of an older one.
-// Each of their requests has a session of the server for itself while it runs,
-// so that what the server says or asks then is about that request. When the
+// Each of their requests has a conversation for itself while it runs: where
+// clients do not share the connection that is a session of the server, so that
+// what the server says or asks then is about that request. When the
 // server asks, the client is told to come again with the answers, and the
 // server's request waits meanwhile: it is held.
 type newer struct {
@@ -49,7 +50,7 @@ func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 		return Reply{Result: sv.described(live.greeting)}, nil
 	case methodListen:
 		return s.listenNewer(ctx, sv, live, r)
-	case methodInitialize, methodPing, "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
+	case methodInitialize, methodPing, methodSetLevel, methodSubscribe, methodUnsubscribe:
 		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
 	if strings.HasPrefix(r.Method, tasksPrefix) { // the tasks of the older revision are others
@@ -189,7 +190,7 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 	h.conversation = c
 	if a.level != "" && c.level != a.level && bytes.Contains(live.greeting.capabilities, []byte(`"logging"`)) {
 		level := append(appendString([]byte(`{"level":`), a.level), '}')
-		if _, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: "logging/setLevel", Params: level}, nil); err != nil {
+		if _, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: methodSetLevel, Params: level}, nil); err != nil {
 			c.End()
 			return nil, err
 		}
@@ -200,7 +201,7 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 	q := &Request{ID: s.nextID(), Method: r.Method, Params: bytes.Clone(a.params), Events: h.event}
 	sv.newer.wg.Go(func() {
 		defer close(h.done)
-		h.reply, h.err = s.passHeld(run, c, q)
+		h.reply, h.err = s.passHeld(run, live, c, q)
 	})
 	return h, nil
 }
@@ -213,7 +214,10 @@ func mayAsk(method string) bool {
 
 // passHeld runs a request that may outlive the exchange it came by. What the
 // server has asked before it, at the start of a process, is asked now.
-func (s *Set) passHeld(ctx context.Context, c *Conversation, q *Request) (Reply, error) {
+func (s *Set) passHeld(ctx context.Context, live *liveLink, c *Conversation, q *Request) (Reply, error) {
+	if sharer := c.sharer(); sharer != nil { // on the connection on which a call was judged
+		return sharer.passShared(ctx, live, q)
+	}
 	var mail *mailbox
 	switch l := c.link.(type) {
 	case *stdioLink:
@@ -247,7 +251,11 @@ func (s *Set) checkout(ctx context.Context, sv *server, key string, a about) (*C
 	}
 	params := append([]byte(`{"protocolVersion":"`+offered+`","capabilities":`), a.capabilities...)
 	params = append(append(append(params, `,"clientInfo":`...), info...), '}')
-	c, answer, err := s.converseOn(ctx, sv, Request{ID: s.nextID(), Method: methodInitialize, Params: params}, s.openOwn)
+	w := own
+	if sv.sharing.on.Load() {
+		w = shared
+	}
+	c, answer, err := s.converseOn(ctx, sv, Request{ID: s.nextID(), Method: methodInitialize, Params: params}, w)
 	switch {
 	case err != nil:
 		return nil, err

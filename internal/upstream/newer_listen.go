@@ -79,7 +79,7 @@ func (s *Set) subscribeAll(ctx context.Context, c *Conversation, g *greeting, wa
 			return nil
 		}
 		params := append(append([]byte(`{"uri":`), uri...), '}')
-		reply, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: "resources/subscribe", Params: params}, nil)
+		reply, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: methodSubscribe, Params: params}, nil)
 		if err == nil && reply.Error == nil {
 			if len(list) > 1 {
 				list = append(list, ',')
@@ -88,6 +88,6 @@ func (s *Set) subscribeAll(ctx context.Context, c *Conversation, g *greeting, wa
 		}
 		return err
 	})
-	passes = append(passes, "notifications/resources/updated")
+	passes = append(passes, methodUpdated)
 	return jsonrpc.SetMember(agreed, "resourceSubscriptions", append(list, ']')), passes, err
 }

@@ -67,14 +67,14 @@ func (l *olderLink) relay(ctx context.Context, r *relayed) (Reply, error) {
 		return l.initialize(ctx, r)
 	case methodPing:
 		return empty, nil
-	case "logging/setLevel":
+	case methodSetLevel:
 		return l.setLevel(r), nil
-	case "resources/subscribe", "resources/unsubscribe":
+	case methodSubscribe, methodUnsubscribe:
 		uri, ok := strictjson.String(strictjson.Find(r.Params, "uri"))
 		if !ok {
 			return refusedParams("params.uri must be a string"), nil
 		}
-		if !l.subscribe(uri, r.Method == "resources/subscribe") {
+		if !l.subscribe(uri, r.Method == methodSubscribe) {
 			return refusedParams("there are too many subscriptions"), nil
 		}
 		return empty, nil
@@ -129,7 +129,7 @@ func orObject(raw json.RawMessage) json.RawMessage {
 func (l *olderLink) setLevel(r *relayed) Reply {
 	level := strictjson.Find(r.Params, "level")
 	text, _ := strictjson.String(level)
-	if !slices.Contains([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, text) {
+	if !slices.Contains(levels[:], text) {
 		return refusedParams("params.level is no log level")
 	}
 	l.mu.Lock()

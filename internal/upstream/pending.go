@@ -16,9 +16,10 @@ import (
 // other one. Who removes an entry from the table owns it: an answer that comes
 // after that has nobody to go to.
 type pending struct {
-	mu   sync.Mutex // guards byID, err and the notes of the entries in byID
-	byID map[uint64]*entry
-	err  error // why there will be no more answers
+	mu       sync.Mutex // guards byID, deserted, err and the notes of the entries in byID
+	byID     map[uint64]*entry
+	deserted deserted
+	err      error // why there will be no more answers
 
 	count   atomic.Int64 // len(byID)
 	entries sync.Pool
@@ -59,11 +60,16 @@ func (p *pending) add(r *request) (*entry, error) {
 	return e, nil
 }
 
-// remove takes e out if it is still in, and says whether it was.
+// remove takes e out if it is still in, and says whether it was. The server may
+// be at work on it for a while.
 func (p *pending) remove(e *entry) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.take(e.r.id) != nil
+	if p.take(e.r.id) == nil {
+		return false
+	}
+	p.deserted.add(e.r)
+	return true
 }
 
 // take removes and gives the entry of id. The caller holds mu.
@@ -112,7 +118,11 @@ func (p *pending) reject(id uint64, err error) bool {
 func (p *pending) claim(id uint64) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.take(id)
+	e := p.take(id)
+	if e == nil {
+		p.deserted.answered(id)
+	}
+	return e
 }
 
 // replyOf takes a response out of the buffer it was read into, without a copy
@@ -174,7 +184,7 @@ func (p *pending) only(n note, fits func(*request) bool) bool {
 			one = e
 		}
 	}
-	return one != nil && fits(one.r) && one.add(n)
+	return one != nil && fits(one.r) && !p.deserted.byOther(one.r) && one.add(n)
 }
 
 // newest gives a note to the request that was sent last, of a client that has
@@ -223,7 +233,7 @@ func (p *pending) fail(err error) {
 
 // abandon takes e out for good: its request has not been sent.
 func (p *pending) abandon(e *entry) {
-	if !p.remove(e) {
+	if p.claim(e.r.id) == nil {
 		<-e.closed
 	}
 	p.recycle(e)

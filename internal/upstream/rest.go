@@ -32,6 +32,14 @@ func (s *server) setPace(spec Spec) {
 	signal(s.nudge)
 }
 
+// setShared has clients that come from now on share the connection, or not. Those
+// that are there begin anew.
+func (s *server) setShared(on bool) {
+	if s.sharing.on.Swap(on) != on {
+		s.talks.endAll(false)
+	}
+}
+
 // enter and leave keep account of who needs the connection. Between them it is
 // not ended for want of use.
 func (s *server) enter() { s.uses.Add(1) }
@@ -44,8 +52,10 @@ func (s *server) leave() {
 func (s *server) noteUse() { s.used.Store(time.Now().UnixNano()) }
 
 // inUse says whether somebody needs the server now: a request is in flight, or
-// a client has a session of its own open.
-func (s *server) inUse() bool { return s.uses.Load() > 0 || s.talks.inUse() }
+// a client has a session of its own open, or waits to be told of a resource.
+func (s *server) inUse() bool {
+	return s.uses.Load() > 0 || s.talks.inUse() || s.sharing.subscribed()
+}
 
 // wake has the server started if it rests. It returns at once.
 func (s *server) wake() {

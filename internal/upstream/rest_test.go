@@ -429,3 +429,38 @@ func TestSpareConversationsEndWithTheirServer(t *testing.T) {
 		t.Error("it goes on")
 	}
 }
+
+// A client that shares the connection needs the server only while it waits for
+// something that the server may say, and goes on when the server is awake again.
+func TestSharingServerRests(t *testing.T) {
+	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter, Shared: true}, nil, func(t *testing.T, b *bench) {
+		c, _, err := b.Converse(t.Context(), "s", Request{ID: json.RawMessage("1"), Method: methodInitialize, Params: json.RawMessage(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sleep(idleAfter)
+		if b.phase() != Idle {
+			t.Fatalf("it is %s while nobody uses it", b.phase())
+		}
+		use := func(method string) {
+			t.Helper()
+			if _, err := b.Relay(t.Context(), "s", c, Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(`{"uri":"a:b"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		use(methodPing)
+		if b.phase() != Idle {
+			t.Fatalf("it is %s after a ping of a client", b.phase())
+		}
+		use(methodSubscribe)
+		sleep(3 * idleAfter)
+		if b.phase() != Ready || b.tries() != 2 {
+			t.Fatalf("it is %s with a subscription, after %d starts", b.phase(), b.tries())
+		}
+		c.End()
+		sleep(idleAfter)
+		if b.phase() != Idle || b.links[1].count(methodUnsubscribe) != 1 {
+			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[1].count(methodUnsubscribe))
+		}
+	})
+}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -28,6 +29,7 @@ type server struct {
 	foundSSE   atomic.Bool              // it speaks the older transport alone
 	talks      talks
 	newer      newer
+	sharing    sharing
 
 	pace  atomic.Pointer[pace]
 	paced chan struct{} // cap 1: pace has changed
@@ -89,8 +91,10 @@ func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}
 		suspicion: make(chan struct{}, 1),
 		paced:     make(chan struct{}, 1),
 		done:      make(chan struct{}),
+		sharing:   newSharing(),
 	}
 	s.pace.Store(spec.pace())
+	s.sharing.on.Store(spec.Shared)
 	return s
 }
 
@@ -243,6 +247,7 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 	s.tell(tools)
 	s.noteListed(start)
 	s.noteUse()
+	s.sharing.renew(ll)
 	s.live.Store(ll)
 	s.update(func(st *State) {
 		if st.ProtocolVersion != "" && !s.slept {
@@ -287,14 +292,15 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 	defer look.Stop()
 	rest := time.NewTimer(s.untilIdle())
 	defer rest.Stop()
-	if l.modern() && (l.greeting.saysChanges || l.greeting.saysOffers) {
-		wctx, cancel := context.WithCancel(ctx)
-		watching := make(chan struct{})
-		go func() {
-			defer close(watching)
-			s.watch(wctx, l)
-		}()
-		defer func() { cancel(); <-watching }()
+	bctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer func() { cancel(); beside.Wait() }()
+	unsettled := s.sharing.unsettled
+	if l.modern() {
+		unsettled = nil
+		if l.greeting.saysChanges || l.greeting.saysOffers {
+			beside.Go(func() { s.watch(bctx, l) })
+		}
 	}
 	var (
 		relist   = s.relist
@@ -335,6 +341,9 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 			if !l.greeting.saysChanges || !l.attended() {
 				signal(s.relist)
 			}
+		case <-unsettled:
+			unsettled = nil
+			beside.Go(func() { s.tend(bctx, l) })
 		case <-rest.C:
 			if s.retire(l) {
 				return errIdle
@@ -446,7 +455,8 @@ func (s *server) snapshot() State {
 	return s.state
 }
 
-// restart ends the connection, or the try, and makes a new one at once.
+// restart ends the connection, or the try, and makes a new one at once. Clients
+// that share the connection go on with the new one.
 func (s *server) restart() {
 	s.mu.Lock()
 	s.again = true
@@ -454,14 +464,18 @@ func (s *server) restart() {
 		s.interrupt()
 	}
 	s.mu.Unlock()
-	s.talks.endAll(false)
+	s.talks.endWithConnection()
 	signal(s.nudge)
 }
 
-// toolsChanged, offersChanged, missed, doubt and remark are what a link says.
+// toolsChanged, offersChanged, heard, missed, doubt and remark are what a link says.
 func (s *server) toolsChanged() { signal(s.relist) }
 
 func (s *server) offersChanged() { signal(s.reoffer) }
+
+func (s *server) heard(method string, params json.RawMessage) bool {
+	return s.sharing.spread(method, params)
+}
 
 func (s *server) missed() {
 	if l := s.live.Load(); l == nil || l.greeting.saysChanges {

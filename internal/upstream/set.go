@@ -89,6 +89,7 @@ func (s *Set) Apply(specs []Spec) {
 		if was != nil && was.spec.Equal(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
 			was.setPace(spec)
+			was.setShared(spec.Shared)
 			next[spec.Name] = was
 			continue
 		}

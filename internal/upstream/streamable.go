@@ -141,7 +141,7 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	state := l.state.Load()
 	s := l.sinks.add(r)
 	reply, err := l.post(ctx, state, r, s)
-	l.sinks.remove(s)
+	l.sinks.remove(r, s, err != nil && ctx.Err() != nil && !unsent(err))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -163,7 +163,7 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 
 // post sends one request and reads its answer.
 func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *sink) (Reply, error) {
-	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, fields: r.fields, body: r.msg})
+	a, err := l.client.do(ctx, &exchange{method: http.MethodPost, head: state.post, fields: r.fields, body: r.msg, passes: r.head != nil})
 	if err != nil {
 		return Reply{}, err
 	}
@@ -171,6 +171,9 @@ func (l *httpLink) post(ctx context.Context, state *httpState, r *request, s *si
 	l.heard.Add(1)
 	if state.version == "" && l.redirected(a) {
 		return l.post(ctx, l.state.Load(), r, s)
+	}
+	if r.head != nil {
+		r.head(a.passable())
 	}
 	if a.encoded {
 		return Reply{}, errors.New("the answer is compressed, which was not asked for")
@@ -275,15 +278,18 @@ func (l *httpLink) incoming(m *jsonrpc.Message, s *sink) {
 	case m.IsRequest():
 		l.tell(answerTo(m))
 	case changes(l.up, m.Method):
+		l.up.heard(m.Method, m.Params)
+	case m.Method == methodUpdated && l.up.heard(m.Method, m.Params):
 	case m.Method == methodProgress:
 		if id, ok := progressID(m.Params); ok {
-			l.sinks.progress(id, m.Params)
+			l.sinks.byID(id).put(m, s)
 		}
-	case m.Method == methodMessage:
-		if s == nil {
-			s = l.sinks.only(l.inFlight())
+	default:
+		to := s
+		if to == nil {
+			to = l.sinks.only(l.inFlight())
 		}
-		if !s.put(methodMessage, m.Params) {
+		if !to.put(m, s) && m.Method == methodMessage {
 			l.up.remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
 		}
 	}

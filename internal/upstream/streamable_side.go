@@ -1,8 +1,8 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -19,71 +19,142 @@ type sink struct {
 
 	mu     sync.Mutex // guards closed, and orders the notifications
 	closed bool
+
+	backlog backlog
 }
 
 // put delivers a notification unless the call is over, and says whether the
-// caller wanted it. A nil sink wants nothing.
-func (s *sink) put(method string, params json.RawMessage) bool {
-	if s == nil || !s.r.wants(method) {
+// caller wanted it. from is the call in whose stream it came, or nil. A nil sink
+// wants nothing.
+func (s *sink) put(m *jsonrpc.Message, from *sink) bool {
+	if s == nil || !s.r.wants(m.Method) {
 		return false
 	}
+	if s.r.say != nil && s != from {
+		s.backlog.add(m, s.deliver)
+		return true
+	}
+	s.deliver(note{method: m.Method, params: m.Params})
+	return true
+}
+
+func (s *sink) deliver(n note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.r.deliver(note{method: method, params: params})
+		s.r.deliver(n)
 	}
-	return true
+}
+
+// backlog is what came for a client in the stream of somebody else, who must not
+// wait for that client. A goroutine hands it on while there is something.
+type backlog struct {
+	mu    sync.Mutex // guards what follows
+	notes []note
+	size  int
+	runs  bool
+	over  bool
+	wg    sync.WaitGroup // of the goroutine
+}
+
+// add queues a notification; when the client is far behind it is dropped.
+func (b *backlog) add(m *jsonrpc.Message, deliver func(note)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over || len(b.notes) >= maxNotes || b.size+len(m.Params) > maxNoteBytes {
+		return
+	}
+	b.notes = append(b.notes, note{method: m.Method, params: bytes.Clone(m.Params)})
+	b.size += len(m.Params)
+	if !b.runs {
+		b.runs = true
+		b.wg.Go(func() { b.run(deliver) })
+	}
+}
+
+func (b *backlog) run(deliver func(note)) {
+	for {
+		b.mu.Lock()
+		notes := b.notes
+		b.notes, b.size = nil, 0
+		b.runs = len(notes) > 0
+		b.mu.Unlock()
+		if len(notes) == 0 {
+			return
+		}
+		for _, n := range notes {
+			deliver(n)
+		}
+	}
+}
+
+// end takes no more, and waits until what came is handed on.
+func (b *backlog) end() {
+	b.mu.Lock()
+	b.over = true
+	b.mu.Unlock()
+	b.wg.Wait()
 }
 
 // sinks are the sinks of the calls in flight whose callers want notifications.
 type sinks struct {
-	mu   sync.Mutex // guards byID
-	byID map[uint64]*sink
+	mu       sync.Mutex // guards what follows
+	all      map[uint64]*sink
+	deserted deserted
 }
 
 func (t *sinks) add(r *request) *sink {
-	if r.notify == nil {
+	if r.notify == nil && r.say == nil {
 		return nil
 	}
 	s := &sink{r: r}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byID == nil {
-		t.byID = map[uint64]*sink{}
+	if t.all == nil {
+		t.all = map[uint64]*sink{}
 	}
-	t.byID[r.id] = s
+	t.all[r.id] = s
 	return s
 }
 
 // remove ends the deliveries: when it returns the caller gets none any more.
-func (t *sinks) remove(s *sink) {
-	if s == nil {
+// deserted says that the server may still be at work on r.
+func (t *sinks) remove(r *request, s *sink, deserted bool) {
+	if s == nil && !deserted {
 		return
 	}
 	t.mu.Lock()
-	delete(t.byID, s.r.id)
+	delete(t.all, r.id)
+	if deserted {
+		t.deserted.add(r)
+	}
 	t.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.backlog.end()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 }
 
-func (t *sinks) progress(id uint64, params json.RawMessage) {
+func (t *sinks) byID(id uint64) *sink {
 	t.mu.Lock()
-	s := t.byID[id]
-	t.mu.Unlock()
-	s.put(methodProgress, params)
+	defer t.mu.Unlock()
+	return t.all[id]
 }
 
 // only gives the sink of the only call in flight, else nil.
 func (t *sinks) only(inFlight int) *sink {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if inFlight != 1 || len(t.byID) != 1 {
+	if inFlight != 1 || len(t.all) != 1 {
 		return nil
 	}
-	for _, s := range t.byID {
-		return s
+	for _, s := range t.all {
+		if !t.deserted.byOther(s.r) {
+			return s
+		}
 	}
 	return nil
 }

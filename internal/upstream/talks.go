@@ -22,13 +22,17 @@ type talks struct {
 func (t *talks) add(c *Conversation, sv *server) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	switch {
+	case t.closed:
 		return notStarted(sv.spec.Name)
+	case c.way != bridged && (c.way == shared) != sv.sharing.on.Load(): // it has just been changed; see setShared
+		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", sv.spec.Name).
+			WithHint("Try again.").With("server", sv.spec.Name)
 	}
-	if sv.spec.Transport == Stdio && t.staying() >= maxProcesses && !t.evict(time.Now()) {
+	if c.way == own && sv.spec.Transport == Stdio && t.staying() >= maxProcesses && !t.evict(time.Now()) {
 		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.",
 			sv.spec.Name, maxProcesses).
-			WithHint("End a client that is no longer needed.").With("server", sv.spec.Name)
+			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", sv.spec.Name)
 	}
 	if t.open == nil {
 		t.open = map[*Conversation]bool{}
@@ -37,23 +41,25 @@ func (t *talks) add(c *Conversation, sv *server) error {
 	return nil
 }
 
-// staying counts the conversations that are not going to end. The lock is held.
+// staying counts those with a session of their own that are not going to end.
+// The lock is held.
 func (t *talks) staying() int {
 	n := 0
-	for _, ends := range t.open {
-		if !ends {
+	for c, ends := range t.open {
+		if !ends && c.way == own {
 			n++
 		}
 	}
 	return n
 }
 
-// inUse says whether a client has a conversation open.
+// inUse says whether a client has a conversation open that ends with the
+// connection.
 func (t *talks) inUse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for c := range t.open {
-		if !c.spare.Load() {
+		if !c.spare.Load() && c.way != shared {
 			return true
 		}
 	}
@@ -68,7 +74,7 @@ func (t *talks) evict(now time.Time) bool {
 	var oldest *Conversation
 	longest := evictAfter
 	for c, ends := range t.open {
-		if d := c.idleSince(now); !ends && d > longest {
+		if d := c.idleSince(now); !ends && c.way == own && d > longest {
 			oldest, longest = c, d
 		}
 	}
@@ -112,6 +118,18 @@ func (t *talks) tidy(now time.Time) {
 	t.mu.Unlock()
 	if client != nil {
 		client.reap(now)
+	}
+}
+
+// endWithConnection ends the conversations that do not outlive the connection of
+// everybody, when that is made anew.
+func (t *talks) endWithConnection() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.open {
+		if c.way != shared {
+			c.End()
+		}
 	}
 }
 

@@ -1,8 +1,9 @@
 // Package upstream keeps one supervised connection to each MCP server: it
 // starts, initialises, lists, watches, calls, reconnects and stops it. Besides,
 // it passes on what clients say to one server by themselves, each in a
-// conversation of its own or, in the revision without sessions, by itself, and
-// bridges where client and server speak different revisions.
+// conversation of its own, in one that they share or, in the revision without
+// sessions, by itself, and bridges where client and server speak different
+// revisions.
 //
 // It guarantees that a server never delays or breaks another one, that the
 // params, results and definitions of a server pass as the bytes they are, that
@@ -58,6 +59,10 @@ type Spec struct {
 	Lazy        bool // not started before its first use
 	// TrySSE has a server that refuses streamable HTTP tried over SSE.
 	TrySSE bool
+	// Shared has the conversations of clients stand on the one connection that
+	// MCPProxy has, so that the server runs once. When that changes, what clients
+	// have open with it ends; the server itself runs on.
+	Shared bool
 }
 
 // Equal says whether s and o launch the same server the same way.

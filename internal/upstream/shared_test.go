@@ -1,0 +1,730 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/strictjson"
+)
+
+// club is a server whose session many clients share. Its tools:
+//
+//	busy n        logs n, says progress n, logs n again, answers n
+//	seen method   answers with the params of all such messages that have come
+//	say method    sends a notification, with the params that are the argument params
+//	hang          never answers
+//	late          answers after release, also when it was cancelled
+//	release       has late answer
+//	ask           asks the client, answers with the code of its refusal
+//	crash, pid    as in the zoo
+func club() *mcptest.Server { return clubOf(mcptest.Options{}) }
+
+func clubOf(opt mcptest.Options) *mcptest.Server {
+	if opt.Capabilities == "" {
+		opt.Capabilities = `{"tools":{"listChanged":true},"logging":{},"resources":{"subscribe":true,"listChanged":true},"tasks":{"list":{}},"x":{"big":9007199254740993}}`
+	}
+	opt.Other = func(method string, c *mcptest.Call) (json.RawMessage, error) {
+		switch method {
+		case methodSubscribe, methodUnsubscribe, methodSetLevel:
+			if strings.Contains(string(c.Params), "refused") {
+				return nil, &jsonrpc.Error{Code: -32002, Message: "no such resource"}
+			}
+			return json.RawMessage("{}"), nil
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method}
+	}
+	release := make(chan struct{}, 1)
+	tool := func(name string, handle func(*mcptest.Call) (json.RawMessage, error)) mcptest.Tool {
+		return mcptest.Tool{Definition: mcptest.Define(name), Handle: handle}
+	}
+	text := func(c *mcptest.Call, name string) string {
+		s, _ := strictjson.String(strictjson.Find(c.Arguments, name))
+		return s
+	}
+	zoo := slices.DeleteFunc(mcptest.Zoo(), func(t mcptest.Tool) bool {
+		return !slices.Contains([]string{mcptest.Define("crash"), mcptest.Define("pid"), mcptest.Define("hang")}, t.Definition)
+	})
+	return mcptest.New(opt, append(zoo,
+		tool("busy", func(c *mcptest.Call) (json.RawMessage, error) {
+			n := c.Int("n", -1)
+			c.Log(fmt.Sprint("call ", n))
+			c.Progress(n)
+			c.Log(fmt.Sprint("call ", n))
+			return fmt.Appendf(nil, `{"content":[{"type":"text","text":"call %d"}]}`, n), nil
+		}),
+		tool("seen", func(c *mcptest.Call) (json.RawMessage, error) {
+			var all []json.RawMessage
+			for _, s := range c.Server.Seen(text(c, "method")) {
+				all = append(all, s.Params)
+			}
+			b, err := json.Marshal(all)
+			return fmt.Appendf(nil, `{"content":[],"seen":%s}`, b), err
+		}),
+		tool("say", func(c *mcptest.Call) (json.RawMessage, error) {
+			c.Server.Broadcast(text(c, "method"), slices.Clone(strictjson.Find(c.Arguments, "params")))
+			return json.RawMessage(`{"content":[]}`), nil
+		}),
+		tool("late", func(*mcptest.Call) (json.RawMessage, error) {
+			<-release
+			return json.RawMessage(`{"content":[]}`), nil
+		}),
+		tool("release", func(*mcptest.Call) (json.RawMessage, error) {
+			release <- struct{}{}
+			return json.RawMessage(`{"content":[]}`), nil
+		}),
+		tool("ask", func(c *mcptest.Call) (json.RawMessage, error) {
+			answer, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"?"}`))
+			if err != nil {
+				return nil, err
+			}
+			if answer.Error == nil {
+				return nil, errors.New("it was answered")
+			}
+			return fmt.Appendf(nil, `{"content":[],"code":%d}`, answer.Error.Code), nil
+		}),
+	)...)
+}
+
+// clubs are specs of the club over every transport that has sessions.
+func clubs(t testing.TB) []Spec {
+	pipe, web := stdioSpec(t, "pipe", "club"), httpSpec(t, "http", club())
+	pipe.Shared, web.Shared = true, true
+	return []Spec{pipe, web}
+}
+
+// member is a client that shares.
+type member struct {
+	f      *fixture
+	server string
+	c      *Conversation
+
+	mu    sync.Mutex
+	heard []string // on its stream
+	told  chan struct{}
+	stop  context.CancelFunc
+	done  chan struct{}
+}
+
+// join opens a conversation and its stream.
+func (f *fixture) join(t testing.TB, server string) *member {
+	t.Helper()
+	m := &member{f: f, server: server, c: f.converse(t, server), told: make(chan struct{}, 1), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.stop = cancel
+	opened := make(chan struct{})
+	go func() {
+		defer close(m.done)
+		_ = m.c.Overhear(ctx, func(e Event) {
+			m.mu.Lock()
+			m.heard = append(m.heard, string(e.Append(nil)))
+			m.mu.Unlock()
+			signal(m.told)
+		}, func() { close(opened) })
+	}()
+	<-opened
+	t.Cleanup(func() { cancel(); <-m.done })
+	return m
+}
+
+// untilHears waits until the client has heard, on its stream, what ok wants.
+func (m *member) untilHears(t testing.TB, what string, ok func(heard []string) bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		m.mu.Lock()
+		heard := slices.Clone(m.heard)
+		m.mu.Unlock()
+		if ok(heard) {
+			return
+		}
+		select {
+		case <-m.told:
+		case <-limit:
+			t.Fatalf("waited too long for: %s; heard %q", what, heard)
+		}
+	}
+}
+
+func count(heard []string, part string) (n int) {
+	for _, h := range heard {
+		if strings.Contains(h, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// use makes a call and gives its result and what came before it.
+func (m *member) use(ctx context.Context, tool, arguments string) (result string, events []string, err error) {
+	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"same"}}`, tool, arguments)
+	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Conversation: m.c, Request: Request{ID: json.RawMessage("1"),
+		Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+	if err == nil && reply.Error != nil {
+		err = reply.Error
+	}
+	return string(reply.Result), events, err
+}
+
+func (m *member) mustUse(t testing.TB, tool, arguments string) (result string, events []string) {
+	t.Helper()
+	result, events, err := m.use(t.Context(), tool, arguments)
+	if err != nil {
+		t.Fatalf("%s %s: %v", m.server, tool, err)
+	}
+	return result, events
+}
+
+// seen are the params of the messages of a method that the server has got.
+func (m *member) seen(t testing.TB, method string) []string {
+	t.Helper()
+	result, _ := m.mustUse(t, "seen", `{"method":"`+method+`"}`)
+	var all []string
+	_ = strictjson.Elements(strictjson.Find([]byte(result), "seen"), func(raw []byte) error {
+		all = append(all, string(raw))
+		return nil
+	})
+	return all
+}
+
+func (m *member) untilSeen(t testing.TB, method string, want ...string) {
+	t.Helper()
+	limit, pause := time.Now().Add(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer pause.Stop()
+	for got := m.seen(t, method); !slices.Equal(got, want); got = m.seen(t, method) {
+		if time.Now().After(limit) {
+			t.Fatalf("%s: the server has got %s %q, want %q", m.server, method, got, want)
+		}
+		<-pause.C
+	}
+}
+
+func (m *member) request(t testing.TB, method, params string) Answer {
+	t.Helper()
+	a, err := m.f.Relay(t.Context(), m.server, m.c, Request{ID: json.RawMessage(`"r"`), Method: method, Params: json.RawMessage(params)})
+	if err != nil {
+		t.Fatalf("%s %s: %v", m.server, method, err)
+	}
+	return a
+}
+
+func (m *member) subscribe(t testing.TB, method, uri string) {
+	t.Helper()
+	if a := m.request(t, method, `{"uri":"`+uri+`"}`); string(a.Result) != "{}" {
+		t.Fatalf("%s %s: %+v", method, uri, a)
+	}
+}
+
+// TestSharedServerRunsOnce: many clients of both eras, all with the same ids and
+// tokens, on one session of one process: each gets what is its own.
+func TestSharedServerRunsOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		const clients, calls = 24, 12
+		var wg sync.WaitGroup
+		check := func(n int, result string, events []string, err error) {
+			if err != nil || !strings.Contains(result, fmt.Sprintf(`"call %d"`, n)) {
+				t.Errorf("%s %d: %s %v", server, n, result, err)
+			}
+			progress := 0
+			for _, e := range events {
+				switch {
+				case strings.Contains(e, methodProgress) && strings.Contains(e, fmt.Sprintf(`"progressToken":"same","progress":%d}`, n)):
+					progress++
+				case !strings.Contains(e, methodMessage) || !strings.Contains(e, fmt.Sprintf(`"call %d"`, n)):
+					t.Errorf("%s %d got %s", server, n, e)
+				}
+			}
+			if logs := len(events) - progress; progress != 1 || server == "http" && logs != 2 {
+				t.Errorf("%s %d got %q", server, n, events)
+			}
+		}
+		for client := range clients {
+			if client%3 == 0 {
+				wg.Go(func() {
+					for i := range calls {
+						n := client*100 + i
+						var events []string
+						params := fmt.Sprintf(`{"name":"busy","arguments":{"n":%d},"_meta":{"progressToken":"same","io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+							`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n)
+						reply, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: fmt.Sprint(client),
+							Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+						check(n, string(reply.Result), events, err)
+					}
+				})
+				continue
+			}
+			m := f.join(t, server)
+			for lane := range 2 {
+				wg.Go(func() {
+					for i := range calls {
+						n := client*100 + lane*50 + i
+						result, events, err := m.use(t.Context(), "busy", fmt.Sprintf(`{"n":%d}`, n))
+						check(n, result, events, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		last := f.join(t, server)
+		if got := last.seen(t, methodInitialize); len(got) != 1 {
+			t.Errorf("%s: %d times initialize", server, len(got))
+		}
+		if server == "pipe" {
+			s, _ := f.State(server)
+			if result, _ := last.mustUse(t, "pid", "{}"); !strings.Contains(result, fmt.Sprintf(`"%d"`, s.PID)) {
+				t.Errorf("another process than %d: %s", s.PID, result)
+			}
+		}
+	}
+}
+
+// TestSharedInitialize: a client is told what the server has said to us, in the
+// older revision of the two, without what cannot be had on a shared session.
+func TestSharedInitialize(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	specs := clubs(t)
+	old := httpSpec(t, "old", clubOf(mcptest.Options{Protocol: "2025-03-26", Instructions: "be kind"}))
+	old.Shared = true
+	f.Apply(append(specs, old))
+	const rest = `"serverInfo":{"name":"fake","version":"1"},"instructions":`
+	for _, c := range []struct{ server, asked, want string }{
+		{"pipe", "2025-11-25", `"protocolVersion":"2025-11-25"`},
+		{"http", "2024-11-05", `"protocolVersion":"2024-11-05"`},
+		{"http", "9999-01-01", `"protocolVersion":"2025-11-25"`},
+		{"old", "2025-11-25", `"protocolVersion":"2025-03-26"`},
+	} {
+		f.untilReady(t, c.server, 0)
+		conversation, a, err := f.Converse(t.Context(), c.server, Request{ID: json.RawMessage("1"), Method: methodInitialize,
+			Params: json.RawMessage(`{"protocolVersion":"` + c.asked + `","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}`)})
+		if err != nil {
+			t.Fatalf("%s: %v", c.server, err)
+		}
+		for _, want := range []string{c.want, rest, `"x":{"big":9007199254740993}`, `"subscribe":true`} {
+			if !strings.Contains(string(a.Result), want) {
+				t.Errorf("%s %s: no %s in %s", c.server, c.asked, want, a.Result)
+			}
+		}
+		if strings.Contains(string(a.Result), "tasks") {
+			t.Errorf("%s: %s", c.server, a.Result)
+		}
+		m := &member{f: f, server: c.server, c: conversation}
+		if a := m.request(t, "tasks/list", "{}"); a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || !strings.Contains(a.Error.Message, "share") {
+			t.Errorf("tasks: %+v", a)
+		}
+		call := Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(`{"name":"busy","task":{"ttl":1},"arguments":{"n":1}}`)}
+		if _, err := f.Call(t.Context(), c.server, Call{Tool: "busy", Passed: &Passed{Conversation: conversation, Request: call}}); err != nil {
+			t.Error(err)
+		}
+		if got := m.seen(t, methodCallTool); got[0] != `{"name":"busy","arguments":{"n":1}}` {
+			t.Errorf("%s: a call as a task: %s", c.server, got[0])
+		}
+		if result, _ := m.mustUse(t, "ask", "{}"); !strings.Contains(result, fmt.Sprintf(`"code":%d`, jsonrpc.CodeMethodNotFound)) {
+			t.Errorf("a question: %s", result)
+		}
+		if a := m.request(t, "odd/method", "{}"); a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || strings.Contains(a.Error.Message, "share") {
+			t.Errorf("what we do not know: %+v", a)
+		}
+		if a := m.request(t, methodPing, "{}"); string(a.Result) != "{}" {
+			t.Errorf("ping: %+v", a)
+		}
+	}
+}
+
+// TestSharedCancel: the server hears of it by the id that it knows, and only that
+// call ends.
+func TestSharedCancel(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		a, b := f.join(t, server), f.join(t, server)
+		cancelled, other := make(chan error, 1), make(chan error, 1)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() { _, _, err := a.use(ctx, "hang", "{}"); cancelled <- err }()
+		go func() { _, _, err := b.use(t.Context(), "late", "{}"); other <- err }()
+		a.untilSeenCalls(t, 2)
+		cancel(&Cancelled{Params: json.RawMessage(`{"requestId":1,"reason":"enough"}`)})
+		if err := <-cancelled; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", server, err)
+		}
+		a.untilSeenCount(t, methodCancelled, 1)
+		got := a.seen(t, methodCancelled)[0]
+		id, _ := strictjson.Int(strictjson.Find([]byte(got), "requestId"))
+		if id < 2 || !strings.Contains(got, `"reason":"enough"`) {
+			t.Errorf("%s: the server was told %s", server, got)
+		}
+		a.c.End() // which takes nothing from the other one
+		<-a.c.Over()
+		b.mustUse(t, "release", "{}")
+		if err := <-other; err != nil {
+			t.Errorf("%s: the other call: %v", server, err)
+		}
+		if _, _, err := a.use(t.Context(), "pid", "{}"); !errors.Is(err, ErrOver) {
+			t.Errorf("%s: after the end: %v", server, err)
+		}
+		if _, err := f.Relay(t.Context(), server, a.c, Request{ID: json.RawMessage("1"), Method: methodPing}); !errors.Is(err, ErrOver) {
+			t.Errorf("%s: after the end: %v", server, err)
+		}
+	}
+}
+
+// untilSeenCalls waits until so many calls of hang and late have come.
+func (m *member) untilSeenCalls(t testing.TB, n int) {
+	t.Helper()
+	m.untilTrue(t, fmt.Sprint(n, " calls at the server"), func() bool {
+		got := m.seen(t, methodCallTool)
+		return count(got, `"hang"`)+count(got, `"late"`) == n
+	})
+}
+
+func (m *member) untilSeenCount(t testing.TB, method string, n int) {
+	t.Helper()
+	m.untilTrue(t, fmt.Sprint(n, " times ", method), func() bool { return len(m.seen(t, method)) == n })
+}
+
+func (m *member) untilTrue(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	limit, pause := time.Now().Add(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer pause.Stop()
+	for !ok() {
+		if time.Now().After(limit) {
+			t.Fatalf("%s: waited too long for: %s", m.server, what)
+		}
+		<-pause.C
+	}
+}
+
+// TestSharedLogMessagesAreNotGuessed: over stdio a message is for the only call
+// in flight, unless the server may still be at work for somebody else.
+func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t)[:1])
+	f.untilReady(t, "pipe", 0)
+	a, b := f.join(t, "pipe"), f.join(t, "pipe")
+	logs := func(m *member) int {
+		_, events := m.mustUse(t, "busy", `{"n":1}`)
+		return count(events, methodMessage)
+	}
+	if logs(a) != 2 || logs(b) != 2 {
+		t.Error("the only call gets no messages")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, _, err := a.use(ctx, "late", "{}"); done <- err }()
+	a.untilSeenCalls(t, 1)
+	if logs(a) != 0 || logs(b) != 0 {
+		t.Error("with two calls in flight one gets messages")
+	}
+	cancel()
+	<-done
+	if n := logs(b); n != 0 {
+		t.Errorf("%d messages while the server works for somebody else", n)
+	}
+	if n := logs(a); n != 2 {
+		t.Errorf("%d messages for the client for whom alone the server works", n)
+	}
+	b.mustUse(t, "release", "{}")
+	b.untilTrue(t, "the server is done with the other call", func() bool { return logs(b) == 2 })
+	lines, err := f.LogTail("pipe", 1000)
+	if err != nil || count(lines, "call 1") == 0 {
+		t.Errorf("what was for nobody is not in the log: %q %v", lines, err)
+	}
+}
+
+// TestSharedLevels: the server is told the most talkative level that is wanted,
+// and each client gets what it wants.
+func TestSharedLevels(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		a, b, none := f.join(t, server), f.join(t, server), f.join(t, server)
+		level := func(m *member, level string) Answer {
+			return m.request(t, methodSetLevel, `{"level":"`+level+`"}`)
+		}
+		for _, r := range []Answer{level(a, "error"), level(b, "debug"), level(b, "debug"), level(a, "critical")} {
+			if string(r.Result) != "{}" {
+				t.Errorf("%s: %+v", server, r)
+			}
+		}
+		if r := level(a, "loud"); r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("%s: %+v", server, r)
+		}
+		if got := a.seen(t, methodSetLevel); !slices.Equal(got, []string{`{"level":"error"}`, `{"level":"debug"}`}) {
+			t.Errorf("%s: the server was told %q", server, got)
+		}
+		for m, want := range map[*member]int{a: 0, b: 2, none: 2} { // of level info
+			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, methodMessage) != want {
+				t.Errorf("%s: %q, want %d messages", server, events, want)
+			}
+		}
+		b.c.End()
+		a.untilSeen(t, methodSetLevel, `{"level":"error"}`, `{"level":"debug"}`, `{"level":"critical"}`)
+	}
+}
+
+// TestSharedSubscriptions: what has changed is told to those whom it concerns;
+// the server hears of the first that comes and the last that goes.
+func TestSharedSubscriptions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		a, b, c := f.join(t, server), f.join(t, server), f.join(t, server)
+		a.subscribe(t, methodSubscribe, "file:///x")
+		b.subscribe(t, methodSubscribe, "file:///x")
+		b.subscribe(t, methodSubscribe, "file:///dir")
+		a.untilSeen(t, methodSubscribe, `{"uri":"file:///x"}`, `{"uri":"file:///dir"}`)
+		if r := c.request(t, methodSubscribe, `{"uri":"refused:x"}`); r.Error == nil || r.Error.Code != -32002 {
+			t.Errorf("%s: %+v", server, r)
+		}
+		changed := func(uri string) {
+			a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"`+uri+`"}}`)
+		}
+		settled := func() { // all hear of this one, so that they have heard what was before
+			t.Helper()
+			before := map[*member]int{}
+			for _, m := range []*member{a, b, c} {
+				m.mu.Lock()
+				before[m] = count(m.heard, methodToolsChange)
+				m.mu.Unlock()
+			}
+			a.mustUse(t, "say", `{"method":"`+methodToolsChange+`"}`)
+			for m, n := range before {
+				m.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, methodToolsChange) > n })
+			}
+		}
+		heard := func(m *member, uri string) int {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return count(m.heard, `"uri":"`+uri+`"`)
+		}
+		changed("file:///x")
+		changed("refused:x")
+		changed("file:///dir/y")
+		changed("file:///dirt")
+		settled()
+		for m, want := range map[*member][4]int{a: {1, 0, 0, 0}, b: {1, 0, 1, 0}, c: {}} {
+			if got := [4]int{heard(m, "file:///x"), heard(m, "refused:x"), heard(m, "file:///dir/y"), heard(m, "file:///dirt")}; got != want {
+				t.Errorf("%s: heard %v, want %v", server, got, want)
+			}
+		}
+		a.subscribe(t, methodUnsubscribe, "file:///x")
+		a.subscribe(t, methodUnsubscribe, "file:///x")
+		if got := a.seen(t, methodUnsubscribe); len(got) != 0 {
+			t.Errorf("%s: %q although the other one still wants it", server, got)
+		}
+		changed("file:///x")
+		settled()
+		if heard(a, "file:///x") != 1 || heard(b, "file:///x") != 2 {
+			t.Errorf("%s: %d and %d", server, heard(a, "file:///x"), heard(b, "file:///x"))
+		}
+		b.c.End()
+		a.untilSeen(t, methodUnsubscribe, `{"uri":"file:///dir"}`, `{"uri":"file:///x"}`)
+	}
+}
+
+// TestSharedModernSubscription: a subscription of the modern revision stands on
+// the same session.
+func TestSharedModernSubscription(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		a := f.join(t, server)
+		ctx, cancel := context.WithCancel(t.Context())
+		events, done := make(chan string, 100), make(chan error, 1)
+		go func() {
+			_, err := f.Relay(ctx, server, nil, Request{ID: json.RawMessage(`"s"`), Method: methodListen, Events: func(e Event) { events <- string(e.Append(nil)) },
+				Params: modernParams(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
+			done <- err
+		}()
+		if first := <-events; !strings.Contains(first, methodAgreed) || !strings.Contains(first, `"file:///x"`) {
+			t.Errorf("%s: %s", server, first)
+		}
+		a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"file:///other"}}`)
+		a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"file:///x"}}`)
+		if e := <-events; !strings.Contains(e, methodUpdated) || !strings.Contains(e, `"file:///x"`) || !strings.Contains(e, `"s"`) {
+			t.Errorf("%s: %s", server, e)
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", server, err)
+		}
+		a.untilSeen(t, methodUnsubscribe, `{"uri":"file:///x"}`)
+		if got := a.seen(t, methodInitialize); len(got) != 1 {
+			t.Errorf("%s: %d times initialize", server, len(got))
+		}
+	}
+}
+
+// TestSharedConversationsOutliveTheConnection: when the server has gone a call
+// says so, and when it is back the clients go on, with what they had wanted.
+func TestSharedConversationsOutliveTheConnection(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	web := club()
+	pipe, overHTTP := stdioSpec(t, "pipe", "club"), httpSpec(t, "http", web)
+	pipe.Shared, overHTTP.Shared = true, true
+	f.Apply([]Spec{pipe, overHTTP})
+	for server, lose := range map[string]func(*member){
+		"pipe": func(m *member) {
+			_, _, err := m.use(t.Context(), "crash", "{}")
+			wantCode(t, err, problem.UpstreamError)
+		},
+		"http": func(*member) { web.DropSessions() },
+	} {
+		f.untilReady(t, server, 0)
+		a, b := f.join(t, server), f.join(t, server)
+		a.subscribe(t, methodSubscribe, "file:///x")
+		a.request(t, methodSetLevel, `{"level":"debug"}`)
+		lose(b)
+		for _, m := range []*member{a, b} {
+			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, methodProgress) != 1 {
+				t.Errorf("%s: %q", server, events)
+			}
+		}
+		a.untilHears(t, "the resource may have changed", func(heard []string) bool { return count(heard, `"uri":"file:///x"`) == 1 })
+		b.untilHears(t, "the resources may have changed", func(heard []string) bool { return count(heard, methodResources) == 1 })
+		times := map[string]int{"pipe": 1, "http": 2}[server] // the process is another one
+		a.untilSeenCount(t, methodSubscribe, times)
+		a.untilSeenCount(t, methodSetLevel, times)
+		b.mu.Lock()
+		if count(b.heard, methodToolsChange) != 0 || count(b.heard, methodUpdated) != 0 {
+			t.Errorf("%s: heard %q", server, b.heard)
+		}
+		b.mu.Unlock()
+		if err := f.Restart(server); err != nil {
+			t.Fatal(err)
+		}
+		f.untilReady(t, server, 2)
+		a.mustUse(t, "busy", `{"n":2}`)
+	}
+}
+
+// TestSharedServerComesBackAsAnother: clients that were told something else
+// begin anew.
+func TestSharedServerComesBackAsAnother(t *testing.T) {
+	t.Parallel()
+	first, second := club(), clubOf(mcptest.Options{Capabilities: `{"tools":{}}`})
+	h := &swap{}
+	h.now.Store(first)
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, h).URL, Shared: true}})
+	f.untilReady(t, "s", 0)
+	a := f.join(t, "s")
+	h.now.Store(second)
+	first.DropSessions()
+	f.until(t, "it is another one", func() bool { return string(f.last("s").Capabilities) == `{"tools":{}}` })
+	<-a.c.Over()
+	<-a.done
+	if _, _, err := a.use(t.Context(), "busy", "{}"); !errors.Is(err, ErrOver) {
+		t.Errorf("it goes on: %v", err)
+	}
+	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
+}
+
+// TestSlowClientDelaysNobody: what comes for one client on the server's own
+// stream waits for that client alone.
+func TestSlowClientDelaysNobody(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t)[1:])
+	f.untilReady(t, "http", 0)
+	a, b := f.join(t, "http"), f.join(t, "http")
+	stuck, free, slow := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		var once sync.Once
+		_, err := f.Call(t.Context(), "http", Call{Tool: "late", Passed: &Passed{Conversation: a.c, Request: Request{ID: json.RawMessage("1"),
+			Method: methodCallTool, Params: json.RawMessage(`{"name":"late","_meta":{"progressToken":"t"}}`),
+			Events: func(Event) { once.Do(func() { close(stuck) }); <-free }}}})
+		slow <- err
+	}()
+	b.untilSeenCalls(t, 1)
+	calls := b.seen(t, methodCallTool)
+	var token string
+	for _, params := range calls {
+		if strings.Contains(params, `"late"`) {
+			token = string(strictjson.Find(strictjson.Find([]byte(params), "_meta"), "progressToken"))
+		}
+	}
+	for range 2 {
+		b.mustUse(t, "say", `{"method":"`+methodProgress+`","params":{"progressToken":`+token+`,"progress":1}}`)
+	}
+	<-stuck
+	b.mustUse(t, "say", `{"method":"`+methodToolsChange+`"}`)
+	b.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, methodToolsChange) > 0 })
+	b.mustUse(t, "release", "{}")
+	close(free)
+	if err := <-slow; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSharingChanges: what clients have open ends, the server runs on.
+func TestSharingChanges(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	spec := stdioSpec(t, "s", "club")
+	f.Apply([]Spec{spec})
+	f.untilReady(t, "s", 0)
+	before, _ := f.State("s")
+	pid := func(m *member) string {
+		result, _ := m.mustUse(t, "pid", "{}")
+		return result
+	}
+	for _, on := range []bool{true, false, true} {
+		m := f.join(t, "s")
+		spec.Shared = on
+		f.Apply([]Spec{spec})
+		<-m.c.Over()
+		next := f.join(t, "s")
+		if same := strings.Contains(pid(next), fmt.Sprintf(`"%d"`, before.PID)); same != on {
+			t.Errorf("shared %t, and on the process of everybody: %t", on, same)
+		}
+	}
+	if now, _ := f.State("s"); now.PID != before.PID || now.Restarts != 0 {
+		t.Errorf("the server was touched: %+v, before %+v", now, before)
+	}
+}
+
+// TestManyShareOneProcess: sharing has no bound of processes.
+func TestManyShareOneProcess(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t)[:1])
+	f.untilReady(t, "pipe", 0)
+	for range maxProcesses + 1 {
+		f.converse(t, "pipe")
+	}
+}
+
+// swap serves one server or another.
+type swap struct {
+	now atomic.Pointer[mcptest.Server]
+}
+
+func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.now.Load().ServeHTTP(w, r) }
