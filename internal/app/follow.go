@@ -33,6 +33,7 @@ func specs(cfg *config.Config, book *approval.Book) []upstream.Spec {
 			URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
 			Review:      catalog.Quarantined(s, book.View(s.Name)),
 			IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
+			Shared: s.Session == config.SessionShared,
 		})
 	}
 	return all

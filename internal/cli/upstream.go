@@ -124,6 +124,9 @@ func (r *run) writeServer(w io.Writer, s gateway.ServerView) {
 	if s.Lazy {
 		f.add("Lazy", "not started before its first call")
 	}
+	if s.Session != "" {
+		f.add("Session", "shared by its clients")
+	}
 	f.add("Since", r.moment(s.Since))
 	f.add("Next try", r.moment(s.RetryAt))
 	f.add("Last error", printable(s.LastError))

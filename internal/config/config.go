@@ -74,6 +74,7 @@ type Server struct {
 	Enabled           bool
 	Quarantined       bool
 	Lazy              bool
+	Session           Session
 	Trust             Trust    // never "" in a Config that is out
 	EnabledTools      []string // globs; exclusive with DisabledTools
 	DisabledTools     []string
@@ -132,6 +133,15 @@ const (
 	ValidateReject Validation = "reject"
 	ValidateWarn   Validation = "warn"
 	ValidateOff    Validation = "off"
+)
+
+// Session is whose a session with a server is.
+type Session string
+
+// The kinds of sessions.
+const (
+	SessionPerClient Session = "per_client"
+	SessionShared    Session = "shared"
 )
 
 // Trust is which tools of a server are accepted without a person. "" is not

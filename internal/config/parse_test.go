@@ -67,7 +67,7 @@ func TestEverything(t *testing.T) {
 		Servers: []Server{
 			{
 				Name: "files", Protocol: "stdio", Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"},
-				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true, Lazy: true, Trust: TrustManual,
+				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual,
 				DisabledTools: []string{"delete_*", "a/b:c[0]"},
 				HintOverrides: []HintOverride{
 					{"*", tool.Hints{ReadOnly: tool.True}},
@@ -78,7 +78,7 @@ func TestEverything(t *testing.T) {
 			},
 			{
 				Name: "github.com", Protocol: "http", URL: "https://api.example.com/mcp?x=1",
-				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"}, Trust: TrustAuto,
+				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto,
 			},
 		},
 	}
@@ -318,7 +318,7 @@ func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
 		"activity_max_size_mb activity_max_response_size intent_declaration quarantine_enabled log telemetry mcpServers"
 	server := "command args env working_dir url headers oauth protocol enabled quarantined trust enabled_tools disabled_tools hint_overrides call_timeout " +
-		"max_concurrent_calls lazy type transport disabled cwd serverUrl httpUrl"
+		"max_concurrent_calls lazy session type transport disabled cwd serverUrl httpUrl"
 	var text strings.Builder
 	for _, name := range strings.Fields(top) {
 		if name == "mcpServers" {

@@ -25,23 +25,29 @@ type heardChanges struct{ tools, prompts, resources chan struct{} }
 func (d *daemon) all(version string) (*mcp.ClientSession, heardChanges) {
 	d.t.Helper()
 	h := heardChanges{make(chan struct{}, 100), make(chan struct{}, 100), make(chan struct{}, 100)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
+	return d.sdkAt("/mcp/all", version, &mcp.ClientOptions{
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { h.tools <- struct{}{} },
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { h.prompts <- struct{}{} },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { h.resources <- struct{}{} },
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
 		},
-	})
+	}), h
+}
+
+// sdkAt connects the official client to a path.
+func (d *daemon) sdkAt(path, version string, opt *mcp.ClientOptions) *mcp.ClientSession {
+	d.t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, opt)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://" + d.address + "/mcp/all"},
+	s, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: "http://" + d.address + path},
 		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		d.t.Fatalf("%s: %v", version, err)
 	}
 	d.t.Cleanup(func() { s.Close() })
-	return s, h
+	return s
 }
 
 // within bounds one step of a test.

@@ -73,6 +73,9 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		shown := c.Shown()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
+		if c.Session == config.SessionShared {
+			v.Session = string(c.Session)
+		}
 		if s.Quarantined {
 			v.Stage = (&subject{config: *c, decided: g.Book.View(s.Name)}).stage()
 		}

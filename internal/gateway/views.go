@@ -20,6 +20,7 @@ type ServerView struct {
 	State           string          `json:"state" doc:"stopped, connecting, ready, waiting (for the next try), idle (until it is used), or needs_login."`
 	ToolCount       int             `json:"tool_count"`
 	Lazy            bool            `json:"lazy,omitempty" doc:"Not started before its first call."`
+	Session         string          `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
 	Hint            string          `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
 	NeedsLogin      bool            `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
 	LastError       string          `json:"last_error,omitempty"`

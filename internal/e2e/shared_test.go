@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sharer is a client of the two servers of TestSharedSession.
+type sharer struct {
+	everything, memory *mcp.ClientSession
+	prefix             func(server string) string // of the tools' names
+	mu                 sync.Mutex                 // guards totals
+	totals             []float64                  // of the progress that came
+}
+
+// sharer connects a client of one of the revisions to one of the surfaces.
+func (d *daemon) sharer(version string, all bool) *sharer {
+	s := &sharer{}
+	opt := &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.totals = append(s.totals, r.Params.Total)
+	}}
+	if all {
+		s.everything = d.sdkAt("/mcp/all", version, opt)
+		s.memory, s.prefix = s.everything, func(server string) string { return server + "__" }
+		return s
+	}
+	s.everything, s.memory = d.sdkAt("/mcp/servers/everything", version, opt), d.sdkAt("/mcp/servers/memory", version, opt)
+	s.prefix = func(string) string { return "" }
+	return s
+}
+
+func (s *sharer) call(ctx context.Context, server, tool string, arguments map[string]any) (string, error) {
+	session := s.everything
+	if server == "memory" {
+		session = s.memory
+	}
+	p := &mcp.CallToolParams{Name: s.prefix(server) + tool, Arguments: arguments}
+	p.SetProgressToken("same")
+	r, err := session.CallTool(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(r)
+	if r.IsError {
+		err = fmt.Errorf("%s", text)
+	}
+	return string(text), err
+}
+
+// TestSharedSession: 16 clients of both revisions, on both surfaces, use two
+// servers from npm that each run once; each gets its own progress; when a server
+// is killed the sessions go on.
+func TestSharedSession(t *testing.T) {
+	modules, node := peers(t)
+	dir := t.TempDir()
+	server := func(name, script string) string { // it says when it starts
+		return fmt.Sprintf(`%q: {"session": "shared", "command": "sh", "args": ["-c", "echo start >> \"$0\"; exec \"$@\"", %q, %q, %q],
+			"env": {"MEMORY_FILE_PATH": %q}}`, name, filepath.Join(dir, name), node,
+			filepath.Join(modules, "@modelcontextprotocol", script, "dist", "index.js"), filepath.Join(dir, "memory.json"))
+	}
+	starts := func(name string) int {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), "start")
+	}
+	d := startDaemon(t, `{"mcpServers": {`+server("everything", "server-everything")+`, `+server("memory", "server-memory")+`}}`)
+	d.awaitTools("everything:echo", "memory:read_graph")
+	before := starts("everything") + starts("memory") // a server that does not know the newer revision may end and be started again
+
+	var all []*sharer
+	for i := range 16 {
+		all = append(all, d.sharer([]string{legacyRevision, modernRevision}[i%2], i%4 > 1))
+	}
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() {
+			steps := 3 + i
+			for range 3 {
+				want := fmt.Sprint("client ", i)
+				if text, err := s.call(within(t), "everything", "echo", map[string]any{"message": want}); err != nil || !strings.Contains(text, "Echo: "+want+`"`) {
+					t.Errorf("client %d: %s %v", i, text, err)
+				}
+				if text, err := s.call(within(t), "everything", "trigger-long-running-operation", map[string]any{"duration": 0.2, "steps": steps}); err != nil || !strings.Contains(text, fmt.Sprintf("Steps: %d.", steps)) {
+					t.Errorf("client %d: %s %v", i, text, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, s := range all {
+		eventually(t, fmt.Sprintf("client %d has heard of its progress", i), func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			want := slices.Repeat([]float64{float64(3 + i)}, 3*(3+i))
+			if !slices.Equal(s.totals, want) {
+				return fmt.Errorf("%v, want %v", s.totals, want)
+			}
+			return nil
+		})
+	}
+	for i, s := range all { // it reads, changes and writes its file: one after the other
+		entity := map[string]any{"name": fmt.Sprint("entity-", i), "entityType": "client", "observations": []string{"was here"}}
+		if text, err := s.call(within(t), "memory", "create_entities", map[string]any{"entities": []any{entity}}); err != nil {
+			t.Errorf("client %d: %s %v", i, text, err)
+		}
+	}
+	for i, s := range all {
+		wg.Go(func() {
+			text, err := s.call(within(t), "memory", "read_graph", map[string]any{})
+			for other := range all {
+				if err != nil || !strings.Contains(text, fmt.Sprintf(`entity-%d`, other)) {
+					t.Errorf("client %d does not see that of %d: %s %v", i, other, text, err)
+					break
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if now := starts("everything") + starts("memory"); now != before {
+		t.Errorf("the servers were started %d times, %d before there were clients", now, before)
+	}
+
+	was, err := d.server("memory")
+	if err != nil || syscall.Kill(was.PID, syscall.SIGKILL) != nil {
+		t.Fatalf("%+v %v", was, err)
+	}
+	eventually(t, "the killed server is back", func() error {
+		s, err := d.server("memory")
+		if err == nil && (s.State != "ready" || s.PID == was.PID) {
+			err = fmt.Errorf("%+v", s)
+		}
+		return err
+	})
+	for i, s := range all { // in the sessions that they had
+		if text, err := s.call(within(t), "memory", "read_graph", map[string]any{}); err != nil || !strings.Contains(text, "entity-0") {
+			t.Errorf("client %d: %s %v", i, text, err)
+		}
+	}
+	if code, out, _ := d.cli("upstream", "get", "memory"); code != 0 || !strings.Contains(out, "shared by its clients") {
+		t.Errorf("upstream get: %d\n%s", code, out)
+	}
+}
