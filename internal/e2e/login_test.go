@@ -78,6 +78,15 @@ func TestLoginStory(t *testing.T) {
 		t.Errorf("status:\n%s%s", status, more)
 	}
 
+	// A call says what is missing, though nobody knows the tools yet.
+	code, _, stderr := d.cli("call", "tool-read", "tickets:echo")
+	if code != 6 || !strings.Contains(stderr, "mcpproxy upstream login tickets") {
+		t.Errorf("a call before the login: exit code %d, %s", code, stderr)
+	}
+	if p := d.legacy().call("call_tool_read", `{"name":"tickets:echo"}`).refusal(t); p.Code != "LOGIN_NEEDED" {
+		t.Errorf("a call before the login: %+v", p)
+	}
+
 	// A login that is denied fails, and the next one works.
 	login.Set(func(r *mcptest.LoginRules) { r.Deny = "access_denied" })
 	if code, stderr := d.logIn("tickets"); code != 6 || !strings.Contains(stderr, "access_denied") {

@@ -108,7 +108,9 @@ func (g *Gateway) facts(c *call, snapshot *catalog.Snapshot) policy.Facts {
 	}
 	t := snapshot.Tool(c.id)
 	if t == nil {
-		facts.Existence, facts.Unlisted = missing(snapshot.Server(c.id.Server))
+		s := snapshot.Server(c.id.Server)
+		facts.Existence, facts.Unlisted = missing(s)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && s.Enabled && !s.Quarantined && g.needsLogin(s.Name)
 		facts.Nearest = snapshot.Nearest(c.id)
 		return facts
 	}

@@ -142,10 +142,15 @@ func (g *Gateway) recordLogin(server, action string, c Caller) {
 // somebody has logged in.
 const stateNeedsLogin = "needs_login"
 
+// needsLogin says whether the server asks for a login.
+func (g *Gateway) needsLogin(server string) bool {
+	a := g.login(server)
+	return a != nil && a.NeedsLogin()
+}
+
 // addLogin says in the view whether the server asks for a login.
 func (g *Gateway) addLogin(v ServerView) ServerView {
-	a := g.login(v.Name)
-	if a == nil || !a.NeedsLogin() {
+	if !g.needsLogin(v.Name) {
 		return v
 	}
 	v.NeedsLogin = true
@@ -159,7 +164,7 @@ func (g *Gateway) addLogin(v ServerView) ServerView {
 func (g *Gateway) loginsNeeded() []string {
 	var out []string
 	for _, s := range g.Catalog.Current().Servers() {
-		if a := g.login(s.Name); a != nil && a.NeedsLogin() {
+		if g.needsLogin(s.Name) {
 			out = append(out, "Server '"+s.Name+"' asks for a login: mcpproxy upstream login "+s.Name)
 		}
 	}

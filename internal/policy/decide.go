@@ -51,7 +51,9 @@ type Facts struct {
 	Nearest []string
 	// Unlisted is why a server has not told its tools yet.
 	Unlisted string
-	Status   Status
+	// LoginNeeded says that it has not because nobody has logged in to it.
+	LoginNeeded bool
+	Status      Status
 	// Hints are the effective hints.
 	Hints tool.Hints
 	// Inferred is what a tool seems to do that does not say so itself, and
@@ -98,6 +100,8 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		d.Problem = outOfScope(r.ID)
 	case f.Existence == NoTool:
 		d.Problem = toolNotFound(r.ID, f.Nearest)
+	case f.Existence == Unlisted && f.LoginNeeded:
+		d.Problem = loginNeeded(r.ID)
 	case f.Existence == Unlisted:
 		d.Problem = serverUnlisted(r.ID, f.Unlisted)
 	case f.Existence != Exists:

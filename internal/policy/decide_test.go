@@ -108,6 +108,9 @@ func TestProblems(t *testing.T) {
 		{"server never listed", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
 			f.Existence, f.Unlisted = policy.Unlisted, "it is connecting"
 		}},
+		{"server never logged in to", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			f.Existence, f.Unlisted, f.LoginNeeded = policy.Unlisted, "401", true
+		}},
 		{"hints", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Hints.Destructive = tool.True }},
 		{"hints, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
 			f.Hints.Destructive, rules.StrictServerValidation = tool.True, false

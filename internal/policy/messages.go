@@ -165,6 +165,13 @@ func serverUnlisted(id tool.ID, why string) *problem.Problem {
 		With("server", id.Server)
 }
 
+func loginNeeded(id tool.ID) *problem.Problem {
+	return problem.New(problem.LoginNeeded,
+		"Server "+quote(id.Server)+" asks for a login, so "+quote(id.String())+" cannot be called yet",
+		"Only a person can log in: `mcpproxy upstream login "+clip(id.Server)+"`.").
+		With("server", id.Server)
+}
+
 func notFound(code problem.Code, what string, nearest []string) *problem.Problem {
 	if nearest == nil {
 		nearest = []string{} // a list in the details, whatever its length
