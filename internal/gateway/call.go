@@ -80,7 +80,7 @@ func (g *Gateway) Call(ctx context.Context, req CallRequest) (CallResult, error)
 // tool's schema. It does no I/O.
 func (g *Gateway) decide(c *call) *problem.Problem {
 	snapshot := g.Catalog.Current()
-	c.asked = policy.Request{Variant: c.req.Variant, Name: c.req.Name, Declared: c.req.Declared}
+	c.asked = policy.Request{Variant: c.req.Variant, OwnNames: c.passed != nil, Name: c.req.Name, Declared: c.req.Declared}
 	if c.asked.ID, c.asked.NameErr = tool.ParseID(c.req.Name); c.misnamed != nil {
 		c.asked.ID, c.asked.NameErr = tool.ID{}, c.misnamed
 	}

@@ -34,6 +34,9 @@ const (
 // Request is the call as its caller made it.
 type Request struct {
 	Variant Variant
+	// OwnNames says that the caller has the list of a server's tools, and
+	// not retrieve_tools.
+	OwnNames bool
 	// Name is the name as given; ID is what it was parsed into.
 	Name string
 	ID   tool.ID
@@ -97,17 +100,17 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 	case r.ArgsErr != nil:
 		d.Problem = r.ArgsErr
 	case !f.InScope:
-		d.Problem = outOfScope(r.ID)
+		d.Problem = outOfScope(r)
 	case f.Existence == NoTool:
-		d.Problem = toolNotFound(r.ID, f.Nearest)
+		d.Problem = toolNotFound(r, f.Nearest)
 	case f.Existence == Unlisted && f.LoginNeeded:
 		d.Problem = loginNeeded(r.ID)
 	case f.Existence == Unlisted:
 		d.Problem = serverUnlisted(r.ID, f.Unlisted)
 	case f.Existence != Exists:
-		d.Problem = serverNotFound(r.ID, f.Nearest)
+		d.Problem = serverNotFound(r, f.Nearest)
 	case f.Status != Callable:
-		d.Problem = toolLocked(r.ID, f.Status)
+		d.Problem = toolLocked(r, f.Status)
 	default:
 		judgeHints(&d, r, &f, rules)
 	}

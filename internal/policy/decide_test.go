@@ -104,6 +104,18 @@ func TestProblems(t *testing.T) {
 		{"tool", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
 			f.Existence, f.Nearest = policy.NoTool, nearest
 		}},
+		{"tool, of a caller with the list", func(r *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			r.OwnNames, f.Existence, f.Nearest = true, policy.NoTool, nearest
+		}},
+		{"server, of a caller with the list", func(r *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			r.OwnNames, f.Existence = true, policy.NoServer
+		}},
+		{"scope, of a caller with the list", func(r *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			r.OwnNames, f.InScope = true, false
+		}},
+		{"status, of a caller with the list", func(r *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			r.OwnNames, f.Status = true, policy.DisabledByUser
+		}},
 		{"tool, nothing near", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Existence = policy.NoTool }},
 		{"server never listed", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
 			f.Existence, f.Unlisted = policy.Unlisted, "it is connecting"

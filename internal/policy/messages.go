@@ -144,18 +144,22 @@ func invalidName(name string, why error) *problem.Problem {
 		With("parameter", "name").With("value", clip(name)).Because(why)
 }
 
-func outOfScope(id tool.ID) *problem.Problem {
+func outOfScope(r Request) *problem.Problem {
+	lists := "retrieve_tools"
+	if r.OwnNames {
+		lists = "tools/list"
+	}
 	return problem.New(problem.OutOfScope,
-		"Tool "+quote(id.String())+" is outside the scope of this caller: use a tool that retrieve_tools lists",
+		"Tool "+quote(r.ID.String())+" is outside the scope of this caller: use a tool that "+lists+" lists",
 		"Only the user can widen the scope of an agent token.")
 }
 
-func serverNotFound(id tool.ID, nearest []string) *problem.Problem {
-	return notFound(problem.ServerNotFound, "Server "+quote(id.Server), nearest)
+func serverNotFound(r Request, nearest []string) *problem.Problem {
+	return notFound(r, problem.ServerNotFound, "Server "+quote(r.ID.Server), nearest)
 }
 
-func toolNotFound(id tool.ID, nearest []string) *problem.Problem {
-	return notFound(problem.ToolNotFound, "Tool "+quote(id.String()), nearest)
+func toolNotFound(r Request, nearest []string) *problem.Problem {
+	return notFound(r, problem.ToolNotFound, "Tool "+quote(r.ID.String()), nearest)
 }
 
 func serverUnlisted(id tool.ID, why string) *problem.Problem {
@@ -172,9 +176,12 @@ func loginNeeded(id tool.ID) *problem.Problem {
 		With("server", id.Server)
 }
 
-func notFound(code problem.Code, what string, nearest []string) *problem.Problem {
+func notFound(r Request, code problem.Code, what string, nearest []string) *problem.Problem {
 	if nearest == nil {
 		nearest = []string{} // a list in the details, whatever its length
+	}
+	if r.OwnNames { // what is near has other names where the caller is
+		return problem.New(code, what+" not found.", "Use a name exactly as tools/list gives it.").With("nearest", nearest)
 	}
 	return problem.New(code, what+" not found."+didYouMean(nearest)+" Use retrieve_tools to find the tools that exist.",
 		"Use the name exactly as retrieve_tools gives it.").
@@ -193,10 +200,13 @@ func didYouMean(names []string) string {
 	return " Did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
-func toolLocked(id tool.ID, s Status) *problem.Problem {
+func toolLocked(r Request, s Status) *problem.Problem {
+	more := " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
+	if r.OwnNames {
+		more = ""
+	}
 	return problem.New(problem.ToolLocked,
-		"Tool "+quote(id.String())+" cannot be called, its status is "+s.String()+". "+s.Remedy()+
-			" Run retrieve_tools with include_disabled: true to see which tools are locked and why.",
+		"Tool "+quote(r.ID.String())+" cannot be called, its status is "+s.String()+". "+s.Remedy()+more,
 		"Trying again does not help before that has happened: use another tool, or tell the user what is needed.").
 		With("status", s.String())
 }

@@ -219,7 +219,7 @@ func (s *server) problem(code problem.Code, c *Call, message string, err error) 
 func (s *server) changedTool(c *Call) *problem.Problem {
 	return s.problem(problem.ServerUnavailable, c, "Server '"+s.spec.Name+"' has just changed the definition of '"+c.Tool+
 		"', so the call was not sent", nil).
-		WithHint("Look at the tool again with retrieve_tools and call again.").With("changed", true)
+		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
 
 // unavailable says in which state a server is that cannot take a call, and why.

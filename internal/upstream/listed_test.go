@@ -37,7 +37,7 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 			before := l.count(methodCallTool)
 			p := wantCode(t, call(name, listed), problem.ServerUnavailable)
 			if p.Message != "Server 's' has just changed the definition of '"+name+"', so the call was not sent" ||
-				p.Hint != "Look at the tool again with retrieve_tools and call again." || p.Detail("changed") != true {
+				p.Hint != "Look at the tool again, then call again." || p.Detail("changed") != true {
 				t.Errorf("problem %+v", p)
 			}
 			if n := l.count(methodCallTool); n != before {
