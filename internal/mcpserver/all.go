@@ -27,61 +27,23 @@ const allInstructions = "These are the tools, prompts and resources of many MCP 
 	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
 
 // postAll answers a message for all servers at once.
-func (x *exchange) postAll() {
-	switch {
-	case x.modern && x.msg.IsRequest() && x.msg.Method == "subscriptions/listen":
-		x.listenAll()
-		return
-	case x.modern && x.msg.IsRequest():
-		x.requestAll()
-		return
-	case x.modern:
-		x.postModern() // what this era does not have it does not have here either
-		return
-	case x.msg.IsRequest() && x.msg.Method == "initialize":
-		x.initializeAll()
-		return
-	}
-	if !x.findSession() {
-		return
-	}
-	defer x.session.release()
-	if x.msg.IsRequest() {
-		x.requestAll()
-		return
-	}
-	if err := x.noticeAll(); err != nil {
-		x.failRelay(err)
-		return
-	}
-	x.accepted()
-}
+func (x *exchange) postAll() { x.postPassing(x.initializeAll, x.requestAll, x.noticeAll) }
 
-// requestAll answers a request: by itself, or by the server that it is for, as
-// plain JSON or as a stream when the server says something before its answer.
+// requestAll answers a request: by itself, or by the server that it is for.
 func (x *exchange) requestAll() {
-	if _, _, lists := gateway.OfferOf(x.msg.Method); lists || !x.forOneServer() {
+	switch _, _, lists := gateway.OfferOf(x.msg.Method); {
+	case x.modern && x.msg.Method == "subscriptions/listen":
+		x.listenAll()
+	case lists || !x.forOneServer():
 		x.send(x.answerAll(x.r.Context()))
-		return
+	default:
+		x.reply(func(ctx context.Context, st *stream) outcome {
+			if st == nil {
+				return x.passAll(ctx, nil)
+			}
+			return x.passAll(ctx, func(e upstream.Event) { st.tell(&e) })
+		})
 	}
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	if x.session != nil {
-		id := string(x.msg.ID)
-		x.session.begin(id, cancel)
-		defer x.session.end(id)
-	}
-	plain, streamed := accepts(x.r.Header)
-	if !streamed {
-		x.finish(ctx, x.passAll(ctx, nil), nil)
-		return
-	}
-	st := newStream(x.w, cancel)
-	defer func() { x.answered = st.finish(nil) || x.answered }()
-	if !plain {
-		st.open()
-	}
-	x.finish(ctx, x.passAll(ctx, func(e upstream.Event) { st.tell(&e) }), st)
 }
 
 // forOneServer says whether the request is about something of one server.
@@ -101,8 +63,7 @@ func (x *exchange) passAll(ctx context.Context, events func(upstream.Event)) out
 		r.Talk = x.talkWith
 	}
 	a, err := x.s.All.RelayAll(ctx, r)
-	o, _ := x.passedOn(a, err)
-	return o
+	return x.passedOn(a, err)
 }
 
 // answerAll answers a request that is about no server by itself.
@@ -211,11 +172,8 @@ func (x *exchange) runAllInBatch() outcome {
 	if !x.forOneServer() {
 		return x.answerAll(x.r.Context())
 	}
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	id := string(x.msg.ID)
-	x.session.begin(id, cancel)
-	defer x.session.end(id)
+	ctx, _, end := x.cancellable()
+	defer end()
 	o := x.passAll(ctx, nil)
 	o.status = 0
 	return o

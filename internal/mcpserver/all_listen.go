@@ -85,9 +85,10 @@ func (x *exchange) overhearAll() {
 		return
 	}
 	defer x.s.streams.give()
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+	open, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
-	defer x.endWithServer(ctx, cancel)()
+	ctx, stop := x.untilServerEnds(open)
+	defer stop()
 	st := newStream(x.w, cancel)
 	defer func() { x.answered = st.finish(nil) || x.answered }()
 	st.open()
@@ -112,9 +113,10 @@ func (x *exchange) listenAll() {
 		return
 	}
 	defer x.s.streams.give()
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+	open, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
-	defer x.endWithServer(ctx, cancel)()
+	ctx, stop := x.untilServerEnds(open)
+	defer stop()
 	var wants [len(announced)]bool
 	agreed := json.RawMessage("{}")
 	for i, a := range announced {

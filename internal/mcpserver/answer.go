@@ -54,7 +54,8 @@ func (b *body) size() int {
 type outcome struct {
 	result body
 	err    *jsonrpc.Error
-	status int // of HTTP, where it is not the one that follows from err; 0 = it is
+	status int  // of HTTP, where it is not the one that follows from err; 0 = it is
+	over   bool // the server has ended the session that the request is of
 }
 
 // status is the HTTP status of an outcome: the modern era mirrors the errors

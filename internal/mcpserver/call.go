@@ -24,37 +24,51 @@ const codeCancelled = -32800
 // notify takes the notifications of a call; nil when nobody wants them.
 type notify = func(method string, params json.RawMessage)
 
-// callTool answers tools/call: as plain JSON, or as a stream when there is
-// something to say before the result.
-func (x *exchange) callTool() {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	if x.session != nil {
-		id := string(x.msg.ID)
-		x.session.begin(id, cancel)
-		defer x.session.end(id)
+// cancellable gives the context of a request that its client can cancel by a
+// notification, until end.
+func (x *exchange) cancellable() (ctx context.Context, cancel context.CancelCauseFunc, end func()) {
+	ctx, cancel = context.WithCancelCause(x.r.Context())
+	if x.session == nil {
+		return ctx, cancel, func() { cancel(nil) }
 	}
+	id := string(x.msg.ID)
+	x.session.begin(id, cancel)
+	return ctx, cancel, func() { x.session.end(id); cancel(nil) }
+}
+
+// reply runs a request and gives the client what it comes to: as plain JSON, or
+// as the last event of a stream when something is said before. st is nil for a
+// client that takes no stream.
+func (x *exchange) reply(run func(ctx context.Context, st *stream) outcome) {
+	ctx, cancel, end := x.cancellable()
+	defer end()
 	plain, streamed := accepts(x.r.Header)
 	if !streamed {
-		x.finish(ctx, x.runTool(ctx, nil), nil)
+		x.finish(ctx, run(ctx, nil), nil)
 		return
 	}
 	st := newStream(x.w, cancel)
 	defer func() { x.answered = st.finish(nil) || x.answered }()
-	o := x.runTool(ctx, x.relay(st))
 	if !plain {
 		st.open()
 	}
-	x.finish(ctx, o, st)
+	x.finish(ctx, run(ctx, st), st)
+}
+
+// callTool answers tools/call.
+func (x *exchange) callTool() {
+	x.reply(func(ctx context.Context, st *stream) outcome {
+		if st == nil {
+			return x.runTool(ctx, nil)
+		}
+		return x.runTool(ctx, x.relay(st))
+	})
 }
 
 // callInBatch is callTool for a message of a batch.
 func (x *exchange) callInBatch() outcome {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	id := string(x.msg.ID)
-	x.session.begin(id, cancel)
-	defer x.session.end(id)
+	ctx, _, end := x.cancellable()
+	defer end()
 	return x.runTool(ctx, nil)
 }
 
@@ -78,6 +92,8 @@ func (x *exchange) finish(ctx context.Context, o outcome, st *stream) {
 		st.open()
 	}
 	switch {
+	case o.over && (st == nil || !st.settle()):
+		x.overRelay()
 	case st != nil && st.settle():
 		var last []byte
 		if !cancelled {

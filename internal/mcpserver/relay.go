@@ -38,16 +38,21 @@ func targetOf(path string) string {
 }
 
 // postRelay answers a message that is for one server.
-func (x *exchange) postRelay() {
+func (x *exchange) postRelay() { x.postPassing(x.converse, x.relayWhole, x.relayNotice) }
+
+// postPassing answers a message on a surface that passes on what clients say:
+// initialize opens a session, request answers what wants an answer, notice
+// takes the rest.
+func (x *exchange) postPassing(initialize, request func(), notice func() error) {
 	switch {
 	case x.modern && x.msg.IsRequest():
-		x.relayWhole()
+		request()
 		return
 	case x.modern:
 		x.postModern() // what this era does not have it does not have here either
 		return
 	case x.msg.IsRequest() && x.msg.Method == "initialize":
-		x.converse()
+		initialize()
 		return
 	}
 	if !x.findSession() {
@@ -55,10 +60,10 @@ func (x *exchange) postRelay() {
 	}
 	defer x.session.release()
 	if x.msg.IsRequest() {
-		x.relayWhole()
+		request()
 		return
 	}
-	if err := x.relayNotice(); err != nil {
+	if err := notice(); err != nil {
 		x.failRelay(err)
 		return
 	}
@@ -114,42 +119,32 @@ func (x *exchange) relayWhole() {
 	x.relayRequest()
 }
 
-// relayRequest passes a request on and answers with what comes back: as plain
-// JSON, or as a stream when the server says something before its answer.
+// relayRequest passes a request on and answers with what comes back.
 func (x *exchange) relayRequest() {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	if x.session != nil {
-		id := string(x.msg.ID)
-		x.session.begin(id, cancel)
-		defer x.session.end(id)
-	}
-	r := x.relayed()
-	if r.Endless = x.endless(); r.Endless {
-		defer x.endWithServer(ctx, cancel)()
-	}
-	plain, streamed := accepts(x.r.Header)
-	r.Request.Head = x.takeHead
-	if !streamed {
-		x.finishRelay(ctx, r, nil)
-		return
-	}
-	st := newStream(x.w, cancel)
-	defer func() { x.answered = st.finish(nil) || x.answered }()
-	r.Request.Events = func(e upstream.Event) { st.tell(&e) }
-	r.Request.Head = func(fields []upstream.Field) {
-		x.takeHead(fields)
-		st.setHead(fields)
-	}
-	if !plain {
-		st.open()
-	}
-	x.finishRelay(ctx, r, st)
+	x.reply(func(ctx context.Context, st *stream) outcome {
+		r := x.relayed()
+		if r.Endless = x.endless(); r.Endless {
+			var stop func()
+			ctx, stop = x.untilServerEnds(ctx)
+			defer stop()
+		}
+		r.Request.Head = x.takeHead
+		if st != nil {
+			r.Request.Events = func(e upstream.Event) { st.tell(&e) }
+			r.Request.Head = func(fields []upstream.Field) {
+				x.takeHead(fields)
+				st.setHead(fields)
+			}
+		}
+		return x.pass(ctx, r)
+	})
 }
 
-// endWithServer ends what has no end of its own when this server is closed.
-func (x *exchange) endWithServer(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	over, ended := make(chan struct{}), make(chan struct{})
+// untilServerEnds gives a context for what has no end of its own: it ends when
+// this server is closed, or the session is over.
+func (x *exchange) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	ended := make(chan struct{})
 	var session <-chan struct{}
 	if x.session != nil {
 		session = x.session.ended
@@ -158,52 +153,43 @@ func (x *exchange) endWithServer(ctx context.Context, cancel context.CancelCause
 		defer close(ended)
 		select {
 		case <-x.s.closed:
-			cancel(nil)
+			cancel()
 		case <-session:
-			cancel(nil)
-		case <-over:
+			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	return func() { close(over); <-ended }
+	return ctx, func() { cancel(); <-ended }
 }
 
-// finishRelay asks the gateway and gives the answer to the client.
-func (x *exchange) finishRelay(ctx context.Context, r gateway.RelayRequest, st *stream) {
-	o, err := x.pass(ctx, r)
-	if gateway.Over(err) && (st == nil || !st.settle()) {
-		x.overRelay()
-		return
-	}
-	x.finish(ctx, o, st)
-}
-
-// pass is Relay with the answer in our form. The error is that the
-// conversation is over.
-func (x *exchange) pass(ctx context.Context, r gateway.RelayRequest) (outcome, error) {
-	return x.passedOn(x.s.Relay.Relay(ctx, r))
+// pass is Relay with the answer in our form.
+func (x *exchange) pass(ctx context.Context, r gateway.RelayRequest) outcome {
+	a, err := x.s.Relay.Relay(ctx, r)
+	o := x.passedOn(a, err)
+	o.over = gateway.Over(err)
+	return o
 }
 
 // passedOn is what came of a request that was passed on, in our form.
-func (x *exchange) passedOn(a upstream.Answer, err error) (outcome, error) {
+func (x *exchange) passedOn(a upstream.Answer, err error) outcome {
 	if err == nil {
-		return x.relayOutcome(a), nil
+		return x.relayOutcome(a)
 	}
 	e := x.relayError(err)
 	if gateway.Over(err) {
-		return outcome{err: e}, err
+		return outcome{err: e}
 	}
 	p := problem.From(err)
 	status, said := x.saidStatus(p)
 	switch {
 	case said && x.target != allTarget:
-		return outcome{err: e, status: status}, nil
+		return outcome{err: e, status: status}
 	case x.msg.Method == "tools/call" && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound:
-		return outcome{result: x.refusal(err)}, nil
+		return outcome{result: x.refusal(err)}
 	case !said:
 		status = x.refusedStatus(p)
 	}
-	return outcome{err: e, status: status}, nil
+	return outcome{err: e, status: status}
 }
 
 // relayOutcome is a server's answer as it is.
@@ -328,12 +314,9 @@ func (x *exchange) relayNotice() error {
 
 // relayInBatch passes on one message of a batch.
 func (x *exchange) relayInBatch() outcome {
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	id := string(x.msg.ID)
-	x.session.begin(id, cancel)
-	defer x.session.end(id)
-	o, _ := x.pass(ctx, x.relayed())
+	ctx, _, end := x.cancellable()
+	defer end()
+	o := x.pass(ctx, x.relayed())
 	o.status = 0
 	return o
 }
@@ -349,9 +332,10 @@ func (x *exchange) overhear() {
 		return
 	}
 	defer x.s.streams.give()
-	ctx, cancel := context.WithCancelCause(x.r.Context())
+	open, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
-	defer x.endWithServer(ctx, cancel)()
+	ctx, stop := x.untilServerEnds(open)
+	defer stop()
 	st := newStream(x.w, cancel)
 	defer func() { x.answered = st.finish(nil) || x.answered }()
 	late := time.AfterFunc(openTime, st.open)
