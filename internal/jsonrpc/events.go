@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"bytes"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -197,9 +196,7 @@ func (e *EventReader) skip() error {
 		k := lineEnd(unread)
 		if k < 0 {
 			e.midLine = e.midLine || len(unread) > 0
-			e.w.drop(len(unread))
-			runtime.Gosched() // as in makeRoom
-			if !e.w.fill() {
+			if !e.w.skip() {
 				return e.w.err
 			}
 			continue

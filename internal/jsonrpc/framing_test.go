@@ -408,7 +408,10 @@ type oneRoom struct {
 	full  bool
 	taken int
 	most  int
+	paced int
 }
+
+func (r *oneRoom) Pace(n int) { r.paced += n }
 
 func (r *oneRoom) Take(n int) []byte {
 	if r.full {
@@ -465,6 +468,9 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 		for name, room := range map[string]*oneRoom{"lines": inLines, "events": inEvents} {
 			if room.taken != 0 || !full && room.most < limit {
 				t.Errorf("%s: %d buffers are out, of up to %d bytes", name, room.taken, room.most)
+			}
+			if room.paced < 2<<20 { // what is beyond the first part of the two large ones
+				t.Errorf("%s: it is told of %d bytes", name, room.paced)
 			}
 		}
 	}

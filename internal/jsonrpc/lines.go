@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"bytes"
 	"io"
-	"runtime"
 )
 
 // LineReader reads the messages of a stdio server: one line each.
@@ -86,9 +85,7 @@ func (l *LineReader) skip() error {
 			l.skipping = false
 			return nil
 		}
-		l.w.drop(l.w.len())
-		runtime.Gosched() // as in makeRoom
-		if !l.w.fill() {
+		if !l.w.skip() {
 			return l.w.err
 		}
 	}

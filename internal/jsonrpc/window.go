@@ -21,6 +21,8 @@ type Room interface {
 	Take(n int) []byte
 	// Give takes a buffer of Take back.
 	Give(buf []byte)
+	// Pace is told how much of a large message has been read. It may wait.
+	Pace(n int)
 }
 
 // largeMessage is the size up to which a message needs no Room, in bytes.
@@ -68,6 +70,9 @@ func (w *window) fill() bool {
 		w.end += n
 		w.err = err
 		if n > 0 {
+			if w.lent {
+				w.room.Pace(n)
+			}
 			return true
 		}
 		if err != nil {
@@ -124,6 +129,20 @@ func (w *window) move(buf []byte) {
 		w.lent = false
 	}
 	w.buf = buf
+}
+
+// skip drops everything and reads more, of which nothing is wanted. It gives
+// false when there is nothing more.
+func (w *window) skip() bool {
+	w.drop(w.len())
+	runtime.Gosched() // as in makeRoom
+	if !w.fill() {
+		return false
+	}
+	if w.room != nil {
+		w.room.Pace(w.len())
+	}
+	return true
 }
 
 // release gives up the buffer.

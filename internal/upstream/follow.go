@@ -35,7 +35,7 @@ func (l *httpLink) follow(ctx context.Context, a *answer, take func(m *jsonrpc.M
 		case err == nil:
 			return nil
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			return tooLarge(l.room.max)
+			return l.room.tooLarge()
 		case errors.Is(err, jsonrpc.ErrCrowded):
 			return l.room.crowded()
 		case err != io.EOF:

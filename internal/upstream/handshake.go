@@ -151,57 +151,60 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 		if err != nil {
 			return nil, fmt.Errorf("list the tools: %w", err)
 		}
-		cursor, err := list.add(s, result)
+		cursor, err := list.add(result, s.opt.MaxMessage)
 		if err != nil {
 			return nil, fmt.Errorf("list the tools: %w", err)
 		}
 		if cursor == nil {
-			return list.tools, nil
+			return s.definitions(list.tools), nil
 		}
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
 	}
 	return nil, fmt.Errorf("list the tools: the list has more than %d pages", maxPages)
 }
 
-// toolList collects the pages of a list.
+// toolList collects the pages of a list. Nothing is made of them before the
+// last one has come: it may never come.
 type toolList struct {
-	tools []tool.Definition
-	seen  map[string]bool
+	tools []json.RawMessage
 	bytes int
 }
 
 // add takes one page and gives the cursor of the next, nil when there is none.
 // In the revisions spoken here an empty cursor ends the list.
-func (t *toolList) add(s *server, result json.RawMessage) (cursor json.RawMessage, err error) {
+func (t *toolList) add(result json.RawMessage, limit int) (cursor json.RawMessage, err error) {
 	tools, next, err := readPage(result)
 	if err != nil {
 		return nil, err
 	}
-	if t.bytes += len(result); t.bytes > s.opt.MaxMessage {
-		return nil, fmt.Errorf("the list is longer than %d bytes", s.opt.MaxMessage)
+	if t.bytes += len(result); t.bytes > limit {
+		return nil, fmt.Errorf("the list is longer than %d bytes", limit)
 	}
-	if len(t.tools)+len(tools) > maxTools {
+	if t.tools = append(t.tools, tools...); len(t.tools) > maxTools {
 		return nil, fmt.Errorf("the list has more than %d tools", maxTools)
-	}
-	if t.seen == nil {
-		t.seen = make(map[string]bool, len(tools))
-	}
-	for _, raw := range tools {
-		d, err := tool.ParseDefinition(s.spec.Name, bytes.Clone(raw)) // the page goes
-		switch {
-		case err != nil:
-			s.remark("a tool is left out: " + err.Error())
-		case t.seen[d.ID.Tool]:
-			s.remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
-		default:
-			t.seen[d.ID.Tool] = true
-			t.tools = append(t.tools, d)
-		}
 	}
 	if strictjson.Kind(next) != '"' || string(next) == `""` {
 		return nil, nil
 	}
 	return next, nil
+}
+
+// definitions are those of a list that can be used, each with bytes of its own.
+func (s *server) definitions(list []json.RawMessage) []tool.Definition {
+	tools, seen := make([]tool.Definition, 0, len(list)), make(map[string]bool, len(list))
+	for _, raw := range list {
+		d, err := tool.ParseDefinition(s.spec.Name, bytes.Clone(raw))
+		switch {
+		case err != nil:
+			s.remark("a tool is left out: " + err.Error())
+		case seen[d.ID.Tool]:
+			s.remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+		default:
+			seen[d.ID.Tool] = true
+			tools = append(tools, d)
+		}
+	}
+	return tools
 }
 
 // readPage gives the definitions on a page and the cursor of the next one, as

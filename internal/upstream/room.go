@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,9 @@ import (
 // nobody but itself.
 type room struct {
 	max     int // bytes of one message
-	buffers *spare
+	buffers *buffers
+
+	suspect atomic.Bool // the server has sent a message that is too long
 
 	mu    sync.Mutex // guards what follows
 	left  int
@@ -31,7 +34,7 @@ type waiter struct {
 // roomOverhead is what a reader may want beyond the largest message.
 const roomOverhead = 16 << 10
 
-func newRoom(maxMessage int, buffers *spare) *room {
+func newRoom(maxMessage int, buffers *buffers) *room {
 	return &room{max: maxMessage, buffers: buffers, left: maxMessage + roomOverhead}
 }
 
@@ -40,6 +43,13 @@ const crowdedTime = 30 * time.Second
 
 // errCrowded is wrapped by every error about a message that has found no place.
 var errCrowded = errors.New("the server sends too many large messages at a time")
+
+// tooLarge makes the error about a message that was too long, and what is large
+// be read at a pace from then on.
+func (r *room) tooLarge() error {
+	r.suspect.Store(true)
+	return tooLarge(r.max)
+}
 
 func (r *room) crowded() error {
 	return fmt.Errorf("%w: together more than %d bytes", errCrowded, r.max)
@@ -98,66 +108,44 @@ func (r *room) admit() {
 type visit struct {
 	*room
 	done <-chan struct{}
+	read int // and not waited for
 }
 
-func (r *room) until(done <-chan struct{}) visit { return visit{r, done} }
+func (r *room) until(done <-chan struct{}) *visit { return &visit{room: r, done: done} }
 
 // Take gives a buffer for a message of any size, the only one that there is.
-func (v visit) Take(int) []byte {
+func (v *visit) Take(int) []byte {
 	n := v.max + roomOverhead
 	if !v.enter(n, v.done) {
 		return nil
 	}
-	if buf := v.buffers.take(); buf != nil {
-		return buf
-	}
-	return make([]byte, n)
+	return v.buffers.take(n)
 }
 
 // Give takes it back.
-func (v visit) Give(buf []byte) {
+func (v *visit) Give(buf []byte) {
 	v.buffers.put(buf)
 	v.leave(len(buf))
 }
 
-// spare keeps one buffer of a room for a while, so that messages without an end
-// do not make a heap of garbage. A sync.Pool would keep one for each processor,
-// twice.
-type spare struct {
-	mu   sync.Mutex // guards what follows
-	buf  []byte
-	drop *time.Timer // forgets it
-}
+// The pace of servers that have sent too much before: who reads as fast as they
+// write needs all processors together with them.
+const (
+	paceRate = 128 << 20 // bytes a second
+	paceStep = 128 << 10
+)
 
-// spareTime is for how long a buffer is kept that nobody wants.
-const spareTime = 10 * time.Second
-
-func (s *spare) take() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	buf := s.buf
-	if s.buf = nil; s.drop != nil {
-		s.drop.Stop()
-	}
-	return buf
-}
-
-func (s *spare) put(buf []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buf != nil {
+// Pace waits when the server has sent too much before.
+func (v *visit) Pace(n int) {
+	if v.read += n; v.read < paceStep || !v.suspect.Load() {
 		return
 	}
-	s.buf = buf
-	if s.drop == nil {
-		s.drop = time.AfterFunc(spareTime, func() { s.take() })
-		return
-	}
-	s.drop.Reset(spareTime)
+	time.Sleep(time.Duration(v.read) * time.Second / paceRate)
+	v.read = 0
 }
 
 // readBody reads a whole body into a buffer of its own.
-func (v visit) readBody(a *answer) ([]byte, error) {
+func (v *visit) readBody(a *answer) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
 			if !v.enter(n, v.done) {
@@ -182,12 +170,13 @@ func (v visit) readBody(a *answer) ([]byte, error) {
 		more, err := a.body.Read(buf[n:])
 		switch n += more; {
 		case n > v.max:
-			return nil, tooLarge(v.max)
+			return nil, v.tooLarge()
 		case err == io.EOF:
 			return bytes.Clone(buf[:n]), nil
 		case err != nil:
 			return nil, err
 		}
 		runtime.Gosched() // so that others are read in between
+		v.Pace(more)
 	}
 }

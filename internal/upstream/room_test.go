@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 )
@@ -25,7 +26,7 @@ import (
 // is in nobody's way.
 func TestPlacesInARoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(100, &spare{})
+		r := newRoom(100, &buffers{})
 		r.left = 100
 		if !r.enter(60, nil) {
 			t.Fatal("an empty room has no place")
@@ -69,7 +70,7 @@ func TestPlacesInARoom(t *testing.T) {
 func TestBodiesAreReadInTheRoom(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
-	r := newRoom(limit, &spare{})
+	r := newRoom(limit, &buffers{})
 	broken := errors.New("broken")
 	for _, n := range []int{0, 10, trustedLength - 1, trustedLength, trustedLength + 1, 3 << 20, limit, limit + 1, limit + roomOverhead + 1} {
 		sent := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
@@ -192,4 +193,45 @@ func TestEndlessListIsBounded(t *testing.T) {
 	}
 	_, err := f.call("s", "x", "{}")
 	wantCode(t, err, problem.ServerUnavailable)
+}
+
+// portions reads as from a pipe.
+type portions struct{ r io.Reader }
+
+func (p portions) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }
+
+// TestPaceOfTheSuspect: a server that has sent a message that was too long is
+// read at a pace from then on, also what is skipped; before it is not.
+func TestPaceOfTheSuspect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 4 << 20
+		r := newRoom(limit, &buffers{})
+		defer r.buffers.close()
+		r.left = limit + roomOverhead
+		endless := func(v *visit) *jsonrpc.LineReader {
+			return jsonrpc.NewLineReaderIn(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
+		}
+		for _, again := range []bool{false, true} {
+			start := time.Now()
+			a := &answer{length: -1, body: io.NopCloser(portions{strings.NewReader(strings.Repeat("x", limit+1))})}
+			if _, err := r.until(nil).readBody(a); !errors.Is(err, errTooLarge) {
+				t.Fatal(err)
+			}
+			whole := time.Since(start)
+			lines := endless(r.until(nil))
+			if _, err := lines.Next(); err != jsonrpc.ErrTooLong {
+				t.Fatal(err)
+			}
+			part := time.Since(start) - whole
+			if _, err := lines.Next(); err != io.EOF {
+				t.Fatal(err)
+			}
+			rest := time.Since(start) - whole - part
+			lines.Release()
+			least := time.Second * (limit - 2*trustedLength) / paceRate
+			if again && (whole < least || part < least || rest < 2*least) || !again && whole > 0 {
+				t.Errorf("again %v: %v, %v and %v", again, whole, part, rest)
+			}
+		}
+	})
 }

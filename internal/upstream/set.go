@@ -34,7 +34,7 @@ type Set struct {
 	opt    Options
 	launch launcher
 	bufs   bufPool
-	large  spare         // the buffer of all rooms
+	large  buffers       // of all rooms
 	ids    atomic.Uint64 // of requests: unique over all servers and their connections, not to be guessed
 	hard   chan struct{} // closed when stopping must not take its time any more
 	wg     sync.WaitGroup
@@ -226,6 +226,7 @@ func (s *Set) Close(ctx context.Context) error {
 		<-done
 	}
 	s.launch.close()
+	s.large.close()
 	return err
 }
 

@@ -86,7 +86,7 @@ func (l *sseLink) read(ctx context.Context) error {
 		case err == io.EOF:
 			return errStreamEnded
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			return tooLarge(l.room.max)
+			return l.room.tooLarge()
 		case errors.Is(err, jsonrpc.ErrCrowded):
 			return l.room.crowded()
 		case err != nil:

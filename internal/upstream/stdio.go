@@ -98,7 +98,7 @@ const skipTime = 5 * time.Second
 func (l *stdioLink) unreadable(err error) error {
 	switch {
 	case errors.Is(err, jsonrpc.ErrTooLong):
-		return tooLarge(l.room.max)
+		return l.room.tooLarge()
 	case errors.Is(err, jsonrpc.ErrCrowded):
 		return l.room.crowded()
 	}
@@ -151,7 +151,7 @@ func idAtStart(start []byte) (uint64, bool) {
 // status says more than the end of the pipe does.
 func (l *stdioLink) readError(err error) error {
 	if l.skipping {
-		return tooLarge(l.room.max)
+		return l.room.tooLarge()
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.gone(nil, drainTime) {
