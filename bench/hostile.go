@@ -203,14 +203,14 @@ func (r *hostileRun) meet(direct string) error {
 
 // awaitEcho waits until a server of the zoo answers a harmless call.
 func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
-	c := &hostileClient{r: r, surface: surface{name: "/mcp", modern: true}, server: server}
+	c := r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
-		o := c.call("echo", `{"well":1}`, `"well":1`)
-		if o.what == "ok" {
+		o := c.Call("echo", `{"well":1}`, `"well":1`)
+		if o.What == "ok" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s does not answer: %s", server, o.what)
+			return fmt.Errorf("%s does not answer: %s", server, o.What)
 		}
 	}
 }
@@ -238,10 +238,10 @@ func (r *hostileRun) mode(m hostileMode, transport string) error {
 		server = "bad"
 	}
 	server += "-" + transport
-	clients := hostileClients(r, server)
+	clients := r.clients(server)
 	defer func() {
 		for _, c := range clients {
-			c.close()
+			c.Close()
 		}
 	}()
 	for _, n := range r.neighbours {
@@ -265,8 +265,7 @@ func (r *hostileRun) mode(m hostileMode, transport string) error {
 	}
 	r.report(m, transport, before, clients)
 	if m.goesOn {
-		c := &hostileClient{r: r, surface: surface{name: "/mcp", modern: true}, server: server}
-		c.call("crash", "{}", "")
+		r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server).Call("crash", "{}", "")
 	}
 	if m.server == "" { // it must be as good as new
 		began := time.Now()
@@ -303,7 +302,7 @@ func (r *hostileRun) provoke(m hostileMode, clients []*hostileClient) {
 		}
 		calling.Go(func() {
 			for range calls {
-				c.outcomes = append(c.outcomes, c.call(m.tool, args, m.right))
+				c.outcomes = append(c.outcomes, c.Call(m.tool, args, m.right))
 			}
 		})
 	}

@@ -26,6 +26,8 @@ func stdioServers() map[string]func() *mcptest.Server {
 		"tasks-false": func() *mcptest.Server { return mcptest.NewTasks(false) },
 		"tasks-true":  func() *mcptest.Server { return mcptest.NewTasks(true) },
 		"spy":         spy,
+		"zoo":         func() *mcptest.Server { return mcptest.New(mcptest.Options{}, mcptest.Zoo()...) },
+		"deaf":        func() *mcptest.Server { return mcptest.New(mcptest.Options{IgnoreTerm: true}, mcptest.Zoo()...) },
 		"resting": func() *mcptest.Server {
 			definition, err := os.ReadFile(os.Getenv(restingVar))
 			if err != nil {
