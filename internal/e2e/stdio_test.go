@@ -86,8 +86,8 @@ func inspectStdio(t *testing.T, d *daemon, era string) {
 	modules, node := peers(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, filepath.Join(modules, ".bin", "mcp-inspector"), "--cli", "--protocol-era", era, "--method", "tools/list",
-		"--strict", "--", binary, "stdio", "--config", d.configPath(), "--data-dir", d.dataDir())
+	cmd := exec.CommandContext(ctx, node, filepath.Join(modules, ".bin", "mcp-inspector"), "--cli", "--protocol-era", era, "--connect-timeout", inspectorPatience,
+		"--method", "tools/list", "--strict", "--", binary, "stdio", "--config", d.configPath(), "--data-dir", d.dataDir())
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "PATH="+filepath.Dir(node)+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `"call_tool_destructive"`) {
