@@ -143,6 +143,7 @@ var requests = []struct {
 	{"two hosts", "POST /mcp HTTP/1.1\r\nHost: a\r\nHost: a\r\nContent-Length: 1\r\n\r\nz", false},
 	{"odd host", "POST /mcp HTTP/1.1\r\nHost: a b\r\nContent-Length: 1\r\n\r\nz", false},
 	{"two lengths", plainHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nzz", false},
+	{"Keep-Alive", plainHead + "Connection: Keep-Alive\r\nContent-Length: 1\r\n\r\nz", true},
 	{"the same length twice", plainHead + "Content-Length: 1\r\nContent-Length: 1\r\n\r\nz", false},
 	{"list of lengths", plainHead + "Content-Length: 1, 1\r\n\r\nz", false},
 	{"signed length", plainHead + "Content-Length: +1\r\n\r\nz", false},

@@ -58,7 +58,10 @@ type field struct {
 	values []string
 }
 
-var newline = []byte("\r\n")
+var (
+	newline   = []byte("\r\n")
+	keepAlive = []byte("keep-alive") // some write it Keep-Alive
+)
 
 // parse reads a head that begins at head. errPartial: more has to come;
 // errOdd: it is not plain.
@@ -139,7 +142,7 @@ func (s *names) field(r *request, line []byte, i int) error {
 		}
 		r.length = n
 	case "Connection":
-		if string(value) != "keep-alive" {
+		if !bytes.EqualFold(value, keepAlive) {
 			return errOdd
 		}
 	case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Http2-Settings", "Keep-Alive", "Te", "Proxy-Connection":
