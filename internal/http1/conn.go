@@ -20,8 +20,8 @@ const (
 	// watch costs more than most requests take.
 	watchAfter = 100 * time.Millisecond
 	// slack is by how much a deadline may be earlier than asked for, so that it
-	// need not be set for every request.
-	slack = time.Second
+	// need not be set for every request, when it is further away than farAway.
+	slack, farAway = time.Second, 4 * time.Second
 )
 
 // past makes whatever waits for the connection return.
@@ -41,8 +41,9 @@ type conn struct {
 	writeBy time.Time
 
 	timer  *time.Timer        // begins the watch
-	fired  chan struct{}      // the watch has ended
+	fired  chan struct{}      // the watch has ended; has room for that
 	cancel context.CancelFunc // ends the context of the request
+	stop   context.CancelFunc // ends the context of the connection
 
 	mu     sync.Mutex // guards what follows
 	idle   bool       // no request is being answered
@@ -51,41 +52,36 @@ type conn struct {
 }
 
 func newConn(l *Listener, nc net.Conn) *conn {
-	return &conn{l: l, nc: nc, br: bufio.NewReaderSize(nc, headRoom), remote: nc.RemoteAddr().String(), idle: true, fired: make(chan struct{})}
+	return &conn{l: l, nc: nc, br: bufio.NewReaderSize(nc, headRoom), remote: nc.RemoteAddr().String(), idle: true, fired: make(chan struct{}, 1)}
 }
 
 // serve answers plain requests until there is one that is not.
 func (c *conn) serve(ctx context.Context) {
 	defer func() {
+		c.stop()
 		if !c.gone {
+			c.nc.Close()
 			c.l.remove(c)
 		}
 	}()
-	// A context of its own spares its requests the lock of the one for all.
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	wait := c.l.HeaderTime // the first request has to come at once
 	for {
 		r, err := c.next(wait)
-		switch {
-		case errors.Is(err, errOdd):
+		if errors.Is(err, errOdd) {
 			c.leave()
 			return
-		case err != nil || !c.begin():
-			c.nc.Close()
-			return
 		}
-		if !c.answer(ctx, r) || !c.end() {
-			c.nc.Close()
+		if err != nil || !c.begin() || !c.answer(ctx, r) || !c.end() {
 			return
 		}
 		wait = c.l.IdleTime
 	}
 }
 
-// leave gives the connection to net/http, with what was read.
+// leave gives the connection to net/http, with what was read and without what
+// was set for requests before.
 func (c *conn) leave() {
-	c.setReadDeadline(time.Time{})
+	c.nc.SetDeadline(time.Time{})
 	read, _ := c.br.Peek(c.br.Buffered())
 	c.gone = true
 	c.l.remove(c)
@@ -119,7 +115,9 @@ func (r *replayed) Read(p []byte) (int, error) {
 		return r.Conn.Read(p)
 	}
 	n := copy(p, r.read)
-	r.read = r.read[n:]
+	if r.read = r.read[n:]; len(r.read) == 0 {
+		r.read = nil // and the room that it is in
+	}
 	return n, nil
 }
 
@@ -130,7 +128,6 @@ func (c *conn) closeIdle() {
 	defer c.mu.Unlock()
 	c.ending = true
 	if c.idle {
-		c.nc.SetReadDeadline(past)
 		c.nc.Close()
 	}
 }
@@ -159,7 +156,9 @@ func (c *conn) isEnding() bool {
 
 // next reads the head of the next request. errOdd: it is not plain.
 func (c *conn) next(wait time.Duration) (*request, error) {
-	c.expect(time.Now().Add(wait))
+	if by := time.Now().Add(wait); !near(c.readBy, by) {
+		c.setReadDeadline(by)
+	}
 	if _, err := c.br.Peek(1); err != nil {
 		return nil, err
 	}
@@ -259,11 +258,13 @@ func (c *conn) unwatch() {
 	c.setReadDeadline(time.Time{})
 }
 
-// expect bounds the wait for what is read next, roughly.
-func (c *conn) expect(by time.Time) {
-	if c.readBy.After(by) || by.Sub(c.readBy) > slack {
-		c.setReadDeadline(by)
+// near says whether the deadline that is set will do for the one asked for;
+// zero is none.
+func near(set, by time.Time) bool {
+	if set.IsZero() || by.IsZero() {
+		return set.Equal(by)
 	}
+	return !set.After(by) && by.Sub(set) <= slack && time.Until(by) > farAway
 }
 
 // A deadline that cannot be set is that of a connection that is closed: the

@@ -108,6 +108,8 @@ func (l *Listener) admit(ctx context.Context, c *conn) {
 		c.nc.Close()
 	default:
 		l.conns[c] = true
+		// A context of its own spares its requests the lock of the one for all.
+		ctx, c.stop = context.WithCancel(ctx)
 		l.running.Go(func() { c.serve(ctx) })
 	}
 }
@@ -187,6 +189,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	for c := range l.conns {
+		c.stop()
 		c.nc.Close()
 	}
 	l.mu.Unlock()

@@ -218,8 +218,7 @@ func (w *response) send(p []byte) {
 	if w.err != nil {
 		return
 	}
-	// A deadline that is a little early will do, and spares setting it.
-	if c := w.c; w.by.IsZero() != c.writeBy.IsZero() || c.writeBy.After(w.by) || w.by.Sub(c.writeBy) > slack {
+	if c := w.c; !near(c.writeBy, w.by) {
 		c.setWriteDeadline(w.by)
 	}
 	if len(p) > 0 && w.chunked {
