@@ -204,7 +204,7 @@ func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 		c.unwatch()
 	}
 	cancel()
-	return !aborted && w.finish() && w.body.drain()
+	return !aborted && w.finish() && w.body.drain() && !w.last
 }
 
 // run calls the handler and says whether it has panicked.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -108,6 +109,43 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
+// TestRefusalOfAnUnreadBody: an answer that ends the connection reaches a client
+// that has sent, or is still sending, a body that nobody reads.
+func TestRefusalOfAnUnreadBody(t *testing.T) {
+	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "no", http.StatusForbidden)
+	}, func(o *Options) { o.HeaderTime = time.Minute })
+	nc, br := dialRaw(t, s.addr)
+	const sent, more = 60_000, 40_000
+	fmt.Fprintf(nc, "%sContent-Length: %d\r\n\r\n%s", plainHead, sent+more, strings.Repeat("a", sent))
+	if resp, body := readAnswer(t, br); resp.StatusCode != http.StatusForbidden || body != "no\n" || !resp.Close {
+		t.Errorf("%d %q, close %v", resp.StatusCode, body, resp.Close)
+	}
+	if _, err := io.WriteString(nc, strings.Repeat("a", more)); err != nil {
+		t.Errorf("the rest of the body: %v", err)
+	}
+	if _, err := br.ReadByte(); err != io.EOF {
+		t.Errorf("the end of the connection: %v", err)
+	}
+}
+
+// TestTooMuch: a handler that writes more than it has announced is told so, and
+// what it writes then is not taken for the rest of the body.
+func TestTooMuch(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "2")
+		for i, piece := range []string{"a", "xyz", "b"} {
+			if _, err := io.WriteString(w, piece); errors.Is(err, http.ErrContentLength) != (i > 0) {
+				t.Errorf("piece %d: %v", i, err)
+			}
+		}
+	})
+	if got := exchangeRaw(t, s.addr, plainHead+"Content-Length: 0\r\n\r\n", 1); got[0] != "200  unexpected EOF 2 a" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestNear: a deadline that is set stays when it is a little early, unless it
 // would be early by much of the time that is left.
 func TestNear(t *testing.T) {
@@ -188,4 +226,112 @@ func TestHalfClose(t *testing.T) {
 			t.Errorf("%d bytes: then %v", length, err)
 		}
 	}
+}
+
+// TestUnreadAnswer: a client that does not read ends its request at the
+// handler's deadline.
+func TestUnreadAnswer(t *testing.T) {
+	ended := make(chan error, 1)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		piece := make([]byte, maxPending)
+		for {
+			rc.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := w.Write(piece); err != nil {
+				ended <- errors.Join(err, r.Context().Err())
+				return
+			}
+		}
+	})
+	nc, _ := dialRaw(t, s.addr)
+	io.WriteString(nc, plainHead+"Content-Length: 0\r\n\r\n")
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "timeout") {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the handler still writes")
+	}
+}
+
+// act does what a script says: W and a status, w and how many bytes, f to flush,
+// l and a length to announce, h and the value of a header line, c to close the
+// connection, a to give up.
+func act(w http.ResponseWriter, script string) {
+	w.Header().Set("Content-Type", "text/plain")
+	for step := range strings.FieldsSeq(script) {
+		var n int
+		fmt.Sscan(step[1:], &n)
+		switch step[0] {
+		case 'W':
+			w.WriteHeader(n)
+		case 'w':
+			w.Write([]byte(strings.Repeat("x", min(n, 100_000))))
+		case 'f':
+			w.(http.Flusher).Flush()
+		case 'l':
+			w.Header().Set("Content-Length", step[1:])
+		case 'h':
+			w.Header().Set("X-Value", step[1:])
+		case 'c':
+			w.Header().Set("Connection", "close")
+		case 'a':
+			w.(http.Flusher).Flush() // what was not sent is sent or not: that differs
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// scripts are those on which both agree: interim answers are not sent, no handler
+// of a POST gives 304, and net/http announces a length with a plus like that.
+var scripts = regexp.MustCompile(`^( *(W(2\d\d|30[0-3]|[4-9]\d\d)|w\d{1,6}|l[-x]?\d{0,19}|h\d*|[fca])( |$))*$`)
+
+// FuzzAnswers: whatever a handler does, clients get what net/http gives them.
+func FuzzAnswers(f *testing.F) {
+	for _, script := range []string{
+		"", "w5", "W202 l0", "W204", "W204 w5", "W404 w5", "l5 w5", "l5 w3 w2", "l5 w3", "l3 w5", "l5 w3 f w9 w2", "lx w5",
+		"l-1 w5", "l05 w5", "w5 f w5", "f", "f w5", "f f", "w3000 w3000", "w40000", "w3000 f w40000 w1", "w100000 w100000", "c", "c w5", "c w5 f w5",
+		"w5 c", "w5 l9", "w5 l9 f w4", "W200 l9 f w4", "l5 W200 l9 w5", "W200 h1 w5", "h1 w5 h2 f w5", "w5 h1 w40000", "W200 W404 w5", "w5 W404",
+		"W299 w5", "W599", "a", "w5 a", "w5 f a", "l5 w3 f a", "l50000 w40000 w10000", "l50000 f w40000 w10000", "l0 w5", "W205", "l9999999999999999999 w5",
+	} {
+		f.Add(script)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		act(w, r.Header.Get("X-Script"))
+	})
+	s := serve(f, handler)
+	reference := &http.Server{Handler: handler, ErrorLog: discard}
+	l := listen(f)
+	go reference.Serve(l)
+	f.Cleanup(func() { reference.Close() })
+	ask := func(t *testing.T, addr, script string) string {
+		nc, br := dialRaw(t, addr)
+		defer nc.Close()
+		fmt.Fprintf(nc, "%sX-Script: %s\r\nContent-Length: 1\r\n\r\nz", plainHead, script)
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return "none"
+		}
+		if resp.ContentLength >= 0 && len(resp.TransferEncoding) > 0 {
+			t.Errorf("two framings: %v", resp)
+		}
+		body, err := io.ReadAll(resp.Body)
+		seen := fmt.Sprint(resp.StatusCode, resp.Header["X-Value"], resp.Header["Content-Type"], resp.Close, len(body), err)
+		if err != nil || resp.Close {
+			return seen
+		}
+		fmt.Fprintf(nc, "%sContent-Length: 0\r\n\r\n", plainHead)
+		resp, err = http.ReadResponse(br, nil)
+		return fmt.Sprint(seen, " again: ", err == nil && resp.StatusCode == http.StatusOK)
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		if !scripts.MatchString(script) {
+			t.Skip()
+		}
+		if got, want := ask(t, s.addr, script), ask(t, l.Addr().String(), script); got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", script, got, want)
+		}
+	})
 }

@@ -27,7 +27,7 @@ type response struct {
 	written int64
 	held    []byte // of the body, while it may still become the whole of it
 	out     []byte // what is to be written next
-	headed  bool   // the head is in out, or written
+	headed  bool   // the head is complete in out, or written
 	chunked bool
 	last    bool // the connection ends with this answer
 	err     error
@@ -49,20 +49,17 @@ func (w *response) SetWriteDeadline(by time.Time) error {
 	return nil
 }
 
-// WriteHeader settles the status. Interim ones (1xx) are not sent.
+// WriteHeader settles status and header. Interim ones (1xx) are not sent.
 func (w *response) WriteHeader(status int) {
 	if w.status != 0 || status < 200 {
 		return
 	}
 	w.status = status
-	if v := w.header["Content-Length"]; len(v) > 0 {
-		n, ok := digits([]byte(v[0]))
-		if !ok {
-			delete(w.header, "Content-Length")
-		} else {
-			w.length = n
-		}
+	if n, ok := digits([]byte(w.header.Get("Content-Length"))); ok {
+		w.length = n
 	}
+	w.last = strings.EqualFold(w.header.Get("Connection"), "close")
+	w.appendHeader()
 }
 
 func bodyless(status int) bool {
@@ -79,10 +76,11 @@ func (w *response) Write(p []byte) (int, error) {
 		return 0, nil
 	case bodyless(w.status):
 		return 0, http.ErrBodyNotAllowed
-	case w.length >= 0 && w.written+int64(len(p)) > w.length:
+	}
+	// What is refused counts: the rest of the body must not stand in its place.
+	if w.written += int64(len(p)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
-	w.written += int64(len(p))
 	if !w.headed && w.length < 0 && w.written <= maxPending {
 		w.held = append(w.held, p...)
 		return len(p), nil
@@ -108,27 +106,35 @@ func (w *response) frame(p []byte) {
 	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
 }
 
-// head puts the head before what there is of the body. whole: that is all.
+// head completes the head and puts it before what there is of the body. whole:
+// that is all.
 func (w *response) head(whole bool) {
 	w.headed = true
+	if whole && w.length < 0 {
+		w.length = int64(len(w.held))
+	}
 	switch {
-	case w.length >= 0 || bodyless(w.status):
-	case whole:
-		w.header["Content-Length"] = []string{strconv.Itoa(len(w.held))}
+	case bodyless(w.status):
+	case w.length >= 0:
+		w.out = append(strconv.AppendInt(append(w.out, "Content-Length: "...), w.length, 10), "\r\n"...)
 	default:
 		w.chunked = true
+		w.out = append(w.out, "Transfer-Encoding: chunked\r\n"...)
 	}
-	w.last = w.c.isEnding() || strings.EqualFold(w.header.Get("Connection"), "close")
-	w.out = w.appendHead(w.out)
+	if w.last = w.last || w.c.isEnding(); w.last {
+		w.out = append(w.out, "Connection: close\r\n"...)
+	}
+	w.out = append(w.out, "\r\n"...)
 	if len(w.held) > 0 {
 		w.frame(w.held)
 		w.held = nil
 	}
 }
 
-// appendHead appends status line and header.
-func (w *response) appendHead(b []byte) []byte {
-	b = append(b, "HTTP/1.1 "...)
+// appendHeader begins the head: the status line, and the handler's header
+// without what is about the framing.
+func (w *response) appendHeader() {
+	b := append(w.out, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(w.status), 10)
 	text := http.StatusText(w.status)
 	if text == "" {
@@ -142,7 +148,7 @@ func (w *response) appendHead(b []byte) []byte {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		if key == "Connection" || key == "Transfer-Encoding" || key == "Content-Length" && bodyless(w.status) || !all([]byte(key), &tokenByte) {
+		if key == "Connection" || key == "Content-Length" || key == "Transfer-Encoding" || !all([]byte(key), &tokenByte) {
 			continue
 		}
 		for _, value := range w.header[key] {
@@ -154,13 +160,7 @@ func (w *response) appendHead(b []byte) []byte {
 	if w.header["Date"] == nil {
 		b = append(append(append(b, "Date: "...), w.c.l.date()...), "\r\n"...)
 	}
-	if w.chunked {
-		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-	}
-	if w.last {
-		b = append(b, "Connection: close\r\n"...)
-	}
-	return append(b, "\r\n"...)
+	w.out = b
 }
 
 // appendValue appends a value, in which a line cannot end.
@@ -190,7 +190,8 @@ func (w *response) FlushError() error {
 	return w.err
 }
 
-// finish completes the answer; false when the connection cannot be used again.
+// finish completes the answer; false when the client did not get what was
+// announced to it.
 func (w *response) finish() bool {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
@@ -205,12 +206,11 @@ func (w *response) finish() bool {
 	if cap(w.out) <= keptRoom {
 		w.c.room = w.out
 	}
-	short := w.length > w.written && !bodyless(w.status) // the client waits for more than there will be
-	again := w.err == nil && !w.last && !short
-	if w.err == nil {
-		w.err = http.ErrHandlerTimeout // for who writes too late
+	if w.err != nil {
+		return false
 	}
-	return again
+	w.err = http.ErrHandlerTimeout // for who writes too late
+	return w.length < 0 || w.length == w.written || bodyless(w.status)
 }
 
 // send writes what is kept and then p.
