@@ -2,6 +2,7 @@ package http1
 
 import (
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -10,10 +11,14 @@ type body struct {
 	w    *response
 	left int64
 	by   time.Time // the deadline that the handler has set
+	over bool      // what comes next is not the handler's
 }
 
 // Read reads at most to the end of the body.
 func (b *body) Read(p []byte) (int, error) {
+	if b.over {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	if b.left == 0 {
 		return 0, io.EOF
 	}
@@ -35,13 +40,17 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close changes nothing: what is not read is drained.
-func (b *body) Close() error { return nil }
+// Close ends the reading: what is left is drained.
+func (b *body) Close() error {
+	b.over = true
+	return nil
+}
 
 // drain reads what the handler has left of the body, for as long as a head may
 // take: to close the connection before would take the answer from a client
 // that is still sending.
 func (b *body) drain() bool {
+	b.over = true
 	if b.left == 0 {
 		return true
 	}

@@ -130,6 +130,44 @@ func TestRefusalOfAnUnreadBody(t *testing.T) {
 	}
 }
 
+// TestLateRead: who keeps a body for longer than its request cannot read from
+// the next one.
+func TestLateRead(t *testing.T) {
+	var kept io.Reader
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Keep") != "" {
+			kept = r.Body
+			return
+		}
+		n, err := kept.Read(make([]byte, 4))
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, n, err, string(body))
+	})
+	nc, br := dialRaw(t, s.addr)
+	io.WriteString(nc, plainHead+"X-Keep: 1\r\nContent-Length: 5\r\n\r\nfirst")
+	readAnswer(t, br)
+	io.WriteString(nc, plainHead+"Content-Length: 6\r\n\r\nsecond")
+	if _, body := readAnswer(t, br); body != fmt.Sprint(0, http.ErrBodyReadAfterClose, "second") {
+		t.Errorf("got %q", body)
+	}
+}
+
+// TestClosedBody: a body that its handler has closed is not read any more.
+func TestClosedBody(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		r.Body.Close()
+		_, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, errors.Is(err, http.ErrBodyReadAfterClose))
+	})
+	nc, br := dialRaw(t, s.addr)
+	for range 2 {
+		io.WriteString(nc, plainHead+"Content-Length: 5\r\n\r\nfirst")
+		if _, body := readAnswer(t, br); body != "true" {
+			t.Errorf("got %q", body)
+		}
+	}
+}
+
 // TestTooMuch: a handler that writes more than it has announced is told so, and
 // what it writes then is not taken for the rest of the body.
 func TestTooMuch(t *testing.T) {
