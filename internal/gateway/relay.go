@@ -25,6 +25,7 @@ type Relays interface {
 	Converse(ctx context.Context, server string, initialize upstream.Request) (*upstream.Conversation, upstream.Answer, error)
 	Relay(ctx context.Context, server string, c *upstream.Conversation, r upstream.Request) (upstream.Answer, error)
 	Refresh(ctx context.Context, server string, since time.Time)
+	Learn(server string, definitions []json.RawMessage) (news bool)
 	Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error)
 }
 
@@ -208,19 +209,19 @@ func oneList(result json.RawMessage) bool {
 
 // visible leaves out of a list the tools that cannot be called. A tool that is
 // not what the catalog knows is not callable either; before it is left out the
-// catalog gets the chance to learn of it.
+// catalog gets the chance to learn of it: from the client's list, where the
+// server has it for some clients only, else from our own.
 func (g *Gateway) visible(ctx context.Context, server string, result json.RawMessage, asked time.Time) json.RawMessage {
 	tools := strictjson.Find(result, "tools")
 	if strictjson.Kind(tools) != '[' {
 		return result
 	}
 	kept, hidden, strange := judge(g.Catalog.Current(), server, tools)
-	if strange {
-		g.Relays.Refresh(ctx, server, asked)
+	settle := func() {
 		limit, look := time.NewTimer(catalogTime), time.NewTicker(catalogLook)
 		defer limit.Stop()
 		defer look.Stop()
-		for waiting := true; waiting && strange; {
+		for waiting := true; waiting && len(strange) > 0; {
 			select {
 			case <-look.C:
 			case <-limit.C:
@@ -231,6 +232,13 @@ func (g *Gateway) visible(ctx context.Context, server string, result json.RawMes
 			kept, hidden, strange = judge(g.Catalog.Current(), server, tools)
 		}
 	}
+	if len(strange) > 0 && g.Relays.Learn(server, strange) {
+		settle()
+	}
+	if len(strange) > 0 {
+		g.Relays.Refresh(ctx, server, asked)
+		settle()
+	}
 	if hidden == 0 {
 		return result
 	}
@@ -239,9 +247,8 @@ func (g *Gateway) visible(ctx context.Context, server string, result json.RawMes
 }
 
 // judge gives the tools of a list that can be called and the number of the
-// others. strange says whether there are tools that the catalog knows
-// otherwise, or not at all.
-func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept [][]byte, hidden int, strange bool) {
+// others. strange are those that the catalog knows otherwise, or not at all.
+func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept [][]byte, hidden int, strange []json.RawMessage) {
 	_ = strictjson.Elements(tools, func(raw []byte) error {
 		name, _ := strictjson.String(strictjson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
@@ -251,8 +258,9 @@ func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept [][]
 			kept = append(kept, raw)
 			return nil
 		case !same:
-			_, err := tool.ParseDefinition(server, raw)
-			strange = strange || err == nil // what cannot be used nobody will know
+			if _, err := tool.ParseDefinition(server, raw); err == nil { // what cannot be used nobody will know
+				strange = append(strange, raw)
+			}
 		}
 		hidden++
 		return nil

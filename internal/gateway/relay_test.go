@@ -21,6 +21,7 @@ type relays struct {
 	w       *world
 	list    string
 	refresh func()
+	learns  bool
 	asked   []string
 	sent    []string
 	hangs   string // server that does not answer when it is asked what it offers
@@ -35,6 +36,18 @@ func (r *relays) Relay(_ context.Context, server string, _ *upstream.Conversatio
 	r.sent = append(r.sent, server+" "+string(q.Params))
 	r.asked = append(r.asked, q.Method)
 	return upstream.Answer{Result: json.RawMessage(`{"x":1,"tools":[` + r.list + `],"nextCursor":"c"}`)}, nil
+}
+
+func (r *relays) Learn(_ string, definitions []json.RawMessage) bool {
+	if !r.learns {
+		return false
+	}
+	var all []string
+	for _, d := range append([]json.RawMessage{json.RawMessage(reads)}, definitions...) {
+		all = append(all, string(d))
+	}
+	r.w.list(all...)
+	return true
 }
 
 func (r *relays) Refresh(context.Context, string, time.Time) {
@@ -155,6 +168,12 @@ func TestVisible(t *testing.T) {
 	if oneList(json.RawMessage(`{"Tools":[{"name":"reads"}]}`)) {
 		t.Error("a list under another name")
 	}
+	r.learns, r.list = true, reads+`,{"name":"for this client"}`
+	r.refresh = func() { t.Error("it was learnt, and asked for all the same") }
+	if a, err := w.gateway.Relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[`+r.list+`],"nextCursor":"c"}` {
+		t.Errorf("listed to this client only: %s %v", a.Result, err)
+	}
+	r.learns = false
 	r.list, r.refresh = `{"name":"new"}`, func() { w.list(`{"name":"new"}`) }
 	if a, err := w.gateway.Relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[{"name":"new"}],"nextCursor":"c"}` {
 		t.Errorf("after it was learnt: %s %v", a.Result, err)

@@ -39,6 +39,8 @@ func (s *Set) Call(ctx context.Context, server string, c Call) (Reply, error) {
 		}
 		sharer := c.sharer()
 		switch {
+		case c.Passed == nil && l.forOthers(c.Tool):
+			return Reply{}, sv.forOthers(&c)
 		case sharer != nil && sharer.cause() != nil:
 			return Reply{}, sv.over(c.Passed.Conversation)
 		case c.Passed != nil && sharer == nil:
@@ -220,6 +222,13 @@ func (s *server) changedTool(c *Call) *problem.Problem {
 	return s.problem(problem.ServerUnavailable, c, "Server '"+s.spec.Name+"' has just changed the definition of '"+c.Tool+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
+}
+
+// forOthers refuses a call of our own of a tool that the server has for clients
+// that it can ask something.
+func (s *server) forOthers(c *Call) *problem.Problem {
+	return s.problem(problem.ServerUnavailable, c, "Server '"+s.spec.Name+"' has '"+c.Tool+"' only for clients that it can ask something, so the call was not sent", nil).
+		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + s.spec.Name + ".")
 }
 
 // unavailable says in which state a server is that cannot take a call, and why.

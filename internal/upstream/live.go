@@ -12,9 +12,11 @@ import (
 type liveLink struct {
 	link     link
 	greeting *greeting
-	watched  atomic.Bool                 // of a modern server: what it says of changes is heard
-	watching atomic.Int64                // requests in flight that only listen
-	listed   atomic.Pointer[definitions] // what the server itself listed last
+	watched  atomic.Bool                       // of a modern server: what it says of changes is heard
+	watching atomic.Int64                      // requests in flight that only listen
+	listed   atomic.Pointer[definitions]       // what the server lists now
+	own      atomic.Pointer[[]tool.Definition] // what it has listed to us
+	others   atomic.Pointer[learnt]            // what it has listed to its clients alone
 }
 
 // definitions are the tools of one list as their bytes.
@@ -29,7 +31,7 @@ func (l *liveLink) attended() bool { return l.watched.Load() || l.link.attended(
 // busy says whether the server works on something.
 func (l *liveLink) busy() bool { return int64(l.link.inFlight()) > l.watching.Load() }
 
-// setListed takes the list that the link has just given.
+// setListed takes the tools that the server has from now on.
 func (l *liveLink) setListed(tools []tool.Definition) {
 	defs := make(definitions, len(tools))
 	for _, d := range tools {

@@ -49,9 +49,11 @@ type server struct {
 	interrupt context.CancelFunc // ends the try or the connection for Restart
 	listedAt  time.Time          // when the list was asked for that was told last
 	relisted  chan struct{}      // closed and replaced when a list was told
+	learnt    learnt
 
 	nudge     chan struct{} // cap 1: look at waiters and again
 	relist    chan struct{} // cap 1: the tools have changed
+	taught    chan struct{} // cap 1: something was learnt
 	reoffer   chan struct{} // cap 1: the prompts or resources have
 	suspicion chan struct{} // cap 1: try whether the connection works
 
@@ -87,6 +89,7 @@ func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}
 		relisted:  make(chan struct{}),
 		nudge:     make(chan struct{}, 1),
 		relist:    make(chan struct{}, 1),
+		taught:    make(chan struct{}, 1),
 		reoffer:   make(chan struct{}, 1),
 		suspicion: make(chan struct{}, 1),
 		paced:     make(chan struct{}, 1),
@@ -244,7 +247,7 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 	}
 	s.remark("connected")
 	drain(s.suspicion) // what raised it the handshake has settled
-	s.tell(tools)
+	s.publish(ll, tools)
 	s.noteListed(start)
 	s.noteUse()
 	s.sharing.renew(ll)
@@ -278,9 +281,7 @@ func (s *server) introduce(ctx context.Context, l link) (*liveLink, []tool.Defin
 	if err != nil {
 		return nil, nil, err
 	}
-	ll := &liveLink{link: l, greeting: g}
-	ll.setListed(tools)
-	return ll, tools, nil
+	return &liveLink{link: l, greeting: g}, tools, nil
 }
 
 // serve keeps a ready link: lists again when the tools change, pings when all
@@ -330,6 +331,8 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 				return err
 			}
 			listed = time.Now()
+		case <-s.taught:
+			s.publish(l, *l.own.Load())
 		case <-reoffer:
 			reoffer = nil
 			offerAt = time.After(max(0, relistPause-time.Since(offered)))
@@ -382,8 +385,7 @@ func (s *server) listAgain(ctx context.Context, l *liveLink) error {
 	start := time.Now()
 	tools, err := s.listTools(lctx, l.link, l.greeting)
 	if err == nil {
-		l.setListed(tools) // first: what was judged on the old list is not sent any more
-		s.tell(tools)
+		s.publish(l, tools)
 		s.noteListed(start)
 		return nil
 	}
@@ -459,7 +461,7 @@ func (s *server) snapshot() State {
 // that share the connection go on with the new one.
 func (s *server) restart() {
 	s.mu.Lock()
-	s.again = true
+	s.again, s.learnt = true, nil
 	if s.interrupt != nil {
 		s.interrupt()
 	}
