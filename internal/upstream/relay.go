@@ -80,8 +80,10 @@ func (s *Set) Relay(ctx context.Context, server string, c *Conversation, r Reque
 	if sv == nil {
 		return Answer{}, notStarted(server)
 	}
-	sv.enter()
-	defer sv.leave()
+	if r.Method != methodPing || c.sharer() == nil { // that one does not go to the server
+		sv.enter()
+		defer sv.leave()
+	}
 	var l link
 	if c != nil {
 		l = c.link

@@ -457,10 +457,18 @@ func TestSharingServerRests(t *testing.T) {
 		if b.phase() != Ready || b.tries() != 2 {
 			t.Fatalf("it is %s with a subscription, after %d starts", b.phase(), b.tries())
 		}
+		use(methodUnsubscribe)
+		sleep(idleAfter - time.Second)
+		use(methodPing)
+		sleep(time.Second)
+		if b.phase() != Idle {
+			t.Fatalf("it is %s since a client pings", b.phase())
+		}
+		use(methodSubscribe)
 		c.End()
 		sleep(idleAfter)
-		if b.phase() != Idle || b.links[1].count(methodUnsubscribe) != 1 {
-			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[1].count(methodUnsubscribe))
+		if b.phase() != Idle || b.links[2].count(methodUnsubscribe) != 1 {
+			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[2].count(methodUnsubscribe))
 		}
 	})
 }

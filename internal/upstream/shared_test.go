@@ -602,6 +602,9 @@ func TestSharedConversationsOutliveTheConnection(t *testing.T) {
 		a.subscribe(t, methodSubscribe, "file:///x")
 		a.request(t, methodSetLevel, `{"level":"debug"}`)
 		lose(b)
+		if r := b.request(t, "odd/method", "{}"); r.Error == nil || r.Error.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("%s: %+v", server, r)
+		}
 		for _, m := range []*member{a, b} {
 			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, methodProgress) != 1 {
 				t.Errorf("%s: %q", server, events)
@@ -622,6 +625,10 @@ func TestSharedConversationsOutliveTheConnection(t *testing.T) {
 		}
 		f.untilReady(t, server, 2)
 		a.mustUse(t, "busy", `{"n":2}`)
+		if server == "http" { // the first to notice is a call of a tool
+			web.DropSessions()
+			b.mustUse(t, "busy", `{"n":3}`)
+		}
 	}
 }
 
@@ -728,3 +735,65 @@ type swap struct {
 }
 
 func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.now.Load().ServeHTTP(w, r) }
+
+// TestSharedOfficialSDK: servers of the official SDK over each transport, also
+// those that speak the modern revision, where a client of an older one is bridged.
+func TestSharedOfficialSDK(t *testing.T) {
+	t.Parallel()
+	specs := sdkSpecs(t)
+	url, _, _ := sdkSSE(t)
+	specs["sse"] = Spec{Transport: SSE, URL: url}
+	f := newFixture(t)
+	var all []Spec
+	for name, spec := range specs {
+		spec.Name, spec.Shared = name, true
+		all = append(all, spec)
+	}
+	f.Apply(all)
+	for name := range specs {
+		f.untilReady(t, name, 0)
+		before, _ := f.State(name)
+		var wg sync.WaitGroup
+		for client := range 16 {
+			c := f.converse(t, name)
+			wg.Go(func() {
+				for i := range 4 {
+					text, progress := fmt.Sprintf("text %d-%d", client, i), 0
+					steps := client%3 + 1
+					reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage("1"), Method: methodCallTool,
+						Params: fmt.Appendf(nil, `{"name":"echo","arguments":{"text":"%s","steps":%d},"_meta":{"progressToken":"same"}}`, text, steps),
+						Events: func(e Event) {
+							if e.Method == methodProgress && string(strictjson.Find(e.Params, "progressToken")) == `"same"` {
+								progress++
+							}
+						}}}})
+					if err != nil || !strings.Contains(string(reply.Result), `"`+text+`"`) || name != "json" && progress != steps {
+						t.Errorf("%s: %s %v, %d of %d steps", name, reply.Result, err, progress, steps)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if after, _ := f.State(name); after.PID != before.PID || after.Restarts != 0 {
+			t.Errorf("%s: %+v, before %+v", name, after, before)
+		}
+	}
+}
+
+// TestSharedPassesTheHead: what an HTTP answer has for its client reaches it.
+func TestSharedPassesTheHead(t *testing.T) {
+	t.Parallel()
+	s := club()
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "7")
+		s.ServeHTTP(w, r)
+	})).URL}})
+	f.untilReady(t, "s", 0)
+	var head []Field
+	_, err := f.Call(t.Context(), "s", Call{Tool: "busy", Passed: &Passed{Conversation: f.converse(t, "s"), Request: Request{ID: json.RawMessage("1"),
+		Method: methodCallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []Field) { head = fields }}}})
+	if err != nil || !slices.Contains(head, Field{"X-Request-Id", "7"}) {
+		t.Errorf("%v %v", head, err)
+	}
+}

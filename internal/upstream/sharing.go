@@ -60,12 +60,12 @@ func (sh *sharing) begin(ctx context.Context, s *server, live *liveLink) error {
 
 func (sh *sharing) finish() { <-sh.turn }
 
-// enter makes l one of the clients, if what it was told is what the server says
-// now.
+// enter makes l one of the clients, unless it has ended meanwhile or the server
+// may say something else now than it was told.
 func (sh *sharing) enter(l *sharedLink, s *server, live *liveLink) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if s.live.Load() != live {
+	if s.live.Load() != live || l.cause() != nil {
 		return false
 	}
 	sh.clients[l] = struct{}{}
