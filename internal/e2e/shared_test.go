@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpproxy/internal/mcptest"
 )
 
 // sharer is a client of the two servers of TestSharedSession.
@@ -152,5 +154,56 @@ func TestSharedSession(t *testing.T) {
 	}
 	if code, out, _ := d.cli("upstream", "get", "memory"); code != 0 || !strings.Contains(out, "shared by its clients") {
 		t.Errorf("upstream get: %d\n%s", code, out)
+	}
+}
+
+// TestSharedSessionTellsWhomItConcerns: of two clients on one session one hears
+// of the resource that it has subscribed to, both of a list that has changed;
+// what a client has open ends with it, and for nobody else.
+func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
+	up := mcptest.New(mcptest.Options{
+		Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`,
+		Other:        func(string, *mcptest.Call) (json.RawMessage, error) { return json.RawMessage("{}"), nil },
+	}, mcptest.Tool{Definition: mcptest.Define("echo")})
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"session":"shared"}}}`, mcptest.Serve(t, up).URL))
+	d.awaitTools("s:echo")
+	connect := func() (s *mcp.ClientSession, updated, listed chan struct{}) {
+		updated, listed = make(chan struct{}, 100), make(chan struct{}, 100)
+		return d.sdkAt("/mcp/servers/s", legacyRevision, &mcp.ClientOptions{
+			ResourceUpdatedHandler: func(context.Context, *mcp.ResourceUpdatedNotificationRequest) { updated <- struct{}{} },
+			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { listed <- struct{}{} },
+		}), updated, listed
+	}
+	a, updatedA, listedA := connect()
+	b, updatedB, listedB := connect()
+	if err := a.Subscribe(within(t), &mcp.SubscribeParams{URI: "file:///x"}); err != nil {
+		t.Fatal(err)
+	}
+	up.Broadcast("notifications/resources/updated", json.RawMessage(`{"uri":"file:///x"}`))
+	up.Broadcast("notifications/tools/list_changed", nil)
+	for what, heard := range map[string]chan struct{}{"updated": updatedA, "list_changed": listedA, "list_changed of the other": listedB} {
+		select {
+		case <-heard:
+		case <-within(t).Done():
+			t.Fatalf("nobody heard: %s", what)
+		}
+	}
+	if len(updatedB) != 0 { // it would have come before
+		t.Error("a client was told of what it has not subscribed to")
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the server hears that nobody is left", func() error {
+		if n := len(up.Seen("resources/unsubscribe")); n != 1 {
+			return fmt.Errorf("%d times", n)
+		}
+		return nil
+	})
+	if _, err := b.CallTool(within(t), &mcp.CallToolParams{Name: "echo"}); err != nil {
+		t.Errorf("the other client: %v", err)
+	}
+	if n := len(up.Seen("initialize")); n != 1 {
+		t.Errorf("%d sessions", n)
 	}
 }
