@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"mcpproxy/internal/approval"
@@ -208,14 +209,17 @@ func (db *DB) ApprovedDefinition(ctx context.Context, id tool.ID) (json.RawMessa
 	return raw, err
 }
 
-// begunMark ends the name of the file that says that a database was begun here.
-const begunMark = ".begun"
+// begunMark is the file beside the database that says that one was begun here.
+// Its name has nothing of the database's: who removes mcpproxy.db* does not mean
+// it.
+const begunMark = "approvals.begun"
 
 // noteOrigin writes, once in the life of a database, whether there was one
 // before it. A file beside it tells, whatever became of the other database: it
 // was put aside, truncated or removed.
 func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
-	_, err := os.Stat(path + begunMark)
+	mark := filepath.Join(filepath.Dir(path), begunMark)
+	_, err := os.Stat(mark)
 	before := err == nil
 	if !before && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("look for an earlier database: %w", err)
@@ -226,5 +230,5 @@ func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
 	if before {
 		return nil
 	}
-	return prepareFile(path + begunMark)
+	return prepareFile(mark)
 }

@@ -86,7 +86,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(path + ".begun"); err != nil {
+	if err := os.Remove(filepath.Join(filepath.Dir(path), "approvals.begun")); err != nil {
 		t.Fatal(err)
 	}
 	db = store.Open(path, nil)
