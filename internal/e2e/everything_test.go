@@ -192,3 +192,98 @@ func TestEverythingAsItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestModernEverythingAsItIs: the SDK's everything-server answers every method of
+// 2026-07-28 through the gateway as it does directly: over HTTP with the same
+// statuses and headers, and over stdio.
+func TestModernEverythingAsItIs(t *testing.T) {
+	fixture := buildSDK(t, everythingServer)
+	direct := serveFixture(t, fixture, true)
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"pipe":{"command":%q}}}`, serveFixture(t, fixture, true), fixture))
+	d.awaitTools("http:test_simple_text", "pipe:test_simple_text")
+	type request struct{ method, name, params string }
+	call := func(name, more string) request {
+		return request{"tools/call", name, fmt.Sprintf(`"name":%q,"arguments":{}%s`, name, more)}
+	}
+	requests := []request{
+		{"server/discover", "", ""}, {"tools/list", "", ""}, {"tools/list", "", `"cursor":"none"`}, {"resources/list", "", ""}, {"resources/templates/list", "", ""}, {"prompts/list", "", ""},
+		{"resources/read", "test://static-text", `"uri":"test://static-text"`}, {"resources/read", "test://static-binary", `"uri":"test://static-binary"`},
+		{"resources/read", "no:such", `"uri":"no:such"`}, {"prompts/get", "test_simple_prompt", `"name":"test_simple_prompt"`},
+		{"prompts/get", "test_prompt_with_arguments", `"name":"test_prompt_with_arguments","arguments":{"arg1":"é","arg2":"2"}`}, {"prompts/get", "none", `"name":"none"`},
+		{"completion/complete", "", `"ref":{"type":"ref/prompt","name":"test_prompt_with_arguments"},"argument":{"name":"arg1","value":"p"}`},
+		{"ping", "", ""}, {"initialize", "", `"protocolVersion":"2026-07-28"`}, {"logging/setLevel", "", `"level":"debug"`},
+		{"resources/subscribe", "", `"uri":"test://watched-resource"`},
+	}
+	for _, tool := range []string{"simple_text", "image_content", "audio_content", "embedded_resource", "multiple_content_types", "tool_with_logging", "error_handling",
+		"missing_capability", "logging_tool", "input_required_result_elicitation", "input_required_result_sampling", "input_required_result_list_roots",
+		"input_required_result_request_state", "input_required_result_multiple_inputs"} {
+		requests = append(requests, call("test_"+tool, ""))
+	}
+	// Over stdio the server has other words for these, or repeats the token, which
+	// is ours on a connection that clients share.
+	overHTTP := []request{{"no/such", "", ""}, {"tasks/get", "t", `"taskId":"t"`}, call("test_tool_with_progress", "")}
+	requests = append(requests, overHTTP...)
+	play := func(url string) (said [][]string) {
+		for _, r := range requests {
+			params := strings.TrimPrefix(r.params+`,"_meta":{"progressToken":"p","io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/protocolVersion":"`+modernRevision+
+				`","io.modelcontextprotocol/clientCapabilities":{"sampling":{},"elicitation":{},"roots":{}}}`, ",")
+			req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{%s}}`, r.method, params)))
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+				"Mcp-Protocol-Version": modernRevision, "Mcp-Method": r.method, "Mcp-Name": r.name} {
+				if value != "" {
+					req.Header.Set(name, value)
+				}
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			resp.Body.Close()
+			for _, name := range []string{"Date", "Connection", "X-Accel-Buffering", "Content-Length", "Content-Type"} { // of the connection, or the envelope
+				resp.Header.Del(name)
+			}
+			got := []string{resp.Status, fmt.Sprint(resp.Header)}
+			events := jsonrpc.NewEventReader(bytes.NewReader(body), 16<<20)
+			for {
+				e, err := events.Next()
+				if err != nil {
+					break
+				}
+				if len(e.Data) > 0 {
+					got = append(got, message(e.Data))
+				}
+			}
+			if len(got) == 2 {
+				got = append(got, message(body))
+			}
+			said = append(said, got)
+		}
+		return said
+	}
+	state := regexp.MustCompile(`\\"requestState\\":\\"[^"]*"`)
+	want := play(direct)
+	for _, server := range []string{"http", "pipe"} {
+		said := play("http://" + d.address + "/mcp/servers/" + server)
+		if server == "pipe" {
+			said = said[:len(said)-len(overHTTP)]
+		}
+		for n, got := range said {
+			if server == "pipe" { // it has no headers
+				got[1], want[n][1] = "", ""
+			}
+			a, b := fmt.Sprintf("%q", got), fmt.Sprintf("%q", want[n])
+			if state.ReplaceAllString(a, "") != state.ReplaceAllString(b, "") {
+				t.Errorf("%s, %v:\n got %.1500s\nwant %.1500s", server, requests[n], a, b)
+			}
+		}
+	}
+}

@@ -2,8 +2,8 @@ package mcpserver
 
 import (
 	"encoding/base64"
-	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/jsonrpc"
@@ -122,15 +122,19 @@ func (x *exchange) takeHead(fields []upstream.Field) { x.heads = fields }
 // appendHead puts the header lines of a server's answer into ours. What
 // MCPProxy says itself stays as it is.
 func appendHead(h http.Header, fields []upstream.Field) {
-	if len(fields) == 0 {
-		return
-	}
-	ours := maps.Clone(h)
-	for _, f := range fields {
+	for i, f := range fields {
+		named := func(other upstream.Field) bool { return strings.EqualFold(other.Name, f.Name) }
 		name := http.CanonicalHeaderKey(f.Name)
-		if ours[name] == nil {
-			h[name] = append(h[name], f.Value)
+		if h[name] != nil || slices.ContainsFunc(fields[:i], named) {
+			continue
 		}
+		var values []string
+		for _, other := range fields[i:] {
+			if named(other) {
+				values = append(values, other.Value)
+			}
+		}
+		h[name] = values
 	}
 }
 
