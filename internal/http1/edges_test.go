@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -372,4 +375,147 @@ func FuzzAnswers(f *testing.F) {
 			t.Errorf("%q:\ngot  %s\nwant %s", script, got, want)
 		}
 	})
+}
+
+// TestStopUnderLoad: a stop in the midst of all kinds of clients forgets no
+// connection, on neither side.
+func TestStopUnderLoad(t *testing.T) {
+	inner := listen(t)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		tell(w, r)
+	})
+	l := New(inner, Options{
+		Handler: handler, Plain: func(path string) bool { return path == "/mcp" }, Base: func(net.Listener) context.Context { return context.Background() },
+		HeaderTime: 20 * time.Millisecond, IdleTime: time.Second, MaxConns: 12, Logger: slog.New(slog.DiscardHandler),
+	})
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 20 * time.Millisecond, ErrorLog: discard}
+	var all sync.WaitGroup
+	all.Go(func() { server.Serve(l) })
+	const plain, get = plainHead + "Content-Length: 1\r\n\r\nz", "GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n"
+	var answers atomic.Int64
+	enough := make(chan struct{})
+	for i := range 16 {
+		all.Go(func() {
+			for j := i; ; j++ {
+				nc, err := net.Dial("tcp", inner.Addr().String())
+				if err != nil {
+					return // it has stopped
+				}
+				io.WriteString(nc, []string{plain, get, plain + get, plainHead, plain + plainHead, "", plain[:len(plain)-1], plain + plain + get + plain}[j%8])
+				nc.SetReadDeadline(time.Now().Add(20 * time.Second))
+				br := bufio.NewReader(nc)
+				for range j % 4 {
+					resp, err := http.ReadResponse(br, nil)
+					if err != nil {
+						break
+					}
+					io.Copy(io.Discard, resp.Body)
+					if answers.Add(1) == 200 {
+						close(enough)
+					}
+				}
+				nc.Close()
+			}
+		})
+	}
+	<-enough
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	all.Go(func() {
+		if err := server.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("net/http: %v", err)
+		}
+	})
+	if err := l.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	for open := 1; open > 0; {
+		if ctx.Err() != nil {
+			t.Fatalf("%d connections are not forgotten", open)
+		}
+		l.mu.Lock()
+		open = len(l.conns) + l.left
+		l.mu.Unlock()
+		runtime.Gosched()
+	}
+}
+
+// troubled is a listener that fails as many times as there are errors in it.
+type troubled struct {
+	net.Listener
+	errs chan error
+}
+
+func (l troubled) Accept() (net.Conn, error) {
+	select {
+	case err := <-l.errs:
+		return nil, err
+	default:
+		return l.Listener.Accept()
+	}
+}
+
+// TestTroubleWithAccepting: what passes is waited out as net/http does, with
+// too many open files for example; what does not ends it all.
+func TestTroubleWithAccepting(t *testing.T) {
+	inner := troubled{listen(t), make(chan error, 2)}
+	for range cap(inner.errs) {
+		inner.errs <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	s := serveOn(t, inner, tell)
+	if got := exchangeRaw(t, s.addr, plainHead+"Content-Length: 0\r\n\r\n", 1); !strings.HasPrefix(got[0], "200") {
+		t.Errorf("got %q", got)
+	}
+
+	inner = troubled{listen(t), make(chan error, 1)}
+	inner.errs <- io.ErrClosedPipe
+	l := New(inner, Options{Base: func(net.Listener) context.Context { return context.Background() }, Logger: slog.New(slog.DiscardHandler)})
+	if err := http.Serve(l, nil); err != io.ErrClosedPipe {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := net.Dial("tcp", inner.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+	if err := l.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseWrite: net/http can end a connection that was handed over for
+// writing alone.
+func TestCloseWrite(t *testing.T) {
+	l := listen(t)
+	defer l.Close()
+	nc, br := dialRaw(t, l.Addr().String())
+	inner, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replayed{Conn: inner, closed: func() {}}
+	defer r.Close()
+	if err := r.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := br.ReadByte(); err != io.EOF {
+		t.Errorf("the client reads %v", err)
+	}
+	io.WriteString(nc, "z")
+	if n, err := r.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("the server reads %d, %v", n, err)
+	}
+}
+
+// TestHandOverTooLate: a connection that net/http does not take any more is
+// closed and forgotten.
+func TestHandOverTooLate(t *testing.T) {
+	l := New(listen(t), Options{})
+	l.Close()
+	client, server := net.Pipe()
+	l.left = 1
+	l.handOver(&replayed{Conn: server, closed: l.back})
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF || l.left != 0 {
+		t.Errorf("%v, %d are counted", err, l.left)
+	}
 }
