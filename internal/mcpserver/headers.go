@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"encoding/base64"
 	"net/http"
-	"slices"
 	"strings"
 
 	"mcpproxy/internal/jsonrpc"
@@ -125,7 +124,7 @@ func appendHead(h http.Header, fields []upstream.Field) {
 	for i, f := range fields {
 		named := func(other upstream.Field) bool { return strings.EqualFold(other.Name, f.Name) }
 		name := http.CanonicalHeaderKey(f.Name)
-		if h[name] != nil || slices.ContainsFunc(fields[:i], named) {
+		if h[name] != nil {
 			continue
 		}
 		var values []string

@@ -159,6 +159,7 @@ type held struct {
 	greeting     *greeting
 	logs         bool            // the client wants log messages
 	token        json.RawMessage // of its progress; nil: it wants none
+	quiet        bool            // the server may not ask
 	cancel       context.CancelFunc
 	expire       *time.Timer
 	done         chan struct{} // closed when reply and err are there
@@ -177,13 +178,18 @@ type held struct {
 // startNewer starts a request in a conversation that it has for itself.
 func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Request) (*held, error) {
 	a := aboutOf(r.Params)
-	if !mayAsk(r.Method) {
+	quiet := ""
+	switch {
+	case mayAsk(r.Method):
+	case strings.HasSuffix(r.Method, "/list") && string(a.capabilities) != "{}":
+		quiet = "\x00quiet" // what is refused in this session no call is to go without
+	default:
 		a.capabilities = json.RawMessage("{}")
 	}
-	h := &held{request: *r, key: r.Principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities), greeting: live.greeting,
+	h := &held{request: *r, key: r.Principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet, quiet: quiet != "", greeting: live.greeting,
 		logs: a.level != "", token: bytes.Clone(progressToken(r.Params)), done: make(chan struct{}), asked: map[string]Event{}, arrived: make(chan struct{}, 1)}
 	h.request.ID, h.request.Params = bytes.Clone(r.ID), bytes.Clone(r.Params)
-	c, err := s.checkout(ctx, sv, h.key, a)
+	c, err := s.checkout(ctx, sv, h.key, a, !h.quiet)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +213,9 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 }
 
 // mayAsk says whether the server may ask something before it answers: the
-// others are made without capabilities, so that it does not.
+// others are made without capabilities, so that it does not. But what a server
+// lists may depend on them, so lists are made with those of the client, and what
+// is asked then is refused.
 func mayAsk(method string) bool {
 	return method == methodCallTool || method == "prompts/get" || method == "resources/read"
 }
@@ -241,7 +249,8 @@ func (s *Set) passHeld(ctx context.Context, live *liveLink, c *Conversation, q *
 func (s *Set) nextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
 
 // checkout gives a conversation with what the client can do, that nobody uses.
-func (s *Set) checkout(ctx context.Context, sv *server, key string, a about) (*Conversation, error) {
+// asks says whether it can be asked.
+func (s *Set) checkout(ctx context.Context, sv *server, key string, a about, asks bool) (*Conversation, error) {
 	if c := sv.newer.reuse(key); c != nil {
 		return c, nil
 	}
@@ -266,7 +275,7 @@ func (s *Set) checkout(ctx context.Context, sv *server, key string, a about) (*C
 		c.End()
 		return nil, err
 	}
-	if l, ok := c.link.(*httpLink); ok && string(a.capabilities) != "{}" {
+	if l, ok := c.link.(*httpLink); ok && asks && string(a.capabilities) != "{}" {
 		l.mail = &mailbox{}
 		sv.hear(ctx, l)
 	}
@@ -371,7 +380,7 @@ func (h *held) event(e Event) {
 		id := strictjson.Find(e.Params, "requestId")
 		maps.DeleteFunc(h.asked, func(_ string, asked Event) bool { return sameID(id, asked.ID) })
 	case e.ID == nil:
-	case e.Method == methodPing || len(h.asked) >= maxAsked:
+	case e.Method == methodPing || h.quiet || len(h.asked) >= maxAsked:
 		m := jsonrpc.Message{ID: e.ID, Method: e.Method}
 		_ = h.conversation.link.respond(context.Background(), cannotAsk(&m)) // a lost link ends the request itself
 	default:

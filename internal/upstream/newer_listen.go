@@ -23,7 +23,7 @@ func (s *Set) listenNewer(ctx context.Context, sv *server, live *liveLink, r *Re
 	}
 	a := aboutOf(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	c, err := s.checkout(ctx, sv, "a subscription "+rand.Text(), a)
+	c, err := s.checkout(ctx, sv, "a subscription "+rand.Text(), a, false)
 	if err != nil {
 		return Reply{}, err
 	}

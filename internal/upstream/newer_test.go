@@ -115,6 +115,45 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
+// TestListsDependOnTheClient: what a server lists for clients that it can ask is
+// listed to such a client, whom it cannot ask meanwhile.
+func TestListsDependOnTheClient(t *testing.T) {
+	t.Parallel()
+	script := `while read -r a; do id=${a#*'"id":'}; id=${id%%,*}; case $a in
+*server/discover*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"?"}}' ;;
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}'; init=$a ;;
+*tools/list*) case $init in
+	*'"roots"'*) list=$id; echo '{"jsonrpc":"2.0","id":"r","method":"roots/list"}' ;;
+	*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[]}}' ;; esac ;;
+*'"id":"r","error"'*) echo '{"jsonrpc":"2.0","id":'$list',"result":{"tools":[{"name":"theirs"}]}}' ;;
+*tools/call*) echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}' ;;
+esac; done`
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
+	f.untilReady(t, "s", 0)
+	list := func(capabilities string) string {
+		a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodListTools, Params: json.RawMessage(
+			`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}`)})
+		if err != nil {
+			t.Error(err)
+		}
+		return string(a.Result)
+	}
+	if got := list(`{}`); !strings.Contains(got, `"tools":[]`) {
+		t.Errorf("to one that cannot be asked: %s", got)
+	}
+	for range 2 {
+		if got := list(`{"roots":{}}`); !strings.Contains(got, `"tools":[{"name":"theirs"}]`) {
+			t.Errorf("to one that can: %s", got)
+		}
+	}
+	reply, err := f.Call(t.Context(), "s", Call{Tool: "theirs", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(
+		`{"name":"theirs","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`)}}})
+	if err != nil || !wantsInput(reply.Result) {
+		t.Errorf("the call does not ask: %s %v", reply.Result, err)
+	}
+}
+
 // TestOnlyThreeMethodsAsk: a server that asks its client about something right
 // from the start does so in the requests that may be answered so.
 func TestOnlyThreeMethodsAsk(t *testing.T) {
