@@ -109,8 +109,12 @@ func (g *Gateway) facts(c *call, snapshot *catalog.Snapshot) policy.Facts {
 	t := snapshot.Tool(c.id)
 	if t == nil {
 		s := snapshot.Server(c.id.Server)
+		if facts.Status = lockOf(s); facts.Status != policy.Callable {
+			facts.Existence = policy.Exists // or not: nothing of this server can be called
+			return facts
+		}
 		facts.Existence, facts.Unlisted = missing(s)
-		facts.LoginNeeded = facts.Existence == policy.Unlisted && s.Enabled && !s.Quarantined && g.needsLogin(s.Name)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.needsLogin(s.Name)
 		facts.Nearest = snapshot.Nearest(c.id)
 		return facts
 	}
@@ -121,6 +125,15 @@ func (g *Gateway) facts(c *call, snapshot *catalog.Snapshot) policy.Facts {
 	return facts
 }
 
+// lockOf is why nothing of a server can be called whose tools are not known;
+// Callable when nothing but their absence stands against it.
+func lockOf(s *catalog.Server) policy.Status {
+	if s == nil || s.Listed {
+		return policy.Callable
+	}
+	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
+}
+
 // missing says what is not there: the server, its list, or the tool.
 func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
 	switch {
@@ -128,10 +141,6 @@ func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
 		return policy.NoServer, ""
 	case s.Listed:
 		return policy.NoTool, ""
-	case !s.Enabled:
-		return policy.Unlisted, "it is disabled"
-	case s.Quarantined:
-		return policy.Unlisted, "it is quarantined"
 	case s.State.Phase == upstream.Idle:
 		return policy.Unlisted, "it is lazy and was never started; upstream_servers with operation restart, or `mcpproxy upstream restart " + s.Name + "`, starts it"
 	case s.State.LastError != "":

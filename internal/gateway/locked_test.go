@@ -213,3 +213,27 @@ func TestUnreadableApprovalsRefuse(t *testing.T) {
 		t.Errorf("discovery says %+v", a.Disabled)
 	}
 }
+
+// TestLockedBeforeItWasListed: of a server that is disabled or quarantined and
+// has never told its tools, a call is refused with that as the reason, and
+// trying again is not what it advises.
+func TestLockedBeforeItWasListed(t *testing.T) {
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers = []config.Server{
+			{Name: "off", Protocol: "stdio", Command: "off"},
+			{Name: "held", Protocol: "stdio", Command: "held", Enabled: true, Quarantined: true},
+			{Name: "new", Protocol: "stdio", Command: "new", Enabled: true},
+		}
+	})
+	for server, want := range map[string]problem.Code{"off": problem.ToolLocked, "held": problem.ToolLocked, "new": problem.ServerUnavailable} {
+		_, err := w.gateway.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: server + ":any", Caller: anAgent})
+		p := problem.From(err)
+		if p == nil || p.Code != want {
+			t.Errorf("%s: %v, want %s", server, err, want)
+			continue
+		}
+		if want == problem.ToolLocked && (!strings.Contains(p.Message, "server_") || strings.Contains(p.Hint, "in a moment")) {
+			t.Errorf("%s: %s %s", server, p.Message, p.Hint)
+		}
+	}
+}
