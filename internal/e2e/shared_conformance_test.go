@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// asks says whether a scenario of the official suite is one in which the server
+// asks its client something.
+func asks(scenario string) bool {
+	return strings.Contains(scenario, "elicitation") || strings.Contains(scenario, "sampling") || strings.HasPrefix(scenario, "input-required-result-")
+}
+
+// TestConformanceOnASharedSession: with session shared the official suite passes
+// in both revisions, but for what a server would have to ask.
+func TestConformanceOnASharedSession(t *testing.T) {
+	suite(t)
+	fixture := buildSDK(t, everythingServer)
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"http":  map[string]any{"url": serveFixture(t, fixture, false), "session": "shared"}, // knows sessions alone
+		"stdio": map[string]any{"command": fixture, "session": "shared"},                     // speaks both
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, string(config))
+	d.awaitTools("http:test_simple_text", "stdio:test_simple_text")
+	for _, server := range []string{"http", "stdio"} {
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			v := conform(t, "http://"+d.address+"/mcp/servers/"+server, revision)
+			failing := v.failing(v.scored)
+			t.Logf("%s, %s: %d of %d pass, not: %q", server, revision, len(v.scored)-len(failing), len(v.scored), failing)
+			for _, scenario := range failing {
+				if !asks(scenario) {
+					t.Errorf("%s, %s: %s\n%s", server, revision, scenario, v.output)
+				}
+			}
+		}
+	}
+}
