@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,5 +206,48 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 	}
 	if n := len(up.Seen("initialize")); n != 1 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+// TestSessionChangesLive: the key applies when it is saved. What clients have
+// open ends, and the server runs on.
+func TestSessionChangesLive(t *testing.T) {
+	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("echo")})
+	url := mcptest.Serve(t, up).URL
+	config := func(session string) string {
+		return fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"session":%q}}}`, url, session)
+	}
+	d := startDaemon(t, config("shared"))
+	d.awaitTools("s:echo")
+	status := func(c *relayClient) int {
+		resp, err := c.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	before := d.relayClient("s")
+	if got := status(before); got != http.StatusOK {
+		t.Fatalf("status %d", got)
+	}
+	d.writeConfig(config("per_client"))
+	eventually(t, "the session has ended", func() error {
+		if got := status(before); got != http.StatusNotFound {
+			return fmt.Errorf("status %d", got)
+		}
+		return nil
+	})
+	if n := len(up.Seen("initialize")); n != 1 {
+		t.Errorf("%d sessions before there is a client of its own", n)
+	}
+	if got := status(d.relayClient("s")); got != http.StatusOK {
+		t.Errorf("status %d", got)
+	}
+	if n := len(up.Seen("initialize")); n != 2 {
+		t.Errorf("%d sessions, with one of a client", n)
+	}
+	if s, err := d.server("s"); err != nil || s.Restarts != 0 || s.State != "ready" {
+		t.Errorf("%+v %v", s, err)
 	}
 }
