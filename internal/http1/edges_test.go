@@ -253,6 +253,32 @@ func TestCutOffUnread(t *testing.T) {
 	}
 }
 
+// TestCutOffIgnored: a handler that never ends does not hold up a stop whose
+// time is over.
+func TestCutOffIgnored(t *testing.T) {
+	began, release := make(chan bool), make(chan bool)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		began <- true
+		<-release
+	})
+	nc, _ := dialRaw(t, s.addr)
+	io.WriteString(nc, plainHead+"Content-Length: 0\r\n\r\n")
+	<-began
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.plain.Shutdown(ctx) }()
+	select {
+	case err := <-stopped:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the stop waits for ever")
+	}
+	close(release)
+}
+
 // TestHalfClose: a client that has nothing more to send gets its answer.
 func TestHalfClose(t *testing.T) {
 	s := serve(t, tell)

@@ -174,8 +174,12 @@ func (l *Listener) Close() error {
 	return err
 }
 
+// lastTime is how long handlers have to end whose connections were cut off.
+const lastTime = time.Second
+
 // Shutdown closes the Listener and waits until every request is answered. When
-// ctx ends before, it cuts off what is left and gives ctx.Err().
+// ctx ends before, it cuts off what is left and gives ctx.Err(), a second later
+// if there are handlers that do not end.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		l.Logger.Debug("the listener did not close", "error", err)
@@ -193,6 +197,9 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 		c.nc.Close()
 	}
 	l.mu.Unlock()
-	<-done
+	select {
+	case <-done:
+	case <-time.After(lastTime):
+	}
 	return ctx.Err()
 }
