@@ -155,6 +155,29 @@ func TestLateRead(t *testing.T) {
 	}
 }
 
+// TestLateWrite: what a handler writes after its end gets into no other answer.
+func TestLateWrite(t *testing.T) {
+	var kept http.ResponseWriter
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if kept == nil {
+			kept = w
+			io.WriteString(w, "first")
+			return
+		}
+		kept.Header().Set("X-Late", "1")
+		kept.WriteHeader(http.StatusTeapot)
+		n, err := kept.Write([]byte("late"))
+		fmt.Fprint(w, n, err, http.NewResponseController(kept).Flush())
+	})
+	nc, br := dialRaw(t, s.addr)
+	for _, want := range []string{"first", fmt.Sprint(0, http.ErrHandlerTimeout, http.ErrHandlerTimeout)} {
+		io.WriteString(nc, plainHead+"Content-Length: 0\r\n\r\n")
+		if resp, body := readAnswer(t, br); body != want || resp.StatusCode != http.StatusOK || resp.Header.Get("X-Late") != "" {
+			t.Errorf("got %d %q %v, want %q", resp.StatusCode, body, resp.Header, want)
+		}
+	}
+}
+
 // TestClosedBody: a body that its handler has closed is not read any more.
 func TestClosedBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -358,7 +381,7 @@ var scripts = regexp.MustCompile(`^( *(W(2\d\d|30[0-3]|[4-9]\d\d)|w\d{1,6}|l[-x]
 func FuzzAnswers(f *testing.F) {
 	for _, script := range []string{
 		"", "w5", "W202 l0", "W204", "W204 w5", "W404 w5", "l5 w5", "l5 w3 w2", "l5 w3", "l3 w5", "l5 w3 f w9 w2", "lx w5",
-		"l-1 w5", "l05 w5", "w5 f w5", "f", "f w5", "f f", "w3000 w3000", "w40000", "w3000 f w40000 w1", "w100000 w100000", "c", "c w5", "c w5 f w5",
+		"l-1 w5", "l05 w5", "w5 f w5", "w0", "w0 f w0 w5", "f", "f w5", "f f", "w3000 w3000", "w40000", "w3000 f w40000 w1", "w100000 w100000", "c", "c w5", "c w5 f w5",
 		"w5 c", "w5 l9", "w5 l9 f w4", "W200 l9 f w4", "l5 W200 l9 w5", "W200 h1 w5", "h1 w5 h2 f w5", "w5 h1 w40000", "W200 W404 w5", "w5 W404",
 		"W299 w5", "W599", "a", "w5 a", "w5 f a", "l5 w3 f a", "l50000 w40000 w10000", "l50000 f w40000 w10000", "l0 w5", "W205", "l9999999999999999999 w5",
 	} {
