@@ -269,7 +269,12 @@ func (x *exchange) failRelay(err error) {
 		x.overRelay()
 		return
 	}
-	x.fail(problem.From(err).Code.HTTPStatus(), x.relayError(err))
+	p := problem.From(err)
+	status, said := x.saidStatus(p)
+	if !said {
+		status = p.Code.HTTPStatus()
+	}
+	x.fail(status, x.relayError(err))
 }
 
 // converse opens a session with the server, and one of ours for it.

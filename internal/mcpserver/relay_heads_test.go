@@ -45,6 +45,8 @@ func saying(version string) http.Handler {
 		result := func(value string) string { return `{"jsonrpc":"2.0","id":` + id + `,"result":` + value + `}` }
 		failure := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32042,"message":"no","data":{"n":9007199254740993}}}`
 		switch {
+		case id == "" && how != "":
+			w.WriteHeader(http.StatusTooManyRequests)
 		case id == "":
 			w.WriteHeader(http.StatusAccepted)
 		case method == "initialize" && version != modernVersion:
@@ -158,6 +160,13 @@ func TestHeadsAsSent(t *testing.T) {
 					check(method+" "+how, resp, body)
 					if resp.StatusCode != want.status || !strings.Contains(body, want.body) {
 						t.Errorf("%s %s: %d %s", method, how, resp.StatusCode, body)
+					}
+				}
+			}
+			if session != "" {
+				for how, want := range map[string]int{"": http.StatusAccepted, "too much": http.StatusTooManyRequests} {
+					if status, body, _ := h.to("/mcp/servers/one", session, `{"jsonrpc":"2.0","method":"vendor/notice","params":{"how":"`+how+`"}}`); status != want {
+						t.Errorf("a notification %s: %d %s", how, status, body)
 					}
 				}
 			}
