@@ -152,6 +152,7 @@ const (
 	maxNotes      = 1024     // notifications waiting for one caller
 	maxNoteBytes  = 4 << 20  // and their size
 	maxUnwritten  = 64 << 20 // bytes waiting for a server that does not read
+	maxOffered    = 1 << 20  // and of answers to it
 	maxPooledBuf  = 64 << 10
 	maxErrorBody  = 64 << 10
 	maxRemarkText = 2 << 10

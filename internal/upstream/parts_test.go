@@ -103,6 +103,37 @@ func TestTailLogWithoutALog(t *testing.T) {
 	}
 }
 
+// TestPipeWriterOffers: answers to what a server asks are dropped when it does
+// not read them, and what a caller sends is not.
+func TestPipeWriterOffers(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	pw := newPipeWriter(w, func(err error) { t.Errorf("broken: %v", err) })
+	answer := []byte(strings.Repeat("x", 1000))
+	for range 100_000 {
+		pw.offer(answer)
+	}
+	pw.mu.Lock()
+	if n := len(pw.queue); n < maxOffered || n > maxOffered+2*len(answer) {
+		t.Errorf("%d bytes wait", n)
+	}
+	pw.mu.Unlock()
+	if err := pw.send([]byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for lines := bufio.NewScanner(r); last != "last" && lines.Scan(); {
+		last = lines.Text()
+	}
+	if last != "last" {
+		t.Errorf("the last line is %q", last)
+	}
+	pw.close()
+}
+
 // TestPipeWriter writes from many goroutines to a slow reader: every message
 // arrives as one line, those of one goroutine in order.
 func TestPipeWriter(t *testing.T) {

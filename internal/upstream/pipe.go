@@ -77,6 +77,17 @@ func (w *pipeWriter) send(msg []byte) error {
 	}
 }
 
+// offer is send for what nobody misses: answers to what the server asks. One
+// that asks without end and does not read gets none.
+func (w *pipeWriter) offer(msg []byte) {
+	w.mu.Lock()
+	behind := len(w.queue) >= maxOffered
+	w.mu.Unlock()
+	if !behind {
+		_ = w.send(msg) // then the link is lost
+	}
+}
+
 // fail ends the writing. The caller holds mu, and does not any more afterwards.
 func (w *pipeWriter) fail(err error) {
 	first := w.err == nil

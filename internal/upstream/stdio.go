@@ -34,7 +34,7 @@ func openStdio(spec *Spec, launch launcher, up inbound, log *serverLog, room *ro
 	}
 	l := &stdioLink{duplex: newDuplex(up, log, mail), proc: proc, room: room}
 	l.in = newPipeWriter(proc.stdin, func(err error) { l.end(l.writeError(err)) })
-	l.tell = func(msg []byte) { l.in.send(msg) }
+	l.tell = l.in.offer
 	proc.keepStderr(log)
 	proc.wg.Add(1)
 	go func() {
