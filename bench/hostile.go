@@ -18,7 +18,7 @@ const (
 	hostileDeadline = 500 * time.Millisecond // call_timeout of the hostile servers
 	hostileSlack    = 100 * time.Millisecond // what an error may be late
 	hostileP99      = 2.0                    // the neighbour's p99 beside a hostile server, × its quiet one
-	hostileGrowth   = 64.0                   // MiB that the daemon may grow
+	hostileGrowth   = 64.0                   // MiB that the daemon may grow by one mode
 	hostileRestart  = 2 * time.Second        // until a server that crashed answers again
 )
 
@@ -338,8 +338,8 @@ func (r *hostileRun) report(m hostileMode, transport string, before float64, cli
 	if loud.errors+quiet.errors > 0 {
 		r.miss("%s: %d calls of the neighbour failed: %v", where, loud.errors+quiet.errors, errors.Join(loud.err, quiet.err))
 	}
-	if peak-r.start > hostileGrowth {
-		r.miss("%s: the daemon has grown by %.0f MiB since it was at rest", where, peak-r.start)
+	if peak-before > hostileGrowth {
+		r.miss("%s: the daemon has grown by %.0f MiB", where, peak-before)
 	}
 	for _, c := range clients {
 		c.report(m, r)
