@@ -48,7 +48,7 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 // DropMember gives an object without the top-level member name; obj itself when
 // it has none, or is no object.
 func DropMember(obj json.RawMessage, name string) json.RawMessage {
-	if !bytes.Contains(obj, []byte(name)) && bytes.IndexByte(obj, '\\') < 0 {
+	if !MayName(obj, name) {
 		return obj
 	}
 	out, dropped := []byte{'{'}, false
@@ -67,6 +67,12 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 		return obj
 	}
 	return append(out, '}')
+}
+
+// MayName says, faster than any look for it, whether a name can be in a text at
+// all: false is certain. A name may be written with escapes.
+func MayName(text []byte, name string) bool {
+	return bytes.Contains(text, []byte(name)) || bytes.IndexByte(text, '\\') >= 0
 }
 
 var errNotObject = errors.New("the message is not an object")

@@ -169,7 +169,7 @@ func appendPassed(dst []byte, id json.RawMessage, method string, params json.Raw
 
 // progressToken is the token in the _meta of params, nil when there is none.
 func progressToken(params json.RawMessage) json.RawMessage {
-	if !bytes.Contains(params, []byte(`"progressToken"`)) {
+	if !jsonrpc.MayName(params, "progressToken") {
 		return nil
 	}
 	return strictjson.Find(strictjson.Find(params, "_meta"), "progressToken")
@@ -185,7 +185,7 @@ const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // subscriptionID is our id in what a server says to a subscription.
 func subscriptionID(params json.RawMessage) (uint64, bool) {
-	if !bytes.Contains(params, []byte(subscriptionKey)) {
+	if !jsonrpc.MayName(params, subscriptionKey) {
 		return 0, false
 	}
 	return numericID(strictjson.Find(strictjson.Find(params, "_meta"), subscriptionKey))

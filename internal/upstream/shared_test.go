@@ -348,6 +348,31 @@ func TestSharedInitialize(t *testing.T) {
 	}
 }
 
+// TestSharedTokenInOtherLetters: a token of a client never reaches the server,
+// where it might be another client's, however its name is written.
+func TestSharedTokenInOtherLetters(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply(clubs(t))
+	for _, server := range []string{"pipe", "http"} {
+		f.untilReady(t, server, 0)
+		m := f.join(t, server)
+		var progress []string
+		_, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Conversation: m.c, Request: Request{ID: json.RawMessage("1"), Method: methodCallTool,
+			Params: json.RawMessage(`{"name":"busy","arguments":{"n":1},"_meta":{"progress\u0054oken":"mine"}}`), Events: func(e Event) {
+				if e.Method == methodProgress {
+					progress = append(progress, string(e.Params))
+				}
+			}}}})
+		if err != nil || len(progress) != 1 || !strings.Contains(progress[0], `"progressToken":"mine"`) {
+			t.Errorf("%s: %q %v", server, progress, err)
+		}
+		if got := m.seen(t, methodCallTool); strings.Contains(got[0], "mine") {
+			t.Errorf("%s: the server got %s", server, got[0])
+		}
+	}
+}
+
 // TestSharedCancel: the server hears of it by the id that it knows, and only that
 // call ends.
 func TestSharedCancel(t *testing.T) {

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"mcpproxy/internal/jsonrpc"
@@ -17,7 +16,7 @@ const (
 // does not know tasks.
 func WithoutTasks(params json.RawMessage) json.RawMessage {
 	const name = "io.modelcontextprotocol/clientCapabilities"
-	if !bytes.Contains(params, []byte(tasksExtension)) {
+	if !jsonrpc.MayName(params, tasksExtension) {
 		return params
 	}
 	meta := strictjson.Find(params, "_meta")

@@ -68,3 +68,16 @@ func TestTasksAreNotBridged(t *testing.T) {
 	}
 	unknown("older", nil)
 }
+
+// TestNamesWithEscapes: a name that holds a slash is often written with an
+// escape, and is the same name.
+func TestNamesWithEscapes(t *testing.T) {
+	t.Parallel()
+	if id, ok := subscriptionID(json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/subscriptionId":7}}`)); id != 7 || !ok {
+		t.Errorf("subscription %d %t", id, ok)
+	}
+	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"extensions":{"io.modelcontextprotocol\/tasks":{}}}}}`)
+	if got := string(WithoutTasks(params)); strings.Contains(got, "tasks") {
+		t.Errorf("it knows tasks: %s", got)
+	}
+}
