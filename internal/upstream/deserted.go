@@ -8,7 +8,10 @@ import (
 // deserted are requests that were given up, at which the server may still be at
 // work: what it says by itself may be about them. It is for the only request in
 // flight none the less while all of them are the same client's.
-type deserted struct{ all []desertedRequest }
+type deserted struct {
+	all    []desertedRequest // the oldest first
+	beyond time.Time         // until then there are more, which nobody knows
+}
 
 type desertedRequest struct {
 	id    uint64
@@ -17,28 +20,44 @@ type desertedRequest struct {
 }
 
 // desertedTime is how long a server is taken to be at work on a request that was
-// given up, unless it answers before: few say when they stop.
-const desertedTime = time.Minute
+// given up, unless it answers before: few say when they stop. Of more than
+// maxDeserted nothing is known but the time.
+const (
+	desertedTime = time.Minute
+	maxDeserted  = 256
+)
 
 func (d *deserted) add(r *request) {
 	now := time.Now()
 	d.forget(now)
+	if len(d.all) == maxDeserted {
+		d.beyond = d.all[0].until
+		d.all = d.all[1:]
+	}
 	d.all = append(d.all, desertedRequest{r.id, r.owner, now.Add(desertedTime)})
 }
 
 func (d *deserted) forget(now time.Time) {
-	d.all = slices.DeleteFunc(d.all, func(a desertedRequest) bool { return now.After(a.until) })
+	n := 0
+	for n < len(d.all) && now.After(d.all[n].until) {
+		n++
+	}
+	if d.all = d.all[n:]; len(d.all) == 0 {
+		d.all = nil
+	}
 }
 
 func (d *deserted) answered(id uint64) {
 	d.all = slices.DeleteFunc(d.all, func(a desertedRequest) bool { return a.id == id })
 }
 
-// byOther says whether one of them was somebody else's than r is.
+// byOther says whether one of them was somebody else's than r is. Of requests
+// without an owner nobody knows whose they are.
 func (d *deserted) byOther(r *request) bool {
-	if len(d.all) == 0 {
+	if len(d.all) == 0 && d.beyond.IsZero() {
 		return false
 	}
-	d.forget(time.Now())
-	return slices.ContainsFunc(d.all, func(a desertedRequest) bool { return a.owner != r.owner })
+	now := time.Now()
+	d.forget(now)
+	return now.Before(d.beyond) || slices.ContainsFunc(d.all, func(a desertedRequest) bool { return a.owner == nil || a.owner != r.owner })
 }

@@ -68,7 +68,9 @@ func (p *pending) remove(e *entry) bool {
 	if p.take(e.r.id) == nil {
 		return false
 	}
-	p.deserted.add(e.r)
+	if !e.r.keepsToken { // else there is nobody else
+		p.deserted.add(e.r)
+	}
 	return true
 }
 

@@ -476,6 +476,72 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	}
 }
 
+// TestLogMessagesOfNobodyKnown: callers that have no conversation are not known
+// to be the same one either; who has the connection for himself is.
+func TestLogMessagesOfNobodyKnown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "pipe", "club")})
+	f.untilReady(t, "pipe", 0)
+	own := f.join(t, "pipe") // whose process is another one
+	plain := func(ctx context.Context, tool string) (logs int, err error) {
+		_, err = f.Call(ctx, "pipe", Call{Tool: tool, Notify: func(method string, _ json.RawMessage) {
+			if method == methodMessage {
+				logs++
+			}
+		}})
+		return logs, err
+	}
+	calls := map[string]func(context.Context, string) (int, error){"plain": plain, "own": func(ctx context.Context, tool string) (int, error) {
+		_, events, err := own.use(ctx, tool, "{}")
+		return count(events, methodMessage), err
+	}}
+	for name, want := range map[string]int{"plain": 0, "own": 2} {
+		call := calls[name]
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { _, err := call(ctx, "late"); done <- err }()
+		own.untilTrue(t, "the call is under way", func() bool {
+			sv := f.find("pipe")
+			if name == "own" {
+				return own.c.link.inFlight() == 1
+			}
+			return sv.live.Load().link.inFlight() == 1
+		})
+		cancel()
+		<-done
+		if n, err := call(t.Context(), "busy"); n != want || err != nil {
+			t.Errorf("%s: %d messages (%v), want %d", name, n, err, want)
+		}
+	}
+	if _, err := plain(t.Context(), "release"); err != nil {
+		t.Fatal(err)
+	}
+	own.untilTrue(t, "the server is done with the call that was given up", func() bool {
+		n, err := plain(t.Context(), "busy")
+		return n == 2 && err == nil
+	})
+}
+
+// TestDesertedIsBounded: of who gives up call after call no more is kept, and
+// what is not kept counts as somebody else's.
+func TestDesertedIsBounded(t *testing.T) {
+	var d deserted
+	a, b := &sharedLink{}, &sharedLink{}
+	for id := range uint64(maxDeserted) {
+		d.add(&request{id: id, owner: a})
+	}
+	if d.byOther(&request{owner: a}) || !d.byOther(&request{owner: b}) {
+		t.Error("it is not known whose they are")
+	}
+	for id := range uint64(10 * maxDeserted) {
+		d.add(&request{id: id + maxDeserted, owner: b})
+	}
+	if len(d.all) != maxDeserted || !d.byOther(&request{owner: b}) {
+		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
+	}
+}
+
 // TestSharedLevels: the server is told the most talkative level that is wanted,
 // and each client gets what it wants.
 func TestSharedLevels(t *testing.T) {
