@@ -195,12 +195,20 @@ func (x *exchange) passedOn(a upstream.Answer, err error) outcome {
 // relayOutcome is a server's answer as it is.
 func (x *exchange) relayOutcome(a upstream.Answer) outcome {
 	o := outcome{err: a.Error, status: a.Status}
-	if a.Error == nil {
+	switch {
+	case a.Error == nil:
 		o.result = pieces(a.Result)
-	} else if o.status == 0 {
+	case o.status == 0, o.status == http.StatusNotFound && !x.sharesFate():
 		o.status = x.mirroredStatus(a.Error)
 	}
 	return o
+}
+
+// sharesFate says whether a 404 of the server may reach the client. In a session
+// it means that the session is over, and where the server knows of none that is
+// ours, of which the server says nothing.
+func (x *exchange) sharesFate() bool {
+	return x.session == nil || x.session.talk != nil && x.session.talk.HasID()
 }
 
 // mirroredStatus is the HTTP status for an error that did not come by HTTP.

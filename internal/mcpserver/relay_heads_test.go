@@ -177,3 +177,52 @@ func TestHeadsAsSent(t *testing.T) {
 		})
 	}
 }
+
+// TestNotFoundEndsNoSession: in a session a 404 says that it is over. A server
+// that has none, or does not know of this one, does not mean that.
+func TestNotFoundEndsNoSession(t *testing.T) {
+	server := saying(latestLegacy)
+	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(without{w, headerSession}, r)
+	})
+	set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
+	h := newHarness(t)
+	t.Cleanup(func() {
+		h.srv.Close()
+		if err := set.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	h.srv.Relay, h.srv.All = set, &fakeAll{throughSet: set}
+	hello := strings.Replace(allHello, "2025-11-25", latestLegacy, 1)
+	for _, c := range []struct {
+		what, path string
+		server     http.Handler
+		shared     bool
+	}{
+		{"no session", "/mcp/servers/one", forgetful, false},
+		{"a session that clients share", "/mcp/servers/one", server, true},
+		{"one of several servers", "/mcp/all", server, false},
+	} {
+		set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: mcptest.Serve(t, c.server).URL, Shared: c.shared}})
+		_, body, header := h.to(c.path, "", hello)
+		session := header.Get(headerSession)
+		for _, how := range []string{"rpc 404", "bare 404", "rpc 400"} {
+			status, answer, _ := h.to(c.path, session, `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","how":"`+how+`"}}`)
+			if want := map[string]int{"rpc 404": 200, "bare 404": 200, "rpc 400": 400}[how]; session == "" || status != want || !strings.Contains(answer, `"error":{`) {
+				t.Errorf("%s, %s: %d %s (%s)", c.what, how, status, answer, body)
+			}
+		}
+	}
+}
+
+// without leaves a header line out.
+type without struct {
+	http.ResponseWriter
+	name string
+}
+
+func (w without) WriteHeader(status int) {
+	w.Header().Del(w.name)
+	w.ResponseWriter.WriteHeader(status)
+}

@@ -278,6 +278,13 @@ func (c *Conversation) End() { c.once.Do(func() { close(c.ends) }) }
 // Over is closed when the conversation has ended.
 func (c *Conversation) Over() <-chan struct{} { return c.link.lost() }
 
+// HasID says whether the server has given the client's session an id, so that a
+// client that speaks to it directly has a session, too.
+func (c *Conversation) HasID() bool {
+	l, ok := c.link.(*httpLink)
+	return ok && l.state.Load().session != ""
+}
+
 // Notify passes a notification of the client on.
 func (c *Conversation) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	if method == methodCallTool {
