@@ -390,3 +390,13 @@ func freeAddress(t testing.TB) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// signal sends a process of somebody else a signal; os.ErrProcessDone when it
+// is not there.
+func signal(pid int, sig os.Signal) error {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	return p.Signal(sig)
+}

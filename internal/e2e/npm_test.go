@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"mcpproxy/internal/strictjson"
@@ -395,7 +394,7 @@ func killOne(t *testing.T, d *daemon) {
 		}
 		before[name] = s
 	}
-	if err := syscall.Kill(before["everything"].PID, syscall.SIGKILL); err != nil {
+	if err := signal(before["everything"].PID, os.Kill); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the killed server is back", func() error {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -138,7 +137,7 @@ func TestSharedSession(t *testing.T) {
 	}
 
 	was, err := d.server("memory")
-	if err != nil || syscall.Kill(was.PID, syscall.SIGKILL) != nil {
+	if err != nil || signal(was.PID, os.Kill) != nil {
 		t.Fatalf("%+v %v", was, err)
 	}
 	eventually(t, "the killed server is back", func() error {
