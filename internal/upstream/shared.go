@@ -191,6 +191,10 @@ func (l *sharedLink) setLevel(ctx context.Context, live *liveLink, r *Request) (
 	reply, err := l.passShared(ctx, live, &told)
 	if err != nil || reply.Error != nil {
 		l.wantLevel(before)
+		if err != nil { // nobody knows what the server has heard
+			sh.told.level = ""
+			signal(sh.unsettled)
+		}
 		return reply, err
 	}
 	sh.told.level = wanted

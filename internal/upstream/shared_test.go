@@ -3,11 +3,14 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -573,6 +576,37 @@ func TestSharedLevels(t *testing.T) {
 		b.c.End()
 		a.untilSeen(t, methodSetLevel, `{"level":"error"}`, `{"level":"debug"}`, `{"level":"critical"}`)
 	}
+}
+
+// TestSharedLevelUnanswered: when nobody knows whether the server has taken a
+// level it is told once more what its clients want.
+func TestSharedLevelUnanswered(t *testing.T) {
+	t.Parallel()
+	s, taken := club(), make(chan struct{})
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if !bytes.Contains(body, []byte(`"critical"`)) {
+			s.ServeHTTP(w, r)
+			return
+		}
+		s.ServeHTTP(httptest.NewRecorder(), r) // it hears of it, but nobody hears its answer
+		close(taken)
+		<-r.Context().Done()
+	})).URL}})
+	f.untilReady(t, "s", 0)
+	m := f.join(t, "s")
+	m.request(t, methodSetLevel, `{"level":"debug"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-taken; cancel() }()
+	if _, err := f.Relay(ctx, "s", m.c, Request{ID: json.RawMessage("1"), Method: methodSetLevel, Params: json.RawMessage(`{"level":"critical"}`)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	m.untilSeen(t, methodSetLevel, `{"level":"debug"}`, `{"level":"critical"}`, `{"level":"debug"}`)
 }
 
 // TestSharedSubscriptions: what has changed is told to those whom it concerns;
