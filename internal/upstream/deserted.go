@@ -1,11 +1,12 @@
 package upstream
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
 
-// deserted are requests that were given up, at which the server may still be at
+// deserted are requests whose answers nobody waits for any more, at which the server may still be at
 // work: what it says by itself may be about them. It is for the only request in
 // flight none the less while all of them are the same client's.
 type deserted struct {
@@ -26,6 +27,13 @@ const (
 	desertedTime = time.Minute
 	maxDeserted  = 256
 )
+
+// deserts says whether the server may still be at work on a request that came to
+// err: it was given up, or its answer has broken off.
+func deserts(err error) bool {
+	var refused *statusError
+	return err != nil && !unsent(err) && !errors.As(err, &refused)
+}
 
 func (d *deserted) add(r *request) {
 	now := time.Now()

@@ -526,6 +526,62 @@ func TestLogMessagesOfNobodyKnown(t *testing.T) {
 	})
 }
 
+// TestLogMessagesOfABrokenAnswer: a server whose answer has broken off may still
+// be at work on it, as one is whose caller has given up.
+func TestLogMessagesOfABrokenAnswer(t *testing.T) {
+	t.Parallel()
+	s := club()
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, Shared: true, URL: mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || bytes.Contains(body, []byte(`"breaks":true`)) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+	})).URL}})
+	f.untilReady(t, "s", 0)
+	a, b := f.join(t, "s"), f.join(t, "s")
+	rounds := 0
+	logs := func() int {
+		var events []string
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			_, events, err = b.use(t.Context(), "late", "{}")
+			done <- err
+		}()
+		rounds++
+		b.untilTrue(t, "the call is under way", func() bool {
+			late := 0
+			for _, seen := range s.Seen(methodCallTool) {
+				late += count([]string{string(seen.Params)}, `"late"`)
+			}
+			return late == rounds
+		})
+		s.Broadcast(methodMessage, json.RawMessage(`{"level":"info","data":"whose?"}`))
+		s.Broadcast(methodResources, nil)
+		b.untilHears(t, "what was said last", func(heard []string) bool { return count(heard, methodResources) == rounds })
+		b.mustUse(t, "release", "{}")
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		return count(events, methodMessage)
+	}
+	if n := logs(); n != 1 {
+		t.Errorf("%d messages for the only call", n)
+	}
+	if _, _, err := a.use(t.Context(), "busy", `{"breaks":true}`); err == nil {
+		t.Error("the answer has not broken off")
+	}
+	if n := logs(); n != 0 {
+		t.Errorf("%d messages while the server may be at work for somebody else", n)
+	}
+}
+
 // TestDesertedIsBounded: of who gives up call after call no more is kept, and
 // what is not kept counts as somebody else's.
 func TestDesertedIsBounded(t *testing.T) {

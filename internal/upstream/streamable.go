@@ -141,7 +141,7 @@ func (l *httpLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	state := l.state.Load()
 	s := l.sinks.add(r)
 	reply, err := l.post(ctx, state, r, s)
-	l.sinks.remove(r, s, err != nil && ctx.Err() != nil && !unsent(err))
+	l.sinks.remove(r, s, deserts(err))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
