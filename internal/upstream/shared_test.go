@@ -376,6 +376,22 @@ func TestSharedTokenInOtherLetters(t *testing.T) {
 	}
 }
 
+// TestKeptForManyIsKeptOnce: clients may have no stream for long, and each be
+// kept a lot for.
+func TestKeptForManyIsKeptOnce(t *testing.T) {
+	sh, a, b := newSharing(), newSharedLink(nil), newSharedLink(nil)
+	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
+	heard := []byte(`{"_meta":{"n":1}}`)
+	if !sh.spread(methodToolsChange, heard) {
+		t.Error("there is nobody")
+	}
+	copy(heard, "the reader's buffer has something else now")
+	x, y := a.inbox.take()[0].params, b.inbox.take()[0].params
+	if string(x) != `{"_meta":{"n":1}}` || &x[0] != &y[0] {
+		t.Errorf("%s and %s", x, y)
+	}
+}
+
 // TestSharedCancel: the server hears of it by the id that it knows, and only that
 // call ends.
 func TestSharedCancel(t *testing.T) {

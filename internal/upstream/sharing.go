@@ -113,12 +113,16 @@ func (sh *sharing) spread(method string, params json.RawMessage) bool {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if len(sh.clients) == 0 {
+		return false
+	}
+	n := note{method: method, params: bytes.Clone(params)} // one for all: there may be many that have no stream
 	for l := range sh.clients {
 		if method != methodUpdated || l.follows(uri) {
-			l.inbox.put(note{method: method, params: params})
+			l.inbox.put(n)
 		}
 	}
-	return len(sh.clients) > 0
+	return true
 }
 
 // renew has the clients go on with a new connection, on which nobody talks yet.
@@ -251,7 +255,8 @@ type inbox struct {
 	read bool // by a stream
 }
 
-// put keeps n, unless the same waits already. The oldest that is kept gives way.
+// put keeps n as it is, unless the same waits already. The oldest that is kept
+// gives way.
 func (b *inbox) put(n note) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -263,7 +268,7 @@ func (b *inbox) put(n note) {
 		b.size -= len(b.kept[0].params)
 		b.kept = b.kept[1:]
 	}
-	b.kept = append(b.kept, note{method: n.method, params: bytes.Clone(n.params)})
+	b.kept = append(b.kept, n)
 	b.size += len(n.params)
 	signal(b.come)
 }
