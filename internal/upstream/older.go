@@ -142,15 +142,25 @@ func (l *olderLink) setLevel(r *relayed) Reply {
 const (
 	maxInputRounds     = 50 // questions and answers within one request
 	maxSubscriptions   = 1000
+	maxSubscribedBytes = 1 << 20 // of their addresses
 	minShed, maxShed   = 100 * time.Millisecond, 5 * time.Second
 	maxInputsPerAnswer = 100
 )
+
+// roomFor says whether a client may subscribe to one more resource.
+func roomFor(uris map[string]bool, uri string) bool {
+	size := len(uri)
+	for one := range uris {
+		size += len(one)
+	}
+	return uris[uri] || len(uris) < maxSubscriptions && size <= maxSubscribedBytes
+}
 
 func (l *olderLink) subscribe(uri string, on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case on && len(l.resources) >= maxSubscriptions:
+	case on && !roomFor(l.resources, uri):
 		return false
 	case on:
 		l.resources[uri] = true

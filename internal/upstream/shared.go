@@ -255,7 +255,7 @@ func (l *sharedLink) follow(uri string, on bool) bool {
 	switch {
 	case !on:
 		delete(l.uris, uri)
-	case len(l.uris) >= maxSubscriptions:
+	case !roomFor(l.uris, uri):
 		return false
 	default:
 		l.uris[uri] = true

@@ -743,6 +743,33 @@ func TestSharedSubscriptions(t *testing.T) {
 	}
 }
 
+// TestSubscriptionsAreBounded: in number, and in what their addresses take.
+func TestSubscriptionsAreBounded(t *testing.T) {
+	sv := &server{sharing: newSharing()}
+	shared, bridged := newSharedLink(sv), (&Set{}).newOlderLink(sv)
+	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.follow, "bridged": bridged.subscribe} {
+		large := func(i int) string { return fmt.Sprintf("x:%02d", i) + strings.Repeat("l", 128<<10) }
+		n := 0
+		for subscribe(large(n), true) {
+			n++
+		}
+		if n != 7 {
+			t.Errorf("%s: %d large ones", name, n)
+		}
+		if !subscribe(large(0), true) || !subscribe("small", true) || !subscribe(large(0), false) || !subscribe(large(n), true) {
+			t.Errorf("%s: what there is room for is refused", name)
+		}
+		for i := range n + 1 {
+			subscribe(large(i), false)
+		}
+		for n = 1; subscribe(fmt.Sprint(n), true); n++ {
+		}
+		if n != maxSubscriptions || !subscribe("small", true) {
+			t.Errorf("%s: %d small ones", name, n)
+		}
+	}
+}
+
 // TestSharedModernSubscription: a subscription of the modern revision stands on
 // the same session.
 func TestSharedModernSubscription(t *testing.T) {
