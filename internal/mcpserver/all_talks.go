@@ -141,7 +141,9 @@ func (x *exchange) noticeAll() error {
 	case x.msg.IsResponse():
 		server, id, ok := gateway.AskedBy(x.msg.ID)
 		if c := all.find(server); ok && c != nil {
-			return c.Respond(x.r.Context(), id, x.msg.Result, x.msg.Error)
+			if err := c.Respond(x.r.Context(), id, x.msg.Result, x.msg.Error); !gateway.Over(err) {
+				return err
+			} // else who asked has gone, and the client's session goes on
 		}
 	case x.msg.Method == "notifications/cancelled":
 		x.session.cancel(x.params.requestID, &upstream.Cancelled{Params: bytes.Clone(x.msg.Params)})

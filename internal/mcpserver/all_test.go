@@ -177,6 +177,21 @@ func TestAllTalksEnd(t *testing.T) {
 	}
 }
 
+// TestAnswerToAServerThatHasGone: the end of one server's session is not that
+// of the client.
+func TestAnswerToAServerThatHasGone(t *testing.T) {
+	h, _, server := allHarness(t)
+	session := h.allSession()
+	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`)
+	server.DropSessions()
+	if status, body, _ := h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":"one:7","result":{}}`); status != http.StatusAccepted {
+		t.Errorf("the answer: %d %s", status, body)
+	}
+	if status, body, _ := h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":3,"method":"ping"}`); status != http.StatusOK {
+		t.Errorf("afterwards: %d %s", status, body)
+	}
+}
+
 // events reads the messages of a stream.
 func (h *harness) events(method, path, session, body string) (next func() string, stop func()) {
 	h.t.Helper()
