@@ -68,7 +68,7 @@ func (p *pending) remove(e *entry) bool {
 	if p.take(e.r.id) == nil {
 		return false
 	}
-	if !e.r.keepsToken { // else there is nobody else
+	if !e.r.keepsToken && e.r.listens == nil { // else there is nobody else, or nothing to work on
 		p.deserted.add(e.r)
 	}
 	return true

@@ -598,6 +598,29 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 	}
 }
 
+// TestSubscriptionsThatEnd: a server is at work on none.
+func TestSubscriptionsThatEnd(t *testing.T) {
+	p := newPending()
+	give := func(r *request) bool {
+		t.Helper()
+		e, err := p.add(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := p.message(json.RawMessage("{}"))
+		p.remove(e)
+		return given
+	}
+	say := func(Event) {}
+	give(&request{id: 1, say: say, listens: json.RawMessage("1")})
+	if !give(&request{id: 2, say: say}) {
+		t.Error("a message is kept back for a subscription that has ended")
+	}
+	if give(&request{id: 3, say: say}) {
+		t.Error("a message is given although a request was given up")
+	}
+}
+
 // TestDesertedIsBounded: of who gives up call after call no more is kept, and
 // what is not kept counts as somebody else's.
 func TestDesertedIsBounded(t *testing.T) {
