@@ -215,6 +215,21 @@ func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
 	}
 }
 
+// enable has the server run, and waits until it does: before, calls are
+// answered without it.
+func (r *hostileRun) enable(server string) error {
+	if err := configure(r.dir, r.config(server)); err != nil {
+		return err
+	}
+	c := r.caller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
+	for deadline := time.Now().Add(patience); c.Call("echo", "{}", "").What == "TOOL_LOCKED"; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is still disabled", server)
+		}
+	}
+	return nil
+}
+
 // quiet lets the neighbours call for a while with nothing hostile beside them.
 func (r *hostileRun) quiet(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
@@ -252,7 +267,7 @@ func (r *hostileRun) mode(m hostileMode, transport string) error {
 	for range r.o.rounds {
 		r.quiet(r.o.duration)
 		if m.server == "pages" {
-			if err := configure(r.dir, r.config(server)); err != nil {
+			if err := r.enable(server); err != nil {
 				return err
 			}
 		}
