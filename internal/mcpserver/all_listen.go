@@ -80,20 +80,13 @@ func (x *exchange) announce(ctx context.Context, h *heard, say func(list int)) {
 // overhearAll holds the stream of a session open, on which it is told what has
 // changed.
 func (x *exchange) overhearAll() {
-	if !x.s.streams.take() {
-		x.tooManyStreams()
-		return
-	}
-	defer x.s.streams.give()
-	open, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	ctx, stop := x.untilServerEnds(open)
-	defer stop()
-	st := newStream(x.w, cancel)
-	defer func() { x.answered = st.finish(nil) || x.answered }()
-	st.open()
-	x.announce(ctx, &x.session.all.heard, func(list int) {
-		st.offer(&upstream.Event{Method: announced[list].method})
+	x.held(func(ctx context.Context, cancel context.CancelCauseFunc) {
+		st := newStream(x.w, cancel)
+		defer func() { x.answered = st.finish(nil) || x.answered }()
+		st.open()
+		x.announce(ctx, &x.session.all.heard, func(list int) {
+			st.offer(&upstream.Event{Method: announced[list].method})
+		})
 	})
 }
 
@@ -108,15 +101,11 @@ func (x *exchange) listenAll() {
 		x.send(outcome{err: invalidParams("a subscription is a stream: send Accept: text/event-stream")})
 		return
 	}
-	if !x.s.streams.take() {
-		x.tooManyStreams()
-		return
-	}
-	defer x.s.streams.give()
-	open, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	ctx, stop := x.untilServerEnds(open)
-	defer stop()
+	x.held(func(ctx context.Context, cancel context.CancelCauseFunc) { x.tellChanges(ctx, cancel, wanted) })
+}
+
+// tellChanges tells a subscription what changes of what it wants.
+func (x *exchange) tellChanges(ctx context.Context, cancel context.CancelCauseFunc, wanted json.RawMessage) {
 	var wants [len(announced)]bool
 	agreed := json.RawMessage("{}")
 	for i, a := range announced {

@@ -338,8 +338,9 @@ func (x *exchange) relayInBatch() outcome {
 // answer only when they have something to say.
 const openTime = 250 * time.Millisecond
 
-// overhear gives the client what the server says by itself.
-func (x *exchange) overhear() {
+// held runs what holds a stream of the client open, until the client goes, this
+// server is closed or the session is over.
+func (x *exchange) held(run func(ctx context.Context, cancel context.CancelCauseFunc)) {
 	if !x.s.streams.take() {
 		x.tooManyStreams()
 		return
@@ -349,15 +350,26 @@ func (x *exchange) overhear() {
 	defer cancel(nil)
 	ctx, stop := x.untilServerEnds(open)
 	defer stop()
-	st := newStream(x.w, cancel)
-	defer func() { x.answered = st.finish(nil) || x.answered }()
-	late := time.AfterFunc(openTime, st.open)
-	defer late.Stop()
-	err := x.s.Relay.Overhear(ctx, x.relayed(), func(e upstream.Event) { st.offer(&e) }, st.open)
-	late.Stop()
-	if st.settle() || ctx.Err() != nil {
-		return
-	}
+	run(ctx, cancel)
+}
+
+// overhear gives the client what the server says by itself.
+func (x *exchange) overhear() {
+	x.held(func(ctx context.Context, cancel context.CancelCauseFunc) {
+		st := newStream(x.w, cancel)
+		defer func() { x.answered = st.finish(nil) || x.answered }()
+		late := time.AfterFunc(openTime, st.open)
+		defer late.Stop()
+		err := x.s.Relay.Overhear(ctx, x.relayed(), func(e upstream.Event) { st.offer(&e) }, st.open)
+		late.Stop()
+		if !st.settle() && ctx.Err() == nil {
+			x.noStream(err)
+		}
+	})
+}
+
+// noStream answers for a stream that the server does not give.
+func (x *exchange) noStream(err error) {
 	switch {
 	case err == nil:
 		x.accepted() // not reached: a stream that the server agreed to is open
