@@ -212,7 +212,7 @@ func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) 
 	entries = make([]*entry, len(tools))
 	for i, d := range tools {
 		e := known[d.ID.Tool]
-		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) {
+		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
 			e = newEntry(d)
 		}
 		entries[i] = e

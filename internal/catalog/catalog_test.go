@@ -296,3 +296,25 @@ func TestMatches(t *testing.T) {
 		}
 	}
 }
+
+// TestToolsForClientsAreFoundNowhere: a tool that only a client of its server's
+// own address can call is there, judged, and in no search; when the server
+// lists it to us too it is found.
+func TestToolsForClientsAreFoundNowhere(t *testing.T) {
+	c := start(t, newMemory(), enabled("a"))
+	tools := named(t, "a", "ours", "theirs")
+	for _, theirs := range []bool{true, false} {
+		tools[1].ForClients = theirs
+		c.list("a", slices.Clone(tools))
+		s := c.Current()
+		known := s.Tool(tools[1].ID)
+		if known == nil || known.Status != policy.Callable || known.ForClients != theirs {
+			t.Fatalf("for clients %t: %+v", theirs, known)
+		}
+		_, open := s.Search("theirs", 10, nil)
+		_, locked := s.SearchLocked("theirs", 10, nil)
+		if found := open == 1; found == theirs || locked != 0 {
+			t.Errorf("for clients %t: %d found, %d of them locked", theirs, open, locked)
+		}
+	}
+}

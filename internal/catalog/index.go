@@ -21,18 +21,32 @@ type lookup struct {
 	parts            []*search.Part
 	index            *search.Index
 	callable, locked *search.View
-	open             []bool  // tool → whether it is callable
+	found            []found // tool → in which view it is
 	tools            []*Tool // in the order of the index
 }
+
+// found says where a tool is found.
+type found uint8
+
+const (
+	nowhere found = iota // it is for clients of its server's own address alone
+	amongCallable
+	amongLocked
+)
 
 // newLookup makes a lookup of the tools in parts. It takes over what old has
 // of it: the index when the parts are the same, the views when the same tools
 // can be called. So a tool that a person allows costs no index, and a server
 // that only changes its state costs nothing.
 func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
-	l := &lookup{parts: parts, tools: tools, open: make([]bool, len(tools))}
+	l := &lookup{parts: parts, tools: tools, found: make([]found, len(tools))}
 	for i, t := range tools {
-		l.open[i] = t.Status == policy.Callable
+		switch {
+		case t.Status != policy.Callable:
+			l.found[i] = amongLocked
+		case !t.ForClients:
+			l.found[i] = amongCallable
+		}
 	}
 	sameParts := old != nil && slices.Equal(old.parts, parts)
 	if sameParts {
@@ -40,12 +54,12 @@ func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
 	} else {
 		l.index = search.Assemble(parts)
 	}
-	if sameParts && slices.Equal(old.open, l.open) {
+	if sameParts && slices.Equal(old.found, l.found) {
 		l.callable, l.locked = old.callable, old.locked
 		return l
 	}
-	l.callable = l.index.View(func(doc int) bool { return l.open[doc] })
-	l.locked = l.index.View(func(doc int) bool { return !l.open[doc] })
+	l.callable = l.index.View(func(doc int) bool { return l.found[doc] == amongCallable })
+	l.locked = l.index.View(func(doc int) bool { return l.found[doc] == amongLocked })
 	return l
 }
 

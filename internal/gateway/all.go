@@ -202,7 +202,7 @@ func nameAll(s *catalog.Snapshot) *allTools {
 			if alias.Digested(name) {
 				a.digested[name] = t.ID
 			}
-			if t.Status == policy.Callable {
+			if t.Status == policy.Callable && !t.ForClients {
 				a.callable = append(a.callable, named{name, t})
 			}
 		}

@@ -426,3 +426,27 @@ func BenchmarkAll(b *testing.B) {
 		}
 	})
 }
+
+// TestAllHasNoToolsForClients: what a server has only for clients that it can
+// ask something is not among all, where nobody says who can be asked.
+func TestAllHasNoToolsForClients(t *testing.T) {
+	w := newWorld(t, nil)
+	ours, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"ours"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"theirs"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.ForClients = true
+	w.catalog.ToolsListed("s", []tool.Definition{ours, theirs})
+	w.catalog.Refresh()
+	p, err := w.gateway.ListAll(t.Context(), Tools, "", anAgent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s", p.Items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {
+		t.Errorf("among all: %s", got)
+	}
+}

@@ -25,7 +25,10 @@ type Definition struct {
 	InputSchema  json.RawMessage // nil when the server sent none
 	OutputSchema json.RawMessage // nil when the server sent none
 	Hints        Hints           // as declared
-	fingerprint  Fingerprint     // of Raw; zero when it was not parsed
+	// ForClients says that its server lists it only to clients that it can ask
+	// something, and not to us: a call of ours cannot use it.
+	ForClients  bool
+	fingerprint Fingerprint // of Raw; zero when it was not parsed
 }
 
 // ParseDefinition reads a tool as its server sent it. The definition keeps raw

@@ -69,8 +69,10 @@ func (s *server) publish(l *liveLink, own []tool.Definition) {
 	}
 	others := make(learnt, len(s.learnt))
 	for _, name := range slices.Sorted(maps.Keys(s.learnt)) {
-		others[name] = s.learnt[name]
-		all = append(all, others[name])
+		d := s.learnt[name]
+		d.ForClients = true
+		others[name] = d
+		all = append(all, d)
 	}
 	s.mu.Unlock()
 	l.others.Store(&others)
