@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 )
 
 // maxLength is the largest body of a plain request, in bytes.
@@ -136,11 +137,11 @@ func (s *names) field(r *request, line []byte, i int) error {
 		r.host = f.value(value)[0]
 		return nil // net/http gives it as Request.Host alone
 	case "Content-Length":
-		n, ok := digits(value)
-		if r.length >= 0 || !ok || n > maxLength {
+		n, err := strconv.ParseUint(string(value), 10, 63)
+		if r.length >= 0 || err != nil || n > maxLength {
 			return errOdd
 		}
-		r.length = n
+		r.length = int64(n)
 	case "Connection":
 		if !bytes.EqualFold(value, keepAlive) {
 			return errOdd
@@ -171,20 +172,6 @@ func (f *field) value(v []byte) []string {
 		f.values = []string{string(v)}
 	}
 	return f.values[:1:1]
-}
-
-// digits reads a decimal number below 10^18.
-func digits(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > 18 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
 }
 
 // set is a set of bytes.

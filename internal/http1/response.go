@@ -55,8 +55,8 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if n, ok := digits([]byte(w.header.Get("Content-Length"))); ok {
-		w.length = n
+	if n, err := strconv.ParseUint(w.header.Get("Content-Length"), 10, 63); err == nil {
+		w.length = int64(n)
 	}
 	w.last = strings.EqualFold(w.header.Get("Connection"), "close")
 	w.appendHeader()
