@@ -87,6 +87,32 @@ func Parse(data []byte) (Message, error) {
 	return e.fromServer()
 }
 
+// BrokenAnswer gives the id of a response that Parse does not read, so that the
+// request need not wait for another one: its result or error is cut off, is no
+// JSON or nested too deep, or does not go with the rest of the envelope. It is
+// nil when the text before that place does not make it a response: a line of
+// somebody's log may be JSON with an id, too.
+func BrokenAnswer(data []byte) json.RawMessage {
+	var e envelope
+	w := walker{data: data}
+	for w.next() {
+		if e.set(w.name(), data[w.from:w.to:w.to]) != nil {
+			return nil
+		}
+	}
+	if w.err != nil {
+		if name := string(data[w.nameAt:w.nameTo]); name != `"result"` && name != `"error"` {
+			return nil
+		}
+	} else if e.result == nil && e.err == nil {
+		return nil
+	}
+	if e.version == nil || e.method != nil {
+		return nil
+	}
+	return e.id
+}
+
 func invalid(reason string) *Error {
 	return &Error{Code: CodeInvalidRequest, Message: "Invalid request: " + reason}
 }

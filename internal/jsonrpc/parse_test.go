@@ -443,3 +443,29 @@ func BenchmarkAppend(b *testing.B) {
 		AppendResult(buf, id, result)
 	}
 }
+
+func TestBrokenAnswer(t *testing.T) {
+	deep := strings.Repeat("[", 100_000)
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":12,"result":{"a":"`:                       "12", // cut off
+		`{"jsonrpc":"2.0","id": 3 ,"error":` + deep:                      "3",
+		`{"jsonrpc":"2.0","id":"x","result":{"a":1,}}`:                   `"x"`,
+		`{"jsonrpc":"2.0","id":4,"result":{},"error":{}}`:                "4",
+		`{"jsonrpc":"2.0","id":4,"result":{} "error":{}}`:                "4",
+		`{"jsonrpc":"2.0","id":5,"method":"ping","result":{"a":"`:        "", // a request
+		`{"jsonrpc":"2.0","method":"x","params":{"id":5,"result":{"a":"`: "",
+		`{"jsonrpc":"2.0","id":5,"params":{"a":"`:                        "", // its method may follow
+		`{"result":{"id":6,"jsonrpc":"2.0","result":"`:                   "", // not its own id
+		`{"level":30,"id":7,"error":"it`:                                 "", // of a log
+		`{"jsonrpc":"2.0","id":7,"id":8,"result":"`:                      "",
+		`{"jsonrpc":"2.0","id":1`:                                        "",
+		`{"jsonrpc":"2.0","id":1}`:                                       "",
+		`[{"jsonrpc":"2.0","id":1,"result":"`:                            "",
+		deep:                                                             "",
+		"":                                                               "",
+	} {
+		if got := string(BrokenAnswer([]byte(text))); got != want {
+			t.Errorf("%.60s: %q", text, got)
+		}
+	}
+}

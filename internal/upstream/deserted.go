@@ -29,10 +29,11 @@ const (
 )
 
 // deserts says whether the server may still be at work on a request that came to
-// err: it was given up, or its answer has broken off.
+// err: it was given up, or its answer has broken off. It is not when the answer
+// has come and cannot be read.
 func deserts(err error) bool {
 	var refused *statusError
-	return err != nil && !unsent(err) && !errors.As(err, &refused)
+	return err != nil && !unsent(err) && !errors.As(err, &refused) && !errors.Is(err, errNoMessage)
 }
 
 func (d *deserted) add(r *request) {

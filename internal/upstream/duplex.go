@@ -33,6 +33,16 @@ func (l *duplex) end(err error) {
 	l.wait.fail(l.cause())
 }
 
+// routeAll routes the messages of one line or event, and says whether it could be
+// read. A request that it answers without being readable fails at once.
+func (l *duplex) routeAll(data []byte, kept bool) bool {
+	if split(data, func(m jsonrpc.Message) { l.route(&m, kept) }) != nil {
+		l.wait.rejectBroken(data, errNoMessage)
+		return false
+	}
+	return true
+}
+
 func (l *duplex) route(m *jsonrpc.Message, kept bool) {
 	switch {
 	case m.IsResponse():

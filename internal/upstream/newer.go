@@ -465,6 +465,9 @@ func (s *server) answered(h *held) (Reply, error) {
 		// Older servers refuse what they do not know in words of HTTP.
 		s.newer.giveBack(h.key, h.conversation)
 		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + h.request.Method}}, nil
+	case errors.Is(h.err, errNoMessage): // the server has said what it had to say
+		s.newer.giveBack(h.key, h.conversation)
+		return Reply{}, h.err
 	case h.err != nil:
 		h.conversation.End()
 		return Reply{}, h.err

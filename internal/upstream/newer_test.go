@@ -14,6 +14,7 @@ import (
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/strictjson"
 )
 
@@ -236,4 +237,34 @@ func chatterTool() mcptest.Tool {
 		c.Notify("vendor/thing", nil)
 		return json.RawMessage(`{"content":[]}`), nil
 	}}
+}
+
+// TestBrokenAnswersEndNothing: a call fails whose answer cannot be read, and the
+// process goes on: the server has nothing more to say about the call.
+func TestBrokenAnswersEndNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.untilReady(t, "s", 0)
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	legacy := f.converse(t, "s")
+	ask := func(c *Conversation, name, more string) (Reply, error) {
+		return f.Call(t.Context(), "s", Call{Tool: name, Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage("1"),
+			Method: methodCallTool, Params: json.RawMessage(`{"name":"` + name + `","arguments":{"n":5000}` + more + `}`)}}})
+	}
+	for what, call := range map[string]func(name string) (Reply, error){
+		"modern": func(name string) (Reply, error) { return ask(nil, name, ","+meta) },
+		"legacy": func(name string) (Reply, error) { return ask(legacy, name, "") },
+	} {
+		first, err := call("pid")
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		if _, err := call("deep"); problem.From(err).Code != problem.UpstreamError || !errors.Is(err, errNoMessage) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if again, err := call("pid"); err != nil || string(again.Result) != string(first.Result) {
+			t.Errorf("%s: it was %s, is %s, %v", what, first.Result, again.Result, err)
+		}
+	}
 }

@@ -293,20 +293,6 @@ func TestAppendCall(t *testing.T) {
 	}
 }
 
-func TestIDAtStart(t *testing.T) {
-	for start, want := range map[string]uint64{
-		`{"jsonrpc":"2.0","id":12,"result":{"a":"`: 12,
-		`{"id": 3 ,"x`: 3,
-		`{"jsonrpc":"2.0","result":"xxxxxxxxxxxxxx`: 0,
-		`{"id":"3","x`: 0,
-		`{"id":1`:      0,
-	} {
-		if got, _ := idAtStart([]byte(start)); got != want {
-			t.Errorf("%s: %d", start, got)
-		}
-	}
-}
-
 func TestReadGreeting(t *testing.T) {
 	bad := []string{`[]`, `null`, `{}`, `{"protocolVersion":1}`, `{"protocolVersion":"2030-01-01"}`, `{"ProtocolVersion":"2025-11-25"}`}
 	for _, raw := range bad {

@@ -117,6 +117,12 @@ func (p *pending) reject(id uint64, err error) bool {
 	return e != nil
 }
 
+// rejectBroken ends the request that a response answers which cannot be read.
+func (p *pending) rejectBroken(response []byte, err error) bool {
+	id, ok := numericID(jsonrpc.BrokenAnswer(response))
+	return ok && p.reject(id, err)
+}
+
 func (p *pending) claim(id uint64) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ func TestHostileServersInConversations(t *testing.T) {
 		{"half", "{}", problem.Timeout, problem.Timeout},
 		{"drip", `{"ms":100}`, problem.Timeout, problem.Timeout},
 		{"wrong_id", "{}", problem.Timeout, problem.UpstreamError},
-		{"deep", `{"n":100000}`, problem.Timeout, problem.UpstreamError},
+		{"deep", `{"n":100000}`, problem.UpstreamError, problem.UpstreamError},
 		{"storm", `{"n":10000}`, want, want},
 		{"huge", `{"bytes":3000000}`, problem.UpstreamError, problem.UpstreamError},
 		{"endless", "{}", over, problem.UpstreamError},

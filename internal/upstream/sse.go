@@ -100,7 +100,7 @@ func (l *sseLink) read(ctx context.Context) error {
 		if kept {
 			data = events.Keep()
 		}
-		if split(data, func(m jsonrpc.Message) { l.route(&m, kept) }) != nil {
+		if !l.routeAll(data, kept) {
 			l.up.remark("an event is no JSON-RPC message")
 		}
 	}

@@ -76,17 +76,16 @@ func (l *stdioLink) take(line []byte, kept bool) {
 	if len(line) == 0 {
 		return
 	}
-	route := func(m jsonrpc.Message) { l.route(&m, kept) }
-	if c := line[0]; c == '{' || c == '[' {
-		if split(line, route) == nil {
-			return
-		}
+	if c := line[0]; (c == '{' || c == '[') && l.routeAll(line, kept) {
+		return
 	}
 	// A banner without a line end may stand before the answer to initialize.
 	// Later on, text before a message may be somebody's data with a message in
 	// it that nobody has sent.
-	if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && !l.greeted.Load() && split(line[i:], route) == nil {
-		line = line[:i]
+	if !l.greeted.Load() {
+		if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && l.routeAll(line[i:], kept) {
+			line = line[:i]
+		}
 	}
 	l.log.noise(line)
 }
@@ -110,8 +109,7 @@ func (l *stdioLink) unreadable(err error) error {
 // say at its beginning what it answers nobody can tell whom to fail: the link
 // ends.
 func (l *stdioLink) skipLong(start []byte, why error) bool {
-	id, ok := idAtStart(start)
-	if !ok || !l.wait.reject(id, why) {
+	if !l.wait.rejectBroken(start[:min(len(start), 256)], why) {
 		return false
 	}
 	l.skipping = true
@@ -131,20 +129,6 @@ func (l *stdioLink) endSkip() {
 		l.proc.stdout.SetReadDeadline(time.Now().Add(drainTime))
 	default:
 	}
-}
-
-// idAtStart finds the id in the beginning of a response.
-func idAtStart(start []byte) (uint64, bool) {
-	_, rest, ok := bytes.Cut(start[:min(len(start), 256)], []byte(`"id":`))
-	if !ok {
-		return 0, false
-	}
-	rest = bytes.TrimLeft(rest, " ")
-	end := bytes.IndexAny(rest, ",} ")
-	if end < 0 {
-		return 0, false
-	}
-	return numericID(rest[:end])
 }
 
 // readError says why the output ended. When it is the process that ended, its
