@@ -14,6 +14,7 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,8 @@ func (t Tool) name() string {
 // Server is a fake MCP server. Its methods may be called at any time.
 type Server struct {
 	opt   Options
-	pages atomic.Int64 // that were listed with PageText
+	text  string       // of PageText, as JSON
+	pages atomic.Int64 // that were listed with it
 
 	mu       sync.Mutex // guards what follows
 	tools    []Tool
@@ -88,7 +90,7 @@ func New(opt Options, tools ...Tool) *Server {
 	if opt.Name == "" {
 		opt.Name = "fake"
 	}
-	return &Server{opt: opt, tools: tools, conns: map[string]*conn{}}
+	return &Server{opt: opt, text: quote(strings.Repeat("x", opt.PageText)), tools: tools, conns: map[string]*conn{}}
 }
 
 // SetTools replaces the tools and says so to every client.
@@ -197,8 +199,8 @@ func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
 		if to > from {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `{"name":"only_on_page_%d","description":%s,"inputSchema":{"type":"object"}}`,
-			s.pages.Add(1), quote(strings.Repeat("x", s.opt.PageText)))
+		out = fmt.Appendf(slices.Grow(out, len(s.text)+200), `{"name":"only_on_page_%d","description":%s,"inputSchema":{"type":"object"}}`,
+			s.pages.Add(1), s.text)
 	}
 	out = append(out, ']')
 	if to < len(tools) || s.opt.EndlessPages {

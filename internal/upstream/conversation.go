@@ -149,6 +149,11 @@ func (s *Set) converseShared(ctx context.Context, sv *server, initialize Request
 
 // converseOn opens a conversation.
 func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, w way) (*Conversation, Answer, error) {
+	if w == own && sv.spec.Transport == Stdio {
+		if err := sv.talks.turn(ctx); err != nil {
+			return nil, Answer{}, sv.unavailable(&awayError{state: State{Phase: Waiting, LastError: "its process has ended by itself a moment ago"}}, err)
+		}
+	}
 	c, err := s.openConversation(sv, w)
 	if err != nil {
 		return nil, Answer{}, err
@@ -241,6 +246,7 @@ func (c *Conversation) mind() {
 			ended = true
 		case <-c.link.lost():
 			ended = true
+			c.server.talks.fell()
 		case now := <-idle.C:
 			ended = c.link.pid() != 0 && c.idleSince(now) > processIdle
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/strictjson"
@@ -137,6 +138,13 @@ func (s *server) ask(ctx context.Context, l link, version, method string, params
 	return reply.Result, nil
 }
 
+// A list beyond freeList bytes is read at listRate bytes a second, so that one
+// without an end does not keep all processors busy until it is too long.
+const (
+	freeList = 4 << 20
+	listRate = 8 << 20
+)
+
 // listTools reads all pages. Definitions that cannot be used are left out.
 func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Definition, error) {
 	if !g.hasTools {
@@ -159,6 +167,11 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 			return s.definitions(list.tools), nil
 		}
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+		if list.bytes > freeList {
+			if err := pause(ctx, time.Duration(len(result))*time.Second/listRate); err != nil {
+				return nil, fmt.Errorf("list the tools: %w", err)
+			}
+		}
 	}
 	return nil, fmt.Errorf("list the tools: the list has more than %d pages", maxPages)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -83,13 +84,58 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 	for range 100 {
 		l.Write(bytes.Repeat([]byte("flood line\n"), 10_000))
 	}
+	if !l.full() {
+		t.Error("the log takes more")
+	}
 	now = now.Add(time.Second)
-	l.Write([]byte("quiet again\n"))
+	if l.Write([]byte("quiet again\n")); l.full() {
+		t.Error("the log takes no more")
+	}
 	l.close()
 	b, err := os.ReadFile(filepath.Join(dir, "s.log"))
 	if err != nil || len(b) > logBurst+200 || !bytes.Contains(b, []byte("bytes were left out")) || !bytes.HasSuffix(b, []byte("quiet again\n")) {
 		t.Errorf("%d bytes, error %v", len(b), err)
 	}
+}
+
+// TestStartsAfterACrash: the first client that begins anew does not wait, the
+// others come one after the other, and a while later nobody waits.
+func TestStartsAfterACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var talks talks
+		starts := func(n int) (after []time.Duration) {
+			began := time.Now()
+			for range n {
+				go func() {
+					if err := talks.turn(t.Context()); err != nil {
+						t.Error(err)
+					}
+					talks.mu.Lock()
+					defer talks.mu.Unlock()
+					after = append(after, time.Since(began))
+				}()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return after
+		}
+		if got := starts(3); !slices.Equal(got, []time.Duration{0, 0, 0}) {
+			t.Errorf("before any crash: %v", got)
+		}
+		talks.fell()
+		if got := starts(3); !slices.Equal(got, []time.Duration{0, startPause, 2 * startPause}) {
+			t.Errorf("after a crash: %v", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), startPause/2)
+		defer cancel()
+		if first, second := talks.turn(ctx), talks.turn(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
+			t.Errorf("with little time: %v, %v", first, second)
+		}
+		time.Sleep(crashTime)
+		if got := starts(3); !slices.Equal(got, []time.Duration{0, 0, 0}) {
+			t.Errorf("long after a crash: %v", got)
+		}
+	})
 }
 
 func TestTailLogWithoutALog(t *testing.T) {

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -130,13 +129,26 @@ func (p *process) gone(hard <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
+// floodPause is between two reads of a flood. Who reads as fast as it is written
+// needs all processors together with the server.
+const floodPause = time.Millisecond
+
 // keepStderr copies stderr to the log until it ends.
-func (p *process) keepStderr(log io.Writer) {
+func (p *process) keepStderr(log *serverLog) {
 	p.wg.Add(1)
 	go func() {
 		defer p.wg.Done()
 		defer p.stderr.Close()
-		io.Copy(log, p.stderr)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := p.stderr.Read(buf)
+			if err != nil {
+				return
+			}
+			if log.Write(buf[:n]); log.full() {
+				time.Sleep(floodPause)
+			}
+		}
 	}()
 }
 

@@ -131,8 +131,8 @@ func (v *visit) Give(buf []byte) {
 // The pace of servers that have sent too much before: who reads as fast as they
 // write needs all processors together with them.
 const (
-	paceRate = 128 << 20 // bytes a second
-	paceStep = 128 << 10
+	paceRate = 64 << 20 // bytes a second
+	paceStep = 64 << 10
 )
 
 // Pace waits when the server has sent too much before.

@@ -63,9 +63,6 @@ func (l *serverLog) noise(line []byte) {
 // log cannot be written.
 func (l *serverLog) Write(b []byte) (int, error) {
 	n := len(b)
-	if l.dir == "" {
-		return n, nil
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := l.now(); now.Sub(l.window) >= time.Second || now.Before(l.window) {
@@ -84,8 +81,15 @@ func (l *serverLog) Write(b []byte) (int, error) {
 	return n, nil
 }
 
+// full says whether what comes is dropped until the next second.
+func (l *serverLog) full() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.budget == 0
+}
+
 func (l *serverLog) append(b []byte) {
-	if len(b) == 0 || l.open() != nil {
+	if len(b) == 0 || l.dir == "" || l.open() != nil {
 		return
 	}
 	if l.size+int64(len(b)) > maxLogFile && l.size > 0 {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"net/url"
 	"sync"
 	"time"
@@ -15,6 +16,40 @@ type talks struct {
 	open   map[*Conversation]bool // whether it is going to end
 	client exchanger              // their connections, which over HTTP may be shared
 	closed bool
+
+	crashed time.Time // when a client's process ended by itself
+	next    time.Time // when the next one may be started after that
+}
+
+// A server whose processes end by themselves is started at a pace: its clients
+// all begin anew at once, and starting is dear.
+const (
+	startPause = 250 * time.Millisecond // between two starts
+	crashTime  = 10 * time.Second       // after a process has ended
+)
+
+// turn waits until a process may be started for a client.
+func (t *talks) turn(ctx context.Context) error {
+	t.mu.Lock()
+	now := time.Now()
+	if now.Sub(t.crashed) > crashTime {
+		t.mu.Unlock()
+		return nil
+	}
+	at := now
+	if t.next.After(now) {
+		at = t.next
+	}
+	t.next = at.Add(startPause)
+	t.mu.Unlock()
+	return pause(ctx, at.Sub(now))
+}
+
+// fell notes that a client's process has ended by itself.
+func (t *talks) fell() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.crashed = time.Now()
 }
 
 // add makes room for c. Over stdio there may be only so many processes: one
