@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -46,21 +45,7 @@ func suite(t testing.TB) (script, node string) {
 func serveFixture(t testing.TB, fixture string, stateless bool) (url string) {
 	t.Helper()
 	address := freeAddress(t)
-	cmd := exec.Command(fixture, "-http", address, fmt.Sprintf("-stateless=%t", stateless))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
-	eventually(t, "the fixture answers", func() error {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			return err
-		}
-		return c.Close()
-	})
+	serveAt(t, exec.Command(fixture, "-http", address, fmt.Sprintf("-stateless=%t", stateless)), address)
 	return "http://" + address + "/mcp"
 }
 

@@ -18,8 +18,9 @@ import (
 	"mcpproxy/internal/strictjson"
 )
 
-// serveEverything runs the reference server from npm over HTTP.
-func serveEverything(t testing.TB) (url string) {
+// serveEverything runs the reference server from npm over HTTP. The transport is
+// "streamableHttp" or "sse".
+func serveEverything(t testing.TB, transport string) (url string) {
 	t.Helper()
 	modules, node := peers(t)
 	address := freeAddress(t)
@@ -27,8 +28,15 @@ func serveEverything(t testing.TB) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(node, filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), "streamableHttp")
+	cmd := exec.Command(node, filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport)
 	cmd.Env = append(os.Environ(), "PORT="+port)
+	serveAt(t, cmd, address)
+	return "http://" + address
+}
+
+// serveAt runs a server until the end of the test, and waits until it listens.
+func serveAt(t testing.TB, cmd *exec.Cmd, address string) {
+	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +51,6 @@ func serveEverything(t testing.TB) (url string) {
 		}
 		return c.Close()
 	})
-	return "http://" + address + "/mcp"
 }
 
 // curious is a client that can do everything, on a server itself or through the
@@ -137,9 +144,9 @@ var unasked = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications
 // only for clients that can be asked something, and the one that is a task.
 func TestEverythingAsItIs(t *testing.T) {
 	modules, node := peers(t)
-	direct := serveEverything(t)
+	direct := serveEverything(t, "streamableHttp") + "/mcp"
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"http":{"url":%q,"trust":"auto"},"pipe":{"command":%q,"args":[%q,"stdio"],"trust":"auto"}}}`,
-		serveEverything(t), node, filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js")))
+		serveEverything(t, "streamableHttp")+"/mcp", node, filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js")))
 	d.awaitTools("http:echo", "pipe:echo")
 	call := func(name, arguments string) [2]string {
 		return [2]string{"tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":7}}`, name, arguments)}
