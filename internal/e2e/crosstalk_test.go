@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
@@ -38,7 +39,8 @@ type relayClient struct {
 	t       testing.TB
 	url     string
 	session string
-	tool    string // that call calls
+	tool    string        // that call calls
+	thinks  time.Duration // before it answers
 }
 
 func (d *daemon) relayClient(server string) *relayClient {
@@ -112,6 +114,7 @@ func (c *relayClient) call(id, n int) (messages []string) {
 		messages = append(messages, string(e.Data))
 		if string(strictjson.Find(e.Data, "method")) == `"elicitation/create"` {
 			message := strictjson.Find(strictjson.Find(e.Data, "params"), "message")
+			time.Sleep(c.thinks)
 			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, strictjson.Find(e.Data, "id"), message))
 		}
 	}
@@ -134,6 +137,33 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q},"two":{"url":%q}}}`, one.URL, two.URL))
 	d.awaitTools("one:busy", "two:busy")
 	talkAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
+}
+
+// TestPersonsMayThink: the time that a person takes to answer is not the
+// server's, and what the server takes afterwards is.
+func TestPersonsMayThink(t *testing.T) {
+	hangs := mcptest.Tool{Definition: mcptest.Define("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		if _, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
+			return nil, err
+		}
+		select {} // as a server that has lost its way
+	}}
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool(), hangs))
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto","call_timeout":"500ms"}}}`, upstream.URL))
+	d.awaitTools("s:busy", "s:hangs")
+	for prefix, c := range map[string]*relayClient{"": d.relayClient("s"), "s__": d.clientAt("/mcp/all")} {
+		c.thinks = 1200 * time.Millisecond
+		c.tool = prefix + "busy"
+		if got := c.call(1, 5); len(got) != 5 || !strings.Contains(got[4], `"heard":"call 5"`) {
+			t.Errorf("%s: %q", c.tool, got)
+		}
+		c.tool = prefix + "hangs"
+		began := time.Now()
+		got := c.call(2, 5)
+		if last := got[len(got)-1]; !strings.Contains(last, `"TIMEOUT"`) || time.Since(began) < c.thinks {
+			t.Errorf("%s, after %v: %q", c.tool, time.Since(began), got)
+		}
+	}
 }
 
 // talkAtOnce has clients call the tools, each in several lanes at once.

@@ -287,11 +287,11 @@ func (g *Gateway) carryOut(ctx context.Context, c *call) (out CallResult, err er
 // ask waits for a place and for the upstream's answer, within the time that
 // the call has.
 func (g *Gateway) ask(ctx context.Context, c *call) (upstream.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout(c.cfg, c.id.Server, c.req.Timeout))
-	defer cancel()
+	ctx, clock, end := upstream.StartClock(ctx, timeout(c.cfg, c.id.Server, c.req.Timeout))
+	defer end()
 	release, err := g.admission.Load().enter(ctx, c.id.Server)
 	if err != nil {
-		return upstream.Reply{}, err
+		return upstream.Reply{}, late(ctx, err)
 	}
 	defer release()
 	// It may have waited: what was locked meanwhile is not called.
@@ -300,13 +300,25 @@ func (g *Gateway) ask(ctx context.Context, c *call) (upstream.Reply, error) {
 	}
 	if c.talk != nil {
 		if c.passed.Conversation, err = c.talk(ctx, c.id.Server); err != nil {
-			return upstream.Reply{}, err
+			return upstream.Reply{}, late(ctx, err)
 		}
 	}
-	return g.Upstreams.Call(ctx, c.id.Server, upstream.Call{
+	if c.passed != nil {
+		defer c.passed.Conversation.Time(clock)()
+	}
+	reply, err := g.Upstreams.Call(ctx, c.id.Server, upstream.Call{
 		Tool: c.id.Tool, Arguments: c.args, Meta: c.req.Meta, Notify: c.req.Notify, Listed: c.tool.Raw,
 		Passed: c.passed, Check: func() error { return g.stillAllowed(c) },
 	})
+	return reply, late(ctx, err)
+}
+
+// late makes the end of a context by its clock that of a time limit.
+func late(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && upstream.TimeIsUp(ctx) {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // stillAllowed decides about the call once more, after it has waited.

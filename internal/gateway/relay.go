@@ -68,15 +68,17 @@ func (g *Gateway) Relay(ctx context.Context, r RelayRequest) (upstream.Answer, e
 	case r.Endless:
 		return g.Relays.Relay(ctx, r.Server, r.Conversation, r.Request)
 	}
-	limited, cancel := context.WithTimeout(ctx, timeout(g.Config(), r.Server, 0))
-	defer cancel()
+	limited, clock, end := upstream.StartClock(ctx, timeout(g.Config(), r.Server, 0))
+	defer end()
 	release, err := g.admission.Load().enter(limited, r.Server)
 	if err != nil {
-		return upstream.Answer{}, err
+		return upstream.Answer{}, late(limited, err)
 	}
 	defer release()
+	defer r.Conversation.Time(clock)()
 	asked := time.Now()
 	a, err := g.Relays.Relay(limited, r.Server, r.Conversation, r.Request)
+	err = late(limited, err)
 	if err == nil && a.Error == nil && r.Request.Method == methodListTools {
 		if !oneList(a.Result) {
 			return upstream.Answer{}, problem.Newf(problem.UpstreamError, "Server '%s' lists its tools in a way that can be read in two.", r.Server).

@@ -170,7 +170,7 @@ func (s *server) explain(ctx context.Context, c *Call, err error, reached bool) 
 	err = s.mask.err(err)
 	isAway := errors.As(err, &away)
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	case ctx.Err() != nil && !TimeIsUp(ctx):
 		return ctx.Err()
 	case ctx.Err() != nil && s.live.Load() == nil:
 		isAway, away = true, s.away()
