@@ -29,6 +29,7 @@ import (
 //	wrong_id            answers another request
 //	duplicate           answers twice
 //	garbage             writes lines that are no JSON, then answers
+//	traced              writes the beginning of its answer, as a log does, then answers (stdio)
 //	half bytes          writes half of its answer, with so many bytes of text, then hangs
 //	deep n              answers with arrays nested n deep
 //	huge bytes          answers with a text of that length
@@ -86,6 +87,10 @@ func liars() []Tool {
 		}),
 		zoo("garbage", func(c *Call) (json.RawMessage, error) {
 			c.Raw([]byte("Listening on port 3000\n{\"jsonrpc\":\n[1,2\n\x00\xff\n{}\n\n"))
+			return text("done"), nil
+		}),
+		zoo("traced", func(c *Call) (json.RawMessage, error) {
+			c.Raw([]byte(`{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"content":[{"ty...` + "\n"))
 			return text("done"), nil
 		}),
 		zoo("half", func(c *Call) (json.RawMessage, error) {

@@ -151,7 +151,10 @@ func (s *Set) converseShared(ctx context.Context, sv *server, initialize Request
 // converseOn opens a conversation.
 func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, w way) (*Conversation, Answer, error) {
 	if w == own && sv.spec.Transport == Stdio {
-		if err := sv.talks.turn(ctx); err != nil {
+		switch err := sv.talks.turn(ctx); {
+		case err != nil && !TimeIsUp(ctx):
+			return nil, Answer{}, err
+		case err != nil:
 			return nil, Answer{}, sv.unavailable(&awayError{state: State{Phase: Waiting, LastError: "its process has ended by itself a moment ago"}}, err)
 		}
 	}
@@ -246,8 +249,9 @@ func (c *Conversation) mind() {
 		case <-c.ends:
 			ended = true
 		case <-c.link.lost():
-			ended = true
-			c.server.talks.fell()
+			if ended = true; c.way == own && c.link.pid() != 0 {
+				c.server.talks.fell()
+			}
 		case now := <-idle.C:
 			ended = c.link.pid() != 0 && c.idleSince(now) > processIdle
 		}

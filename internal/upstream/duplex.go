@@ -34,10 +34,10 @@ func (l *duplex) end(err error) {
 }
 
 // routeAll routes the messages of one line or event, and says whether it could be
-// read. A request that it answers without being readable fails at once.
+// read. A request that it answers without being readable fails.
 func (l *duplex) routeAll(data []byte, kept bool) bool {
 	if split(data, func(m jsonrpc.Message) { l.route(&m, kept) }) != nil {
-		l.wait.rejectBroken(data, errNoMessage)
+		l.wait.rejectBroken(data)
 		return false
 	}
 	return true

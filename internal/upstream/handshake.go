@@ -167,9 +167,11 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 			return s.definitions(list.tools), nil
 		}
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
-		if list.bytes > freeList {
-			if err := pause(ctx, time.Duration(len(result))*time.Second/listRate); err != nil {
-				return nil, fmt.Errorf("list the tools: %w", err)
+		if beyond := min(len(result), list.bytes-freeList); beyond > 0 {
+			select {
+			case <-l.lost(): // which the next request says
+			case <-ctx.Done():
+			case <-time.After(time.Duration(beyond) * time.Second / listRate):
 			}
 		}
 	}

@@ -44,6 +44,7 @@ func TestHostileServers(t *testing.T) {
 	}
 	stdio := append([]mode{
 		{"wrong_id", "{}", problem.Timeout},
+		{"traced", "{}", want},
 		{"stderr", `{"bytes":50000000}`, want},
 		{"no_input", "{}", want},
 	}, both...)

@@ -98,6 +98,47 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 	}
 }
 
+// TestBrokenAnswers: one that cannot be read ends its request a while later, if
+// nothing better comes, and the server counts as still at work on it.
+func TestBrokenAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const broken = `{"jsonrpc":"2.0","id":%d,"result":{"a":`
+		p := newPending()
+		ask := func(id uint64, owner *sharedLink) *entry {
+			e, err := p.add(&request{id: id, owner: owner, say: func(Event) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		wait := func(e *entry) (string, error) {
+			reply, err := p.wait(t.Context(), e)
+			return string(reply.Result), err
+		}
+		first, second, third := ask(1, &sharedLink{}), ask(2, &sharedLink{}), ask(3, &sharedLink{})
+		for range 2 {
+			p.rejectBroken(fmt.Appendf(nil, broken, 1))
+			p.rejectBroken(fmt.Appendf(nil, broken, 2))
+		}
+		p.resolve(&jsonrpc.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
+		began := time.Now()
+		if _, err := wait(first); !errors.Is(err, errNoMessage) || time.Since(began) != brokenTime {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if got, err := wait(second); err != nil || got != `{"b":2}` {
+			t.Errorf("%s, %v", got, err)
+		}
+		if p.message(json.RawMessage(`{"level":"info","data":"about the first"}`)) {
+			t.Error("a message that may be about the first request goes to another client")
+		}
+		p.rejectBroken(fmt.Appendf(nil, broken, 3))
+		p.fail(errStopped)
+		if _, err := wait(third); errors.Is(err, errNoMessage) || !errors.Is(err, errStopped) {
+			t.Errorf("the end of the link says more: %v", err)
+		}
+	})
+}
+
 // TestStartsAfterACrash: the first client that begins anew does not wait, the
 // others come one after the other, and a while later nobody waits.
 func TestStartsAfterACrash(t *testing.T) {

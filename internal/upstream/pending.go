@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 )
@@ -30,6 +31,7 @@ type entry struct {
 	noted  chan struct{} // cap 1: there are notes
 	notes  []note
 	size   int           // of the notes
+	broken bool          // an answer has come that cannot be read
 	closed chan struct{} // cap 1: reply or err is there, and e is in no table
 	reply  Reply
 	err    error
@@ -65,13 +67,16 @@ func (p *pending) add(r *request) (*entry, error) {
 func (p *pending) remove(e *entry) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.take(e.r.id) == nil {
-		return false
-	}
-	if !e.r.keepsToken && e.r.listens == nil { // else there is nobody else, or nothing to work on
+	return p.desert(e.r.id) != nil
+}
+
+// desert is take for a request that the server may still be at work on.
+func (p *pending) desert(id uint64) *entry {
+	e := p.take(id)
+	if e != nil && !e.r.keepsToken && e.r.listens == nil { // else there is nobody else, or nothing to work on
 		p.deserted.add(e.r)
 	}
-	return true
+	return e
 }
 
 // take removes and gives the entry of id. The caller holds mu.
@@ -117,10 +122,34 @@ func (p *pending) reject(id uint64, err error) bool {
 	return e != nil
 }
 
-// rejectBroken ends the request that a response answers which cannot be read.
-func (p *pending) rejectBroken(response []byte, err error) bool {
+// brokenTime is how long the right answer may still come after one that cannot
+// be read: that one may be of a log, or the last words of a process, whose end
+// says more.
+const brokenTime = 100 * time.Millisecond
+
+// rejectBroken ends the request that a response answers which cannot be read,
+// unless something better comes.
+func (p *pending) rejectBroken(response []byte) {
 	id, ok := numericID(jsonrpc.BrokenAnswer(response))
-	return ok && p.reject(id, err)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.byID[id]
+	if e == nil || e.broken {
+		return
+	}
+	e.broken = true
+	time.AfterFunc(brokenTime, func() {
+		p.mu.Lock()
+		e := p.desert(id)
+		p.mu.Unlock()
+		if e != nil {
+			e.err = errNoMessage
+			e.closed <- struct{}{}
+		}
+	})
 }
 
 func (p *pending) claim(id uint64) *entry {

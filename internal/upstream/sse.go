@@ -250,7 +250,7 @@ func (l *sseLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
 	}
 	reply, err := l.wait.wait(ctx, e)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errNoMessage):
 		time.AfterFunc(tellTime, cancel)
 	case ctx.Err() != nil:
 		cancel()

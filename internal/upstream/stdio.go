@@ -83,7 +83,8 @@ func (l *stdioLink) take(line []byte, kept bool) {
 	// Later on, text before a message may be somebody's data with a message in
 	// it that nobody has sent.
 	if !l.greeted.Load() {
-		if i := bytes.LastIndex(line, []byte(`{"jsonrpc"`)); i > 0 && l.routeAll(line[i:], kept) {
+		i := bytes.LastIndex(line, []byte(`{"jsonrpc"`))
+		if i > 0 && split(line[i:], func(m jsonrpc.Message) { l.route(&m, kept) }) == nil {
 			line = line[:i]
 		}
 	}
@@ -109,7 +110,8 @@ func (l *stdioLink) unreadable(err error) error {
 // say at its beginning what it answers nobody can tell whom to fail: the link
 // ends.
 func (l *stdioLink) skipLong(start []byte, why error) bool {
-	if !l.wait.rejectBroken(start[:min(len(start), 256)], why) {
+	id, ok := numericID(jsonrpc.BrokenAnswer(start[:min(len(start), 256)]))
+	if !ok || !l.wait.reject(id, why) {
 		return false
 	}
 	l.skipping = true

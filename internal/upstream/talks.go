@@ -30,19 +30,29 @@ const (
 
 // turn waits until a process may be started for a client.
 func (t *talks) turn(ctx context.Context) error {
+	for {
+		wait := t.take()
+		if wait == 0 {
+			return nil
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes the turn when it is free, else it gives the time until it may be.
+// Who gives up has taken nothing.
+func (t *talks) take() time.Duration {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	now := time.Now()
-	if now.Sub(t.crashed) > crashTime {
-		t.mu.Unlock()
-		return nil
+	wait := t.next.Sub(now)
+	if t.closed || wait <= 0 || now.Sub(t.crashed) > crashTime {
+		t.next = now.Add(startPause)
+		return 0
 	}
-	at := now
-	if t.next.After(now) {
-		at = t.next
-	}
-	t.next = at.Add(startPause)
-	t.mu.Unlock()
-	return pause(ctx, at.Sub(now))
+	return wait
 }
 
 // fell notes that a client's process has ended by itself.
