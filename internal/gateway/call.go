@@ -313,9 +313,11 @@ func (g *Gateway) ask(ctx context.Context, c *call) (upstream.Reply, error) {
 	return reply, late(ctx, err)
 }
 
-// late makes the end of a context by its clock that of a time limit.
+// late makes the end of a context by its clock that of a time limit, where
+// nobody has said yet what it means.
 func late(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) && upstream.TimeIsUp(ctx) {
+	var p *problem.Problem
+	if errors.Is(err, context.Canceled) && upstream.TimeIsUp(ctx) && !errors.As(err, &p) {
 		return context.DeadlineExceeded
 	}
 	return err

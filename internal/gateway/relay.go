@@ -72,13 +72,16 @@ func (g *Gateway) Relay(ctx context.Context, r RelayRequest) (upstream.Answer, e
 	defer end()
 	release, err := g.admission.Load().enter(limited, r.Server)
 	if err != nil {
-		return upstream.Answer{}, late(limited, err)
+		if err = late(limited, err); errors.Is(err, context.DeadlineExceeded) {
+			err = problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", r.Server, clip(r.Request.Method)).
+				WithHint("It was not sent: try again in a moment.").With("server", r.Server)
+		}
+		return upstream.Answer{}, err
 	}
 	defer release()
 	defer r.Conversation.Time(clock)()
 	asked := time.Now()
 	a, err := g.Relays.Relay(limited, r.Server, r.Conversation, r.Request)
-	err = late(limited, err)
 	if err == nil && a.Error == nil && r.Request.Method == methodListTools {
 		if !oneList(a.Result) {
 			return upstream.Answer{}, problem.Newf(problem.UpstreamError, "Server '%s' lists its tools in a way that can be read in two.", r.Server).

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -26,15 +27,19 @@ type relays struct {
 	sent    []string
 	hangs   string // server that does not answer when it is asked what it offers
 	offered map[string][]json.RawMessage
+	answer  func(context.Context) (upstream.Answer, error) // nil: it answers at once
 }
 
 func (r *relays) Converse(context.Context, string, upstream.Request) (*upstream.Conversation, upstream.Answer, error) {
 	return nil, upstream.Answer{}, errors.New("not here")
 }
 
-func (r *relays) Relay(_ context.Context, server string, _ *upstream.Conversation, q upstream.Request) (upstream.Answer, error) {
+func (r *relays) Relay(ctx context.Context, server string, _ *upstream.Conversation, q upstream.Request) (upstream.Answer, error) {
 	r.sent = append(r.sent, server+" "+string(q.Params))
 	r.asked = append(r.asked, q.Method)
+	if r.answer != nil {
+		return r.answer(ctx)
+	}
 	return upstream.Answer{Result: json.RawMessage(`{"x":1,"tools":[` + r.list + `],"nextCursor":"c"}`)}, nil
 }
 
@@ -81,6 +86,49 @@ func relayWorld(t *testing.T, change func(*config.Config)) (*world, *relays) {
 	r := &relays{w: w}
 	w.gateway.Relays = r
 	return w, r
+}
+
+// TestTimesOut: what the upstream says about a call whose time is up is what the
+// client gets, and who waits for a place in vain hears that it was not sent.
+func TestTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := relayWorld(t, func(c *config.Config) {
+			c.CallTimeout, c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = time.Minute, 1, 9, time.Hour
+		})
+		for code, hint := range map[problem.Code]string{problem.Timeout: "check before you try again", problem.ServerUnavailable: "see its log"} {
+			failure := func(ctx context.Context) error {
+				<-ctx.Done()
+				return problem.New(code, "as it is", hint).With("server", "s").Because(ctx.Err())
+			}
+			w.answer = func(ctx context.Context, _ upstream.Call) (upstream.Reply, error) {
+				return upstream.Reply{}, failure(ctx)
+			}
+			r.answer = func(ctx context.Context) (upstream.Answer, error) { return upstream.Answer{}, failure(ctx) }
+			for _, request := range []RelayRequest{passed("tools/call", `{"name":"reads"}`), passed("prompts/get", `{"name":"p"}`)} {
+				began := time.Now()
+				_, err := w.gateway.Relay(t.Context(), request)
+				if p := problem.From(err); p.Code != code || p.Message != "as it is" || p.Hint != hint || time.Since(began) != time.Minute {
+					t.Errorf("%s: %s %q %q after %v", request.Request.Method, p.Code, p.Message, p.Hint, time.Since(began))
+				}
+			}
+		}
+		began := time.Now()
+		occupied := make(chan error)
+		r.answer = func(ctx context.Context) (upstream.Answer, error) {
+			time.Sleep(time.Hour)
+			return upstream.Answer{}, nil
+		}
+		go func() {
+			_, err := w.gateway.Relay(t.Context(), passed("prompts/get", `{}`))
+			occupied <- err
+		}()
+		synctest.Wait()
+		_, err := w.gateway.Relay(t.Context(), passed("prompts/get", `{}`))
+		if p := problem.From(err); p.Code != problem.Timeout || !strings.Contains(p.Hint, "not sent") || time.Since(began) != time.Minute {
+			t.Errorf("without a place: %s %q %q after %v", p.Code, p.Message, p.Hint, time.Since(began))
+		}
+		<-occupied
+	})
 }
 
 func passed(method, params string) RelayRequest {

@@ -10,26 +10,26 @@ import (
 	"mcpproxy/internal/strictjson"
 )
 
-// askTime is for how long a clock stands still at the most, and for how long an
-// answer of the client is waited for.
-const askTime = 30 * time.Minute
+// askTime is for how long a clock stands still altogether, and an answer of the
+// client is waited for.
+const askTime = 10 * time.Minute
 
 // Clock ends a request that takes too long. It stands still while the client is
-// asked something: a person may think for as long as they could if the client
-// spoke to the server itself.
+// asked something: a person may think longer than a server may work.
 type Clock struct {
 	mu     sync.Mutex // guards what follows
 	timer  *time.Timer
 	stands bool
-	left   time.Duration // while it stands
-	due    time.Time     // while it runs
+	since  time.Time     // it stands, or runs
+	left   time.Duration // to run
+	free   time.Duration // to stand; then it runs on all the same
 }
 
 // StartClock gives a context that ends when the time is up, which its cause
 // says, or with end.
 func StartClock(ctx context.Context, limit time.Duration) (timed context.Context, c *Clock, end func()) {
 	timed, cancel := context.WithCancelCause(ctx)
-	c = &Clock{due: time.Now().Add(limit)}
+	c = &Clock{since: time.Now(), left: limit, free: askTime}
 	c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	return timed, c, func() {
 		c.timer.Stop()
@@ -49,12 +49,19 @@ func (c *Clock) stand(still bool) {
 	if c.stands == still || !c.timer.Stop() { // then it has run out, or ended
 		return
 	}
-	if c.stands = still; still {
-		c.left = time.Until(c.due)
-		c.timer.Reset(askTime)
+	now := time.Now()
+	spent := now.Sub(c.since)
+	if c.stands {
+		stood := min(spent, c.free)
+		c.free -= stood
+		spent -= stood
+	}
+	c.left -= spent
+	c.stands, c.since = still, now
+	if still {
+		c.timer.Reset(c.free + c.left)
 		return
 	}
-	c.due = time.Now().Add(c.left)
 	c.timer.Reset(c.left)
 }
 
@@ -80,7 +87,7 @@ func (c *Conversation) Time(clock *Clock) (done func()) {
 	}
 	a.clocks[clock] = true
 	maps.DeleteFunc(a.open, func(_ string, asked time.Time) bool { return time.Since(asked) > askTime })
-	clock.stand(len(a.open) > 0)
+	a.turn()
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -88,35 +95,69 @@ func (c *Conversation) Time(clock *Clock) (done func()) {
 	}
 }
 
-// hear takes note of what the server says to the client. Who is pinged is not
-// asked anything.
-func (a *asks) hear(e *Event) {
+// hear takes note of what the server says to the client, and gives the key of
+// what it asks, "" when nothing: who is pinged is not asked anything.
+func (a *asks) hear(e *Event) (key string) {
 	switch {
 	case e.ID == nil && e.Method == methodCancelled: // the server no longer wants to know
-		a.answered(strictjson.Find(e.Params, "requestId"))
+		a.forget(askKey(strictjson.Find(e.Params, "requestId")))
+		return ""
 	case e.ID == nil || e.Method == methodPing:
-	default:
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if len(a.open) >= maxAsked {
-			return
-		}
-		if a.open == nil {
-			a.open = map[string]time.Time{}
-		}
-		a.open[askKey(e.ID)] = time.Now()
-		a.turn()
+		return ""
 	}
-}
-
-func (a *asks) answered(id []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.open, askKey(id))
+	if len(a.open) >= maxAsked {
+		return ""
+	}
+	if a.open == nil {
+		a.open = map[string]time.Time{}
+	}
+	key = askKey(e.ID)
+	a.open[key] = time.Now()
+	a.turn()
+	return key
+}
+
+// forget takes out what is not to be answered any more.
+func (a *asks) forget(keys ...string) {
+	if len(keys) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		delete(a.open, key)
+	}
 	a.turn()
 }
 
-// askKey is the same for all ways to write an id.
+// noting is say, which takes note of what the client is asked. What is asked in
+// the course of a request goes with it: done forgets it.
+func (c *Conversation) noting(say func(Event)) (noted func(Event), done func()) {
+	if c == nil || say == nil {
+		return say, func() {}
+	}
+	var (
+		mu   sync.Mutex
+		keys []string
+	)
+	noted = func(e Event) {
+		if key := c.asks.hear(&e); key != "" {
+			mu.Lock()
+			keys = append(keys, key)
+			mu.Unlock()
+		}
+		say(e)
+	}
+	return noted, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		c.asks.forget(keys...)
+	}
+}
+
+// askKey is the same for all ways to write a text as an id.
 func askKey(id []byte) string {
 	if text, ok := strictjson.String(id); ok {
 		return `"` + text

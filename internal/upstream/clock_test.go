@@ -19,36 +19,41 @@ import (
 // server takes.
 func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 	const limit = time.Minute
-	ask := func(id string) Event { return Event{Method: "elicitation/create", ID: json.RawMessage(id)} }
 	for name, tt := range map[string]struct {
-		do   func(c *Conversation) // since the call began
-		ends time.Duration         // of the call
+		do   func(hear func(Event), c *Conversation) // since the call began
+		ends time.Duration                           // of the call
 	}{
-		"nobody is asked": {func(c *Conversation) {}, limit},
-		"asked, and answers": {func(c *Conversation) {
+		"nobody is asked": {func(hear func(Event), c *Conversation) {}, limit},
+		"asked, and answers": {func(hear func(Event), c *Conversation) {
 			time.Sleep(10 * time.Second)
-			c.noting(func(Event) {})(ask(`"é"`))
-			time.Sleep(20 * time.Minute)
-			c.asks.answered([]byte(`"\u00e9"`))
-		}, limit + 20*time.Minute},
-		"asked twice at a time": {func(c *Conversation) {
-			hear := c.noting(func(Event) {})
-			hear(ask("1"))
+			hear(question(`"é"`))
+			time.Sleep(5 * time.Minute)
+			c.asks.forget(askKey([]byte(`"\u00e9"`)))
+		}, limit + 5*time.Minute},
+		"asked twice at a time": {func(hear func(Event), c *Conversation) {
+			hear(question("1"))
 			time.Sleep(time.Minute)
-			hear(ask("2"))
-			c.asks.answered([]byte("1"))
+			hear(question("2"))
+			c.asks.forget("1")
 			time.Sleep(time.Minute)
-			c.asks.answered([]byte("2"))
+			c.asks.forget("2")
 		}, limit + 2*time.Minute},
-		"the server takes it back": {func(c *Conversation) {
-			hear := c.noting(func(Event) {})
-			hear(ask("1"))
+		"the server takes it back": {func(hear func(Event), c *Conversation) {
+			hear(question("1"))
 			time.Sleep(time.Minute)
 			hear(Event{Method: methodCancelled, Params: json.RawMessage(`{"requestId":1}`)})
 		}, limit + time.Minute},
-		"nobody answers": {func(c *Conversation) { c.noting(func(Event) {})(ask("1")) }, askTime},
-		"a ping": {func(c *Conversation) {
-			c.noting(func(Event) {})(Event{Method: methodPing, ID: json.RawMessage("1")})
+		"asked again and again": {func(hear func(Event), c *Conversation) {
+			for range 100 {
+				hear(question("1"))
+				time.Sleep(3 * time.Minute)
+				c.asks.forget("1")
+			}
+		}, limit + askTime},
+		"nobody answers": {func(hear func(Event), c *Conversation) { hear(question("1")) }, limit + askTime},
+		"late":           {func(hear func(Event), c *Conversation) { time.Sleep(2 * limit); hear(question("1")) }, limit},
+		"a ping": {func(hear func(Event), c *Conversation) {
+			hear(Event{Method: methodPing, ID: json.RawMessage("1")})
 		}, limit},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,15 +63,23 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 				ctx, clock, end := StartClock(t.Context(), limit)
 				defer end()
 				defer c.Time(clock)()
-				go tt.do(c)
+				hear, done := c.noting(func(Event) {})
+				go tt.do(hear, c)
 				<-ctx.Done()
 				if took := time.Since(began); took != tt.ends || !TimeIsUp(ctx) {
 					t.Errorf("ended after %v with %v, want %v", took, context.Cause(ctx), tt.ends)
+				}
+				synctest.Wait()
+				time.Sleep(6 * time.Hour) // whoever asks is done
+				if done(); len(c.asks.open) > 0 {
+					t.Errorf("%v is left behind", c.asks.open)
 				}
 			})
 		})
 	}
 }
+
+func question(id string) Event { return Event{Method: "elicitation/create", ID: json.RawMessage(id)} }
 
 // TestCallsWaitForPersons: over stdio, HTTP and the bridge to a server of the
 // modern revision, which asks in its answers.
@@ -103,19 +116,30 @@ func TestCallsWaitForPersons(t *testing.T) {
 	}
 }
 
-// TestUnansweredAsksAreForgotten: a client that never answers does not stop the
-// clocks of its later calls.
-func TestUnansweredAsksAreForgotten(t *testing.T) {
+// TestOldQuestionsAreForgotten: one that was asked on the stream of the session
+// and is never answered does not stop the clocks of later calls.
+func TestOldQuestionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Conversation{}
-		c.noting(func(Event) {})(Event{Method: "sampling/createMessage", ID: json.RawMessage("1")})
-		time.Sleep(askTime + time.Second)
-		began := time.Now()
-		ctx, clock, end := StartClock(t.Context(), time.Minute)
-		defer end()
-		defer c.Time(clock)()
-		if <-ctx.Done(); time.Since(began) != time.Minute {
-			t.Errorf("ended after %v", time.Since(began))
+		e := question("1")
+		c.asks.hear(&e)
+		limited := func() (took time.Duration) {
+			began := time.Now()
+			ctx, clock, end := StartClock(t.Context(), time.Minute)
+			defer end()
+			defer c.Time(clock)()
+			<-ctx.Done()
+			return time.Since(began)
+		}
+		time.Sleep(askTime - time.Minute)
+		beside := make(chan time.Duration)
+		go func() { beside <- limited() }()
+		time.Sleep(2 * time.Minute)
+		if took := limited(); took != time.Minute {
+			t.Errorf("a later call ended after %v", took)
+		}
+		if took := <-beside; took != 3*time.Minute {
+			t.Errorf("the call that began beside the question ended after %v", took)
 		}
 	})
 }

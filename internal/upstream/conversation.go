@@ -310,7 +310,7 @@ func (c *Conversation) Notify(ctx context.Context, method string, params json.Ra
 func (c *Conversation) Respond(ctx context.Context, id, result json.RawMessage, failure *jsonrpc.Error) error {
 	c.enter()
 	defer c.leave()
-	defer c.asks.answered(id)
+	c.asks.forget(askKey(id)) // what the server takes from now on is its own time
 	var msg []byte
 	if failure != nil {
 		msg = jsonrpc.AppendError(nil, id, failure)
@@ -325,24 +325,16 @@ func (c *Conversation) Respond(ctx context.Context, id, result json.RawMessage, 
 func (c *Conversation) Overhear(ctx context.Context, say func(Event), opened func()) error {
 	c.enter()
 	defer c.leave()
-	err := c.link.overhear(ctx, c.noting(say), opened)
+	err := c.link.overhear(ctx, func(e Event) {
+		c.asks.hear(&e) // it may be answered when the stream is over
+		say(e)
+	}, opened)
 	var refused *statusError
 	switch {
 	case errors.As(err, &refused), errors.Is(err, errHasStream):
 		return problem.Newf(problem.InvalidRequest, "Server '%s' offers no stream here: %v", c.server.spec.Name, err)
 	}
 	return c.failed(ctx, "the stream", err)
-}
-
-// noting is say, which takes note of what the client is asked.
-func (c *Conversation) noting(say func(Event)) func(Event) {
-	if c == nil || say == nil {
-		return say
-	}
-	return func(e Event) {
-		c.asks.hear(&e)
-		say(e)
-	}
 }
 
 // failed makes the error of something that is no request.

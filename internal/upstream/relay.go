@@ -97,7 +97,9 @@ func (s *Set) Relay(ctx context.Context, server string, c *Conversation, r Reque
 		}
 		l = live.link
 	}
-	r.Events = c.noting(r.Events)
+	events, done := c.noting(r.Events)
+	defer done()
+	r.Events = events
 	reply, err := s.pass(ctx, l, c, &r, nil)
 	if err != nil {
 		return Answer{}, sv.explainPassed(ctx, c, &Call{Tool: r.Method}, err)
@@ -136,7 +138,9 @@ func (s *Set) passCall(ctx context.Context, sv *server, live *liveLink, call *Ca
 		return reply, err
 	}
 	r := call.Passed.Request
-	r.Events = c.noting(r.Events)
+	events, done := c.noting(r.Events)
+	defer done()
+	r.Events = events
 	reply, err := s.pass(ctx, l, c, &r, call.Listed)
 	if err != nil {
 		return Reply{}, sv.explainPassed(ctx, c, call, err)
