@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -114,6 +115,8 @@ func (l *stdioLink) skipLong(start []byte, why error) bool {
 	if !ok || !l.wait.reject(id, why) {
 		return false
 	}
+	// As long as it writes this, nothing else gets through.
+	l.tell(jsonrpc.AppendNotification(nil, methodCancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
 	l.skipping = true
 	return l.proc.stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
