@@ -146,7 +146,8 @@ func TestPersonsMayThink(t *testing.T) {
 		if _, err := c.Ask("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
 			return nil, err
 		}
-		select {} // as a server that has lost its way
+		<-t.Context().Done() // as a server that has lost its way
+		return nil, mcptest.ErrNoAnswer
 	}}
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool(), hangs))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto","call_timeout":"500ms"}}}`, upstream.URL))

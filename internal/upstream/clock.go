@@ -132,17 +132,18 @@ func (a *asks) forget(keys ...string) {
 	a.turn()
 }
 
-// noting is say, which takes note of what the client is asked. What is asked in
-// the course of a request goes with it: done forgets it.
-func (c *Conversation) noting(say func(Event)) (noted func(Event), done func()) {
-	if c == nil || say == nil {
-		return say, func() {}
+// noting is r with note taken of what the client is asked meanwhile, which goes
+// with it: done forgets it.
+func (c *Conversation) noting(r *Request) (noted *Request, done func()) {
+	if c == nil || r.Events == nil {
+		return r, func() {}
 	}
+	q, say := *r, r.Events
 	var (
 		mu   sync.Mutex
 		keys []string
 	)
-	noted = func(e Event) {
+	q.Events = func(e Event) {
 		if key := c.asks.hear(&e); key != "" {
 			mu.Lock()
 			keys = append(keys, key)
@@ -150,7 +151,7 @@ func (c *Conversation) noting(say func(Event)) (noted func(Event), done func()) 
 		}
 		say(e)
 	}
-	return noted, func() {
+	return &q, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		c.asks.forget(keys...)

@@ -63,8 +63,8 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 				ctx, clock, end := StartClock(t.Context(), limit)
 				defer end()
 				defer c.Time(clock)()
-				hear, done := c.noting(func(Event) {})
-				go tt.do(hear, c)
+				r, done := c.noting(&Request{Events: func(Event) {}})
+				go tt.do(r.Events, c)
 				<-ctx.Done()
 				if took := time.Since(began); took != tt.ends || !TimeIsUp(ctx) {
 					t.Errorf("ended after %v with %v, want %v", took, context.Cause(ctx), tt.ends)

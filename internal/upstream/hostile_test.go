@@ -416,3 +416,30 @@ func TestTextBeforeAMessage(t *testing.T) {
 		t.Errorf("log %q", lines)
 	}
 }
+
+// TestTooLargeAnswersAreCalledOff: a server that is at work on an answer beyond
+// the bound is told to stop, and serves on; else nothing else would get through.
+func TestTooLargeAnswersAreCalledOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
+	f.Apply([]Spec{stdioSpec(t, "s", "zoo")})
+	f.untilReady(t, "s", 0)
+	pid := f.pidOf("s")
+	if _, err := f.Call(t.Context(), "s", Call{Tool: "endless", Arguments: json.RawMessage("{}")}); problem.From(err).Code != problem.UpstreamError {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(skipTime - time.Second); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := f.Call(ctx, "s", Call{Tool: "echo", Arguments: json.RawMessage("{}")}) // the first answer ends the line of the other one
+		cancel()
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not answer: %v", err)
+		}
+	}
+	if got := f.pidOf("s"); got != pid {
+		t.Errorf("it was started again")
+	}
+}

@@ -213,14 +213,14 @@ func (s *server) answered(h *held) (Reply, error) {
 		// Older servers refuse what they do not know in words of HTTP.
 		s.newer.giveBack(h.key, h.conversation)
 		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + h.request.Method}}, nil
-	case errors.Is(h.err, errNoMessage): // the server has said what it had to say
-		s.newer.giveBack(h.key, h.conversation)
-		return Reply{}, h.err
-	case h.err != nil:
+	case h.err != nil && !errors.Is(h.err, errNoMessage): // with that one the server has said what it had to say
 		h.conversation.End()
 		return Reply{}, h.err
 	}
 	s.newer.giveBack(h.key, h.conversation)
+	if h.err != nil {
+		return Reply{}, h.err
+	}
 	if h.reply.Error != nil {
 		return Reply{Error: modernError(h.reply.Error)}, nil
 	}

@@ -142,10 +142,11 @@ func (p *process) keepStderr(log *serverLog) {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := p.stderr.Read(buf)
-			if err != nil {
+			log.Write(buf[:n])
+			switch {
+			case err != nil:
 				return
-			}
-			if log.Write(buf[:n]); log.full() {
+			case log.full():
 				time.Sleep(floodPause)
 			}
 		}

@@ -97,10 +97,9 @@ func (s *Set) Relay(ctx context.Context, server string, c *Conversation, r Reque
 		}
 		l = live.link
 	}
-	events, done := c.noting(r.Events)
+	q, done := c.noting(&r)
 	defer done()
-	r.Events = events
-	reply, err := s.pass(ctx, l, c, &r, nil)
+	reply, err := s.pass(ctx, l, c, q, nil)
 	if err != nil {
 		return Answer{}, sv.explainPassed(ctx, c, &Call{Tool: r.Method}, err)
 	}
@@ -137,11 +136,9 @@ func (s *Set) passCall(ctx context.Context, sv *server, live *liveLink, call *Ca
 		}
 		return reply, err
 	}
-	r := call.Passed.Request
-	events, done := c.noting(r.Events)
+	q, done := c.noting(&call.Passed.Request)
 	defer done()
-	r.Events = events
-	reply, err := s.pass(ctx, l, c, &r, call.Listed)
+	reply, err := s.pass(ctx, l, c, q, call.Listed)
 	if err != nil {
 		return Reply{}, sv.explainPassed(ctx, c, call, err)
 	}

@@ -115,8 +115,10 @@ func (l *stdioLink) skipLong(start []byte, why error) bool {
 	if !ok || !l.wait.reject(id, why) {
 		return false
 	}
-	// As long as it writes this, nothing else gets through.
-	l.tell(jsonrpc.AppendNotification(nil, methodCancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
+	if l.greeted.Load() { // initialize is not to be cancelled
+		// As long as it writes this, nothing else gets through.
+		l.tell(jsonrpc.AppendNotification(nil, methodCancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
+	}
 	l.skipping = true
 	return l.proc.stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
