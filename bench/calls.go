@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,21 +34,19 @@ type figure struct {
 	cpu      time.Duration // of the gateway, per call
 }
 
-func benchCalls(o options) error {
-	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func benchCalls(o options, dir, binary string) error {
 	role, known := map[string]string{"bare": "role-upstream", "sdk": "role-sdk"}[o.upstream]
 	if !known {
 		return fmt.Errorf("-upstream takes bare or sdk, not %q", o.upstream)
 	}
-	subjects, stop, err := callSubjects(dir, role)
+	subjects, stop, err := callSubjects(dir, binary, role, o.beside)
 	defer stop()
 	if err != nil {
 		return err
 	}
+	subjects = slices.DeleteFunc(subjects, func(s subject) bool {
+		return s.process != nil && s.name != "floor" && !strings.Contains(s.name, o.only)
+	})
 	fmt.Printf("%d rounds of %s each, everything on (intent checked, arguments validated, record written first, secrets masked)\n", o.rounds, o.duration)
 	for _, text := range strings.Split(o.clients, ",") {
 		clients, err := strconv.Atoi(text)
@@ -61,18 +60,17 @@ func benchCalls(o options) error {
 	return nil
 }
 
+// besideMark stands before the names of the ways through the other binary.
+const besideMark = "beside:"
+
 // callSubjects starts everything, with the HTTP upstream of that role, and
-// connects MCPProxy to its upstreams.
-func callSubjects(dir, role string) (subjects []subject, stop func(), err error) {
+// connects MCPProxy to its upstreams; the binary beside, too, if there is one.
+func callSubjects(dir, binary, role, beside string) (subjects []subject, stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for _, p := range slices.Backward(running) {
 			p.stop()
 		}
-	}
-	binary, err := build(dir)
-	if err != nil {
-		return nil, stop, err
 	}
 	upstream, err := startRole(role)
 	if err != nil {
@@ -85,49 +83,84 @@ func callSubjects(dir, role string) (subjects []subject, stop func(), err error)
 		return nil, stop, err
 	}
 	running = append(running, floor)
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, stop, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, stop, err
-	}
-	config := fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"stdio":{"command":%q,"args":["role-stdio"]}}}`, direct, self)
-	proxy, err := startProxy(binary, dir, listen, config)
-	if err != nil {
-		return nil, stop, err
-	}
-	running = append(running, proxy)
-	gateway := "http://" + listen + "/mcp"
-
-	plain := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
-	session, err := openSession(gateway)
-	if err != nil {
-		return nil, stop, err
-	}
-	through := func(server string) subject {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"%s:echo","args":{"text":"a short text to echo","n":7},"intent_reason":"benchmark"}}}`, server)
-		return subject{name: "mcpproxy/" + server, url: gateway, body: []byte(body), headers: session, process: proxy}
-	}
 	subjects = []subject{
-		{name: "direct", url: direct, body: plain},
-		{name: "floor", url: "http://" + floor.addr + "/", body: plain, process: floor},
-		through("http"), through("stdio"),
+		{name: "direct", url: direct, body: plainCall},
+		{name: "floor", url: "http://" + floor.addr + "/", body: plainCall, process: floor},
 	}
 	for _, s := range subjects {
 		if err := awaitCall(s); err != nil {
 			return nil, stop, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	for _, server := range []string{"http", "stdio"} { // they are connected by now
-		relay, err := relayed(gateway, server, plain, proxy)
+	binaries := []string{binary}
+	if beside != "" {
+		binaries = append(binaries, beside)
+	}
+	for i, binary := range binaries {
+		proxy, through, err := proxySubjects(binary, filepath.Join(dir, strconv.Itoa(i)), direct)
+		if proxy != nil {
+			running = append(running, proxy)
+		}
 		if err != nil {
 			return nil, stop, err
 		}
-		subjects = append(subjects, relay)
+		for j, s := range through {
+			if i == 0 {
+				subjects = append(subjects, s)
+				continue
+			}
+			// Right behind its counterpart, since a machine's speed drifts.
+			s.name = besideMark + s.name
+			subjects = slices.Insert(subjects, len(subjects)-len(through)+1+j, s)
+		}
 	}
 	return subjects, stop, nil
+}
+
+// plainCall is the call as the upstream takes it.
+var plainCall = []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
+
+// proxySubjects starts that binary of MCPProxy, with everything it keeps in
+// dir, and returns the ways through it once they are connected.
+func proxySubjects(binary, dir, direct string) (*process, []subject, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	config := fmt.Sprintf(`{"mcpServers":{"http":{"url":%q},"stdio":{"command":%q,"args":["role-stdio"]}}}`, direct, self)
+	proxy, err := startProxy(binary, dir, listen, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	gateway := "http://" + listen + "/mcp"
+	session, err := openSession(gateway)
+	if err != nil {
+		return proxy, nil, err
+	}
+	var subjects []subject
+	for _, server := range []string{"http", "stdio"} {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"%s:echo","args":{"text":"a short text to echo","n":7},"intent_reason":"benchmark"}}}`, server)
+		s := subject{name: "mcpproxy/" + server, url: gateway, body: []byte(body), headers: session, process: proxy}
+		if err := awaitCall(s); err != nil {
+			return proxy, nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		subjects = append(subjects, s)
+	}
+	for _, server := range []string{"http", "stdio"} { // they are connected by now
+		relay, err := relayed(gateway, server, plainCall, proxy)
+		if err != nil {
+			return proxy, nil, err
+		}
+		subjects = append(subjects, relay)
+	}
+	return proxy, subjects, nil
 }
 
 // relayed is the call through the transparent surface.
@@ -146,14 +179,18 @@ func relayed(gateway, server string, body []byte, proxy *process) (subject, erro
 // compare measures all subjects alternately and prints the medians.
 func compare(o options, subjects []subject, clients int) error {
 	figures := make([][]figure, len(subjects))
-	for i, s := range subjects {
+	for _, s := range subjects {
 		if _, err := measure(s, clients, o.duration/4); err != nil { // warm up
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		_ = i
 	}
 	for round := range o.rounds {
-		for i, s := range subjects {
+		for n := range subjects {
+			i := n
+			if round%2 == 1 { // nobody is always the first, or always behind the same one
+				i = len(subjects) - 1 - n
+			}
+			s := subjects[i]
 			f, err := measure(s, clients, o.duration)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
@@ -164,19 +201,39 @@ func compare(o options, subjects []subject, clients int) error {
 			figures[i] = append(figures[i], f)
 		}
 	}
-	fmt.Printf("\n%d client(s)\n%-16s %10s %10s %10s %12s | %10s %10s %10s\n", clients,
+	fmt.Printf("\n%d client(s)\n%-23s %10s %10s %10s %12s | %10s %10s %10s\n", clients,
 		"", "p50", "p95", "calls/s", "CPU/call", "p50 ×dir", "rate ×dir", "CPU ×floor")
 	direct, floor := median(figures[0]), median(figures[1])
 	for i, s := range subjects {
 		m := median(figures[i])
-		fmt.Printf("%-16s %10s %10s %10.0f %12s | %10.2f %10.2f", s.name,
+		fmt.Printf("%-23s %10s %10s %10.0f %12s | %10.2f %10.2f", s.name,
 			micro(m.p50), micro(m.p95), m.rate, micro(m.cpu), ratio(m.p50, direct.p50), m.rate/direct.rate)
 		if s.process != nil {
 			fmt.Printf(" %10.2f", ratio(m.cpu, floor.cpu))
 		}
 		fmt.Println()
 	}
+	for i, s := range subjects {
+		if other := slices.IndexFunc(subjects, func(o subject) bool { return o.name == besideMark+s.name }); other >= 0 {
+			printPaired(s.name, figures[i], figures[other])
+		}
+	}
 	return nil
+}
+
+// printPaired prints the medians of the ratios, round by round, of the figures
+// of this tree to those of the binary beside it, with the quartiles.
+func printPaired(name string, own, other []figure) {
+	of := func(value func(figure) float64) string {
+		var all []float64
+		for round := range own {
+			all = append(all, value(own[round])/value(other[round]))
+		}
+		slices.Sort(all)
+		return fmt.Sprintf("%.3f (%.3f–%.3f)", all[len(all)/2], all[len(all)/4], all[len(all)*3/4])
+	}
+	fmt.Printf("%-15s × beside: p50 %s, calls/s %s, CPU/call %s\n", name,
+		of(func(f figure) float64 { return float64(f.p50) }), of(func(f figure) float64 { return f.rate }), of(func(f figure) float64 { return float64(f.cpu) }))
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
@@ -282,7 +339,7 @@ func post(ctx context.Context, client *http.Client, s subject) (int, []byte, err
 const patience = 20 * time.Second
 
 // openSession initialises a client of revision 2025-06-18, as soon as the
-// gateway answers, and gives the headers of its further requests.
+// gateway answers, and returns the headers of its further requests.
 func openSession(url string) (map[string]string, error) {
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,16 +17,7 @@ const (
 )
 
 // benchStart measures from the start of the process to its first answer.
-func benchStart(o options) error {
-	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	binary, err := build(dir)
-	if err != nil {
-		return err
-	}
+func benchStart(o options, dir, binary string) error {
 	for _, servers := range []int{0, manyServers} {
 		var times []time.Duration
 		for range o.rounds * 2 {
@@ -71,16 +61,7 @@ func startOnce(binary, dir string, servers int) (time.Duration, error) {
 func milli(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
 // benchCatalog measures 10,000 tools on 100 servers.
-func benchCatalog(o options) error {
-	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	binary, err := build(dir)
-	if err != nil {
-		return err
-	}
+func benchCatalog(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream", strconv.Itoa(toolsPerServer))
 	if err != nil {
 		return err

@@ -13,46 +13,6 @@ import (
 	"mcpproxy/internal/mcptest"
 )
 
-// The bounds of `bench hostile`.
-const (
-	hostileDeadline = 500 * time.Millisecond // call_timeout of the hostile servers
-	hostileSlack    = 100 * time.Millisecond // what an error may be late
-	hostileP99      = 2.0                    // the neighbour's p99 beside a hostile server, × its quiet one
-	hostileGrowth   = 64.0                   // MiB that the daemon may grow by one mode
-	hostileRestart  = 2 * time.Second        // until a server that crashed answers again
-)
-
-// hostileMode is one way to misbehave: a tool of mcptest's zoo, or a server.
-type hostileMode struct {
-	name, tool, args string
-	right            string // what a right answer has in it; "" when none can be
-	over             string // the transports that have it; "" = all
-	server           string // in the place of "bad", for the whole server that misbehaves
-	calls            int    // of each client in a round; 0 = as many as the flag says
-	goesOn           bool   // after its call: it is to be ended before the next one is measured
-}
-
-func hostileModes() []hostileMode {
-	return []hostileMode{
-		{name: "crash", tool: "crash"},
-		{name: "hang", tool: "hang"},
-		{name: "garbage", tool: "garbage", right: "done"},
-		{name: "wrong id", tool: "wrong_id"},
-		{name: "twice", tool: "duplicate", right: "first"},
-		{name: "half a line", tool: "half"},
-		{name: "1 byte/s", tool: "drip", args: `{"ms":1000}`},
-		{name: "100k deep", tool: "deep", args: `{"n":100000}`},
-		{name: "1 GB of stderr", tool: "stderr", args: `{"bytes":1000000000}`, right: "done", over: "stdio", calls: 1, goesOn: true},
-		{name: "endless", tool: "endless", calls: 2},
-		{name: "endless JSON", tool: "endless", args: `{"json":1}`, over: "json", calls: 2},
-		{name: "list_changed 10k/s", tool: "storm", args: `{"n":4000,"rate":10000}`, right: "done"},
-		{name: "endless pages", tool: "echo", server: "pages", calls: 2},
-		{name: "gzip bomb", tool: "zip", args: `{"bytes":10000000000}`, over: "json events"},
-		{name: "closes stdin", tool: "no_input", right: "done", over: "stdio"},
-		{name: "ignores SIGTERM", tool: "crash", server: "deaf", over: "stdio"},
-	}
-}
-
 // hostileServers are the stdio servers that this program can be.
 func hostileServers() map[string]func() *mcptest.Server {
 	server := func(opt mcptest.Options) func() *mcptest.Server {
@@ -75,29 +35,11 @@ func serveHostile() error {
 	})
 }
 
-// hostileRun is one run of the benchmark.
-type hostileRun struct {
-	o          options
-	proxy      *process
-	dir        string
-	config     func(enabled string) string // that has no other of the servers whose list has no end
-	base       string                      // address of the daemon
-	neighbours []*neighbour
-	misses     []string
-	start      float64 // MiB of the daemon before anything hostile happened
-	peak       float64 // the most since then
-}
-
 // benchHostile puts every kind of hostile server beside a healthy one, and
 // fails when a bound is missed.
-func benchHostile(o options) error {
-	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func benchHostile(o options, dir, binary string) error {
 	r := &hostileRun{o: o, dir: dir}
-	stop, err := r.begin()
+	stop, err := r.begin(binary)
 	defer stop()
 	if err != nil {
 		return err
@@ -121,16 +63,12 @@ func benchHostile(o options) error {
 }
 
 // begin starts the hostile servers, the neighbours and the daemon.
-func (r *hostileRun) begin() (stop func(), err error) {
+func (r *hostileRun) begin(binary string) (stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for _, p := range slices.Backward(running) {
 			p.stop()
 		}
-	}
-	binary, err := build(r.dir)
-	if err != nil {
-		return stop, err
 	}
 	bad, err := startRole("role-hostile")
 	if err != nil {

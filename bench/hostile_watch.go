@@ -17,6 +17,7 @@ import (
 type neighbour struct {
 	subject
 	direct      bool // not through the daemon
+	fresh       bool // over a new connection for each call
 	quiet, loud samples
 }
 
@@ -48,7 +49,7 @@ const neighbourPace = 3 * time.Millisecond
 
 // callUntil calls until ctx ends; a call that has begun is finished.
 func (n *neighbour) callUntil(ctx context.Context, into *samples) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true, DisableKeepAlives: n.fresh}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 15 * time.Second}
 	if err := once(context.Background(), client, n.subject); err != nil { // which connects

@@ -7,11 +7,15 @@
 //	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
 //	go run ./bench sizes     a result of 10 MB, and idle sessions: time, memory
 //	go run ./bench hostile   servers that crash, hang, flood and lie beside a healthy one: ends with 1 when a bound is missed
+//	go run ./bench refusals  1,000,000 refused calls: what is left of the others, how much the log grows; ends with 1 when a bound is missed
+//	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
+//	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
+//	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its
 // processor time can be told from that of the load. It is no test: it prints
-// figures and, but for hostile, judges nothing.
+// figures and, but for hostile, refusals, faults and slow, judges nothing.
 package main
 
 import (
@@ -23,28 +27,22 @@ import (
 	"mcpproxy/internal/mcptest"
 )
 
-// options are what can be set from the command line.
-type options struct {
-	duration time.Duration
-	rounds   int
-	clients  string
-	upstream string
-	verbose  bool
-	shared   string
-	calls    int
-	only     string
-}
-
 func main() {
 	var o options
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "time of one measurement")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each is measured; the median counts")
 	flag.StringVar(&o.clients, "clients", "1,8,64", "numbers of concurrent clients")
 	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
+	flag.StringVar(&o.beside, "beside", "", "another binary of MCPProxy: calls measures it in turn with this tree's, slow in its place")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
 	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan: where the labelled corpora are")
 	flag.IntVar(&o.calls, "calls", 4, "hostile: calls of each client in a round")
-	flag.StringVar(&o.only, "only", "", "hostile: only what has this in its name")
+	flag.StringVar(&o.only, "only", "", "calls, hostile, slow, firstday, faults: only what has this in its name")
+	flag.IntVar(&o.refused, "refused", 1_000_000, "refusals: how many calls are refused")
+	flag.DurationVar(&o.limit, "limit", 45*time.Minute, "firstday: the longest wait until all are ready")
+	flag.StringVar(&o.cache, "cache", "", "firstday: the npm cache, which is kept; one that is there makes it the second day only")
+	flag.StringVar(&o.binary, "binary", "", "faults: the binary to break things under; empty: it is built")
+	flag.Uint64Var(&o.seed, "seed", 0, "faults: what decides about the moments; 0: another one each time")
 	flag.Usage = usage
 	mcptest.Child(hostileServers())
 	if len(os.Args) < 2 {
@@ -56,12 +54,15 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": benchCalls, "start": benchStart, "catalog": benchCatalog, "sizes": benchSizes, "scan": benchScan, "hostile": benchHostile,
+		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
+		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
+		"slow": built(o.beside, benchSlow), "scan": benchScan, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
 		"role-stdio":    func(options) error { return serveStdio() },
 		"role-hostile":  func(options) error { return serveHostile() },
+		"role-slow":     func(options) error { return attackSlowly(flag.Args()) },
 		"role-floor":    func(options) error { return serveFloor(flag.Args()) },
 	}[command]
 	if run == nil {
@@ -75,6 +76,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile|refusals|firstday|faults|slow [flags]")
 	flag.PrintDefaults()
 }

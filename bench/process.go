@@ -17,6 +17,7 @@ import (
 type process struct {
 	cmd  *exec.Cmd
 	addr string // what it printed, for the roles
+	out  *bufio.Reader
 }
 
 // startRole starts this program in another role and waits for its address.
@@ -34,11 +35,28 @@ func startRole(args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	p := &process{cmd: cmd, out: bufio.NewReader(out)}
+	line, err := p.out.ReadString('\n')
 	if err != nil {
 		return nil, fmt.Errorf("%s did not start: %w", args[0], err)
 	}
-	return &process{cmd: cmd, addr: strings.TrimSpace(line)}, nil
+	p.addr = strings.TrimSpace(line)
+	return p, nil
+}
+
+// stopAndHear ends a role, and gives the last whole line that it printed.
+func (p *process) stopAndHear() string {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	last := ""
+	for {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			break
+		}
+		last = strings.TrimSpace(line)
+	}
+	_ = p.cmd.Wait() // ended by a signal
+	return last
 }
 
 // startProxy starts the MCPProxy binary on a free port with the configuration.
@@ -114,4 +132,22 @@ func build(dir string) (string, error) {
 	cmd := exec.Command("go", "build", "-o", binary, "./cmd/mcpproxy")
 	cmd.Stderr = os.Stderr
 	return binary, cmd.Run()
+}
+
+// built runs a benchmark with a folder, which goes when it has ended, and with
+// the binary, which is built there unless one is given.
+func built(binary string, bench func(o options, dir, binary string) error) func(options) error {
+	return func(o options) error {
+		dir, err := os.MkdirTemp("", "mcpproxy-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if binary == "" {
+			if binary, err = build(dir); err != nil {
+				return err
+			}
+		}
+		return bench(o, dir, binary)
+	}
 }

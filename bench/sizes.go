@@ -17,16 +17,7 @@ const (
 
 // benchSizes measures what large things cost: a result of 10 MB beside the
 // direct call, and sessions that are open and do nothing.
-func benchSizes(o options) error {
-	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	binary, err := build(dir)
-	if err != nil {
-		return err
-	}
+func benchSizes(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream")
 	if err != nil {
 		return err

@@ -147,7 +147,8 @@ type forgetful struct{}
 
 func (forgetful) LoadApprovals(context.Context) (s approval.Saved, err error) { return s, nil }
 func (forgetful) SaveApprovals(context.Context, approval.Change) error        { return nil }
-func (forgetful) ApprovedDefinition(context.Context, tool.ID) (json.RawMessage, error) {
+func (forgetful) RestoreApprovals(context.Context, approval.Saved) error      { return nil }
+func (forgetful) ApprovedDefinition(context.Context, tool.Kind, tool.ID) (json.RawMessage, error) {
 	return nil, nil
 }
 

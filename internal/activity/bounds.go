@@ -2,8 +2,8 @@ package activity
 
 import (
 	"strings"
-	"unicode/utf8"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
 )
 
@@ -19,21 +19,23 @@ const (
 )
 
 // bound cuts what callers and servers chose in r, which is a copy of theirs, and
-// masks the free text in it.
-func (l *Log) bound(r *Record) {
-	r.ServerName = clip(r.ServerName, maxServerName)
+// masks the secrets in it. Names are masked, too: a model can put a token
+// anywhere.
+func bound(r *Record, maxResponse int) {
+	r.ServerName = maskedName(r.ServerName, maxServerName)
 	for _, s := range []*string{
 		&r.ToolName, &r.SessionID, &r.RequestID, &r.ParentID, &r.Actor, &r.ClientName, &r.ClientVersion,
-		&r.Metadata.ToolVariant, &r.Metadata.ErrorCode, &r.Metadata.Action,
+		&r.Metadata.Action,
 	} {
-		*s = clip(*s, maxName)
+		*s = maskedName(*s, maxName)
 	}
+	r.Metadata.ToolVariant, r.Metadata.ErrorCode = clip(r.Metadata.ToolVariant, maxName), clip(r.Metadata.ErrorCode, maxName)
 	r.ErrorMessage = maskedText(r.ErrorMessage, maxMessage)
-	r.Metadata.Detail = maskedText(r.Metadata.Detail, l.maxResponse)
+	r.Metadata.Detail = maskedText(r.Metadata.Detail, maxResponse)
 	r.Metadata.Warnings = boundWarnings(r.Metadata.Warnings)
 	if in := r.Metadata.Intent; in != nil {
 		changed := Intent{
-			OperationType: clip(in.OperationType, maxName), DataSensitivity: clip(in.DataSensitivity, maxName),
+			OperationType: maskedName(in.OperationType, maxName), DataSensitivity: maskedName(in.DataSensitivity, maxName),
 			Reason: maskedText(in.Reason, maxMessage),
 		}
 		if changed != *in {
@@ -46,14 +48,14 @@ func (l *Log) bound(r *Record) {
 	if len(r.Arguments) > 0 {
 		size := int64(len(r.Arguments))
 		var cut bool
-		if r.Arguments, cut = keptJSON(r.Arguments, l.maxResponse); cut {
+		if r.Arguments, cut = keptJSON(r.Arguments, maxResponse); cut {
 			r.ArgumentsTruncated = true
 			r.RequestBytes = max(r.RequestBytes, size)
 		}
 	}
 	if len(r.Response) > 0 {
 		var cut bool
-		r.Response, cut = keptJSON(r.Response, l.maxResponse)
+		r.Response, cut = keptJSON(r.Response, maxResponse)
 		r.ResponseTruncated = r.ResponseTruncated || cut
 	}
 }
@@ -66,18 +68,36 @@ func boundOutcome(o *Outcome) {
 }
 
 func boundWarnings(warnings []string) []string {
-	fits := len(warnings) <= maxWarnings
-	for _, w := range warnings {
-		fits = fits && len(w) <= maxMessage
-	}
-	if fits {
-		return warnings
+	if len(warnings) == 0 {
+		return nil
 	}
 	out := make([]string, min(len(warnings), maxWarnings))
 	for i := range out {
-		out[i] = clip(warnings[i], maxMessage)
+		out[i] = maskedText(warnings[i], maxMessage)
 	}
 	return out
+}
+
+// maskedName is maskedText for names and identifiers, of which nearly all are
+// too short to hold a secret.
+func maskedName(s string, most int) string {
+	if len(s) < redact.Shortest {
+		return s
+	}
+	return maskedText(s, most)
+}
+
+// masked returns a filter that finds what it names as records hold it.
+func (f Filter) masked() Filter {
+	names := func(list []string) (out []string) {
+		for _, s := range list {
+			out = append(out, maskedName(s, maxName))
+		}
+		return out
+	}
+	f.Servers, f.Tools, f.Actors = names(f.Servers), names(f.Tools), names(f.Actors)
+	f.SessionID, f.RequestID = maskedName(f.SessionID, maxName), maskedName(f.RequestID, maxName)
+	return f
 }
 
 // maskedText is the beginning of s without secrets. A secret that the cut would
@@ -89,15 +109,11 @@ func maskedText(s string, most int) string {
 	return clip(redact.Text(clip(s, most+cutMargin)), most)
 }
 
-// clip gives at most the first most bytes of s, whole characters. What is cut is
-// a copy, which does not keep the rest in memory.
+// clip returns at most the first most bytes of s. What is cut is a copy, which
+// does not keep the rest in memory.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	end := most
-	for i := 1; i < utf8.UTFMax && end > 0 && !utf8.RuneStart(s[end]); i++ {
-		end--
-	}
-	return strings.Clone(s[:end])
+	return strings.Clone(rawjson.Clip(s, most))
 }

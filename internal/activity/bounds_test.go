@@ -1,6 +1,8 @@
 package activity
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -95,5 +97,56 @@ func TestQueriesAreMasked(t *testing.T) {
 	got := list(t, l)[0].Metadata.Search
 	if got == nil || got.Rank != 2 || !strings.HasPrefix(got.Query, "list repositories with ") || strings.Contains(got.Query, secret) {
 		t.Errorf("the log keeps %+v", got)
+	}
+}
+
+// BenchmarkBound is what masking and cutting cost on the path of a call.
+func BenchmarkBound(b *testing.B) {
+	r := Record{
+		Type: ToolCall, ServerName: "github", ToolName: "list_issues", SessionID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", RequestID: "42",
+		Source: SourceMCP, Actor: "agent", ClientName: "claude-code", ClientVersion: "2.0.14", Arguments: json.RawMessage(`{"repo":"octo/hello","state":"open"}`),
+		Metadata: Metadata{ToolVariant: "call_tool_read", Intent: &Intent{OperationType: "read", DataSensitivity: "internal", Reason: "To see what is open."}},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m := r
+		bound(&m, DefaultMaxResponse)
+	}
+}
+
+// A name that is a secret is masked in every field, and found by it.
+func TestNamesThatAreSecretsAreMasked(t *testing.T) {
+	var seen []Record
+	st := &memory{}
+	l := openLog(t, Options{Dir: t.TempDir(), Observer: func(r Record) { seen = append(seen, r) }}, st)
+	secret := "gh" + "p_" + rand.Text() + rand.Text()[:10]
+	text := "the key " + secret + " is not allowed"
+	r := Record{
+		Type: PolicyDecision, Status: Blocked, ServerName: secret, ToolName: secret, SessionID: secret, RequestID: secret, ParentID: secret,
+		Actor: secret, ClientName: secret, ClientVersion: secret, ErrorMessage: text, Arguments: json.RawMessage(`{"` + secret + `":1}`),
+		Metadata: Metadata{Warnings: []string{text, "plain"}, Action: secret, Detail: text, Intent: &Intent{OperationType: secret, DataSensitivity: secret, Reason: text}},
+	}
+	if err := l.Append(&r); err != nil {
+		t.Fatal(err)
+	}
+	begun := Record{Type: ToolCall, ToolName: "create_issue", RequestID: "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4"}
+	if err := l.Begin(&begun); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.End(begun.ID, Outcome{Status: Failed, ErrorMessage: text, Warnings: []string{text}}); err != nil {
+		t.Fatal(err)
+	}
+	kept := list(t, l)
+	for _, r := range append(seen, kept...) {
+		if data, err := json.Marshal(r); err != nil || bytes.Contains(data, []byte(secret)) {
+			t.Errorf("%v: %s", err, data)
+		}
+	}
+	if kept[0].ToolName != "create_issue" || kept[0].RequestID != begun.RequestID || kept[1].Metadata.Warnings[1] != "plain" || !strings.HasPrefix(kept[1].ToolName, "[masked github-token ") {
+		t.Errorf("%+v", kept)
+	}
+	f := Filter{Servers: []string{secret}, Tools: []string{"x", secret}, Actors: []string{secret}, SessionID: secret, RequestID: secret}.masked()
+	if f.Servers[0] != kept[1].ServerName || f.Tools[0] != "x" || f.Tools[1] != kept[1].ToolName || f.Actors[0] != kept[1].Actor || f.SessionID != kept[1].SessionID || f.RequestID != kept[1].RequestID {
+		t.Errorf("the filter %+v does not find %+v", f, kept[1])
 	}
 }

@@ -1,6 +1,9 @@
 package activity
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// clockSteady is how long the clock must have run evenly before records go by
@@ -13,8 +16,8 @@ const (
 // monotonic one. A clock that is set forward would make every record old.
 type clockWatch struct{ wall, monotonic time.Time }
 
-// steady says whether the wall clock has run evenly for long enough. monotonic
-// must come from time.Now.
+// steady reports whether the wall clock has run evenly for long enough.
+// monotonic must come from time.Now.
 func (c *clockWatch) steady(wall, monotonic time.Time) bool {
 	wall = wall.Round(0) // without its monotonic reading
 	ran := monotonic.Sub(c.monotonic)
@@ -29,4 +32,10 @@ func (c *clockWatch) steady(wall, monotonic time.Time) bool {
 		c.wall, c.monotonic = wall.Add(-clockSteady), monotonic.Add(-clockSteady)
 	}
 	return true
+}
+
+func stopped() *time.Timer {
+	t := time.NewTimer(math.MaxInt64)
+	t.Stop()
+	return t
 }

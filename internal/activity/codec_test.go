@@ -156,7 +156,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	line := append(make([]byte, hexLen), " "+payload...)
 	h := seal(line, prev)
 	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
-	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || ChainHash(prev, []byte(payload)) != h {
+	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || chainHash(prev, []byte(payload)) != h {
 		t.Fatalf("line %s does not have the hash %x", line, sum)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // payload is what the JSON of an entry holds, without the raw parts at its end.
@@ -61,7 +61,7 @@ func decodePayload(data []byte) (payload, error) {
 
 // read reads the members of a well-formed head.
 func (p *payload) read(head []byte) error {
-	err := strictjson.Members(head, p.member)
+	err := rawjson.Members(head, p.member)
 	if err == nil && (p.kind == 0 || p.seq < 1 || len(p.ID) != ulidLen) {
 		err = errPayload
 	}
@@ -92,6 +92,14 @@ func (p *payload) member(name, value []byte) error {
 		t, err := time.Parse(time.RFC3339Nano, text)
 		p.Timestamp = t
 		return err
+	case "last_time":
+		var text string
+		if err := decodeString(value, &text); err != nil {
+			return err
+		}
+		t, err := time.Parse(time.RFC3339Nano, text)
+		p.LastTime = &t
+		return err
 	case "arguments_truncated":
 		p.ArgumentsTruncated = string(value) == "true"
 	case "response_truncated":
@@ -99,7 +107,7 @@ func (p *payload) member(name, value []byte) error {
 	case "warnings":
 		return decodeStrings(value, &p.warnings)
 	case "metadata":
-		return strictjson.Members(value, p.metadata)
+		return rawjson.Members(value, p.metadata)
 	}
 	return nil
 }
@@ -116,6 +124,8 @@ func (p *payload) number(name string) *int64 {
 		return &p.RequestBytes
 	case "response_bytes":
 		return &p.ResponseBytes
+	case "repeated":
+		return &p.Repeated
 	}
 	return nil
 }
@@ -153,10 +163,10 @@ func (p *payload) metadata(name, value []byte) error {
 	switch string(name) {
 	case "intent":
 		m.Intent = &Intent{}
-		return strictjson.Members(value, m.Intent.member)
+		return rawjson.Members(value, m.Intent.member)
 	case "search":
 		m.Search = &Search{}
-		return strictjson.Members(value, m.Search.member)
+		return rawjson.Members(value, m.Search.member)
 	case "tool_variant":
 		return decodeString(value, &m.ToolVariant)
 	case "warnings":
@@ -204,12 +214,14 @@ func kindOf(value string) Kind {
 		return KindEnd
 	case `"record"`:
 		return KindWhole
+	case `"repeat"`:
+		return KindRepeat
 	}
 	return 0
 }
 
 func decodeInt(value []byte, to *int64) error {
-	v, ok := strictjson.Int(value)
+	v, ok := rawjson.Int(value)
 	if *to = v; !ok {
 		return errPayload
 	}
@@ -217,7 +229,7 @@ func decodeInt(value []byte, to *int64) error {
 }
 
 func decodeString(value []byte, to *string) error {
-	v, ok := strictjson.String(value)
+	v, ok := rawjson.String(value)
 	if *to = v; !ok {
 		return errPayload
 	}
@@ -225,7 +237,7 @@ func decodeString(value []byte, to *string) error {
 }
 
 func decodeStrings(value []byte, to *[]string) error {
-	return strictjson.Elements(value, func(value []byte) error {
+	return rawjson.Elements(value, func(value []byte) error {
 		*to = append(*to, "")
 		return decodeString(value, &(*to)[len(*to)-1])
 	})
@@ -268,7 +280,7 @@ func asJSON(raw []byte) json.RawMessage {
 		return nil
 	}
 	if !json.Valid(raw) {
-		return appendString(nil, string(raw))
+		return rawjson.AppendString(nil, raw)
 	}
 	if !utf8.Valid(raw) {
 		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
@@ -278,8 +290,8 @@ func asJSON(raw []byte) json.RawMessage {
 
 // Decode reads a record from the payload of the entry that began it (or held it
 // whole) and that of its outcome. One of them may be empty: without an outcome
-// the record is as it was begun; an outcome alone, whose beginning was lost,
-// gives what it says.
+// the record is as it was begun; of an outcome alone, whose beginning was lost,
+// it has what that says.
 func Decode(entry, outcome []byte) (Record, error) {
 	if len(entry) == 0 {
 		return decodeOrphan(outcome)
@@ -293,6 +305,10 @@ func Decode(entry, outcome []byte) (Record, error) {
 		return p.Record, err
 	}
 	r := p.Record
+	if o.kind == KindRepeat && o.LastTime != nil {
+		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
+		return r, nil
+	}
 	r.Status = o.Status
 	r.DurationMS = o.DurationMS
 	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
@@ -307,7 +323,7 @@ func Decode(entry, outcome []byte) (Record, error) {
 }
 
 // DecodeAny is Decode for a record that has to be shown in any case: one that is
-// damaged says so, and gives what can still be read.
+// damaged says so, and has what can still be read.
 func DecodeAny(entry, outcome []byte) Record {
 	r, err := Decode(entry, outcome)
 	if err == nil {
@@ -353,10 +369,10 @@ func Texts(entry, outcome []byte, fn func(text []byte)) {
 		}
 		fn(args)
 		fn(response)
-		fn(strictjson.Find(head, "error_message"))
-		metadata := strictjson.Find(head, "metadata")
-		fn(strictjson.Find(metadata, "detail"))
-		fn(strictjson.Find(strictjson.Find(metadata, "intent"), "reason"))
+		fn(rawjson.Find(head, "error_message"))
+		metadata := rawjson.Find(head, "metadata")
+		fn(rawjson.Find(metadata, "detail"))
+		fn(rawjson.Find(rawjson.Find(metadata, "intent"), "reason"))
 	}
 }
 
@@ -375,9 +391,11 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 		return Entry{}, err
 	}
 	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}
-	if e.Kind == KindEnd {
+	switch e.Kind {
+	case KindRepeat:
+	case KindEnd:
 		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
-	} else {
+	default:
 		e.Facts = factsOf(&p.Record)
 	}
 	return e, nil

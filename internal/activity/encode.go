@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // The payload of an entry is one JSON object. What the spool knows first stands
@@ -47,7 +48,7 @@ func appendPrefix(dst []byte, k Kind, id string, seq int64, now time.Time, ms in
 	dst = append(dst, id...)
 	dst = append(dst, `","seq":`...)
 	dst = strconv.AppendInt(dst, seq, 10)
-	if k == KindEnd {
+	if k == KindEnd || k == KindRepeat {
 		dst = append(dst, `,"at":`...)
 		dst = strconv.AppendInt(dst, ms, 10)
 		return append(dst, ',')
@@ -97,7 +98,7 @@ func appendMetadata(dst []byte, m *Metadata) []byte {
 	empty := len(dst)
 	if in := m.Intent; in != nil {
 		dst = append(dst, `,"intent":{"operation_type":`...)
-		dst = appendString(dst, in.OperationType)
+		dst = rawjson.AppendString(dst, in.OperationType)
 		dst = appendText(dst, `,"data_sensitivity":`, in.DataSensitivity)
 		dst = appendText(dst, `,"reason":`, in.Reason)
 		dst = append(dst, '}')
@@ -107,7 +108,7 @@ func appendMetadata(dst []byte, m *Metadata) []byte {
 	dst = appendText(dst, `,"error_code":`, m.ErrorCode)
 	if s := m.Search; s != nil {
 		dst = append(dst, `,"search":{"query":`...)
-		dst = appendString(dst, s.Query)
+		dst = rawjson.AppendString(dst, s.Query)
 		dst = appendNumber(dst, `,"rank":`, int64(s.Rank))
 		dst = append(dst, '}')
 	}
@@ -137,6 +138,22 @@ func appendOutcome(dst []byte, of int64, o *Outcome, response json.RawMessage, t
 		dst = append(dst, `,"response_truncated":true`...)
 	}
 	return appendRaws(dst, nil, response)
+}
+
+// appendRepeat writes everything of a count but the prefix. message replaces
+// the record's, unless it is empty.
+func appendRepeat(dst []byte, of, times int64, last time.Time, message string) []byte {
+	dst = append(dst, `"kind":"repeat"`...)
+	dst = appendLengths(dst, 0, 0)
+	dst = append(dst, `,"of":`...)
+	dst = strconv.AppendInt(dst, of, 10)
+	dst = append(dst, `,"repeated":`...)
+	dst = strconv.AppendInt(dst, times, 10)
+	dst = append(dst, `,"last_time":"`...)
+	dst = last.UTC().AppendFormat(dst, time.RFC3339Nano)
+	dst = append(dst, '"')
+	dst = appendText(dst, `,"error_message":`, message)
+	return append(dst, '}')
 }
 
 func appendLengths(dst []byte, args, response int) []byte {
@@ -188,7 +205,7 @@ func appendText(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	return appendString(append(dst, name...), value)
+	return rawjson.AppendString(append(dst, name...), value)
 }
 
 func appendNumber(dst []byte, name string, value int64) []byte {
@@ -207,59 +224,7 @@ func appendTexts(dst []byte, name string, values []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, v)
+		dst = rawjson.AppendString(dst, v)
 	}
 	return append(dst, ']')
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString writes s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if !plain(s[i]) {
-			return appendEscaped(dst, s)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
-
-// plain says whether a byte stands for itself in a JSON string.
-func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
-
-func appendEscaped(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = append(append(dst, s[start:i]...), "\uFFFD"...)
-				start = i + 1
-			}
-			i += size
-			continue
-		}
-		if !plain(c) {
-			dst = appendEscape(append(dst, s[start:i]...), c)
-			start = i + 1
-		}
-		i++
-	}
-	return append(append(dst, s[start:]...), '"')
-}
-
-func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

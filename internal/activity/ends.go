@@ -1,65 +1,161 @@
 package activity
 
-import "bytes"
+import (
+	"bytes"
+	"log/slog"
+	"sync"
+	"time"
+)
 
 // maxUnwritten is how much memory outcomes take that wait for the disk. Beyond
 // it they are kept without their response.
 const maxUnwritten = 4 << 20
 
-// keepEnd keeps an outcome that could not be written: the call was made, and
-// its record must not stay open because the disk was full for a moment.
-func (l *Log) keepEnd(d draft, of int64, o *Outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// ends writes the outcomes of records. One that cannot be written is kept until
+// it can.
+type ends struct {
+	spool  *spool
+	logger *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	waiting []draft
+	taken   bool // the outcomes that the process before has kept are taken over
+}
+
+// write writes an outcome: as it is, or as much of it as there is room for, or
+// else it keeps it.
+func (e *ends) write(d draft, o *Outcome) error {
+	_, err := e.spool.append(&d)
+	if err == nil {
+		return nil
+	}
+	if d.size() > endRoom {
+		short := d
+		if short.body = shortOutcome(d.of, o); short.size() < d.size() {
+			if _, err := e.spool.append(&short); err == nil {
+				return nil
+			}
+		}
+	}
+	e.keep(d, o)
+	return unavailable(err)
+}
+
+// shortOutcome is an outcome within endRoom: without its response and, unless
+// that is short, its message.
+func shortOutcome(of int64, o *Outcome) []byte {
+	short := Outcome{
+		Status: o.Status, ResponseBytes: o.ResponseBytes, Duration: o.Duration,
+		ErrorCode: clip(o.ErrorCode, 64), ErrorMessage: clip(o.ErrorMessage, 256),
+	}
+	d := draft{body: appendOutcome(nil, of, &short, nil, true)}
+	if d.size() > endRoom {
+		short.ErrorCode, short.ErrorMessage = "", ""
+		d.body = appendOutcome(nil, of, &short, nil, true)
+	}
+	return d.body
+}
+
+// keep keeps an outcome that could not be written: the call was made, and its
+// record must not stay open because the disk was full for a moment.
+func (e *ends) keep(d draft, o *Outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	size := len(d.body)
-	for i := range l.unwritten {
-		size += len(l.unwritten[i].body)
+	for i := range e.waiting {
+		size += len(e.waiting[i].body)
 	}
 	if size > maxUnwritten {
-		d.body = appendOutcome(nil, of, o, nil, true)
+		d.body = appendOutcome(nil, d.of, o, nil, true)
 	} else {
 		d.body = bytes.Clone(d.body)
 	}
-	l.unwritten = append(l.unwritten, d)
-	l.spool.wake()
+	e.waiting = append(e.waiting, d)
+	if err := e.spool.keepEnd(&d); err != nil {
+		e.logger.Warn("an outcome that cannot be written would not outlive the process", "error", err)
+	}
+	e.spool.kick.raise()
 }
 
-func (l *Log) unwrittenEnds() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.unwritten)
+func (e *ends) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting)
 }
 
-// retryEnds tries to write the outcomes that wait, and says how many are left.
-func (l *Log) retryEnds() int {
-	l.mu.Lock()
-	waiting := l.unwritten
-	l.unwritten = nil
-	l.mu.Unlock()
+// none reports whether no outcome waits, of this process or of the one before.
+func (e *ends) none() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.taken && len(e.waiting) == 0
+}
+
+// retry tries to write the outcomes that wait.
+func (e *ends) retry() {
+	e.mu.Lock()
+	waiting := e.waiting
+	e.waiting = nil
+	e.mu.Unlock()
 	for i := range waiting {
-		if _, err := l.spool.append(&waiting[i]); err != nil {
-			l.mu.Lock()
-			l.unwritten = append(l.unwritten, waiting[i:]...)
-			l.mu.Unlock()
+		if _, err := e.spool.append(&waiting[i]); err != nil {
+			e.mu.Lock()
+			e.waiting = append(e.waiting, waiting[i:]...)
+			e.mu.Unlock()
 			break
 		}
 	}
-	return l.unwrittenEnds()
+	e.settle()
+}
+
+// settle notes that none needs to outlive the process, when none waits and those
+// that the process before has left are taken over.
+func (e *ends) settle() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting) == 0 && e.taken {
+		if err := e.spool.dropEnds(); err != nil {
+			e.logger.Warn("outcomes that are written by now cannot be forgotten", "error", err)
+		}
+	}
 }
 
 // interrupt ends the records that an earlier process left open: those whose id
-// is not past what earlier processes can have given.
-func (l *Log) interrupt(pending []Unfinished, past string) {
-	o := Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."}
+// is not past what earlier processes can have given. Some have an outcome, which
+// that process could not write.
+func (e *ends) interrupt(pending []Unfinished, past string) {
 	for _, p := range pending {
 		if p.ID > past {
 			continue
 		}
 		d := draft{kind: KindEnd, id: p.ID, of: p.Seq, facts: p.Facts}
-		d.facts.Status = Interrupted
-		d.body = appendOutcome(nil, p.Seq, &o, nil, false)
-		if _, err := l.spool.append(&d); err != nil {
-			l.keepEnd(d, p.Seq, &o)
+		o := Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."}
+		if kept, ok := e.spool.kept[p.ID]; ok && kept.Of == p.Seq {
+			d.body, d.facts.Status, d.facts.Duration = kept.Body, kept.Status, kept.Duration
+			o = Outcome{Status: kept.Status, Duration: time.Duration(kept.Duration) * time.Millisecond}
+		} else {
+			d.facts.Status = Interrupted
+			d.body = appendOutcome(nil, p.Seq, &o, nil, false)
+		}
+		if _, err := e.spool.append(&d); err != nil {
+			e.keep(d, &o)
 		}
 	}
+	e.mu.Lock()
+	e.taken = true
+	e.mu.Unlock()
+	e.settle()
+}
+
+// keepEnd is recent.keepEnd.
+func (s *spool) keepEnd(d *draft) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recent.keepEnd(d)
+}
+
+// dropEnds is recent.dropEnds.
+func (s *spool) dropEnds() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recent.dropEnds()
 }

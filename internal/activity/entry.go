@@ -12,14 +12,21 @@ type Kind uint8
 
 // The kinds.
 const (
-	KindBegin Kind = iota + 1 // the record began; its end is still to come
-	KindEnd                   // the outcome of a record that began earlier
-	KindWhole                 // a record that was complete at once
+	KindBegin  Kind = iota + 1 // the record began; its end is still to come
+	KindEnd                    // the outcome of a record that began earlier
+	KindWhole                  // a record that was complete at once
+	KindRepeat                 // how often a refusal that is on record has happened by now
 )
 
 // Hash is the place of an entry in the chain: the SHA-256 of its line in the
 // spool, written with the hash of the entry before in the place of its own.
 type Hash [sha256.Size]byte
+
+// link is a place in the chain.
+type link struct {
+	seq  int64
+	hash Hash
+}
 
 // Entry is one link of the chain, as the Store gets it. It is valid until the
 // call that got it returns.
@@ -27,12 +34,12 @@ type Entry struct {
 	Seq     int64 // counts entries, one by one, from the first of the spool
 	Kind    Kind
 	ID      string // of the record
-	Of      int64  // KindEnd: the Seq of the entry that began the record
+	Of      int64  // KindEnd, KindRepeat: the Seq of the entry that began the record
 	Hash    Hash
 	Payload []byte // JSON, as chained
 	// Facts is what the record can be found by. After a restart an end may come
 	// without (Facts.Type is empty): the store then takes those of the beginning
-	// and adds Status and Duration.
+	// and adds Status and Duration. A KindRepeat changes none of them.
 	Facts Facts
 
 	segment int64 // where the entry ends in the spool
@@ -66,7 +73,7 @@ func factsOf(r *Record) Facts {
 	return f
 }
 
-// FactsOf gives what a stored record is found by.
+// FactsOf returns what a stored record is found by.
 func FactsOf(r Record) Facts { return factsOf(&r) }
 
 // A line of the spool is
@@ -89,7 +96,7 @@ func seal(buf []byte, prev Hash) Hash {
 	return h
 }
 
-// chainHash gives the hash of payload after prev.
+// chainHash returns the hash of payload after prev.
 func chainHash(prev Hash, payload []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
@@ -99,9 +106,6 @@ func chainHash(prev Hash, payload []byte) Hash {
 	d.Write(payload)
 	return Hash(d.Sum(nil))
 }
-
-// ChainHash gives the hash that an entry with this payload has after prev.
-func ChainHash(prev Hash, payload []byte) Hash { return chainHash(prev, payload) }
 
 // splitLine takes a line without its newline apart.
 func splitLine(line []byte) (h Hash, payload []byte, ok bool) {

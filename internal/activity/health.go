@@ -1,6 +1,9 @@
 package activity
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Health is how the log is. Degraded means that records cannot be written, or
 // that the database is away and they wait in the spool.
@@ -9,22 +12,26 @@ type Health struct {
 	Message  string `json:"message,omitempty"`
 	Backlog  int64  `json:"backlog"`     // entries that are not in the database yet
 	Spool    int64  `json:"spool_bytes"` // size of the spool on disk
+	// Refused tells of the actors that are refused very many calls.
+	Refused []string `json:"-"`
 }
 
 // Health says how the log is. It waits for nothing.
 func (l *Log) Health() Health {
+	refused := l.refusals.floods()
 	l.spool.mu.Lock()
-	h := Health{Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
-	failure, full := l.spool.failure, h.Spool >= l.spool.maxBytes
+	h := Health{Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
+	failure, full := cmp.Or(l.spool.sick, l.spool.failure), h.Spool >= l.spool.maxBytes
+	storeSick := l.spool.storeSick
 	l.spool.mu.Unlock()
-	l.mu.Lock()
-	storeErr, waiting := l.storeErr, len(l.unwritten)
-	l.mu.Unlock()
+	storeErr, waiting := l.progress.failure(), l.ends.count()
 	switch {
 	case failure != nil:
-		h.Message = fmt.Sprintf("records cannot be written: %v", failure)
+		h.Message = fmt.Sprintf("records cannot be written, calls are refused: %v", failure)
 	case full:
 		h.Message = fmt.Sprintf("records cannot be written: the spool has reached its limit of %d bytes", l.spool.maxBytes)
+	case storeSick != nil:
+		h.Message = fmt.Sprintf("calls are refused until the database can be written: %v", storeSick)
 	case waiting > 0:
 		h.Message = fmt.Sprintf("%d outcomes wait to be written", waiting)
 	case storeErr != nil:

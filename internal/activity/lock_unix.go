@@ -20,13 +20,3 @@ func lockFile(path string) (*os.File, error) {
 	}
 	return f, nil
 }
-
-// syncDir makes a new name in dir survive the loss of power.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"mcpproxy/internal/problem"
 )
 
 // Options are what a Log needs. Zero values are defaults.
@@ -18,6 +16,11 @@ type Options struct {
 	MaxSpool    int64  // bytes the spool may grow to while the store is away; 1 GiB
 	// Retention is asked whenever there may be something to prune; nil is no limit.
 	Retention func() Retention
+	// RecentDir is where a second copy of the newest entries is kept, for when the
+	// disk of Dir dies: see MemoryDir. Without one the copy ends with the process.
+	RecentDir string
+	// Alongside, when set, is called after each look at the spool: once a second.
+	Alongside func()
 	Logger    *slog.Logger
 	Now       func() time.Time
 	// Observer, when set, gets every record when it begins and when it ends. It
@@ -26,6 +29,7 @@ type Options struct {
 
 	maxSegment int64
 	maxQueue   int
+	lookEvery  time.Duration
 	openFile   func(path string) (spoolFile, error)
 }
 
@@ -55,6 +59,12 @@ func (o Options) withDefaults() Options {
 	if o.maxQueue <= 0 {
 		o.maxQueue = 8 << 20
 	}
+	if o.Alongside == nil {
+		o.Alongside = func() {}
+	}
+	if o.lookEvery <= 0 {
+		o.lookEvery = lookEvery
+	}
 	if o.Retention == nil {
 		o.Retention = func() Retention { return Retention{} }
 	}
@@ -69,31 +79,18 @@ func (o Options) withDefaults() Options {
 
 // Log is the activity log. It is safe for concurrent use.
 type Log struct {
-	spool       *spool
-	store       Store
-	logger      *slog.Logger
-	maxResponse int
-	retention   func() Retention
-	observer    func(Record)
-	buffers     bufferPool
-	flushes     chan struct{} // somebody waits for the projector
-	stop        context.CancelFunc
-	stopped     chan struct{}
+	spool    *spool
+	recorder *recorder
+	ends     *ends
+	progress *progress
+	refusals *refusals
+	store    Store
+	logger   *slog.Logger
+	stop     context.CancelFunc
+	watching sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
-	open      map[string]running
-	unwritten []draft // ends that could not be written yet
-	started   bool    // what earlier processes left is in the store
-	projected int64
-	storeErr  error
-	progress  chan struct{} // closed when one of the three above changes; nil when nobody waits
-}
-
-// running is a record between Begin and End. record is set for an observer.
-type running struct {
-	seq    int64
-	facts  Facts
-	record *Record
+	mu   sync.Mutex // guards open
+	open map[string]running
 }
 
 // Open opens the spool in opt.Dir, which takes no longer when it holds a lot,
@@ -101,9 +98,9 @@ type running struct {
 func Open(opt Options, st Store) (*Log, error) {
 	opt = opt.withDefaults()
 	s := &spool{
-		dir: opt.Dir, power: opt.Durability == DurabilityPower,
+		folder: folder{dir: opt.Dir, now: opt.Now, open: opt.openFile, logger: opt.Logger}, power: opt.Durability == DurabilityPower,
 		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: queue{max: opt.maxQueue},
-		now: opt.Now, open: opt.openFile, logger: opt.Logger, kick: make(chan struct{}, 1),
+		kick: newSignal(), ill: newSignal(), recentDir: opt.RecentDir,
 	}
 	notes, err := s.openSpool()
 	if err != nil {
@@ -111,18 +108,29 @@ func Open(opt Options, st Store) (*Log, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Log{
-		spool: s, store: st, logger: opt.Logger, maxResponse: opt.MaxResponse,
-		retention: opt.Retention, observer: opt.Observer, open: map[string]running{},
-		flushes: make(chan struct{}, 1), stop: stop, stopped: make(chan struct{}),
+		spool: s, store: st, logger: opt.Logger, open: map[string]running{}, stop: stop,
+		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse, observer: opt.Observer},
+		ends:     &ends{spool: s, logger: opt.Logger},
+		progress: &progress{spool: s, logger: opt.Logger, asked: newSignal(), ended: make(chan struct{})},
 	}
-	p := &projector{log: l, spool: s, store: st, opened: s.end(), past: s.ids.text()}
+	l.refusals = newRefusals(l.recorder)
+	go l.refusals.work(ctx)
+	p := &projector{
+		recorder: l.recorder, ends: l.ends, progress: l.progress, spool: s, store: st,
+		retain: opt.Retention, opened: s.end(), past: s.ids.text(),
+	}
 	go func() {
-		defer close(l.stopped)
-		l.tell(notes)
+		defer close(l.progress.ended)
+		l.recorder.tell(notes)
 		p.work(ctx)
 	}()
+	l.watching.Go(func() { (&watcher{s}).work(ctx, opt.lookEvery, opt.Alongside) })
 	return l, nil
 }
+
+// MemoryDir is a folder in memory whose files outlive the process; empty where
+// there is none.
+func MemoryDir() string { return memoryDir() }
 
 // Begin writes the beginning of a record: when it returns, the record is
 // durable. It sets the ID, the Timestamp and the Status of r. Its error is an
@@ -130,7 +138,7 @@ func Open(opt Options, st Store) (*Log, error) {
 // made.
 func (l *Log) Begin(r *Record) error {
 	r.Status = Pending
-	run, err := l.write(KindBegin, r)
+	run, err := l.recorder.write(KindBegin, r)
 	if err != nil {
 		return err
 	}
@@ -143,31 +151,17 @@ func (l *Log) Begin(r *Record) error {
 // Append writes a record that is complete at once. It sets the ID and the
 // Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
 func (l *Log) Append(r *Record) error {
-	_, err := l.write(KindWhole, r)
+	_, err := l.recorder.write(KindWhole, r)
 	return err
 }
 
-func (l *Log) write(k Kind, r *Record) (running, error) {
-	m := *r
-	l.bound(&m)
-	buf := l.buffers.get()
-	defer l.buffers.put(buf)
-	*buf = appendRecord(*buf, k, &m, m.Arguments, m.Response)
-	facts := factsOf(&m)
-	st, err := l.spool.append(&draft{kind: k, body: *buf, facts: facts})
-	if err != nil {
-		return running{}, unavailable(err)
-	}
-	r.ID, r.Timestamp = st.id, st.time
-	facts.Time = st.time.UnixMicro()
-	run := running{seq: st.seq, facts: facts}
-	if l.observer != nil {
-		shown := m
-		shown.ID, shown.Timestamp = st.id, st.time
-		run.record = &shown
-		l.observer(shown)
-	}
-	return run, nil
+// Refuse puts a refused call on record: as a record of its own, or as one more
+// time of the record of an identical refusal of the same actor, in which case
+// only the count is kept, in memory for some time. It sets ID and Timestamp of
+// r. Its error is an AUDIT_UNAVAILABLE problem.
+func (l *Log) Refuse(r *Record) error {
+	r.Type, r.Status = PolicyDecision, Blocked
+	return l.refusals.add(r)
 }
 
 // End writes the outcome of a record that Begin wrote. When it cannot be written
@@ -184,21 +178,17 @@ func (l *Log) End(id string, o Outcome) error {
 	var kept []byte
 	cut := false
 	if len(o.Response) > 0 {
-		kept, cut = keptJSON(o.Response, l.maxResponse)
+		kept, cut = keptJSON(o.Response, l.recorder.maxResponse)
 	}
 	boundOutcome(&o)
-	buf := l.buffers.get()
-	defer l.buffers.put(buf)
+	buf := l.recorder.buffers.get()
+	defer l.recorder.buffers.put(buf)
 	*buf = appendOutcome(*buf, run.seq, &o, kept, cut)
 	run.facts.Status, run.facts.Duration = o.Status, o.Duration.Milliseconds()
-	d := draft{kind: KindEnd, id: id, of: run.seq, body: *buf, facts: run.facts}
-	_, err := l.spool.append(&d)
-	if err != nil {
-		l.keepEnd(d, run.seq, &o)
-		err = unavailable(err)
-	}
-	if l.observer != nil {
-		l.observer(ended(*run.record, o, kept, cut))
+	d := draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}
+	err := l.ends.write(d, &o)
+	if observer := l.recorder.observer; observer != nil {
+		observer(ended(*run.record, o, kept, cut))
 	}
 	return err
 }
@@ -217,21 +207,19 @@ func ended(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-func unavailable(err error) error {
-	return problem.New(problem.AuditUnavailable,
-		"The activity log cannot be written, and nothing is done without a record.",
-		"Make room on the disk of the data directory, or see `mcpproxy status`, and try again.").Because(err)
-}
-
 // Close projects what is there and closes the spool. Records that are open stay
 // so and read as interrupted after the next start. When ctx ends first, what is
 // left is projected at the next start.
 func (l *Log) Close(ctx context.Context) error {
-	flushed := l.flush(ctx)
+	l.refusals.write(time.Now(), true)
+	l.ends.retry()
+	flushed := l.progress.flush(ctx)
 	l.stop()
-	<-l.stopped
+	<-l.progress.ended
+	<-l.refusals.done
+	l.watching.Wait()
 	if flushed != nil {
 		l.logger.Info("the activity log was closed before its database had everything", "error", flushed)
 	}
-	return l.spool.close()
+	return l.spool.close(l.ends.none())
 }

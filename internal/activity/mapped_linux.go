@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// windowSize is how much of a segment is reserved and mapped at a time.
-const windowSize = 1 << 20
-
 // pieceSize is how much is copied at a time. One copy stores its bytes in any
 // order, so a process that is killed in it may leave the end without the
 // beginning. In a piece that is no larger than the hash that a line begins with
@@ -27,6 +24,7 @@ type mappedFile struct {
 	f      *os.File
 	off    int64 // where the next byte goes
 	base   int64 // of the window in the file
+	backed int64 // how far blocks are reserved
 	window []byte
 	fault  error // the file is not what it was: nothing more is written to it
 }
@@ -55,18 +53,37 @@ func openMapped(path string) (spoolFile, error) {
 	return openFile(path)
 }
 
+// Reserve reserves blocks: a hole would take them when it is written to, and
+// there may be none.
+func (m *mappedFile) Reserve(size int64) (int64, error) {
+	page := int64(os.Getpagesize())
+	m.backed = max(m.backed, m.off/page*page)
+	for m.backed < size {
+		n := max(windowSize, (size-m.backed+page-1)/page*page)
+		err := syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
+		if errors.Is(err, syscall.ENOSPC) { // as little as will do
+			n = (size - m.backed + page - 1) / page * page
+			err = syscall.Fallocate(int(m.f.Fd()), 0, m.backed, n)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reserve room for the activity log: %w", err)
+		}
+		m.backed += n
+	}
+	return m.backed, nil
+}
+
 // advance maps the window in which the next byte goes.
 func (m *mappedFile) advance() error {
 	if err := m.unmap(); err != nil {
 		return err
 	}
-	page := int64(os.Getpagesize())
-	base, fd := m.off/page*page, int(m.f.Fd())
-	// A hole would take its blocks when it is written to, and there may be none.
-	if err := syscall.Fallocate(fd, 0, base, windowSize); err != nil {
-		return fmt.Errorf("reserve room for the activity log: %w", err)
+	if _, err := m.Reserve(m.off + 1); err != nil {
+		return err
 	}
-	window, err := syscall.Mmap(fd, base, windowSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	page := int64(os.Getpagesize())
+	base := m.off / page * page
+	window, err := syscall.Mmap(int(m.f.Fd()), base, int(min(windowSize, m.backed-base)), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map the activity log: %w", err)
 	}
@@ -110,12 +127,15 @@ func (m *mappedFile) Write(p []byte) (n int, err error) {
 // Truncate takes back what is behind size.
 func (m *mappedFile) Truncate(size int64) error {
 	err := errors.Join(m.fault, m.unmap(), m.f.Truncate(size))
-	m.off, m.base = size, 0
+	m.off, m.base, m.backed = size, 0, 0
 	return err
 }
 
 // Sync makes what was written survive the loss of power.
 func (m *mappedFile) Sync() error { return m.f.Sync() }
+
+// Stat describes the file.
+func (m *mappedFile) Stat() (os.FileInfo, error) { return m.f.Stat() }
 
 // Close cuts off what was reserved and not used.
 func (m *mappedFile) Close() error {

@@ -13,7 +13,7 @@ import (
 func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	dir, left := t.TempDir(), t.TempDir()
 	s := openedSpool(t, dir)
-	defer s.close()
+	defer s.close(true)
 	appendN(t, s, 10)
 	// What another process sees of the file is what a kill would leave.
 	asLeft, err := os.ReadFile(s.last.path)
@@ -31,7 +31,7 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.close()
+	defer again.close(true)
 	if len(notes) > 0 || again.end() != 10 {
 		t.Fatalf("opened at entry %d with %q, want 10 and nothing to tell", again.end(), notes)
 	}
@@ -45,7 +45,7 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 // there, of the piece some, and behind it nothing.
 func TestAKillInTheMiddleOfACopy(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
-	defer s.close()
+	defer s.close(true)
 	appendN(t, s, 20)
 	name, size := filepath.Base(s.last.path), s.last.size
 	whole, err := os.ReadFile(s.last.path)
@@ -77,7 +77,7 @@ func TestAKillInTheMiddleOfACopy(t *testing.T) {
 		if v := verify(t, again); v.Break != "" || v.Entries != again.end() {
 			t.Errorf("killed at byte %d: %+v, want %d entries", from, v, again.end())
 		}
-		if err := again.close(); err != nil {
+		if err := again.close(true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestMappedFileIsWhatWasWritten(t *testing.T) {
 // and the log goes on in a new segment.
 func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
-	defer s.close()
+	defer s.close(true)
 	appendN(t, s, 3)
 	if err := os.Truncate(s.last.path, 0); err != nil {
 		t.Fatal(err)

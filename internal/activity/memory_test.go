@@ -58,12 +58,12 @@ func (m *memory) Project(_ context.Context, entries []Entry, pos Position) error
 
 func (m *memory) put(e Entry) {
 	data := slices.Clone(e.Payload)
-	if e.Kind != KindEnd {
+	if e.Kind == KindBegin || e.Kind == KindWhole {
 		m.rows = append(m.rows, memoryRow{entry: data})
 		return
 	}
 	for i := len(m.rows) - 1; i >= 0; i-- {
-		if r, err := Decode(m.rows[i].entry, nil); err == nil && r.ID == e.ID && m.rows[i].outcome == nil {
+		if r, err := Decode(m.rows[i].entry, nil); err == nil && r.ID == e.ID && (m.rows[i].outcome == nil || e.Kind == KindRepeat) {
 			m.rows[i].outcome = data
 			return
 		}

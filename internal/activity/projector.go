@@ -2,6 +2,7 @@ package activity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,18 +10,16 @@ import (
 )
 
 const (
-	batchEntries = 2048    // in one transaction of the store
-	batchBytes   = 4 << 20 // and about this much
-	maxAge       = time.Second
-	retryFirst   = 100 * time.Millisecond
-	retryLast    = 2 * time.Second
-	retryEnds    = time.Second
-	idleAfter    = 5 * time.Second
-	tidyEvery    = time.Minute
+	batchBytes = 4 << 20 // in one transaction of the store, about
+	maxAge     = time.Second
+	retryFirst = 100 * time.Millisecond
+	retryLast  = 2 * time.Second
+	retryEnds  = time.Second
+	idleAfter  = 5 * time.Second
+	tidyEvery  = time.Minute
 
-	// The projected segments that stay, should the database be lost, and how many
-	// more there are before they are removed while there is work to do.
-	keepSegments   = 1
+	// removeSegments is how many projected segments there are, beside those that
+	// stay, before they are removed while there is work to do.
 	removeSegments = 4
 )
 
@@ -28,9 +27,12 @@ const (
 // goroutine. It wakes when there are many, when one is a second old, or when
 // somebody waits; the rest of the time it sleeps.
 type projector struct {
-	log   *Log
-	spool *spool
-	store Store
+	recorder *recorder
+	ends     *ends
+	progress *progress
+	spool    *spool
+	store    Store
+	retain   func() Retention
 
 	pos    Position
 	batch  []Entry      // what was taken from memory last
@@ -58,24 +60,22 @@ func (p *projector) work(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.log.storeFailed(err)
+		p.progress.failed(err)
 		if time.Since(began) > retryLast {
 			wait = retryFirst
 		}
 		if !sleep(ctx, wait) {
 			return
 		}
-		p.log.retryEnds()
+		p.ends.retry()
 	}
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }
@@ -90,8 +90,8 @@ func (p *projector) serve(ctx context.Context) error {
 	if err := p.interrupt(ctx); err != nil {
 		return err
 	}
-	p.log.storeWorks()
-	p.log.hasStarted()
+	p.progress.works()
+	p.progress.caughtUp()
 	return p.loop(ctx)
 }
 
@@ -116,7 +116,7 @@ func (p *projector) resume(ctx context.Context) error {
 	}
 	p.resumed = true
 	p.advance(pos)
-	p.log.tell(notes)
+	p.recorder.tell(notes)
 	return nil
 }
 
@@ -126,31 +126,28 @@ func (p *projector) loop(ctx context.Context) error {
 	defer age.Stop()
 	defer retry.Stop()
 	defer tidy.Stop()
-	aging := false
-	if p.log.unwrittenEnds() > 0 {
-		retry.Reset(retryEnds)
-	}
+	aging, retrying := false, false
 	for {
+		if !retrying && p.ends.count() > 0 {
+			retry.Reset(retryEnds)
+			retrying = true
+		}
 		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.spool.kick:
-			if p.log.unwrittenEnds() > 0 {
-				retry.Reset(retryEnds)
-			}
 			if p.spool.behind() >= batchEntries {
 				err = p.project(ctx)
 			}
-		case <-p.log.flushes:
+		case <-p.progress.asked:
 			err = p.project(ctx)
 		case <-age.C:
 			aging = false
 			err = p.project(ctx)
 		case <-retry.C:
-			if p.log.retryEnds() > 0 {
-				retry.Reset(retryEnds)
-			}
+			retrying = false
+			p.ends.retry()
 		case <-tidy.C:
 			var again time.Duration
 			again, err = p.tidy(ctx)
@@ -161,18 +158,12 @@ func (p *projector) loop(ctx context.Context) error {
 		}
 		switch n := p.spool.behind(); {
 		case n >= batchEntries:
-			p.spool.wake()
+			p.spool.kick.raise()
 		case n > 0 && !aging:
 			age.Reset(maxAge)
 			aging = true
 		}
 	}
-}
-
-func stopped() *time.Timer {
-	t := time.NewTimer(math.MaxInt64)
-	t.Stop()
-	return t
 }
 
 // project moves what is durable now into the store. It leaves what is appended
@@ -192,12 +183,10 @@ func (p *projector) project(ctx context.Context) error {
 			return err
 		}
 		p.lost = false
-		p.log.storeWorks()
+		p.progress.works()
 		p.advance(pos)
-		if p.spool.removable(pos.Seq) >= removeSegments {
-			if err := p.spool.prune(ctx, pos.Seq, p.store.Sync); err != nil {
-				return err
-			}
+		if err := p.spool.prune(ctx, pos.Seq, removeSegments, p.store.Sync); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -206,11 +195,11 @@ func (p *projector) project(ctx context.Context) error {
 func (p *projector) advance(pos Position) {
 	p.pos = pos
 	p.spool.release(pos.Seq)
-	p.log.progressed(pos.Seq)
+	p.progress.reached(pos.Seq)
 }
 
-// next gives the entries that follow what was projected: from memory as long as
-// they are there, else from the files.
+// next returns the entries that follow what was projected: from memory as long
+// as they are there, else from the files.
 func (p *projector) next() ([]Entry, error) {
 	for {
 		if p.reader == nil {
@@ -224,6 +213,9 @@ func (p *projector) next() ([]Entry, error) {
 				keep = p.opened
 			}
 			p.reader = p.spool.readFrom(p.pos, keep)
+			if err := p.spool.missed(p.reader); err != nil {
+				return nil, err
+			}
 		}
 		entries, err := p.read()
 		if err != nil || len(entries) > 0 {
@@ -232,8 +224,8 @@ func (p *projector) next() ([]Entry, error) {
 	}
 }
 
-// read gives a batch from the files. At their end it gives none, and closes the
-// reader.
+// read returns a batch from the files. At their end it returns none, and closes
+// the reader.
 func (p *projector) read() ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < batchEntries && size < batchBytes; {
@@ -244,6 +236,9 @@ func (p *projector) read() ([]Entry, error) {
 				p.closeReader()
 			}
 			break
+		}
+		if errors.Is(err, errNotOnDisk) && len(entries) > 0 {
+			break // these are
 		}
 		if err != nil {
 			return nil, err
@@ -260,10 +255,10 @@ func (p *projector) closeReader() {
 	}
 	notes := p.reader.notes
 	if err := p.reader.close(); err != nil {
-		p.log.logger.Warn("a segment of the activity log did not close", "error", err)
+		p.recorder.logger.Warn("a segment of the activity log did not close", "error", err)
 	}
 	p.reader = nil
-	p.log.tell(notes)
+	p.recorder.tell(notes)
 }
 
 // interrupt ends the records that an earlier process has left without an end.
@@ -275,14 +270,14 @@ func (p *projector) interrupt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.log.interrupt(pending, p.past)
+	p.ends.interrupt(pending, p.past)
 	p.interrupted = true
 	return p.project(ctx)
 }
 
-// tidy does what can wait, in short pieces, and says when to come again.
+// tidy does what can wait, in short pieces, and returns when to come again.
 func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
-	if err := p.spool.prune(ctx, p.pos.Seq, p.store.Sync); err != nil {
+	if err := p.spool.prune(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
 	}
 	idle := p.spool.idle(idleAfter)
@@ -302,7 +297,7 @@ func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
 // retention is how much to keep now. Age does not count while the clock may be
 // wrong.
 func (p *projector) retention(now time.Time) Retention {
-	keep := p.log.retention()
+	keep := p.retain()
 	if !p.clock.steady(now, time.Now()) {
 		keep.Days = 0
 	}

@@ -42,8 +42,8 @@ type queue struct {
 	ranges []blockRange
 }
 
-// room gives the block to encode n more bytes into.
-func (q *queue) room(n int) *block {
+// blockFor returns the block to encode n more bytes into.
+func (q *queue) blockFor(n int) *block {
 	if k := len(q.blocks); k > 0 {
 		if b := q.blocks[k-1]; cap(b.data)-len(b.data) >= n {
 			return b
@@ -76,7 +76,7 @@ func (q *queue) shed() {
 
 func (b *block) settled() bool { return b.durable == len(b.entries) }
 
-// unwritten gives what a write has to take. The result is valid until the next
+// unwritten returns what a write has to take. The result is valid until the next
 // call.
 func (q *queue) unwritten() []blockRange {
 	q.ranges = q.ranges[:0]
@@ -101,7 +101,7 @@ func (q *queue) takeBack() {
 	}
 }
 
-// oldest gives the number of the first durable entry in memory.
+// oldest returns the number of the first durable entry in memory.
 func (q *queue) oldest() (int64, bool) {
 	for _, b := range q.blocks {
 		if b.durable > 0 {

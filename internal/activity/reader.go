@@ -3,6 +3,7 @@ package activity
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,21 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"time"
 )
-
-// Position is how far the entries of the spool are in the store: the entry that
-// was projected last, and where it ends in the files.
-type Position struct {
-	Chain   string
-	Seq     int64
-	Hash    Hash
-	Segment int64 // the number of the first entry of the segment
-	Offset  int64
-}
 
 // mark is the end of what is durable, and the files that hold it.
 type mark struct {
 	end      Position
+	good     int64 // the last entry that is known to be on the disk
 	segments []segment
 }
 
@@ -33,6 +26,7 @@ func (s *spool) mark() mark {
 	defer s.mu.Unlock()
 	m := mark{
 		end:      Position{Chain: s.chain, Seq: s.durable.seq, Hash: s.durable.hash},
+		good:     s.good.seq,
 		segments: make([]segment, len(s.segments)),
 	}
 	for i, seg := range s.segments {
@@ -42,9 +36,9 @@ func (s *spool) mark() mark {
 	return m
 }
 
-// after gives the number of the first entry in the segment after one. Entries
-// from there on in the segment itself were never acknowledged: the write had
-// failed, and could not be taken back.
+// after returns the number of the first entry in the segment after one. Entries
+// from there on in the segment itself were never acknowledged, since the write had
+// failed and could not be taken back, or were written again in the next one.
 func (m *mark) after(first int64) int64 {
 	for _, s := range m.segments {
 		if s.first > first {
@@ -56,7 +50,9 @@ func (m *mark) after(first int64) int64 {
 
 // spoolReader reads entries from the files, from a position up to a mark. What
 // cannot be read it skips, keeps aside and tells: one bad sector must not hide
-// the entries behind it.
+// the entries behind it. That holds for what was on the disk. What is newer, and
+// is not there, stands in the second copy, from which the spool is made well: it
+// is an error until then.
 type spoolReader struct {
 	dir   string
 	until mark
@@ -68,6 +64,8 @@ type spoolReader struct {
 	buf  *bufio.Reader
 	skip int64 // entries that are numbered up to here are in the store
 	keep int64 // but not those after here
+
+	missing int64 // entries that no segment has, though they come first
 }
 
 const (
@@ -85,10 +83,10 @@ func (s *spool) readFrom(pos Position, keep int64) *spoolReader {
 	return r
 }
 
-// resumes says whether the position is a link of the spool, as it should be.
+// resumes reports whether the position is a link of the spool, as it should be.
 func (r *spoolReader) resumes() bool {
 	seg, ok := r.segment(r.at.Segment)
-	if !ok || r.at.Offset > seg.size {
+	if !ok || r.at.Offset > seg.size || r.at.Seq >= r.until.after(r.at.Segment) {
 		return false
 	}
 	f, err := os.Open(seg.path)
@@ -109,6 +107,7 @@ func (r *spoolReader) rewind() {
 	r.at = Position{Chain: r.until.end.Chain, Seq: r.skip}
 	if i = max(i-1, 0); i < len(segs) {
 		r.at.Segment = segs[i].first
+		r.missing = max(0, segs[i].first-first)
 	}
 }
 
@@ -121,7 +120,7 @@ func (r *spoolReader) segment(first int64) (segment, bool) {
 	return segment{}, false
 }
 
-// next gives the next entry, or io.EOF at the mark.
+// next returns the next entry, or io.EOF at the mark.
 func (r *spoolReader) next() (Entry, error) {
 	for {
 		if r.file == nil {
@@ -129,20 +128,40 @@ func (r *spoolReader) next() (Entry, error) {
 				return Entry{}, err
 			}
 		}
-		line, err := r.line()
+		var line []byte
+		err := io.EOF // what follows in the segment is the rest of a failed write, or stands again in the next one
+		if !r.known || r.at.Seq+1 < r.until.after(r.at.Segment) {
+			line, err = r.line()
+		}
 		if err == io.EOF {
-			if err := r.nextSegment(); err != nil {
+			if err := r.nextSegment(); err != io.EOF && err != nil {
 				return Entry{}, err
+			} else if err == io.EOF {
+				return Entry{}, cmp.Or(r.absent(r.until.end.Seq), err)
 			}
 			continue
 		}
 		if err != nil {
 			return Entry{}, err
 		}
-		if e, ok := r.entry(line); ok {
-			return e, nil
+		e, ok, err := r.entry(line)
+		if ok || err != nil {
+			return e, err
 		}
 	}
+}
+
+// errNotOnDisk is a part of the spool that was written and is not there, before
+// anybody knew that it is on the disk.
+var errNotOnDisk = errors.New("the newest entries of the spool are not on the disk")
+
+// absent is an error when an entry up to that number was not there, and was not
+// known to be on the disk.
+func (r *spoolReader) absent(upTo int64) error {
+	if upTo > r.at.Seq && upTo > r.until.good {
+		return errNotOnDisk
+	}
+	return nil
 }
 
 func (r *spoolReader) openSegment() error {
@@ -190,33 +209,35 @@ func (r *spoolReader) line() ([]byte, error) {
 	line, err := r.buf.ReadBytes('\n')
 	r.at.Offset += int64(len(line))
 	if err == io.EOF && len(line) > 0 {
-		r.keepAside(line)
-		return nil, io.EOF
+		return nil, cmp.Or(r.keepAside(line), err)
 	}
 	return line, err
 }
 
 // entry looks at one line. Headers, bad lines and entries that the store has
 // are no entries.
-func (r *spoolReader) entry(line []byte) (Entry, bool) {
+func (r *spoolReader) entry(line []byte) (e Entry, ok bool, err error) {
 	body := bytes.TrimSuffix(line, []byte{'\n'})
 	if r.at.Offset == int64(len(line)) {
 		if h, prev, ok := parseHeader(body); ok {
 			r.expect(prev, h.First)
 			r.at.Hash, r.known = prev, true
-			return Entry{}, false
+			return e, false, nil
 		}
 	}
 	h, data, ok := splitLine(body)
 	if !ok {
-		r.keepAside(line)
-		return Entry{}, false
+		return e, false, r.keepAside(line)
 	}
 	linked := r.known && chainHash(r.at.Hash, data) == h
-	e, err := decodeEntry(h, data, linked)
-	if err != nil || e.Seq >= r.until.after(r.at.Segment) {
-		r.keepAside(line)
-		return Entry{}, false
+	if e, err = decodeEntry(h, data, linked); err != nil {
+		return e, false, r.keepAside(line)
+	}
+	if e.Seq >= r.until.after(r.at.Segment) {
+		return e, false, nil // the next segment has it, or it was never acknowledged
+	}
+	if err := r.absent(e.Seq - 1); err != nil {
+		return e, false, err
 	}
 	inStore := e.Seq <= r.skip && e.Seq <= r.keep
 	if !inStore && r.known && !linked {
@@ -224,7 +245,7 @@ func (r *spoolReader) entry(line []byte) (Entry, bool) {
 	}
 	r.at.Seq, r.at.Hash, r.known = e.Seq, h, true
 	e.segment, e.offset = r.at.Segment, r.at.Offset
-	return e, !inStore
+	return e, !inStore, nil
 }
 
 // expect checks that the header of a segment continues the one before.
@@ -245,11 +266,34 @@ func (r *spoolReader) note(text string) {
 }
 
 // keepAside puts bytes that are no entry into a file of their own.
-func (r *spoolReader) keepAside(line []byte) {
+func (r *spoolReader) keepAside(line []byte) error {
+	if err := r.absent(r.at.Seq + 1); err != nil {
+		return err
+	}
 	name := fmt.Sprintf("%0*d%s.damaged-%d", segmentDigits, r.at.Segment, segmentSuffix, r.at.Offset-int64(len(line)))
 	kept := "are kept in " + name
 	if err := os.WriteFile(filepath.Join(r.dir, name), line, 0o600); err != nil {
 		kept = "could not be kept aside"
 	}
 	r.note(fmt.Sprintf("%d bytes of the spool are no entry; they %s.", len(line), kept))
+	return nil
 }
+
+// missed is an error as long as entries that the store lacks may come back with a
+// disk that is away. After that it is told that they are lost.
+func (s *spool) missed(r *spoolReader) error {
+	s.mu.Lock()
+	gone := s.goneAt
+	s.mu.Unlock()
+	switch {
+	case r.missing == 0 || gone.IsZero():
+		return nil
+	case time.Since(gone) < awayTime:
+		return fmt.Errorf("%d entries of the spool are missing since it was deleted, or its disk was taken away", r.missing)
+	}
+	r.note(fmt.Sprintf("%d entries of the spool were deleted before they were in the database.", r.missing))
+	return nil
+}
+
+// awayTime is how long entries are waited for that were there, and are not.
+const awayTime = 30 * time.Second

@@ -4,7 +4,9 @@
 // It guarantees that Begin and Append return only when the entry is in the
 // spool (an append-only file of entries each chained to the one before by
 // SHA-256), that no entry is dropped, that secrets are masked before anything
-// is stored, and that a query sees everything appended before it. A projector
+// is stored, and that a query sees everything appended before it. Of identical
+// refusals the first is an entry at once and the others are a count, and what one
+// actor can write by being refused is bounded (refusals.go). A projector
 // moves entries in batches from the spool into the Store, and replays what a
 // crash left. It does not decide anything, and SQL is the store's.
 package activity
@@ -12,6 +14,8 @@ package activity
 import (
 	"encoding/json"
 	"time"
+
+	"mcpproxy/internal/auth"
 )
 
 // Type is the kind of a record.
@@ -27,6 +31,11 @@ const (
 	System         Type = "system"
 )
 
+// Words are all types.
+func (Type) Words() []string {
+	return []string{string(ToolCall), string(PolicyDecision), string(Approval), string(ServerChange), string(ConfigChange), string(System)}
+}
+
 // Status is how the thing went.
 type Status string
 
@@ -39,15 +48,20 @@ const (
 	Interrupted Status = "interrupted"
 )
 
+// Words are all statuses.
+func (Status) Words() []string {
+	return []string{string(Success), string(Failed), string(Blocked), string(Pending), string(Interrupted)}
+}
+
 // Source is the surface a call came in by.
-type Source string
+type Source = auth.Source
 
 // The sources.
 const (
-	SourceMCP  Source = "mcp"
-	SourceREST Source = "rest"
-	SourceCLI  Source = "cli"
-	SourceUI   Source = "ui"
+	SourceMCP  = auth.MCP
+	SourceREST = auth.REST
+	SourceCLI  = auth.CLI
+	SourceUI   = auth.UI
 )
 
 // Record is one entry of the log, as stored and as REST and the CLI show it.
@@ -80,12 +94,28 @@ type Record struct {
 	ClientName         string          `json:"client_name,omitempty"`
 	ClientVersion      string          `json:"client_version,omitempty"`
 	Metadata           Metadata        `json:"metadata"`
+	// Repeated is how many identical refusals the record stands for, when it is
+	// more than one; FirstTime (which is Timestamp) and LastTime are then when the
+	// first and the last of them were.
+	Repeated  int64      `json:"repeated,omitempty"`
+	FirstTime *time.Time `json:"first_time,omitempty"`
+	LastTime  *time.Time `json:"last_time,omitempty"`
+	// Origin is the connection that a call came by. It is not stored: what one
+	// connection can write by being refused is bounded.
+	Origin string `json:"-"`
+}
+
+// By puts into the record who asks and from where.
+func (r *Record) By(c *auth.Caller) {
+	r.Source, r.Actor, r.Origin = c.Source, c.Actor.String(), c.Origin
+	r.SessionID, r.RequestID = c.SessionID, c.RequestID
+	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
 }
 
 // Metadata is the part of a record that only some types have.
 type Metadata struct {
 	Intent      *Intent  `json:"intent,omitempty"`
-	ToolVariant string   `json:"tool_variant,omitempty"`
+	ToolVariant string   `json:"tool_variant,omitempty" words:"variant"`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
 	// Search is the search that the caller made before the call, if any.
@@ -97,13 +127,13 @@ type Metadata struct {
 
 // Intent is the declared intent as the record keeps it.
 type Intent struct {
-	OperationType   string `json:"operation_type"`
-	DataSensitivity string `json:"data_sensitivity,omitempty"`
+	OperationType   string `json:"operation_type" words:"operation"`
+	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity"`
 	Reason          string `json:"reason,omitempty"`
 }
 
 // Search is how a called tool was found: the words of the last search of the
-// same conversation whose answer had the tool, and the tool's place in it. Rank
+// same session whose answer had the tool, and the tool's place in it. Rank
 // is 0 when no recent answer had it.
 type Search struct {
 	Query string `json:"query"`
@@ -122,22 +152,23 @@ type Outcome struct {
 }
 
 // Filter selects records. Empty fields select everything. Several values of one
-// field mean any of them.
+// field mean any of them. The tags are for package api.
 type Filter struct {
-	Types         []Type
-	Statuses      []Status
-	Servers       []string
-	Tools         []string
-	SessionID     string
-	RequestID     string
-	IntentTypes   []string
-	Sensitivities []string
-	Actors        []string
-	Since, Until  time.Time // [Since, Until)
-	Search        string    // full text over arguments, responses and reasons
-	Limit         int       // 1 to 1000; 0 = 50
-	Offset        int
-	Cursor        string // from Page.NextCursor; excludes Offset
+	Types         []Type    `query:"type" split:"," doc:"Only records of these types."`
+	Servers       []string  `query:"server" split:"," doc:"Only records of these servers."`
+	Tools         []string  `query:"tool" doc:"Only records of these tools, by the tool's own name; repeat it for several. One alone, without server, may be server:tool."`
+	Statuses      []Status  `query:"status" split:"," doc:"Only records with these statuses."`
+	SessionID     string    `query:"session_id" doc:"Only records of this session."`
+	RequestID     string    `query:"request_id" doc:"Only records of this request."`
+	IntentTypes   []string  `query:"intent_type" split:"," words:"operation" doc:"Only calls with these operation types."`
+	Sensitivities []string  `query:"sensitivity" split:"," words:"sensitivity" doc:"Only calls with these declared sensitivities."`
+	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, or agent:NAME; repeat it for several."`
+	Since         time.Time `query:"start_time" doc:"Only records from this time on."`
+	Until         time.Time `query:"end_time" doc:"Only records before this time."`
+	Search        string    `query:"q" doc:"Words in arguments, responses and reasons."`
+	Limit         int       `query:"limit" min:"1" max:"1000" default:"50" doc:"How many records at most."`
+	Offset        int       `query:"offset" min:"0" max:"2147483648" doc:"How many records to leave out. A cursor is faster and misses nothing."`
+	Cursor        string    `query:"cursor" doc:"The next_cursor of the page before; not together with offset."`
 }
 
 // Page is the answer to a Filter, newest first.
@@ -145,4 +176,7 @@ type Page struct {
 	Records    []Record
 	Total      int64  // all that the filter selects
 	NextCursor string // empty on the last page
+	// Incomplete says that the newest records are not in it: the database cannot
+	// take them at this time.
+	Incomplete bool
 }

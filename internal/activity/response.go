@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
 )
 
@@ -32,16 +33,11 @@ func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated boo
 	return beginning(masked, max), true
 }
 
-// beginning gives the first max bytes of text, not splitting a character, as a
+// beginning returns the first max bytes of text, not splitting a character, as a
 // JSON string.
 func beginning(text []byte, max int) json.RawMessage {
-	if len(text) > max {
-		for max > 0 && !utf8.RuneStart(text[max]) {
-			max--
-		}
-		text = text[:max]
-	}
-	return appendString(make([]byte, 0, len(text)+len(text)/8+2), string(text))
+	text = rawjson.Clip(text, max)
+	return rawjson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
 // closeJSON makes the beginning of a JSON text a JSON text: it ends what is open
@@ -156,7 +152,8 @@ func (s *cutScanner) endLiteral() {
 	}
 }
 
-// keep says how much of the cut text stays: not half an escape, number or word.
+// keep returns how much of the cut text stays: not half an escape, number or
+// word.
 func (s *cutScanner) keep(n int) int {
 	if s.inString && s.escape > 0 {
 		return s.escape - 1

@@ -56,8 +56,9 @@ func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
 func abandon(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
-	<-l.stopped
-	if err := l.spool.close(); err != nil {
+	<-l.progress.ended
+	l.watching.Wait()
+	if err := l.spool.close(true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,12 +127,12 @@ func waitFor(t *testing.T, l *Log) {
 			return
 		}
 		wantCode(t, err, problem.AuditUnavailable)
-		l.mu.Lock()
-		if l.progress == nil {
-			l.progress = make(chan struct{})
+		l.progress.mu.Lock()
+		if l.progress.changed == nil {
+			l.progress.changed = make(chan struct{})
 		}
-		progress, failing := l.progress, l.storeErr != nil
-		l.mu.Unlock()
+		progress, failing := l.progress.changed, l.progress.err != nil
+		l.progress.mu.Unlock()
 		if !failing {
 			continue
 		}

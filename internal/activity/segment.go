@@ -3,6 +3,7 @@ package activity
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/rawjson"
 )
 
 const (
@@ -42,7 +45,7 @@ func appendHeader(dst []byte, prev Hash, h header) []byte {
 	start := len(dst)
 	dst = hex.AppendEncode(dst, prev[:])
 	dst = append(dst, ` {"chain":`...)
-	dst = appendString(dst, h.Chain)
+	dst = rawjson.AppendString(dst, h.Chain)
 	dst = append(dst, `,"first":`...)
 	dst = strconv.AppendInt(dst, h.First, 10)
 	dst = append(dst, `,"at":`...)
@@ -67,7 +70,7 @@ func segmentPath(dir string, first int64) string {
 	return filepath.Join(dir, fmt.Sprintf("%0*d%s", segmentDigits, first, segmentSuffix))
 }
 
-// listSegments gives the segments of dir, oldest first.
+// listSegments returns the segments of dir, oldest first.
 func listSegments(dir string) ([]*segment, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -91,7 +94,7 @@ func listSegments(dir string) ([]*segment, error) {
 	return out, nil
 }
 
-// usedSize gives the size of a segment without the zeros that it ends in: a
+// usedSize returns the size of a segment without the zeros that it ends in: a
 // process that was killed leaves what it had reserved.
 func usedSize(path string) (int64, error) {
 	f, err := os.Open(path)
@@ -125,6 +128,7 @@ type tail struct {
 	hash  Hash
 	at    int64 // milliseconds that ids are already past
 	size  int64 // of the segment up to the link
+	fresh bool  // nothing more may be written behind it: a new segment begins
 }
 
 // findTail looks for the last good link of a segment from its end, so that
@@ -226,7 +230,7 @@ func setAside(path string, size, past int64, now time.Time) (aside string, err e
 		return "", err
 	}
 	defer f.Close()
-	aside = fmt.Sprintf("%s.torn-%d", path, now.UnixMilli())
+	aside = tornPath(path, now)
 	out, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
@@ -239,4 +243,27 @@ func setAside(path string, size, past int64, now time.Time) (aside string, err e
 		return aside, err
 	}
 	return aside, f.Truncate(size)
+}
+
+const tornInfix = ".torn-"
+
+func tornPath(path string, now time.Time) string {
+	return fmt.Sprintf("%s%s%d", path, tornInfix, now.UnixMilli())
+}
+
+func tailOf(seg *segment) (t tail, ok bool, err error) {
+	f, err := os.Open(seg.path)
+	if err != nil {
+		return t, false, err
+	}
+	defer f.Close()
+	return findTail(f, seg.size)
+}
+
+func newChain() (string, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(b[:]), nil
 }

@@ -2,13 +2,9 @@ package activity
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -20,43 +16,55 @@ import (
 // It also keeps the newest entries in memory, for the projector. When that falls
 // behind, memory stays bounded and the files have everything.
 type spool struct {
-	dir        string
+	folder
 	power      bool // fsync every write
 	maxBytes   int64
 	maxSegment int64
-	now        func() time.Time
-	open       func(path string) (spoolFile, error)
-	logger     *slog.Logger
-	kick       chan struct{} // there is something for the projector
+	kick       signal // there is something for the projector
+	ill        signal // there is something to look at
 	lock       *os.File
+
+	recentDir string // where the second copy of the newest entries is; empty: in this process
 
 	mu        sync.Mutex // guards what follows
 	wrote     sync.Cond  // a write has ended
+	syncing   sync.Mutex // one brings to the disk at a time; taken before mu
 	writing   bool       // somebody writes, without mu
 	closed    bool
 	ids       ulidSource
 	chain     string
 	head      link  // the last entry that was encoded
 	durable   link  // the last entry that was written
+	good      link  // the last entry that is known to be on the disk
 	projected int64 // the last entry that the store has
 	run       *run
-	failure   error // of the last write; nil when it went well
+	failure   error     // of the last write; nil when it went well
+	sick      error     // why nothing may begin; nil when all is well
+	storeSick error     // the same, of the store
+	goneAt    time.Time // when the spool was last found deleted
 	queue     queue
-	busy      time.Time  // when the last entry came
-	segments  []*segment // oldest first
+	busy      time.Time   // when the last entry came
+	segments  []*segment  // oldest first
+	pending   int64       // bytes that are encoded and not written
+	reserved  int64       // the last segment has room up to here
+	owed      int         // how many ends are to come, for which there is room
+	retired   []spoolFile // of segments that are full: to be synced, and closed
 
-	// Only who writes (see writing) touches these; last is also in segments, and
-	// its size changes with mu held.
+	// Only who writes (see writing) changes these, with mu held. last is also in
+	// segments.
 	last  *segment
 	file  spoolFile // of last; nil until something is written
 	fresh bool      // the next write begins a new segment
+
+	// Only who writes uses these.
+	recent *recent
+	kept   map[string]keptEnd // outcomes that an earlier process could not write
 }
 
-// link is a place in the chain.
-type link struct {
-	seq  int64
-	hash Hash
-}
+const (
+	batchEntries = 2048 // in one transaction of the store
+	keepSegments = 1    // that are projected stay, should the database be lost
+)
 
 // run is a stretch of writes that went well. A failed write ends it: every entry
 // of it that is not durable fails, since its hash builds on a lost one.
@@ -65,142 +73,17 @@ type run struct {
 	err     error
 }
 
-// spoolFile is what the spool needs of a file.
-type spoolFile interface {
-	Write(p []byte) (int, error)
-	Truncate(size int64) error
-	Sync() error
-	Close() error
-}
-
-func openFile(path string) (spoolFile, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-}
-
-// draft is an entry before it has its place in the chain.
-type draft struct {
-	kind  Kind
-	id    string // KindEnd only
-	of    int64  // KindEnd only
-	body  []byte // the payload without its prefix
-	facts Facts
-}
-
-// stamp is the place that an entry got.
-type stamp struct {
-	seq  int64
-	id   string
-	time time.Time
-}
-
-var errClosed = errors.New("the activity log is closed")
-
-// openSpool opens the spool in dir and finds the end of its chain. A torn end is
-// put aside. It returns what has to be told about that.
-func (s *spool) openSpool() (notes []string, err error) {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return nil, err
-	}
-	s.lock, err = lockFile(filepath.Join(s.dir, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("another process writes to %s: %w", s.dir, err)
-	}
-	s.wrote.L = &s.mu
-	s.run = &run{}
-	if s.segments, err = listSegments(s.dir); err != nil {
-		return nil, err
-	}
-	for len(s.segments) > 0 {
-		t, note, err := s.recover(s.segments[len(s.segments)-1])
-		if note != "" {
-			notes = append(notes, note)
-		}
-		if err != nil {
-			return notes, err
-		}
-		if t != nil {
-			s.last = s.segments[len(s.segments)-1]
-			s.continueFrom(*t)
-			return notes, nil
-		}
-		s.segments = s.segments[:len(s.segments)-1]
-	}
-	s.continueFrom(tail{})
-	s.chain, err = newChain()
-	return notes, err
-}
-
-func newChain() (string, error) {
-	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b[:]), nil
-}
-
-func (s *spool) continueFrom(t tail) {
-	s.chain = t.chain
-	s.head = link{t.seq, t.hash}
-	s.durable = s.head
-	s.ids = after(max(t.at, s.now().UnixMilli()))
-}
-
-// recover finds the end of the chain in the last segment. A segment without one
-// good line is put aside as a whole (nil tail).
-func (s *spool) recover(last *segment) (*tail, string, error) {
-	f, err := os.Open(last.path)
-	if err != nil {
-		return nil, "", err
-	}
-	defer f.Close()
-	t, ok, err := findTail(f, last.size)
-	if err != nil {
-		return nil, "", err
-	}
-	if !ok {
-		aside := fmt.Sprintf("%s.torn-%d", last.path, s.now().UnixMilli())
-		note := fmt.Sprintf("A segment of the spool without a readable entry was put aside as %s.", filepath.Base(aside))
-		return nil, note, os.Rename(last.path, aside)
-	}
-	if t.chain == "" { // its header is unreadable: go on under a new name
-		if t.chain, err = newChain(); err != nil {
-			return nil, "", err
-		}
-		s.fresh = true
-	}
-	note := ""
-	if t.size < last.size {
-		note = s.cutTorn(last, t)
-	} else if os.Truncate(last.path, t.size) != nil { // what was reserved
-		s.fresh = true
-	}
-	last.size = t.size
-	return &t, note, nil
-}
-
-// cutTorn takes the torn end off. When the disk is too full to keep it aside it
-// stays where it is, and the spool goes on in a new segment.
-func (s *spool) cutTorn(last *segment, t tail) string {
-	aside, err := setAside(last.path, t.size, last.size, s.now())
-	if err != nil {
-		s.fresh = true
-		return fmt.Sprintf("The spool ends in %d bytes that are no entry; it goes on in a new segment.", last.size-t.size)
-	}
-	return fmt.Sprintf("The spool ended in %d bytes that are no entry; they were put aside as %s.",
-		last.size-t.size, filepath.Base(aside))
-}
-
-// append gives the entry its place in the chain and returns when it is written.
+// append assigns the entry its place in the chain and returns when it is
+// written.
 func (s *spool) append(d *draft) (stamp, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return stamp{}, errClosed
+	if err := s.admit(d); err != nil {
+		return stamp{}, err
 	}
-	if d.kind != KindEnd && s.bytes() >= s.maxBytes {
-		return stamp{}, fmt.Errorf("the spool holds its limit of %d bytes that are not in the database yet", s.maxBytes)
-	}
-	st := s.encode(d)
+	st, owed := s.encode(d), s.owed
+	s.owed = s.owedAfter(d)
+	change := s.owed - owed
 	r := s.run
 	for s.durable.seq < st.seq && r.err == nil {
 		if s.writing {
@@ -210,20 +93,84 @@ func (s *spool) append(d *draft) (stamp, error) {
 		}
 	}
 	if r.err != nil && st.seq > r.durable {
+		s.owed -= change
 		return stamp{}, r.err
 	}
 	return st, nil
+}
+
+// admit returns when there is room for the entry, and for the ends that are to
+// come.
+func (s *spool) admit(d *draft) error {
+	owed := s.owedAfter(d)
+	for turned := false; ; {
+		if err := s.refused(d); err != nil {
+			return err
+		}
+		full := d.kind != KindEnd && !turned && s.last != nil && s.last.size+s.pending >= s.maxSegment
+		if !full && s.fits(d, owed) {
+			return nil
+		}
+		done, err := s.prepare(d.size()+int64(owed)*endRoom, full)
+		if err != nil && !s.fits(d, owed) {
+			return err
+		}
+		turned = turned || done
+		owed = s.owedAfter(d)
+	}
+}
+
+// refused is why the entry is not taken at this time.
+func (s *spool) refused(d *draft) error {
+	switch {
+	case s.closed:
+		return errClosed
+	case d.kind == KindEnd: // the call was made
+		return nil
+	case s.sick != nil:
+		return s.sick
+	case s.storeSick != nil:
+		return s.storeSick
+	case s.bytes() >= s.maxBytes:
+		return fmt.Errorf("the spool holds its limit of %d bytes that are not in the database yet", s.maxBytes)
+	}
+	return nil
+}
+
+// setStoreSick refuses what would begin while the store's disk fails.
+func (s *spool) setStoreSick(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.storeSick = err
+}
+
+// owedAfter is how many ends are to come when the entry is written.
+func (s *spool) owedAfter(d *draft) int {
+	switch {
+	case d.kind == KindBegin:
+		return s.owed + 1
+	case d.owed:
+		return s.owed - 1
+	}
+	return s.owed
+}
+
+func (s *spool) fits(d *draft, owed int) bool {
+	if s.file == nil || s.fresh {
+		return false
+	}
+	return s.reserved-s.last.size-s.pending >= d.size()+int64(owed)*endRoom
 }
 
 // encode writes the entry to memory, behind the others that wait.
 func (s *spool) encode(d *draft) stamp {
 	st := stamp{seq: s.head.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
 	s.busy = st.time
-	if d.kind != KindEnd {
+	if d.id == "" {
 		st.id = s.ids.next(st.time)
 		d.facts.Time = st.time.UnixMicro()
 	}
-	b := s.queue.room(lineExtra + prefixMax + len(d.body))
+	b := s.queue.blockFor(lineExtra + prefixMax + len(d.body))
 	start := len(b.data)
 	line := b.data[start : start+hexLen+1]
 	line[hexLen] = ' '
@@ -231,150 +178,12 @@ func (s *spool) encode(d *draft) stamp {
 	line = append(line, d.body...)
 	s.head = link{st.seq, seal(line, s.head.hash)}
 	b.data = append(b.data[:start+len(line)], '\n')
+	s.pending += int64(len(line)) + 1
 	b.entries = append(b.entries, Entry{
 		Seq: st.seq, Kind: d.kind, ID: st.id, Of: d.of, Hash: s.head.hash,
 		Payload: line[hexLen+1 : len(line) : len(line)], Facts: d.facts,
 	})
 	return st
-}
-
-// write writes what waits. It is called with mu, and gives it up meanwhile.
-func (s *spool) write() {
-	s.writing = true
-	target, from, at := s.head, s.durable, s.ids.ms
-	waiting := s.queue.unwritten()
-	s.mu.Unlock()
-	err := s.writeOut(waiting, from, at)
-	s.mu.Lock()
-	s.writing = false
-	if err != nil {
-		s.fail(err)
-	} else {
-		s.succeed(waiting, target)
-	}
-	s.wrote.Broadcast()
-}
-
-func (s *spool) succeed(waiting []blockRange, target link) {
-	if s.failure != nil {
-		s.logger.Info("the activity log can be written again")
-		s.failure = nil
-	}
-	behind := s.durable.seq - s.projected
-	for _, r := range waiting {
-		r.block.settle(r, s.last)
-	}
-	s.durable = target
-	if behind == 0 || behind < batchEntries && s.durable.seq-s.projected >= batchEntries {
-		s.wake()
-	}
-}
-
-// wake tells the projector that there is something to do.
-func (s *spool) wake() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
-}
-
-// fail takes back everything that is not durable.
-func (s *spool) fail(err error) {
-	if s.failure == nil {
-		s.logger.Error("the activity log cannot be written", "error", err)
-	}
-	s.failure = err
-	s.run.durable, s.run.err = s.durable.seq, err
-	s.run = &run{}
-	s.head = s.durable
-	s.queue.takeBack()
-}
-
-// writeOut writes the ranges to the last segment, of which it is the only user
-// meanwhile. On failure the segment is as before, or is left for a new one.
-func (s *spool) writeOut(waiting []blockRange, from link, at int64) error {
-	if err := s.ensureFile(from, at); err != nil {
-		return err
-	}
-	var err error
-	for _, r := range waiting {
-		if _, err = s.file.Write(r.data); err != nil {
-			break
-		}
-	}
-	if err == nil && s.power {
-		if err = s.file.Sync(); err != nil {
-			s.fresh = true // what the kernel still holds of this file is unknown
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	if cutErr := s.file.Truncate(s.last.size); cutErr != nil {
-		s.fresh = true
-	}
-	return err
-}
-
-// ensureFile opens the file to write to, and begins a new segment when it is
-// time to.
-func (s *spool) ensureFile(from link, at int64) error {
-	if s.last == nil || s.fresh || s.last.size >= s.maxSegment {
-		return s.beginSegment(from, at)
-	}
-	if s.file != nil {
-		return nil
-	}
-	f, err := s.open(s.last.path)
-	if err == nil {
-		s.file = f
-	}
-	return err
-}
-
-func (s *spool) beginSegment(from link, at int64) error {
-	path := segmentPath(s.dir, from.seq+1)
-	if s.last != nil && s.last.path == path {
-		// It holds no entry, but something torn that could not be cut off.
-		if err := os.Rename(path, fmt.Sprintf("%s.torn-%d", path, s.now().UnixMilli())); err != nil {
-			return err
-		}
-		s.forgetLast()
-	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil { // somebody may have cleared up
-		return err
-	}
-	f, err := s.open(path)
-	if err != nil {
-		return err
-	}
-	line := appendHeader(nil, from.hash, header{Chain: s.chain, First: from.seq + 1, At: at})
-	_, err = f.Write(line)
-	if err == nil && s.power {
-		err = errors.Join(f.Sync(), syncDir(s.dir))
-	}
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(path))
-	}
-	if s.file != nil {
-		if err := s.file.Close(); err != nil {
-			s.logger.Warn("a segment of the activity log did not close", "error", err)
-		}
-	}
-	s.file, s.fresh = f, false
-	s.last = &segment{first: from.seq + 1, size: int64(len(line)), path: path}
-	s.mu.Lock()
-	s.segments = append(s.segments, s.last)
-	s.mu.Unlock()
-	return nil
-}
-
-// forgetLast takes the last segment off the list.
-func (s *spool) forgetLast() {
-	s.mu.Lock()
-	s.segments = s.segments[:len(s.segments)-1]
-	s.mu.Unlock()
-	s.last = nil
 }
 
 // bytes is the size of the spool on disk.
@@ -386,8 +195,9 @@ func (s *spool) bytes() int64 {
 	return n
 }
 
-// close ends the spool. It waits for a write that is under way.
-func (s *spool) close() error {
+// close ends the spool. It waits for a write that is under way. ended says that
+// no outcome waits outside of it.
+func (s *spool) close(ended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.writing {
@@ -398,10 +208,13 @@ func (s *spool) close() error {
 	}
 	s.closed = true
 	var err error
-	if s.file != nil {
-		err = errors.Join(s.file.Sync(), s.file.Close())
+	for _, f := range append(s.retired, s.file) {
+		if f != nil {
+			err = errors.Join(err, f.Sync(), f.Close())
+		}
 	}
-	return errors.Join(err, s.lock.Close())
+	whole := err == nil && ended && s.sick == nil && s.failure == nil
+	return errors.Join(err, s.recent.close(whole), s.lock.Close())
 }
 
 // end is the number of the last durable entry.
@@ -418,7 +231,7 @@ func (s *spool) behind() int64 {
 	return s.durable.seq - s.projected
 }
 
-// idle says whether nothing was appended for d.
+// idle reports whether nothing was appended for d.
 func (s *spool) idle(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -447,21 +260,16 @@ func (s *spool) release(seq int64) {
 	s.queue.release(seq)
 }
 
-// removable counts the segments that prune would remove.
-func (s *spool) removable(seq int64) int {
+// prune removes segments whose entries the store has for good, but a few, when
+// there are at least so many.
+func (s *spool) prune(ctx context.Context, seq int64, least int, sync func(context.Context) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := 0
-	for done+1 < len(s.segments) && s.segments[done+1].first <= seq+1 {
-		done++
+	n := -keepSegments
+	for i := 1; i < len(s.segments) && s.segments[i].first <= seq+1; i++ {
+		n++
 	}
-	return max(0, done-keepSegments)
-}
-
-// prune removes segments whose entries the store has for good, but a few.
-func (s *spool) prune(ctx context.Context, seq int64, sync func(context.Context) error) error {
-	n := s.removable(seq)
-	if n == 0 {
+	s.mu.Unlock()
+	if n < least {
 		return nil
 	}
 	if err := sync(ctx); err != nil {

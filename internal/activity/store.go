@@ -2,33 +2,39 @@ package activity
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrIO is what an error of a Store is when its disk does not take what is
+// written. Then nothing may begin until it does: such a disk loses more than what
+// it says.
+var ErrIO = errors.New("the disk failed")
 
 // Store is where the projector puts the entries and where queries look. Only
 // one call of Resume, Project, Pending, Sync and Tidy is made at a time; List
 // and Get come from anywhere at any time.
 type Store interface {
-	// Resume waits until the store is open and says how far it is, and what has
-	// to be told about it: an earlier file that was put aside, and the like. It
-	// is called at the start and after every failure.
+	// Resume waits until the store is open and returns how far it is, and what
+	// has to be told about it: an earlier file that was put aside, and the
+	// like. It is called at the start and after every failure.
 	Resume(ctx context.Context) (pos Position, notes []string, err error)
 	// Project stores entries in their order, and how far the log is then, all or
 	// nothing. An end makes its beginning a finished record.
 	Project(ctx context.Context, entries []Entry, pos Position) error
-	// Pending gives the records that have no end.
+	// Pending returns the records that have no end.
 	Pending(ctx context.Context) ([]Unfinished, error)
 	// Sync makes what was projected survive the loss of power.
 	Sync(ctx context.Context) error
-	// Tidy does one short piece of work that can wait, and says whether there is
-	// more: prune what is past the retention and, when idle, prepare the text
-	// search.
+	// Tidy does one short piece of work that can wait, and reports whether
+	// there is more: prune what is past the retention and, when idle, prepare
+	// the text search.
 	Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (more bool, err error)
 
-	// List gives the records that f selects. A cursor that is none is a
+	// List returns the records that f selects. An invalid cursor is a
 	// *problem.Problem with code INVALID_PARAMETER.
 	List(ctx context.Context, f Filter) (Page, error)
-	// Get gives the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
+	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
 }
 
@@ -52,10 +58,20 @@ const (
 	MaxLimit     = 1000
 )
 
-// Bounded gives the filter's limit within what is allowed.
+// Bounded returns the filter's limit within what is allowed.
 func (f Filter) Bounded() int {
 	if f.Limit <= 0 {
 		return DefaultLimit
 	}
 	return min(f.Limit, MaxLimit)
+}
+
+// Position is how far the entries of the spool are in the store: the entry that
+// was projected last, and where it ends in the files.
+type Position struct {
+	Chain   string
+	Seq     int64
+	Hash    Hash
+	Segment int64 // the number of the first entry of the segment
+	Offset  int64
 }

@@ -16,6 +16,7 @@ func inBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		opt.Dir = dir
+		opt.lookEvery = time.Hour // its hours pass quickly, but the disk is a real one
 		l, err := Open(opt, st)
 		if err != nil {
 			t.Fatal(err)
@@ -95,6 +96,28 @@ func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
 	})
 }
 
+// Calls that go on must not put the next try off.
+func TestOutcomesAreWrittenThoughCallsGoOn(t *testing.T) {
+	d := &disk{room: -1}
+	inBubble(t, Options{openFile: d.open}, &memory{}, func(t *testing.T, l *Log) {
+		r := Record{Type: ToolCall}
+		if err := l.Begin(&r); err != nil {
+			t.Fatal(err)
+		}
+		d.set(func(d *disk) { d.room = 0 })
+		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
+		d.set(func(d *disk) { d.room = -1 })
+		for range 10 {
+			call(t, l, "a")
+			list(t, l)
+			time.Sleep(retryEnds / 2)
+		}
+		if n := l.ends.count(); n != 0 {
+			t.Errorf("%d outcomes still wait", n)
+		}
+	})
+}
+
 func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 	d := &disk{room: -1}
 	st := &memory{}
@@ -112,7 +135,7 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 		d.set(func(d *disk) { d.room = -1 })
 		time.Sleep(2 * retryLast)
 		synctest.Wait()
-		if n := l.unwrittenEnds(); n != 0 {
+		if n := l.ends.count(); n != 0 {
 			t.Errorf("%d outcomes still wait", n)
 		}
 		st.setFail(nil)

@@ -93,7 +93,7 @@ func crockfordValue(c byte) int {
 	return -1
 }
 
-// IsIDPrefix says whether s, in upper case, can be the beginning of an id.
+// IsIDPrefix reports whether s, in upper case, can be the beginning of an id.
 func IsIDPrefix(s string) bool {
 	if s == "" || len(s) > ulidLen {
 		return false

@@ -1,5 +1,5 @@
-// Package alias gives what many servers offer names in one namespace, and finds
-// back what a name stands for: tools and prompts as server__name, resources by
+// Package alias names what many servers offer in one namespace, and finds back
+// what a name stands for: tools and prompts as server__name, resources by
 // their own address, or, where that is not one server's alone, by one that
 // names the server.
 //
@@ -40,7 +40,7 @@ func Name(server, name string) string {
 	return readable[:min(len(readable), MaxName-1-digestSize)] + "_" + digest(server, name)
 }
 
-// Split gives what a name stands for that holds both parts as they are.
+// Split returns what a name stands for that holds both parts as they are.
 func Split(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, separator)
 	if !ok || server == "" || own == "" || len(name) > MaxName || Digested(name) {
@@ -54,7 +54,7 @@ func Split(name string) (server, own string, ok bool) {
 	return server, own, true
 }
 
-// Digested says whether a name has the form of those that end with a digest.
+// Digested reports whether a name has the form of those that end with a digest.
 // What they stand for has to be looked up.
 func Digested(name string) bool {
 	at := len(name) - digestSize
@@ -89,7 +89,7 @@ const scheme = "mcpproxy://"
 // the server.
 func URI(server, uri string) string { return scheme + server + "/" + uri }
 
-// SplitURI gives what an address stands for that names its server.
+// SplitURI returns what an address stands for that names its server.
 func SplitURI(uri string) (server, own string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, scheme)
 	if !ok {
@@ -99,15 +99,15 @@ func SplitURI(uri string) (server, own string, ok bool) {
 	return server, own, ok && server != "" && own != ""
 }
 
-// NamesServer says whether an address is, or looks like, one that names its
+// NamesServer reports whether an address is, or looks like, one that names its
 // server.
 func NamesServer(uri string) bool {
 	return len(uri) >= len(scheme) && strings.EqualFold(uri[:len(scheme)], scheme)
 }
 
-// Matches says whether an address could be made from a template (RFC 6570): its
-// fixed parts are there in their order, and something stands for each
-// expression that has to give something.
+// Matches reports whether an address could be made from a template (RFC 6570):
+// its fixed parts are there in their order, and something stands for each
+// expression that must not be empty.
 func Matches(template, uri string) bool {
 	first, rest, found := strings.Cut(template, "{")
 	if !found {

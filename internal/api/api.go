@@ -1,79 +1,96 @@
 // Package api is the REST surface under /api/v1, its OpenAPI document, and the
-// typed client that the command line uses.
+// typed client that the command line uses. An operation is declared once
+// (operations.go); the route, the right, the document and the request of the
+// client follow from the declaration and the tags of its input (op.go).
 //
-// It guarantees that every route names the right it needs, that every failure
+// It guarantees that every operation names the right it needs, that every failure
 // is an RFC 9457 problem document with a code of package problem, that a value
 // which is not allowed is refused with its parameter and what is allowed, and
 // that the arguments of a call reach the gateway as the bytes that came, once
-// they have passed the strict parse. The document is generated from the code
-// that serves. It decides no call and knows no server: both are the gateway's.
+// they have passed the strict parse. It decides no call and knows no server: both
+// are the gateway's.
 package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"sync"
-	"time"
+	"slices"
+	"strings"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
-
-// Prefix is where the surface is mounted.
-const Prefix = "/api/v1"
-
-// Gateway is what the routes do: the operations of gateway.Gateway.
-type Gateway interface {
-	Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error)
-	Servers(ctx context.Context) []gateway.ServerView
-	Server(ctx context.Context, name string) (gateway.ServerView, error)
-	RestartServer(ctx context.Context, name string, c gateway.Caller) error
-	LoginServer(ctx context.Context, name string, c gateway.Caller) (gateway.LoginView, error)
-	LoginProgress(ctx context.Context, name string) (gateway.LoginView, error)
-	LogoutServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error)
-	ServerLogs(ctx context.Context, name string, lines int) ([]string, error)
-	Tools(ctx context.Context, f gateway.ToolFilter) []gateway.ToolView
-	Tool(ctx context.Context, id tool.ID) (gateway.ToolView, error)
-	SearchTools(ctx context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error)
-	ToolStats(ctx context.Context, since time.Time) (gateway.ToolStats, error)
-	Activities(ctx context.Context, f activity.Filter) (activity.Page, error)
-	Activity(ctx context.Context, idOrPrefix string) (activity.Record, error)
-	Status(ctx context.Context) gateway.Status
-	Trust
-}
-
-// Deps is what the surface needs.
-type Deps struct {
-	Gateway Gateway
-	Auth    *auth.Authenticator
-	Logger  *slog.Logger
-	Version string
-}
 
 // Server answers everything under Prefix.
 type Server struct {
 	deps  Deps
-	table []route
-	build func() (*surface, error)
+	mux   *http.ServeMux
 	guard *http.CrossOriginProtection
 }
 
-// New checks the table of routes and gives the handler. The routes themselves
-// are built at the first request, since that takes milliseconds that the start
-// has no use for.
+// New checks the operations and returns the handler.
 func New(d Deps) (*Server, error) {
-	s := &Server{deps: d, guard: http.NewCrossOriginProtection()}
-	s.table = s.routes()
-	if err := checkRoutes(s.table); err != nil {
+	s := &Server{deps: d, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
+	if err := check(d.operations()); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	s.build = sync.OnceValues(func() (*surface, error) { return newSurface(s.deps, s.table) })
+	for _, o := range d.operations() {
+		head, plan := o.head(), o.head().input()
+		s.mux.HandleFunc(head.method+" "+Prefix+head.path, func(w http.ResponseWriter, r *http.Request) { s.serve(o, plan, w, r) })
+	}
+	s.mux.HandleFunc("/", s.notFound)
 	return s, nil
+}
+
+// check finds what would make the surface unsafe or impossible to build.
+func check(all []Operation) error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, one := range all {
+		o := one.head()
+		name := o.method + " " + o.path
+		if o.right == noRight {
+			problems = append(problems, fmt.Errorf("%s names no right", name))
+		}
+		if seen[name] || seen[o.id] || o.id == "" {
+			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
+		}
+		if o.method == http.MethodGet && o.right != Look {
+			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))
+		}
+		seen[name], seen[o.id] = true, true
+		path := o.path
+		for _, f := range o.input().at(inPath) {
+			path = wildcard(f.name).Replace(path)
+		}
+		if strings.Contains(path, "{") {
+			problems = append(problems, fmt.Errorf("%s has a wildcard that nothing reads", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// serve does an operation for an actor who is known, if the actor has the right.
+func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.Request) {
+	actor, _ := r.Context().Value(actorKey{}).(auth.Actor)
+	if right := o.head().right; !grants(actor, right) {
+		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
+		return
+	}
+	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
+	body, isPage := answer.(page)
+	if err == nil && !isPage {
+		body, err = encode(answer)
+	}
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", o.head().contentType)
+	_, _ = w.Write(body)
 }
 
 // ServeHTTP answers one request.
@@ -89,18 +106,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	actor := s.deps.Auth.Actor(r)
 	if actor.Kind != auth.Admin {
+		const message = "The request proves no right to use the API."
+		s.deps.Refuse(r.Context(), gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
-		writeProblem(w, problem.New(problem.Unauthorized, "The request proves no right to use the API.",
+		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed."))
 		return
 	}
-	surface, err := s.build()
-	if err != nil {
-		s.deps.Logger.Error("the routes of the API cannot be built", "error", err)
-		writeProblem(w, problem.From(err))
-		return
-	}
-	surface.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
 }
 
 // recover turns a panic of a handler into an answer, if there was none yet.
@@ -119,13 +132,32 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, problem.From(fmt.Errorf("panic: %v", cause)))
 }
 
-// Document gives the OpenAPI document, indented.
-func (s *Server) Document() ([]byte, error) {
-	surface, err := s.build()
-	if err != nil {
-		return nil, err
+// notFound answers what no route answers: a wrong method, or a wrong path.
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		probe := &http.Request{Method: m, URL: r.URL, Host: r.Host}
+		if _, pattern := s.mux.Handler(probe); pattern != "/" {
+			allowed = append(allowed, m)
+		}
 	}
-	return surface.document, nil
+	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		refused := notAllowed(r.Method, clip(r.URL.Path), allowed)
+		refused.Hint += aboutSlashes(r)
+		refused.write(w)
+		return
+	}
+	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", clip(r.URL.Path)).
+		WithHint("The routes are described at "+Prefix+"/docs."+aboutSlashes(r)))
+}
+
+// aboutSlashes helps who wrote the name of a tool as it is into a path.
+func aboutSlashes(r *http.Request) string {
+	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
+		return " The name of a tool is one segment of the path: a slash in it is written %2F."
+	}
+	return ""
 }
 
 type actorKey struct{}

@@ -1,95 +1,125 @@
 package api
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
+	"time"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
-	"mcpproxy/internal/strictjson"
 )
 
 // maxBody bounds the body of a request, in bytes. The bound on arguments is the
 // gateway's and lower.
 const maxBody = 5 << 20
 
-// form is the body of a route, a JSON object: what the document says and what
-// is read are the same. The zero value is a route without a body.
-type form struct {
-	fields  []field
-	example string
+// BodyTime is how long the body of a request may take to arrive. Whoever serves
+// the routes sees to it: a read beyond it is os.ErrDeadlineExceeded.
+const BodyTime = 10 * time.Second
+
+// ownBody is an input that reads its body by itself.
+type ownBody interface {
+	members() any // a struct whose tags describe the body
+	readMembers(in *input, body []byte) error
 }
 
-// field is one member of a body.
-type field struct {
-	name     string
-	schema   *huma.Schema
-	required bool
-}
-
-func (f form) names() []string {
-	names := make([]string, len(f.fields))
-	for i, one := range f.fields {
-		names[i] = one.name
-	}
-	return names
-}
-
-// describe is the body in the document.
-func (f form) describe() *huma.RequestBody {
-	s := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: map[string]*huma.Schema{}}
-	for _, one := range f.fields {
-		s.Properties[one.name] = one.schema
-		if one.required {
-			s.Required = append(s.Required, one.name)
-		}
-	}
-	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: s}}}
-}
-
-// read reads a body strictly and gives its members to set, which says what is
-// wrong with a value.
-func (f form) read(body []byte, set func(name string, value []byte) error) error {
-	if err := strictjson.Check(body, strictjson.Limits{Bytes: maxBody}); err != nil {
+// members reads a body strictly and passes its members to set, which returns what
+// is wrong with a value.
+func (in *input) members(body []byte, set func(name string, value []byte) error) error {
+	if err := rawjson.Check(body, rawjson.Limits{Bytes: maxBody}); err != nil {
 		return problem.New(problem.InvalidRequest, "The body of the request: "+err.Error(),
 			"Send one JSON object without duplicate members.").Because(err)
 	}
-	if strictjson.Kind(body) != '{' {
-		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+f.example+".")
+	if rawjson.Kind(body) != '{' {
+		return problem.New(problem.InvalidRequest, "The body of the request is not a JSON object.", "Send "+in.example+".")
 	}
-	return strictjson.Members(body, func(name, value []byte) error { return set(string(name), value) })
+	return rawjson.Members(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
-// unknown is the refusal of a member that the form does not have.
-func (f form) unknown(name string) error {
+// readBody reads the body of a request into an input. A value of a wrong type
+// is not repeated: it may be a secret.
+func (in *input) readBody(r *http.Request, into reflect.Value) error {
+	body, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	if own, ok := into.Addr().Interface().(ownBody); ok {
+		return own.readMembers(in, body)
+	}
+	given := map[string]bool{}
+	if err := in.members(body, func(name string, value []byte) error {
+		f, err := in.member(name)
+		switch {
+		case err != nil:
+			return err
+		case rawjson.Kind(value) == 'n':
+			return nil // as good as nothing
+		}
+		given[name] = true
+		if err := json.Unmarshal(value, into.FieldByIndex(f.index).Addr().Interface()); err != nil || holdsNull(value) {
+			return f.wrongType()
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, f := range in.at(inBody) {
+		if f.required && !given[f.name] {
+			return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", f.name).
+				WithHint("Send "+in.example+".").With("parameter", f.name)
+		}
+	}
+	return nil
+}
+
+// holdsNull reports whether a list or an object has null for a member, which
+// would be taken for an empty text.
+func holdsNull(value []byte) bool {
+	isNull := func(member []byte) error {
+		if rawjson.Kind(member) == 'n' {
+			return errNull
+		}
+		return nil
+	}
+	switch rawjson.Kind(value) {
+	case '[':
+		return rawjson.Elements(value, isNull) != nil
+	case '{':
+		return rawjson.Members(value, func(_, member []byte) error { return isNull(member) }) != nil
+	}
+	return false
+}
+
+var errNull = errors.New("null")
+
+// member is the field of that name, or the refusal of one that the body does not
+// have.
+func (in *input) member(name string) (field, error) {
+	fields, names := in.at(inBody), in.names(inBody)
+	if i := slices.Index(names, name); i >= 0 {
+		return fields[i], nil
+	}
 	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", clip(name)).
-		WithHint("The members are " + strings.Join(f.names(), ", ") + ".")
-	if near := search.Nearest(name, f.names(), 1); len(near) > 0 {
+		WithHint("The members are " + strings.Join(names, ", ") + ".")
+	if near := search.Nearest(name, names, 1); len(near) > 0 {
 		p.WithHint("Did you mean " + near[0] + "?")
 	}
-	return p
+	return field{}, p
 }
 
 // wrongType is the refusal of a value of another type than the document says.
-func (f form) wrongType(name string) error {
-	i := slices.Index(f.names(), name)
-	return problem.Newf(problem.InvalidParameter, "Invalid value for %s: its type is wrong", name).
-		WithHint("It must be of type "+f.fields[i].schema.Type+": "+f.fields[i].schema.Description).
-		With("parameter", name).With("allowed", f.fields[i].schema.Type)
-}
-
-// word is the schema of a text, or of one of a few words.
-func word(doc string, allowed ...string) *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString, Description: doc}
-	for _, a := range allowed {
-		s.Enum = append(s.Enum, a)
-	}
-	return s
+func (f *field) wrongType() error {
+	return problem.Newf(problem.InvalidParameter, "Invalid value for %s: its type is wrong", f.name).
+		WithHint("It must be of type "+f.schema.kind()+": "+f.doc).
+		With("parameter", f.name).With("allowed", f.schema.kind())
 }
 
 // readBody reads a JSON body whole. Only application/json is taken: a page of
@@ -104,16 +134,11 @@ func readBody(r *http.Request) ([]byte, error) {
 	case len(body) > maxBody:
 		return nil, problem.Newf(problem.TooLarge, "The body of the request is larger than %d bytes.", maxBody).
 			WithHint("Send less at once.").With("limit", maxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem.Newf(problem.InvalidRequest, "The body of the request did not arrive within %s.", BodyTime).
+			WithHint("Send it without a pause.").With("limit", BodyTime.String()).Because(err)
 	case err != nil:
 		return nil, problem.New(problem.InvalidRequest, "The body of the request did not arrive completely.", "Send it again.").Because(err)
 	}
 	return body, nil
-}
-
-// shown is a JSON value as an error gives it back: a string without its quotes.
-func shown(value []byte) string {
-	if s, ok := strictjson.String(value); ok {
-		return s
-	}
-	return string(value)
 }

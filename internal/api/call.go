@@ -5,13 +5,32 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
+
+// CallInput is a call as it is sent. It reads its body by itself: the arguments
+// stay the bytes that they are, and what is wrong with name, intent and arguments
+// themselves, the gateway says, and records.
+type CallInput struct {
+	Variant string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool."`
+	Name    string          `json:"name" required:"true" doc:"The tool id: server:tool."`
+	Args    json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
+	Intent  CallIntent      `json:"intent" doc:"What the caller declares."`
+	Timeout string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
+
+	declared policy.Declared // the intent as it came
+	size     int             // of the body
+}
+
+// CallIntent is what a caller declares.
+type CallIntent struct {
+	OperationType   string `json:"operation_type,omitempty" words:"operation" doc:"Must be that of the variant."`
+	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity" doc:"How sensitive the data is."`
+	Reason          string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for the log."`
+}
 
 // CallAnswer is the answer of POST /tools/call. A tool that reports a failure
 // of its own has still answered: the status is 200 and IsError is set.
@@ -23,89 +42,71 @@ type CallAnswer struct {
 	Handle     string          `json:"handle,omitempty" doc:"Set when the result was cut: read_result on /mcp gives the rest."`
 }
 
-// callForm is the body of POST /tools/call.
-func callForm() form {
-	longest := policy.MaxReason
-	reason := word("Why, for the log.")
-	reason.MaxLength = &longest
-	return form{
-		example: `{"tool_variant": "call_tool_read", "name": "server:tool", "args": {}}`,
-		fields: []field{
-			{"tool_variant", word("The calling tool.", variants()...), true},
-			{"name", word("The tool id: server:tool."), true},
-			{"args", &huma.Schema{Type: huma.TypeObject, Description: "The tool's arguments.", AdditionalProperties: true}, false},
-			{"intent", &huma.Schema{Type: huma.TypeObject, Description: "What the caller declares.", Properties: map[string]*huma.Schema{
-				"operation_type":   word("Must be that of the variant.", operations()...),
-				"data_sensitivity": word("How sensitive the data is.", Sensitivities()...),
-				"reason":           reason,
-			}}, false},
-			{"timeout", word("How long the call may take, such as 30s; the configured call_timeout if that is shorter."), false},
-		},
-	}
+func callTool(g *gateway.Gateway, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+	r, err := g.Call(ctx, in.Request(c))
+	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 
-func (s *Server) call(ctx context.Context, r *request) (CallAnswer, error) {
-	body, err := readBody(r.http)
-	if err != nil {
-		return CallAnswer{}, err
-	}
-	req, err := parseCall(body)
-	if err != nil {
-		return CallAnswer{}, err
-	}
-	req.Caller, req.RequestBytes = caller(r), len(body)
-	result, err := s.deps.Gateway.Call(ctx, req)
-	if err != nil {
-		return CallAnswer{}, &recorded{err, result.ActivityID}
-	}
-	return CallAnswer{result.Result, result.IsError, nonNil(result.Warnings), result.ActivityID, result.Handle}, nil
+// Request is the call for the gateway.
+func (in CallInput) Request(c gateway.Caller) gateway.CallRequest {
+	r := gateway.CallRequest{Name: in.Name, Args: in.Args, Declared: in.declared, Caller: c, RequestBytes: in.size}
+	r.Variant, _ = policy.ParseVariant(in.Variant)
+	r.Timeout, _ = time.ParseDuration(in.Timeout)
+	return r
 }
 
-// parseCall reads the body strictly. What is wrong with name, intent and
-// arguments themselves, the gateway says, and records.
-func parseCall(body []byte) (gateway.CallRequest, error) {
-	var req gateway.CallRequest
-	err := callForm().read(body, func(name string, value []byte) error { return setMember(&req, name, value) })
-	if err == nil && req.Variant == policy.NoVariant {
+// Example is what a call looks like.
+func (CallInput) Example() string {
+	return `{"tool_variant": "call_tool_read", "name": "server:tool", "args": {}}`
+}
+
+func (*CallInput) members() any { return CallInput{} }
+
+// asked is what was asked for, as far as it was read.
+func (in *CallInput) asked() (name string, size int) { return in.Name, in.size }
+
+func (a CallAnswer) recordID() string { return a.ActivityID }
+
+func (in *CallInput) readMembers(of *input, body []byte) error {
+	in.size = len(body)
+	err := of.members(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
+	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
 			"It is one of "+oneOf(variants())+".").With("parameter", "tool_variant").With("allowed", variants())
 	}
-	return req, err
+	return err
 }
 
-func setMember(req *gateway.CallRequest, name string, value []byte) error {
+func (in *CallInput) setMember(of *input, name string, value []byte) error {
+	text, isText := rawjson.String(value)
 	switch name {
 	case "tool_variant":
-		s, _ := strictjson.String(value)
-		v, ok := policy.ParseVariant(s)
-		if !ok {
+		if _, ok := policy.ParseVariant(text); !ok {
 			return invalidValue(name, shown(value), variants()...)
 		}
-		req.Variant = v
+		in.Variant = text
 	case "name":
-		s, ok := strictjson.String(value)
-		if !ok {
+		if !isText {
 			return invalidValue(name, shown(value), "a string: server:tool")
 		}
-		req.Name = s
+		in.Name = text
 	case "args":
-		if strictjson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
-			req.Args = value
+		if rawjson.Kind(value) != 'n' { // null is as good as nothing, as on MCP
+			in.Args = value
 		}
 	case "intent":
-		req.Declared.Add(name, value)
+		in.declared.Add(name, value)
 	case "timeout":
-		s, _ := strictjson.String(value)
-		d, err := time.ParseDuration(s)
-		if err != nil || d <= 0 {
+		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
 			return invalidValue(name, shown(value), "a duration such as 30s")
 		}
-		req.Timeout = d
+		in.Timeout = text
 	case "args_json":
 		return problem.New(problem.InvalidArgs, "Invalid arguments: args_json is not taken here",
 			"Send args with the arguments as a JSON object.")
 	default:
-		return callForm().unknown(name)
+		_, err := of.member(name)
+		return err
 	}
 	return nil
 }

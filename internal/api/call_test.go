@@ -3,8 +3,13 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,7 +38,10 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 	if string(got.Args) != args {
 		t.Errorf("args = %s", got.Args)
 	}
-	got.Args = nil
+	if got.Caller.Origin == "" {
+		t.Error("the connection is not told")
+	}
+	got.Args, got.Caller.Origin = nil, ""
 	if diff := cmp.Diff(gateway.CallRequest{
 		Variant: policy.CallToolWrite, Name: "github:a/b:c", RequestBytes: len(body), Timeout: 90 * time.Second,
 		Declared: policy.Declared{Present: true, HasOperation: true, OperationType: "write", HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"},
@@ -66,7 +74,7 @@ func TestRefusedCalls(t *testing.T) {
 		p := problem.New(code, "Tool 'x' is <marked>", "do that").With("status", "disabled_by_config")
 		f := &fake{answer: gateway.CallResult{ActivityID: "01B"}, failure: fmt.Errorf("call: %w", p)}
 		r := ask(t, serve(t, f), "POST", callPath, `{"tool_variant":"call_tool_read","name":"github:x"}`)
-		d := document(t, r)
+		d := problemOf(t, r)
 		if r.status != status || d.Code != code || d.Detail != p.Message || d.Hint != p.Hint || d.Details["status"] != "disabled_by_config" || d.ActivityID != "01B" {
 			t.Errorf("%s: %d %s", code, r.status, r.body)
 		}
@@ -102,7 +110,7 @@ func TestBadBodies(t *testing.T) {
 		"larger than allowed": {`{"name":"a:b","tool_variant":"call_tool_read","args":{"x":"` + strings.Repeat("x", maxBody) + `"}}`, problem.TooLarge, "5242880"},
 	} {
 		r := ask(t, s, "POST", callPath, c.body)
-		d := document(t, r)
+		d := problemOf(t, r)
 		if d.Code != c.code || !strings.Contains(d.Detail, c.says) {
 			t.Errorf("%s: %d %s", name, r.status, r.body)
 		}
@@ -112,5 +120,25 @@ func TestBadBodies(t *testing.T) {
 	}
 	if len(f.calls) != 0 {
 		t.Errorf("%d of them reached the gateway", len(f.calls))
+	}
+}
+
+// The document and the policy bound a reason alike.
+func TestLongestReason(t *testing.T) {
+	t.Parallel()
+	f, _ := reflect.TypeFor[CallIntent]().FieldByName("Reason")
+	if got := f.Tag.Get("maxLength"); got != strconv.Itoa(policy.MaxReason) {
+		t.Errorf("the document says %s, the policy %d", got, policy.MaxReason)
+	}
+}
+
+// TestLateBody: a body that does not come in time is refused, with the bound.
+func TestLateBody(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("POST", callPath, iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)))
+	r.Header.Set("Content-Type", "application/json")
+	_, err := readBody(r)
+	if p := problem.From(err); p.Code != problem.InvalidRequest || !strings.Contains(p.Message, "within 10s") || p.Detail("limit") != "10s" {
+		t.Errorf("%v", err)
 	}
 }

@@ -9,14 +9,19 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
+
+// Prefix is where the surface is mounted.
+const Prefix = "/api/v1"
+
+// SourceHeader is how MCPProxy's own programs say which of them asks: cli or ui.
+const SourceHeader = "X-MCPProxy-Source"
 
 // Endpoint says where the daemon is and who asks.
 type Endpoint struct {
@@ -44,7 +49,7 @@ type Client struct {
 	http     *http.Client
 }
 
-// NewClient gives a client; nothing is contacted yet.
+// NewClient returns a client; nothing is contacted yet.
 func NewClient(e Endpoint) *Client {
 	c := &Client{base: strings.TrimSuffix(e.URL, "/"), endpoint: e}
 	transport := &http.Transport{Proxy: nil, DisableCompression: true, IdleConnTimeout: time.Minute}
@@ -58,14 +63,6 @@ func NewClient(e Endpoint) *Client {
 
 // Close ends the connections that are kept for reuse.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// get asks for path and decodes the answer into out.
-func (c *Client) get(ctx context.Context, path string, q url.Values, out any) error {
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	return c.do(ctx, patience, http.MethodGet, path, nil, out)
-}
 
 // do sends one request. A body is sent as JSON. The header of the answer has to
 // come within wait; 0 = whenever it comes.
@@ -171,7 +168,7 @@ func readProblem(resp *http.Response, body []byte) error {
 	}
 	p := &problem.Problem{Code: d.Code, Message: d.Detail, Hint: d.Hint}
 	if len(d.Details) > 0 {
-		_ = strictjson.Members(d.Details, func(name, value []byte) error {
+		_ = rawjson.Members(d.Details, func(name, value []byte) error {
 			p.With(string(name), json.RawMessage(value))
 			return nil
 		})

@@ -20,9 +20,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 // both runs f against a client over the socket and one over TCP with a key.
@@ -44,34 +42,33 @@ func TestClientRoundTrips(t *testing.T) {
 	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`), ActivityID: "01A"}}
 	both(t, f, func(t *testing.T, c *Client) {
 		ctx := t.Context()
-		status, err := c.Status(ctx)
-		same(t, "status", status, f.Status(ctx), err)
-		servers, err := c.Servers(ctx)
-		same(t, "servers", servers, testServers(), err)
-		server, err := c.Server(ctx, "github")
+		status, err := GetStatus.Call(ctx, c, gateway.Nothing{})
+		running, _ := f.Status(ctx, gateway.Caller{}, gateway.Nothing{})
+		same(t, "status", status, running, err)
+		servers, err := ListServers.Call(ctx, c, gateway.Nothing{})
+		same(t, "servers", servers.Servers, testServers(), err)
+		server, err := GetServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
 		same(t, "server", server, testServers()[0], err)
-		server, err = c.RestartServer(ctx, "github")
+		server, err = RestartServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
 		same(t, "restart", server, testServers()[0], err)
-		logs, err := c.ServerLogs(ctx, "github", 7)
-		same(t, "logs", logs, LogTail{"github", []string{"started", "ready"}}, err)
-		tools, err := c.Tools(ctx, gateway.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"})
-		same(t, "tools", tools, ToolList{[]gateway.ToolView{testTool("delete_repo")}, 1}, err)
-		one, err := c.Tool(ctx, tool.ID{Server: "github", Tool: "../a b"})
+		logs, err := GetServerLogs.Call(ctx, c, gateway.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}, Lines: 7})
+		same(t, "logs", logs, gateway.LogTail{Server: "github", Lines: []string{"started", "ready"}}, err)
+		tools, err := ListTools.Call(ctx, c, gateway.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"})
+		same(t, "tools", tools, gateway.ToolList{Tools: []gateway.ToolView{testTool("delete_repo")}, Total: 1}, err)
+		one, err := GetTool.Call(ctx, c, gateway.ToolRef{Server: "github", Tool: "../a b"})
 		same(t, "tool", one, testTool("../a b"), err)
-		found, err := c.SearchTools(ctx, gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
+		found, err := SearchTools.Call(ctx, c, gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
 		same(t, "search", found, gateway.SearchAnswer{Query: "a & b", Tools: []gateway.ToolView{}}, err)
 		if got, want := f.searches[len(f.searches)-1], (gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
 			t.Errorf("the gateway was asked for %+v, want %+v", got, want)
 		}
 		since := time.Date(2026, 1, 15, 10, 30, 0, 5000, time.UTC)
-		stats, err := c.ToolStats(ctx, since)
+		stats, err := GetToolStats.Call(ctx, c, gateway.StatsQuery{Since: since})
 		same(t, "stats", stats, gateway.ToolStats{Since: since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, err)
-		record, err := c.Activity(ctx, "01JG2K4")
-		want := testRecord()
-		want.Metadata.Intent = &activity.Intent{OperationType: "read"}
-		same(t, "record", record, want, err)
-		answer, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "github:x", Args: json.RawMessage(`{"a":"<&>"}`),
-			Intent: &activity.Intent{OperationType: "read", Reason: "why"}, Timeout: time.Second})
+		record, err := GetActivity.Call(ctx, c, gateway.RecordRef{ID: "01JG2K4"})
+		same(t, "record", record, testRecord(), err)
+		answer, err := CallTool.Call(ctx, c, CallInput{Variant: "call_tool_read", Name: "github:x", Args: json.RawMessage(`{"a":"<&>"}`),
+			Intent: CallIntent{OperationType: "read", Reason: "why"}, Timeout: "1s"})
 		same(t, "call", answer, CallAnswer{json.RawMessage(`{"content":[]}`), false, []string{}, "01A", ""}, err)
 		call := f.lastCall(t)
 		if string(call.Args) != `{"a":"<&>"}` || call.Declared.Reason != "why" || call.Timeout != time.Second ||
@@ -99,7 +96,7 @@ func TestClientFilters(t *testing.T) {
 		Tools: []string{"a,b", "c"}, SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"},
 		Actors: []string{"agent"}, Since: time.Unix(1, 5).UTC(), Until: time.Unix(2, 0).UTC(), Search: "x&y", Limit: 7, Cursor: "c/+",
 	}
-	page, err := c.Activities(t.Context(), want)
+	page, err := ListActivity.Call(t.Context(), c, want)
 	if err != nil || page.Total != 7 || page.Limit != 7 || page.NextCursor != "next" || len(page.Activities) != 1 {
 		t.Errorf("page %+v, %v", page, err)
 	}
@@ -110,7 +107,7 @@ func TestClientFilters(t *testing.T) {
 
 func TestClientGetsProblems(t *testing.T) {
 	both(t, &fake{}, func(t *testing.T, c *Client) {
-		_, err := c.Server(t.Context(), "gitub")
+		_, err := GetServer.Call(t.Context(), c, gateway.ServerRef{Name: "gitub"})
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Code != problem.ServerNotFound || p.Message != "There is no server 'gitub'." || p.Hint != "Did you mean github?" {
 			t.Fatalf("err = %#v", err)
@@ -142,7 +139,7 @@ func TestClientWithoutDaemon(t *testing.T) {
 	for name, e := range map[string]Endpoint{
 		"no socket": {Socket: SocketPath(dir)}, "stale socket": {Socket: stale}, "closed port": {URL: "http://" + free.Addr().String()},
 	} {
-		_, err := NewClient(e).Status(t.Context())
+		_, err := GetStatus.Call(t.Context(), NewClient(e), gateway.Nothing{})
 		p := problem.From(err)
 		if p.Code != problem.DaemonNotRunning || !strings.Contains(p.Hint, "mcpproxy serve") {
 			t.Errorf("%s: %+v", name, p)
@@ -157,12 +154,18 @@ func TestClientOfASilentDaemon(t *testing.T) {
 		ask  func(context.Context, *Client) error
 		wait time.Duration
 	}{
-		"status":  {func(ctx context.Context, c *Client) error { _, err := c.Status(ctx); return err }, patience},
-		"restart": {func(ctx context.Context, c *Client) error { _, err := c.RestartServer(ctx, "a"); return err }, restartPatience},
+		"status": {func(ctx context.Context, c *Client) error {
+			_, err := GetStatus.Call(ctx, c, gateway.Nothing{})
+			return err
+		}, patience},
+		"restart": {func(ctx context.Context, c *Client) error {
+			_, err := RestartServer.Call(ctx, c, gateway.ServerRef{Name: "a"})
+			return err
+		}, restartPatience},
 		"call": {func(ctx context.Context, c *Client) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
-			_, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "a:b"})
+			_, err := CallTool.Call(ctx, c, CallInput{Variant: "call_tool_read", Name: "a:b"})
 			return err
 		}, time.Hour},
 	} {
@@ -203,10 +206,10 @@ func TestClientAgainstSomethingElse(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	c := NewClient(Endpoint{URL: s.URL, Key: testKey})
-	if _, err := c.Status(t.Context()); codeOf(err) != problem.Internal || !strings.Contains(err.Error(), "418") {
+	if _, err := GetStatus.Call(t.Context(), c, gateway.Nothing{}); codeOf(err) != problem.Internal || !strings.Contains(err.Error(), "418") {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := c.Servers(t.Context()); codeOf(err) != problem.Internal {
+	if _, err := ListServers.Call(t.Context(), c, gateway.Nothing{}); codeOf(err) != problem.Internal {
 		t.Errorf("a redirect: %v", err)
 	}
 }
@@ -217,7 +220,7 @@ func TestClientThatLeavesCancelsTheCall(t *testing.T) {
 	c := NewClient(serveSocket(t, f))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-f.entered; cancel() }()
-	_, err := c.Call(ctx, CallInput{Variant: policy.CallToolRead, Name: "github:x"})
+	_, err := CallTool.Call(ctx, c, CallInput{Variant: "call_tool_read", Name: "github:x"})
 	if codeOf(err) != problem.Interrupted {
 		t.Errorf("err = %v", err)
 	}
@@ -228,7 +231,7 @@ func TestClientThatLeavesCancelsTheCall(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	if _, err := c.Status(ctx); codeOf(err) != problem.Timeout {
+	if _, err := GetStatus.Call(ctx, c, gateway.Nothing{}); codeOf(err) != problem.Timeout {
 		t.Errorf("err = %v", err)
 	}
 }

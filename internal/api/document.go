@@ -5,22 +5,95 @@ import (
 	_ "embed"
 	"encoding/json"
 	"html/template"
+	"reflect"
 	"strings"
 )
 
-func indent(raw []byte) ([]byte, error) {
-	var out bytes.Buffer
-	if err := json.Indent(&out, raw, "", "  "); err != nil {
-		return nil, err
+// document is the OpenAPI document.
+func document(d *Deps) ([]byte, error) {
+	all, paths := schemas{}, map[string]map[string]any{}
+	failure := answers("Error", problemType, all.of(reflect.TypeFor[problemDocument]()))
+	for _, one := range d.operations() {
+		o := one.head()
+		path := documentPath(o)
+		if paths[path] == nil {
+			paths[path] = map[string]any{}
+		}
+		paths[path][strings.ToLower(o.method)] = o.document(all, failure)
 	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	raw, err := json.MarshalIndent(map[string]any{
+		"openapi": "3.1.0",
+		"info": map[string]any{"title": "MCPProxy", "version": d.Version,
+			"description": "Servers, tools, calls and the activity log of one MCPProxy. Every failure is an RFC 9457 problem document with a code."},
+		"servers": []any{map[string]any{"url": Prefix}},
+		"paths":   paths,
+		"components": map[string]any{"schemas": all, "securitySchemes": map[string]any{
+			"key":    map[string]any{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key in the file api_key of the data directory. Over the unix socket none is needed."},
+			"bearer": map[string]any{"type": "http", "scheme": "bearer", "description": "The same key."},
+		}},
+		"security": []any{map[string]any{"key": []any{}}, map[string]any{"bearer": []any{}}},
+	}, "", "  ")
+	return append(raw, '\n'), err
+}
+
+// documentPath is the path in the document, which cannot say that a parameter
+// takes the rest of it.
+func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
+
+// document is the operation in the document.
+func (o *operation) document(all schemas, failure map[string]any) map[string]any {
+	d := map[string]any{
+		"operationId": o.id, "summary": o.summary, "description": "Needs the right to " + o.right.String() + ".", "x-right": o.right.String(),
+	}
+	answer := answers("OK", o.contentType, nil)
+	if o.out == reflect.TypeFor[page]() {
+		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
+	} else {
+		answer = answers("OK", o.contentType, all.of(o.out))
+	}
+	d["responses"] = map[string]any{"200": answer, "default": failure}
+	var params, required []any
+	members := schema{}
+	for _, f := range o.input().fields {
+		switch {
+		case f.place != inBody:
+			params = append(params, f.describe())
+		default:
+			members[f.name] = f.schema.described(f.doc)
+			if f.required {
+				required = append(required, f.name)
+			}
+		}
+	}
+	if params != nil {
+		d["parameters"] = params
+	}
+	if len(members) > 0 {
+		body := schema{"type": "object", "properties": members, "additionalProperties": false}
+		if required != nil {
+			body["required"] = required
+		}
+		d["requestBody"] = map[string]any{"required": true, "content": content("application/json", body)}
+	}
+	return d
+}
+
+func answers(description, contentType string, of schema) map[string]any {
+	return map[string]any{"description": description, "content": content(contentType, of)}
+}
+
+func content(contentType string, of schema) map[string]any {
+	media := map[string]any{}
+	if of != nil {
+		media["schema"] = of
+	}
+	return map[string]any{contentType: media}
 }
 
 //go:embed docs.html
 var docsTemplate string
 
-// docsEntry is one route on the page.
+// docsEntry is one operation on the page.
 type docsEntry struct {
 	Method, Path, Summary, Right string
 	Params                       []docsParam
@@ -34,7 +107,7 @@ type docsParam struct {
 
 // docsPage is the document as a page. It asks for nothing else: no script, no
 // font, no picture.
-func (s *Server) docsPage() ([]byte, error) {
+func docsPage(d *Deps) ([]byte, error) {
 	t, err := template.New("docs").Parse(docsTemplate)
 	if err != nil {
 		return nil, err
@@ -42,28 +115,24 @@ func (s *Server) docsPage() ([]byte, error) {
 	data := struct {
 		Version, Prefix string
 		Entries         []docsEntry
-	}{s.deps.Version, Prefix, nil}
-	for _, r := range s.table {
-		data.Entries = append(data.Entries, docsOf(r))
+	}{d.Version, Prefix, nil}
+	for _, o := range d.operations() {
+		data.Entries = append(data.Entries, docsOf(o.head()))
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, data)
 	return out.Bytes(), err
 }
 
-func docsOf(r route) docsEntry {
-	e := docsEntry{Method: r.method, Path: documentPath(r), Summary: r.summary, Right: r.right.String()}
-	for _, p := range r.params {
-		e.Params = append(e.Params, docsParam{p.name, p.schema().Type, p.doc, strings.Join(p.allowed, ", "), p.required || p.in == inPath})
-	}
-	for _, m := range r.body.fields {
-		var allowed []string
-		for _, v := range m.schema.Enum {
-			if s, ok := v.(string); ok {
-				allowed = append(allowed, s)
-			}
+func docsOf(o *operation) docsEntry {
+	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Right: o.right.String()}
+	for _, f := range o.input().fields {
+		p := docsParam{f.name, f.schema.kind(), f.doc, strings.Join(f.allowed(), ", "), f.required}
+		if f.place == inBody {
+			e.Body = append(e.Body, p)
+		} else {
+			e.Params = append(e.Params, p)
 		}
-		e.Body = append(e.Body, docsParam{m.name, m.schema.Type, m.schema.Description, strings.Join(allowed, ", "), m.required})
 	}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +16,8 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
@@ -27,6 +28,7 @@ const testKey = "key-for-tests-0123456789"
 type fake struct {
 	mu       sync.Mutex
 	calls    []gateway.CallRequest
+	refused  []gateway.Refusal
 	callers  []gateway.Caller
 	filters  []activity.Filter
 	tools    []gateway.ToolFilter
@@ -41,6 +43,11 @@ type fake struct {
 	block   chan struct{} // when set, a call waits for it or for its caller to leave
 	entered chan struct{} // closed when such a call came
 	left    chan struct{} // closed when its caller left
+}
+
+func (f *fake) callTool(ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+	r, err := f.Call(ctx, in.Request(c))
+	return CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
 func (f *fake) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
@@ -73,14 +80,24 @@ func testServers() []gateway.ServerView {
 	since := time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 	return []gateway.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 3, URL: "https://example.com/mcp", Since: &since,
-			Tools: &gateway.Counts{Callable: 2, DisabledByConfig: 1}},
-		{Name: "notes", Protocol: "stdio", Enabled: true, State: "waiting", LastError: "exit status 1", Command: "notes"},
+			Tools: &gateway.Counts{policy.Callable: 2, policy.DisabledByConfig: 1}},
+		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", LastError: "exit status 1", Command: "notes"},
 	}
 }
 
-func (f *fake) Servers(context.Context) []gateway.ServerView { return testServers() }
+func (f *fake) Refuse(_ context.Context, r gateway.Refusal) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused = append(f.refused, r)
+	return "refusal"
+}
 
-func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error) {
+func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
+	return gateway.ServerList{Servers: testServers()}, nil
+}
+
+func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	name := in.Name
 	for _, s := range testServers() {
 		if s.Name == name {
 			return s, nil
@@ -90,55 +107,54 @@ func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error
 		WithHint("Did you mean github?").With("nearest", []string{"github"})
 }
 
-func (f *fake) RestartServer(ctx context.Context, name string, c gateway.Caller) error {
+func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	_, err := f.Server(ctx, name)
-	return err
+	return f.Server(ctx, c, in)
 }
 
-func (f *fake) LoginServer(ctx context.Context, name string, c gateway.Caller) (gateway.LoginView, error) {
+func (f *fake) LoginServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	if _, err := f.Server(ctx, name); err != nil {
+	if _, err := f.Server(ctx, c, in); err != nil {
 		return gateway.LoginView{}, err
 	}
-	return gateway.LoginView{Server: name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+	return gateway.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
 }
 
-func (f *fake) LoginProgress(ctx context.Context, name string) (gateway.LoginView, error) {
-	if _, err := f.Server(ctx, name); err != nil {
+func (f *fake) LoginProgress(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, c, in); err != nil {
 		return gateway.LoginView{}, err
 	}
-	if name == "notes" {
-		return gateway.LoginView{Server: name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+	if in.Name == "notes" {
+		return gateway.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
 	}
-	return gateway.LoginView{Server: name, State: "done"}, nil
+	return gateway.LoginView{Server: in.Name, State: "done"}, nil
 }
 
-func (f *fake) LogoutServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error) {
+func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	return f.Server(ctx, name)
+	return f.Server(ctx, c, in)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
-	f.lines = append(f.lines, lines)
-	if _, err := f.Server(ctx, name); err != nil {
-		return nil, err
+func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in gateway.LogQuery) (gateway.LogTail, error) {
+	f.lines = append(f.lines, in.Lines)
+	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
+		return gateway.LogTail{}, err
 	}
-	return []string{"started", "ready"}, nil
+	return gateway.LogTail{Server: in.Name, Lines: []string{"started", "ready"}}, nil
 }
 
-func (f *fake) Tools(_ context.Context, filter gateway.ToolFilter) []gateway.ToolView {
+func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter gateway.ToolFilter) (gateway.ToolList, error) {
 	f.tools = append(f.tools, filter)
 	if filter.Server == "empty" {
-		return nil
+		return gateway.ToolList{}, nil
 	}
-	return []gateway.ToolView{testTool("delete_repo")}
+	return gateway.ToolList{Tools: []gateway.ToolView{testTool("delete_repo")}, Total: 1}, nil
 }
 
 func testTool(name string) gateway.ToolView {
@@ -147,21 +163,21 @@ func testTool(name string) gateway.ToolView {
 		Annotations: json.RawMessage(`{"destructiveHint":true}`), CallWith: "call_tool_destructive"}
 }
 
-func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
-	if id.Server != "github" {
-		return gateway.ToolView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", id.Server)
+func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	if in.Server != "github" {
+		return gateway.ToolView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", in.Server)
 	}
-	return testTool(id.Tool), nil
+	return testTool(in.Tool), nil
 }
 
-func (f *fake) SearchTools(_ context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
 	f.searches = append(f.searches, q)
 	f.lines = append(f.lines, q.Limit)
 	return gateway.SearchAnswer{Query: q.Query}, nil
 }
 
-func (f *fake) ToolStats(_ context.Context, since time.Time) (gateway.ToolStats, error) {
-	return gateway.ToolStats{Since: since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, nil
+func (f *fake) ToolStats(_ context.Context, _ gateway.Caller, in gateway.StatsQuery) (gateway.ToolStats, error) {
+	return gateway.ToolStats{Since: in.Since, Calls: 3, Tools: []gateway.ToolUse{}, Dead: []string{"github:list_repos"}}, nil
 }
 
 func testRecord() activity.Record {
@@ -170,36 +186,65 @@ func testRecord() activity.Record {
 		Arguments: json.RawMessage(`{"id":9007199254740993}`), Metadata: activity.Metadata{ToolVariant: "call_tool_read"}}
 }
 
-func (f *fake) Activities(_ context.Context, filter activity.Filter) (activity.Page, error) {
+func (f *fake) Activities(_ context.Context, _ gateway.Caller, filter activity.Filter) (gateway.ActivityList, error) {
 	f.filters = append(f.filters, filter)
 	if filter.SessionID == "none" {
-		return activity.Page{}, nil
+		return gateway.ActivityList{}, nil
 	}
-	return activity.Page{Records: []activity.Record{testRecord()}, Total: 7, NextCursor: "next"}, f.failure
+	return gateway.ActivityList{Activities: []activity.Record{testRecord()}, Total: 7, Limit: filter.Limit, Offset: filter.Offset, NextCursor: "next"}, f.failure
 }
 
-func (f *fake) Activity(_ context.Context, id string) (activity.Record, error) {
-	if !strings.HasPrefix(testRecord().ID, id) {
-		return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", id)
+func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRef) (activity.Record, error) {
+	if !strings.HasPrefix(testRecord().ID, in.ID) {
+		return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 	}
 	return testRecord(), nil
 }
 
-func (f *fake) Status(context.Context) gateway.Status {
-	return gateway.Status{Version: "1.2.3", PID: 42, Surfaces: []gateway.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}
+func (f *fake) Status(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) {
+	return gateway.Status{Version: "1.2.3", PID: 42, Surfaces: []gateway.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}, nil
+}
+
+// zero is an operation that does nothing.
+func (o *Op[In, Out]) zero() Operation {
+	return o.As(func(context.Context, gateway.Caller, In) (out Out, _ error) { return out, nil })
+}
+
+// instead are the operations, done by the fake; those that it has nothing for do
+// nothing.
+func (f *fake) instead() []Operation {
+	var all []Operation
+	for _, o := range declared {
+		if o.head().out != reflect.TypeFor[page]() {
+			all = append(all, o.(interface{ zero() Operation }).zero())
+		}
+	}
+	all = append(all, []Operation{
+		GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
+		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
+		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs),
+		GetTool.As(f.Tool), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),
+		ListApprovals.As(f.Approvals), AddServer.As(f.AddServer), ChangeServer.As(f.ChangeServer), RemoveServer.As(f.RemoveServer), EnableServer.As(f.EnableServer),
+		DisableServer.As(f.DisableServer), QuarantineServer.As(f.QuarantineServer), ReviewServer.As(f.ReviewServer), ApproveServer.As(f.ApproveServer),
+		EnableTool.As(f.EnableTool), DisableTool.As(f.DisableTool), ApproveTool.As(f.ApproveTool), BlockTool.As(f.BlockTool), DiffTool.As(f.DiffTool),
+	}...)
+	for _, of := range Offers {
+		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
+	}
+	return all
 }
 
 // serve gives a server over TCP, where a key is needed.
 func serve(t *testing.T, f *fake) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(handler(t, f))
+	s := httptest.NewServer(serverOf(t, f))
 	t.Cleanup(s.Close)
 	return s
 }
 
-func handler(t *testing.T, f *fake) *Server {
+func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Gateway: f, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3"})
+	s, err := New(Deps{Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +259,7 @@ func serveSocket(t *testing.T, f *fake) Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: handler(t, f), ConnContext: auth.ConnContext}
+	s := &http.Server{Handler: serverOf(t, f), ConnContext: auth.ConnContext}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })
@@ -260,8 +305,8 @@ func send(t *testing.T, req *http.Request) reply {
 	return reply{resp.StatusCode, resp.Header, b.String()}
 }
 
-// document decodes a problem document and checks its form.
-func document(t *testing.T, r reply) problemView {
+// problemOf decodes a problem document and checks its form.
+func problemOf(t *testing.T, r reply) problemView {
 	t.Helper()
 	if got := r.header.Get("Content-Type"); got != problemType {
 		t.Fatalf("Content-Type = %q for %s, want %s", got, r.body, problemType)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scan"
@@ -31,35 +33,45 @@ func (f *fake) decided(c gateway.Caller, format string, args ...any) {
 	f.decisions = append(f.decisions, fmt.Sprintf(format, args...))
 }
 
-func (f *fake) AddServer(_ context.Context, s gateway.NewServer, c gateway.Caller) (gateway.ServerView, error) {
+func (f *fake) AddServer(_ context.Context, c gateway.Caller, s gateway.NewServer) (gateway.ServerView, error) {
 	f.added = append(f.added, s)
 	f.decided(c, "add %s", s.Name)
 	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, State: "connecting"}, f.failure
 }
 
-func (f *fake) RemoveServer(ctx context.Context, name string, c gateway.Caller) error {
-	f.decided(c, "remove %s", name)
-	_, err := f.Server(ctx, name)
-	return err
+func (f *fake) RemoveServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.Removed, error) {
+	f.decided(c, "remove %s", in.Name)
+	_, err := f.Server(ctx, c, in)
+	return gateway.Removed{Removed: in.Name}, err
 }
 
-func (f *fake) EnableServer(ctx context.Context, name string, on bool, c gateway.Caller) (gateway.ServerView, error) {
+func (f *fake) EnableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(ctx, c, in.Name, true)
+}
+
+func (f *fake) DisableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(ctx, c, in.Name, false)
+}
+
+func (f *fake) switchServer(ctx context.Context, c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
 	f.decided(c, "enable %s %v", name, on)
-	v, err := f.Server(ctx, name)
+	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
 	v.Enabled = on
 	return v, err
 }
 
-func (f *fake) QuarantineServer(ctx context.Context, name string, c gateway.Caller) (gateway.ServerView, error) {
+func (f *fake) QuarantineServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	name := in.Name
 	f.decided(c, "quarantine %s", name)
-	v, err := f.Server(ctx, name)
+	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
 	v.Quarantined, v.Stage = true, gateway.StageDefinitions
 	return v, err
 }
 
-func (f *fake) ChangeServer(ctx context.Context, name, key string, value json.RawMessage, c gateway.Caller) (gateway.ServerView, error) {
+func (f *fake) ChangeServer(ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+	name, key, value := in.Name, in.Key, in.Value
 	f.decided(c, "set %s %s %s", name, key, value)
-	return f.Server(ctx, name)
+	return f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
 }
 
 func testReview() gateway.ServerReview {
@@ -67,24 +79,34 @@ func testReview() gateway.ServerReview {
 		Launch: gateway.LaunchView{Protocol: "stdio", Command: "npx", Args: []string{"-y", "x"}, Env: []string{"TOKEN"}}}
 }
 
-func (f *fake) ReviewServer(ctx context.Context, name string) (gateway.ServerReview, error) {
-	_, err := f.Server(ctx, name)
+func (f *fake) ReviewServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerReview, error) {
+	name := in.Name
+	_, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
 	return testReview(), err
 }
 
-func (f *fake) ApproveServer(ctx context.Context, name, fingerprint string, c gateway.Caller) (gateway.ServerReview, error) {
+func (f *fake) ApproveServer(ctx context.Context, c gateway.Caller, in gateway.ServerDecision) (gateway.ServerReview, error) {
+	name, fingerprint := in.Name, in.Fingerprint
 	f.decided(c, "approve %s", name)
 	if fingerprint != seenPrint {
 		return gateway.ServerReview{}, conflict()
 	}
-	return f.ReviewServer(ctx, name)
+	return f.ReviewServer(ctx, c, in.ServerRef)
 }
 
 func conflict() error {
 	return problem.New(problem.Conflict, "It has changed since you looked.", "Look again.").With("fingerprint", seenPrint)
 }
 
-func (f *fake) SwitchTool(_ context.Context, id tool.ID, on bool, c gateway.Caller) (gateway.ToolView, error) {
+func (f *fake) EnableTool(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	return f.switchTool(ctx, c, tool.ID(in), true)
+}
+
+func (f *fake) DisableTool(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	return f.switchTool(ctx, c, tool.ID(in), false)
+}
+
+func (f *fake) switchTool(_ context.Context, c gateway.Caller, id tool.ID, on bool) (gateway.ToolView, error) {
 	f.decided(c, "switch %s %v", id, on)
 	v := testTool(id.Tool)
 	if !on {
@@ -93,7 +115,8 @@ func (f *fake) SwitchTool(_ context.Context, id tool.ID, on bool, c gateway.Call
 	return v, nil
 }
 
-func (f *fake) ApproveTool(_ context.Context, id tool.ID, fingerprint string, c gateway.Caller) (gateway.ToolView, error) {
+func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "approve %s", id)
 	if fingerprint != seenPrint {
 		return gateway.ToolView{}, conflict()
@@ -101,7 +124,8 @@ func (f *fake) ApproveTool(_ context.Context, id tool.ID, fingerprint string, c 
 	return testTool(id.Tool), nil
 }
 
-func (f *fake) BlockTool(_ context.Context, id tool.ID, fingerprint string, c gateway.Caller) (gateway.ToolView, error) {
+func (f *fake) BlockTool(_ context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "block %s", id)
 	if fingerprint != seenPrint {
 		return gateway.ToolView{}, conflict()
@@ -116,11 +140,34 @@ func testDiff(id tool.ID) gateway.ToolDiff {
 		Verdict:  scan.Clean, Definition: json.RawMessage(`{"name":"x"}`)}
 }
 
-func (f *fake) DiffTool(_ context.Context, id tool.ID) (gateway.ToolDiff, error) {
+func (f *fake) DiffTool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolDiff, error) {
+	id := tool.ID(in)
 	return testDiff(id), nil
 }
 
-func (f *fake) Approvals(context.Context) (gateway.Waiting, error) {
+func (f *fake) DiffOffer(_ context.Context, _ gateway.Caller, in gateway.OfferRef) (gateway.OfferDiff, error) {
+	server, kind, name := in.Server, in.Kind, in.Name
+	return gateway.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Definition: json.RawMessage(`{}`)}, nil
+}
+
+func (f *fake) ApproveOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return f.decideOffer(ctx, "approve", c, in)
+}
+
+func (f *fake) BlockOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return f.decideOffer(ctx, "block", c, in)
+}
+
+func (f *fake) decideOffer(ctx context.Context, verb string, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	server, kind, name, fingerprint := in.Server, in.Kind, in.Name, in.Fingerprint
+	f.decided(c, "%s %s %s:%s", verb, kind, server, name)
+	if fingerprint != seenPrint {
+		return gateway.OfferDiff{}, conflict()
+	}
+	return f.DiffOffer(ctx, c, in.OfferRef)
+}
+
+func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gateway.Waiting, error) {
 	if f.failure != nil {
 		return gateway.Waiting{}, f.failure
 	}
@@ -136,20 +183,50 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 			"approve", "a/approve", "approve/approve", "a%2Fapprove", "diff", "a/diff", "enable", "%2F", "%", "tools/x/approve"} {
 			id := tool.ID{Server: "github", Tool: name}
 			f.decisions = nil
-			diff, err := c.DiffTool(t.Context(), id)
+			diff, err := DiffTool.Call(t.Context(), c, gateway.ToolRef(id))
 			if err != nil || diff.Tool != name {
 				t.Errorf("the difference of %q: %q, %v", name, diff.Tool, err)
 			}
-			if one, err := c.Tool(t.Context(), id); err != nil || one.Tool != name {
+			if one, err := GetTool.Call(t.Context(), c, gateway.ToolRef(id)); err != nil || one.Tool != name {
 				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
 			}
-			_, err = c.ApproveTool(t.Context(), id, seenPrint)
-			_, err2 := c.BlockTool(t.Context(), id, seenPrint)
-			_, err3 := c.SwitchTool(t.Context(), id, true)
-			_, err4 := c.SwitchTool(t.Context(), id, false)
+			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+			_, err2 := BlockTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+			_, err3 := EnableTool.Call(t.Context(), c, gateway.ToolRef(id))
+			_, err4 := DisableTool.Call(t.Context(), c, gateway.ToolRef(id))
 			want := []string{"approve " + id.String(), "block " + id.String(), "switch " + id.String() + " true", "switch " + id.String() + " false"}
 			if err != nil || err2 != nil || err3 != nil || err4 != nil || strings.Join(f.decisions, "|") != strings.Join(want, "|") {
 				t.Errorf("%q: %q, %v %v %v %v", name, f.decisions, err, err2, err3, err4)
+			}
+		}
+	})
+}
+
+// The same holds for what else servers offer.
+func TestActionsOnOffersOfAllNames(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	both(t, f, func(t *testing.T, c *Client) {
+		for _, kind := range tool.OfferKinds() {
+			for _, name := range []string{"plain", "a/b", "..", "x y", "ünï", "?q#f", "approve", "a/approve", "%2F", "file:///a/b%20c", "demo://{id}{?q*}", "a/diff"} {
+				if kind == tool.KindInstructions {
+					name = ""
+				}
+				f.decisions = nil
+				diff, err := Offers[kind].Diff.Call(t.Context(), c, gateway.OfferRef{Server: "github", Kind: kind, Name: name})
+				if err != nil || diff.Name != name || diff.Kind != kind || diff.Changes == nil || diff.Findings == nil {
+					t.Errorf("the difference of %q: %+v, %v", name, diff, err)
+				}
+				_, err = Offers[kind].Approve.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: seenPrint}})
+				_, err2 := Offers[kind].Block.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: seenPrint}})
+				want := fmt.Sprintf("approve %[1]s github:%[2]s|block %[1]s github:%[2]s", kind, name)
+				if err != nil || err2 != nil || strings.Join(f.decisions, "|") != want {
+					t.Errorf("%q: %q, %v %v", name, f.decisions, err, err2)
+				}
+				_, err = Offers[kind].Approve.Call(t.Context(), c, gateway.OfferDecision{OfferRef: gateway.OfferRef{Server: "github", Name: name}, Seen: gateway.Seen{Fingerprint: otherPrint}})
+				if p := problem.From(err); p == nil || p.Code != problem.Conflict {
+					t.Errorf("%q with another fingerprint: %v", name, err)
+				}
 			}
 		}
 	})
@@ -167,7 +244,7 @@ func TestSlashesAreNotGuessed(t *testing.T) {
 		}
 	}
 	r := ask(t, s, "POST", Prefix+"/servers/github/tools/a/b/approve", pinned)
-	if d := document(t, r); !strings.Contains(d.Hint, "%2F") {
+	if d := problemOf(t, r); !strings.Contains(d.Hint, "%2F") {
 		t.Errorf("%+v", d)
 	}
 }
@@ -176,7 +253,8 @@ func TestDecisionsNeedTheFingerprintThatWasSeen(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := serve(t, f)
-	for _, path := range []string{"/servers/github/approve", "/servers/github/tools/x/approve", "/servers/github/tools/x/block"} {
+	for _, path := range []string{"/servers/github/approve", "/servers/github/tools/x/approve", "/servers/github/tools/x/block",
+		"/servers/github/prompts/x/approve", "/servers/github/resources/x/block", "/servers/github/templates/x/block", "/servers/github/instructions/approve"} {
 		for body, code := range map[string]problem.Code{
 			`{"fingerprint":"` + otherPrint + `"}`:  problem.Conflict,
 			`{}`:                                    problem.InvalidParameter,
@@ -189,7 +267,7 @@ func TestDecisionsNeedTheFingerprintThatWasSeen(t *testing.T) {
 		} {
 			before := len(f.decisions)
 			r := ask(t, s, "POST", Prefix+path, body)
-			d := document(t, r)
+			d := problemOf(t, r)
 			if d.Code != code || (code == problem.Conflict) != (r.status == 409) {
 				t.Errorf("%s %s: %d %s", path, body, r.status, r.body)
 			}
@@ -211,8 +289,7 @@ func TestServersAreAddedAsSent(t *testing.T) {
 	if r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
-	same(t, "server", f.added[0], gateway.NewServer{Name: "new", Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"},
-		WorkingDir: "~/w", Trust: "manual", Quarantined: true}, nil)
+	same(t, "server", f.added[0], gateway.NewServer{Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "<x>"}, Env: map[string]string{"T": "${env:T}"}, WorkingDir: "~/w"}, Trust: "manual", Quarantined: true}, nil)
 	const secret = "hunter2-hunter2"
 	for body, parameter := range map[string]string{
 		`{}`:            "name",
@@ -227,12 +304,12 @@ func TestServersAreAddedAsSent(t *testing.T) {
 		`{"name":"a","command":["` + secret + `"],"args":[""]}`: "command",
 	} {
 		r := ask(t, s, "POST", Prefix+"/servers", body)
-		d := document(t, r)
+		d := problemOf(t, r)
 		if r.status != 400 || d.Details["parameter"] != parameter || strings.Contains(r.body, secret) {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
 		}
 	}
-	if r := ask(t, s, "POST", Prefix+"/servers", `{"name":"a","comand":"x"}`); document(t, r).Hint != "Did you mean command?" {
+	if r := ask(t, s, "POST", Prefix+"/servers", `{"name":"a","comand":"x"}`); problemOf(t, r).Hint != "Did you mean command?" {
 		t.Errorf("%s", r.body)
 	}
 	if len(f.added) != 1 {
@@ -245,9 +322,9 @@ func TestPatchOfAServer(t *testing.T) {
 	f := &fake{}
 	s := serve(t, f)
 	for body, want := range map[string]string{
-		`{"enabled":true}`:                       "enable github true",
-		`{"enabled":false}`:                      "enable github false",
-		`{"quarantined":true}`:                   "quarantine github",
+		`{"enabled":true}`:                       "set github enabled true",
+		`{"enabled":false}`:                      "set github enabled false",
+		`{"quarantined":true}`:                   "set github quarantined true",
 		`{"trust":"manual"}`:                     `set github trust "manual"`,
 		`{"trust":null}`:                         "set github trust ",
 		`{"disabled_tools":["a*", "b"]}`:         `set github disabled_tools ["a*", "b"]`,
@@ -268,7 +345,7 @@ func TestPatchOfAServer(t *testing.T) {
 		}
 	}
 	r := ask(t, s, "PATCH", Prefix+"/servers/github", `{"quarantined":false}`)
-	if d := document(t, r); !strings.Contains(d.Hint, "/review") {
+	if d := problemOf(t, r); !strings.Contains(d.Hint, "/review") {
 		t.Errorf("%s", r.body)
 	}
 }
@@ -277,31 +354,31 @@ func TestPatchOfAServer(t *testing.T) {
 func TestDecisionsNameTheirCaller(t *testing.T) {
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
-		ctx, id := t.Context(), tool.ID{Server: "github", Tool: "x"}
+		ctx, id, github := t.Context(), tool.ID{Server: "github", Tool: "x"}, gateway.ServerRef{Name: "github"}
 		f.callers = nil
-		_, err := c.AddServer(ctx, gateway.NewServer{Name: "new", URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}})
+		_, err := AddServer.Call(ctx, c, gateway.NewServer{Name: "new", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"A": "<b>"}}})
 		ok(t, err)
-		_, err = c.EnableServer(ctx, "github", false)
+		_, err = DisableServer.Call(ctx, c, github)
 		ok(t, err)
-		_, err = c.QuarantineServer(ctx, "github")
+		_, err = QuarantineServer.Call(ctx, c, github)
 		ok(t, err)
-		_, err = c.ChangeServer(ctx, "github", "trust", json.RawMessage(`"manual"`))
+		_, err = ChangeServer.Call(ctx, c, Change{gateway.ServerChange{ServerRef: github, Key: "trust", Value: json.RawMessage(`"manual"`)}})
 		ok(t, err)
-		_, err = c.ChangeServer(ctx, "github", "trust", nil)
+		_, err = ChangeServer.Call(ctx, c, Change{gateway.ServerChange{ServerRef: github, Key: "trust"}})
 		ok(t, err)
-		review, err := c.ReviewServer(ctx, "github")
-		same(t, "review", review, listsOf(testReview()), err)
-		_, err = c.ApproveServer(ctx, "github", seenPrint)
+		review, err := ReviewServer.Call(ctx, c, github)
+		same(t, "review", review, listed(testReview()), err)
+		_, err = ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: github, Seen: gateway.Seen{Fingerprint: seenPrint}})
 		ok(t, err)
-		_, err = c.ApproveServer(ctx, "github", otherPrint)
+		_, err = ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: github, Seen: gateway.Seen{Fingerprint: otherPrint}})
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("got %v", err)
 		}
-		_, err = c.ApproveTool(ctx, id, seenPrint)
+		_, err = ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
 		ok(t, err)
-		removed, err := c.RemoveServer(ctx, "github")
-		same(t, "removed", removed, Removed{"github"}, err)
-		waiting, err := c.Approvals(ctx)
+		removed, err := RemoveServer.Call(ctx, c, github)
+		same(t, "removed", removed, gateway.Removed{Removed: "github"}, err)
+		waiting, err := ListApprovals.Call(ctx, c, gateway.Nothing{})
 		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
 			t.Errorf("%+v %v", waiting, err)
 		}
@@ -314,6 +391,12 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 			}
 		}
 	})
+}
+
+// listed is an answer as it arrives: its lists are lists.
+func listed[T any](v T) T {
+	fillLists(reflect.ValueOf(&v).Elem())
+	return v
 }
 
 func ok(t *testing.T, err error) {

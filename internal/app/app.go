@@ -24,6 +24,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
@@ -31,14 +32,17 @@ import (
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reply"
+	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 )
 
 // maxMessage bounds one message of an upstream, in bytes.
 const maxMessage = 16 << 20
 
-// stopTime is how long calls in flight, upstreams and the log have to end.
+// stopTime is how long calls in flight, upstreams and the log each have to end.
 const stopTime = 10 * time.Second
 
 // finishTime is how much of stopTime calls have to finish; then they are
@@ -76,6 +80,8 @@ type daemon struct {
 	level     *slog.LevelVar
 	logger    *slog.Logger
 	key       string
+	release   func() error  // of the data directory
+	looked    chan struct{} // the log was looked at: see keepFiles
 	tcp, unix net.Listener
 	store     *store.DB
 	log       *activity.Log
@@ -85,11 +91,11 @@ type daemon struct {
 	upstreams *upstream.Set
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
-	servers   []*http.Server
-	plain     *http1.Listener // of the first of them
+	servers   []*http.Server    // of TCP and of the socket
+	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
 	launching sync.Mutex // held while the servers that may run are made those that do
-	// base gives what every request's context descends from; cutOff ends it.
+	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
@@ -99,7 +105,7 @@ type daemon struct {
 // Run runs the daemon until ctx ends. The error is a *problem.Problem when the
 // user can do something about it.
 func Run(ctx context.Context, opt Options) error {
-	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar)}
+	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar), looked: make(chan struct{}, 1)}
 	// Calls outlive ctx: a stop lets them finish first.
 	calls, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
@@ -116,11 +122,13 @@ func Run(ctx context.Context, opt Options) error {
 func (d *daemon) onClose(f func(context.Context) error) { d.opened = append(d.opened, f) }
 
 func (d *daemon) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
 	var all error
 	for i := len(d.opened) - 1; i >= 0; i-- {
+		// Each has its own time: a package manager that takes back what it has
+		// installed must not use up that of the log.
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		all = errors.Join(all, d.opened[i](ctx))
+		cancel()
 	}
 	return all
 }
@@ -159,11 +167,11 @@ func (d *daemon) openDataDir() error {
 		return problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", dir, err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
-	release, err := lockDir(dir)
-	if err != nil {
+	var err error
+	if d.release, err = lockDir(dir); err != nil {
 		return err
 	}
-	d.onClose(func(context.Context) error { return release() })
+	d.onClose(func(context.Context) error { return d.release() })
 	d.key, err = auth.LoadOrCreateKey(dir, d.live.Current().APIKey)
 	return err
 }
@@ -204,6 +212,14 @@ func (d *daemon) openLog() error {
 		Dir:         filepath.Join(cfg.DataDir, "spool"),
 		MaxResponse: cfg.Activity.MaxResponseSize,
 		Durability:  string(cfg.Activity.Durability),
+		RecentDir:   activity.MemoryDir(),
+		Alongside: func() {
+			d.store.Look()
+			select {
+			case d.looked <- struct{}{}:
+			default:
+			}
+		},
 		Retention: func() activity.Retention {
 			c := d.live.Current().Activity
 			return activity.Retention{Days: c.RetentionDays, MaxRecords: int64(c.MaxRecords), MaxBytes: int64(c.MaxSizeMB) << 20}
@@ -219,7 +235,9 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	d.book = approval.NewBook(d.store)
+	decided := restriction.New(filepath.Join(cfg.DataDir, "restrictions.log"), d.store, d.logger, d.damaged)
+	d.onClose(func(context.Context) error { return decided.Close() })
+	d.book = approval.NewBook(decided)
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
@@ -234,8 +252,7 @@ func (d *daemon) wire() error {
 	d.onClose(d.upstreams.Close)
 	d.gateway = gateway.New(gateway.Deps{
 		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Relaunch: d.relaunch, Upstreams: d.upstreams,
-		Relays: d.upstreams,
-		Log:    d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
+		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
@@ -243,10 +260,12 @@ func (d *daemon) wire() error {
 		},
 	})
 	authenticator := auth.New(d.key)
+	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		Gateway: d.gateway, Relay: d.gateway, All: d.gateway, Config: d.live.Current, Auth: authenticator, Logger: d.logger, Version: d.opt.Version,
+		BuiltIn: builtin.New(d.gateway, d.live.Current, replies), At: d.gateway.Surface, All: union.New(d.gateway, replies), Refused: d.gateway.Refused,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Gateway: d.gateway, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Gateway: d.gateway, Refuse: d.gateway.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -259,7 +278,7 @@ func (d *daemon) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(d.servers))
-	for i, l := range []net.Listener{d.plain, d.unix} {
+	for i, l := range d.listeners {
 		d.running.Go(func() {
 			if err := d.servers[i].Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
@@ -268,7 +287,10 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.announce()
 	d.running.Go(func() { d.catalog.Run(ctx) })
+	d.running.Go(func() { d.refill(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
+	d.running.Go(func() { d.keepFiles(ctx) })
+	d.running.Go(func() { d.gateway.FollowOffers(ctx) })
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, applier{d}) })
 	d.running.Go(func() {
 		// What may be started follows from what was approved.
@@ -322,11 +344,13 @@ func (d *daemon) stopServing() {
 			}
 		})
 	}
-	stopping.Go(func() {
-		if err := d.plain.Shutdown(ctx); err != nil {
-			d.logger.Warn("calls were cut off by the stop", "error", err)
-		}
-	})
+	for _, l := range d.listeners {
+		stopping.Go(func() {
+			if err := l.Shutdown(ctx); err != nil {
+				d.logger.Warn("calls were cut off by the stop", "error", err)
+			}
+		})
+	}
 	stopping.Wait()
 }
 
@@ -349,4 +373,16 @@ func (d *daemon) record(r activity.Record) {
 	if err := d.log.Append(&r); err != nil {
 		d.logger.Error("an event could not be recorded", "type", r.Type, "action", r.Metadata.Action, "error", err)
 	}
+}
+
+// applier brings a changed configuration to the upstreams and the logger. It
+// comes last, so that a tool is locked before its server is touched.
+type applier struct{ d *daemon }
+
+// Prepare implements config.Component.
+func (a applier) Prepare(next *config.Config) (func(), error) {
+	return func() {
+		a.d.relaunch() // next is in force by now
+		a.d.level.Set(level(next.LogLevel))
+	}, nil
 }

@@ -1,14 +1,8 @@
 package app
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"log/slog"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
@@ -81,33 +75,32 @@ func (d *daemon) account(server string) upstream.Account {
 	return nil
 }
 
-// applier brings a changed configuration to the upstreams and the logger. It
-// comes last, so that a tool is locked before its server is touched.
-type applier struct{ d *daemon }
-
-// Prepare implements config.Component.
-func (a applier) Prepare(next *config.Config) (func(), error) {
-	return func() {
-		a.d.relaunch() // next is in force by now
-		a.d.level.Set(level(next.LogLevel))
-	}, nil
-}
-
 // admitted records what became of the definitions that a server listed.
 func (d *daemon) admitted(a catalog.Admission) {
 	if len(a.Accepted) > 0 {
-		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_tools", a.Trust.By()))
+		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_"+many(a.Kind), a.Trust.By()))
 	}
 	if len(a.Held) > 0 {
-		d.record(judged(a.Server, a.Held, activity.Blocked, "hold_tools", "system"))
+		d.record(judged(a.Server, a.Held, activity.Blocked, "hold_"+many(a.Kind), "system"))
 	}
 }
 
-// judged is one record of what became of one or many tools.
+// many is a kind as the actions of records have it.
+func many(kind tool.Kind) string {
+	if kind == tool.KindInstructions {
+		return kind.Word()
+	}
+	return kind.Word() + "s"
+}
+
+// judged is one record of what became of one or many tools, or offers of a kind.
 func judged(server string, all []approval.Judgement, status activity.Status, action, actor string) activity.Record {
 	names := make([]string, 0, len(all))
 	for _, j := range all {
 		name := j.Tool
+		if j.Kind == tool.KindInstructions {
+			name = "the instructions"
+		}
 		if j.Why != "" {
 			name += " (" + string(j.Why)
 			if len(j.Loosened) > 0 {
@@ -119,18 +112,10 @@ func judged(server string, all []approval.Judgement, status activity.Status, act
 	}
 	r := activity.Record{Type: activity.Approval, Status: status, ServerName: server, Actor: actor,
 		Metadata: activity.Metadata{Action: action, Detail: fmt.Sprintf("%d: %s", len(names), named(names))}}
-	if len(all) == 1 {
+	if len(all) == 1 && all[0].Kind == tool.KindTool {
 		r.ToolName = all[0].Tool
 	}
 	return r
-}
-
-// named lists names, not all when there are many.
-func named(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(names, ", ")
 }
 
 // configChanged records what happened to the configuration.
@@ -142,93 +127,4 @@ func (d *daemon) configChanged(c config.Change) {
 		r.Metadata.ErrorCode = string(problem.From(c.Err).Code)
 	}
 	d.record(r)
-}
-
-// recorder hands what upstreams report on to the catalog and puts the changes
-// that matter on record.
-type recorder struct {
-	*catalog.Catalog
-	log    *activity.Log
-	logger *slog.Logger
-
-	mu     sync.Mutex // guards phases
-	phases map[string]upstream.Phase
-}
-
-// StateChanged implements upstream.Observer.
-func (r *recorder) StateChanged(s upstream.State) {
-	r.Catalog.StateChanged(s)
-	if !r.turned(s) {
-		return
-	}
-	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: s.Name,
-		Actor: "system", Metadata: activity.Metadata{Action: string(s.Phase)}}
-	if s.Phase == upstream.Waiting {
-		record.Status, record.ErrorMessage = activity.Failed, s.LastError
-	}
-	if err := r.log.Append(&record); err != nil {
-		r.logger.Error("a server's change could not be recorded", "server", s.Name, "error", err)
-	}
-}
-
-// ToolsListed implements upstream.Observer: what a server changes of its tools
-// while it is known goes on record, by name.
-func (r *recorder) ToolsListed(server string, tools []tool.Definition) {
-	var was []*catalog.Tool
-	known := r.Catalog.Current().Server(server)
-	if known != nil {
-		was = known.Tools
-	}
-	r.Catalog.ToolsListed(server, tools)
-	detail := difference(was, tools)
-	if detail == "" || known == nil || !known.Listed {
-		return
-	}
-	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: server,
-		Actor: "system", Metadata: activity.Metadata{Action: "tools_changed", Detail: detail}}
-	if err := r.log.Append(&record); err != nil {
-		r.logger.Error("a change of a server's tools could not be recorded", "server", server, "error", err)
-	}
-}
-
-// maxNamed is how many changed tools a record names.
-const maxNamed = 20
-
-// difference names the tools that were added (+), removed (-) and changed (~).
-func difference(was []*catalog.Tool, now []tool.Definition) string {
-	before := map[string]json.RawMessage{}
-	for _, t := range was {
-		before[t.ID.Tool] = t.Raw
-	}
-	var names []string
-	for _, d := range now {
-		raw, there := before[d.ID.Tool]
-		switch {
-		case !there:
-			names = append(names, "+"+d.ID.Tool)
-		case !bytes.Equal(raw, d.Raw):
-			names = append(names, "~"+d.ID.Tool)
-		}
-		delete(before, d.ID.Tool)
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		names = append(names, "-"+name)
-	}
-	return named(names)
-}
-
-// turned says whether the server became ready or stopped being so. The tries
-// in between are no news.
-func (r *recorder) turned(s upstream.State) bool {
-	if s.Phase == upstream.Connecting {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.phases == nil {
-		r.phases = map[string]upstream.Phase{}
-	}
-	was := r.phases[s.Name]
-	r.phases[s.Name] = s.Phase
-	return was != s.Phase
 }

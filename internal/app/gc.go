@@ -13,7 +13,7 @@ const headroom = 32 << 20
 // maxPercent keeps a tiny heap from switching the collector off.
 const maxPercent = 1000
 
-// paceGC gives the heap at least headroom to grow into between two collections.
+// paceGC leaves the heap at least headroom to grow into between two collections.
 // The live heap of a daemon with few tools is so small that at the usual 100 %
 // collecting takes a quarter of the time of a call; a daemon with many tools
 // keeps the usual pace. It follows the live heap after each collection until

@@ -13,7 +13,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// The limit leaves the heap the room that its pace gives it.
+// The limit leaves the heap what its pace lets it grow by.
 func TestMemory(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 32 << 20, 1 << 30} {
 		grown := live + live*uint64(percent(live))/100

@@ -3,56 +3,63 @@ package app
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
-	"mcpproxy/internal/guard"
 	"mcpproxy/internal/http1"
 )
 
 // The bounds of a connection.
 const (
-	headerTime  = 5 * time.Second
-	idleTime    = 2 * time.Minute
-	headerBytes = 32 << 10
-	maxConns    = 4_000
+	headerTime     = 5 * time.Second
+	bodyTime       = api.BodyTime
+	idleTime       = 2 * time.Minute
+	headerBytes    = 32 << 10
+	maxConns       = 4_000
+	maxSocketConns = 1_000
 )
+
+// connsFor is how many connections of clients may be open, at most one half and
+// one eighth of the files that the process may have open: servers, log and
+// database need some, too.
+func connsFor(files uint64) (tcp, socket int) {
+	if files == 0 {
+		return maxConns, maxSocketConns
+	}
+	return int(max(1, min(maxConns, files/2))), int(max(1, min(maxSocketConns, files/8)))
+}
 
 // openServers makes the servers of the TCP listener and of the socket. Both
 // answer the same; who comes over the socket is known by its connection. The
-// listener answers what is plain by itself.
+// first answers what is plain by itself.
 func (d *daemon) openServers(mcp, rest http.Handler) {
-	guarded := http.NewServeMux()
-	guarded.Handle(api.Prefix+"/", rest)
-	guarded.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
-	guarded.HandleFunc("GET /readyz", d.ready)
-	guarded.HandleFunc("/", nothingHere)
 	mux := http.NewServeMux()
+	mux.Handle(api.Prefix+"/", rest)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	mux.HandleFunc("GET /readyz", d.ready)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}"} {
-		mux.Handle(path, mcp) // it refuses in the form of its protocol, by the same guard
+		mux.Handle(path, mcp)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if why := guard.Refuse(r, d.live.Current().TrustedHosts); why != "" {
-			http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
-			return
+	mux.HandleFunc("/", nothingHere)
+	handler := &door{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
+	open := func(l net.Listener, conns int, plain func(path string) bool) {
+		listener := http1.New(l, http1.Options{
+			Handler: handler, Plain: plain, Base: d.base,
+			HeaderTime: headerTime, BodyTime: bodyTime, IdleTime: idleTime, MaxConns: conns, Logger: d.logger,
+		})
+		server := &http.Server{
+			Handler: handler, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true,
+			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.ConnContext, BaseContext: d.base,
 		}
-		guarded.ServeHTTP(w, r)
-	})
-	one := func() *http.Server {
-		return &http.Server{
-			Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.ConnContext,
-			BaseContext: d.base,
-		}
+		listener.Oversee(server)
+		d.listeners, d.servers = append(d.listeners, listener), append(d.servers, server)
 	}
-	d.servers = []*http.Server{one(), one()}
-	d.plain = http1.New(d.tcp, http1.Options{
-		Handler: mux, Plain: func(path string) bool { return path == "/mcp" || strings.HasPrefix(path, "/mcp/") },
-		Base: d.base, HeaderTime: headerTime, IdleTime: idleTime, MaxConns: maxConns, Logger: d.logger,
-	})
+	tcp, socket := connsFor(openFiles())
+	open(d.tcp, tcp, func(string) bool { return true })
+	open(d.unix, socket, func(string) bool { return false })
 }
 
 // nothingHere names the paths that answer to who has mistaken one.
@@ -73,22 +80,4 @@ func (d *daemon) ready(w http.ResponseWriter, _ *http.Request) {
 func answerOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n") // the client is gone: nobody is left to tell
-}
-
-// newLogger writes to stderr as text or JSON lines.
-func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
-}
-
-// level is the named level; config has checked the name.
-func level(name string) slog.Level {
-	var l slog.Level
-	if l.UnmarshalText([]byte(name)) != nil {
-		return slog.LevelInfo
-	}
-	return l
 }

@@ -6,6 +6,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
+// lockName is the file that a running daemon has locked.
+const lockName = "daemon.lock"
+
 // ErrInUse is the cause of the problem that another daemon has the data
 // directory.
 var ErrInUse = errors.New("the data directory is in use")

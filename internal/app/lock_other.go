@@ -13,7 +13,7 @@ import (
 // to remove a file that a process holds open, which is all the lock that is
 // needed.
 func lockDir(dir string) (release func() error, err error) {
-	path := filepath.Join(dir, "daemon.lock")
+	path := filepath.Join(dir, lockName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, inUse(dir)
 	}

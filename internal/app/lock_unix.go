@@ -11,7 +11,7 @@ import (
 // lockDir makes sure that one daemon uses the data directory. The lock ends
 // with the process, so that a crash leaves none behind.
 func lockDir(dir string) (release func() error, err error) {
-	path := filepath.Join(dir, "daemon.lock")
+	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, unwritable(err)

@@ -1,7 +1,8 @@
-// Package approval keeps what was decided about servers and their tools: which
-// definition of a tool is approved, which one a person refused, which tools a
-// person switched off, how a server under review may be launched, and what
-// agents propose.
+// Package approval keeps what was decided about servers, their tools and what
+// else they offer (prompts, resources, templates, instructions): which
+// definition is approved, which one a person refused, which tools a person
+// switched off, how a server under review may be launched, and what agents
+// propose.
 //
 // It guarantees that a decision is stored before it takes effect, and does not
 // take effect when it cannot be stored; that what could not be read is unknown
@@ -13,6 +14,7 @@ package approval
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/scan"
@@ -30,8 +32,10 @@ const (
 	Auto   Trust = "auto"   // all, but no change that loosens a hint
 )
 
+const byTrust = "trust:"
+
 // By is who accepted for a trust, as Pin.By has it.
-func (t Trust) By() string { return "trust:" + string(t) }
+func (t Trust) By() string { return byTrust + string(t) }
 
 // Why is why a definition waits for a person; "" when it is approved.
 type Why string
@@ -43,12 +47,18 @@ const (
 	Blocked Why = "blocked" // a person refused this very one
 )
 
+// Words are all reasons.
+func (Why) Words() []string { return []string{string(New), string(Changed), string(Blocked)} }
+
 // Pin is a definition that is approved.
 type Pin struct {
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // that the definition declares, or is taken to
 	Mark
 }
+
+// ByPerson reports whether a person has approved, not the trust in the server.
+func (p *Pin) ByPerson() bool { return !strings.HasPrefix(p.By, byTrust) }
 
 // Mark is who did something, and when.
 type Mark struct {
@@ -62,15 +72,21 @@ type Block struct {
 	Mark
 }
 
-// Entry is what is decided about one tool. The zero value is: nothing. What it
-// points to never changes.
+// Entry is what is decided about one tool or offer. The zero value is: nothing.
+// What it points to never changes.
 type Entry struct {
 	Pin   *Pin
 	Block *Block
 	Off   *Mark // a person switched the tool off
+	// Was is the definition that was approved, when that approval is lost: another
+	// one is not new. It is not stored with the rest.
+	Was *tool.Fingerprint
 }
 
-// Approves says whether the definition with this fingerprint is the approved
+// Decided reports whether anything is decided, other than what is lost.
+func (e Entry) Decided() bool { return e.Pin != nil || e.Block != nil || e.Off != nil }
+
+// Approves reports whether the definition with this fingerprint is the approved
 // one.
 func (e Entry) Approves(f tool.Fingerprint) bool { return e.Pin != nil && e.Pin.Fingerprint == f }
 
@@ -91,13 +107,51 @@ type Proposal struct {
 
 // Candidate is a definition to judge.
 type Candidate struct {
-	Tool        string
+	Kind        tool.Kind
+	Tool        string // its name; of an offer the name or address
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // as declared, or as it is taken to
 	Definition  json.RawMessage
-	// Report gives what the scanner says of it. It is asked only when that
+	// Report returns what the scanner says of it. It is asked only when that
 	// matters, perhaps more than once and at the same time as others.
 	Report func() scan.Report
 }
 
 func (c Candidate) pin(m Mark) *Pin { return &Pin{c.Fingerprint, c.Hints, m} }
+
+func (c Candidate) row(e Entry) Row { return Row{c.Kind, c.Tool, e, c.Definition} }
+
+// Row is what is stored of a tool or an offer.
+type Row struct {
+	Kind tool.Kind
+	Tool string // its name or address
+	Entry
+	// Definition is the approved one, nil when it is stored already.
+	Definition json.RawMessage
+}
+
+// Change is what is stored at once.
+type Change struct {
+	Server  string // "" when it is about a proposal alone
+	Forget  bool   // everything of the server, before the rest is stored
+	Tools   []Row
+	Launch  *Launch
+	Unpin   bool // the launch is approved no more
+	Propose *Proposal
+	Settle  string // the proposal of this name is over
+}
+
+// Saved is everything that was stored. Definitions are left out.
+type Saved struct {
+	Tools     map[string][]Row // by server
+	Launches  []Launch
+	Proposals []Proposal
+	// Lost says that an earlier store was damaged: there were approvals that are
+	// not among these.
+	Lost bool
+	// Reviewed are the launches that were approved, by server, where the approval
+	// is lost; of tools Entry.Was has that.
+	Reviewed map[string]tool.Fingerprint
+	// RestrictionsLost says that also refusals and switches may be missing.
+	RestrictionsLost bool
+}

@@ -16,48 +16,21 @@ import (
 
 // The bounds of the book.
 const (
-	// MaxTools is of how many tools of one server it keeps something: those that
-	// are gone, too, since they may come back.
+	// MaxTools is of how many tools of one server it keeps something, and of how
+	// many offers: those that are gone, too, since they may come back.
 	MaxTools = 50_000
 	// MaxProposals is how many servers wait as proposals.
 	MaxProposals = 50
 )
 
-// Row is what is stored of a tool.
-type Row struct {
-	Tool string
-	Entry
-	// Definition is the approved one, nil when it is stored already.
-	Definition json.RawMessage
-}
-
-// Change is what is stored at once.
-type Change struct {
-	Server  string // "" when it is about a proposal alone
-	Forget  bool   // everything of the server, before the rest is stored
-	Tools   []Row
-	Launch  *Launch
-	Unpin   bool // the launch is approved no more
-	Propose *Proposal
-	Settle  string // the proposal of this name is over
-}
-
-// Saved is everything that was stored. Definitions are left out.
-type Saved struct {
-	Tools     map[string][]Row // by server
-	Launches  []Launch
-	Proposals []Proposal
-	// Lost says that an earlier store was damaged: there were approvals that are
-	// not among these.
-	Lost bool
-}
-
 // Keeper stores the decisions. SaveApprovals stores a change wholly or not at
-// all.
+// all; RestoreApprovals makes the store have what is given and nothing else, but
+// that definitions which are not given stay.
 type Keeper interface {
 	LoadApprovals(ctx context.Context) (Saved, error)
 	SaveApprovals(ctx context.Context, c Change) error
-	ApprovedDefinition(ctx context.Context, id tool.ID) (json.RawMessage, error)
+	RestoreApprovals(ctx context.Context, s Saved) error
+	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
 }
 
 // Book is the decisions in memory. It is safe for concurrent use.
@@ -91,15 +64,57 @@ func (b *Book) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the approvals: %w", err)
 	}
-	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost}
+	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
 		s.servers[server] = (&View{}).with(Change{Tools: rows})
+	}
+	for server, f := range saved.Reviewed {
+		v := *s.view(server)
+		v.reviewed = &f
+		s.servers[server] = &v
 	}
 	for _, l := range saved.Launches {
 		s.servers[l.Server] = s.view(l.Server).with(Change{Launch: &l})
 	}
 	b.state.Store(s)
 	close(b.loaded)
+	return nil
+}
+
+// Restore stores all that is known once more: the store has failed meanwhile, and
+// may be another one. Approved definitions are asked for, since they are not kept
+// here; nil leaves the one that is stored.
+func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.state.Load()
+	if s == nil {
+		return nil // it is still to be read
+	}
+	saved := Saved{
+		Tools: map[string][]Row{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
+		Lost: s.lost, RestrictionsLost: s.gaps,
+	}
+	for server, v := range s.servers {
+		rows := v.rows()
+		for i, row := range rows {
+			if row.Pin != nil {
+				rows[i].Definition = definition(row.Kind, tool.ID{Server: server, Tool: row.Tool}, row.Pin.Fingerprint)
+			}
+		}
+		if len(rows) > 0 {
+			saved.Tools[server] = rows
+		}
+		if v.launch != nil {
+			saved.Launches = append(saved.Launches, *v.launch)
+		}
+		if v.reviewed != nil {
+			saved.Reviewed[server] = *v.reviewed
+		}
+	}
+	if err := b.keeper.RestoreApprovals(ctx, saved); err != nil {
+		return fmt.Errorf("store the approvals again: %w", err)
+	}
 	return nil
 }
 
@@ -117,6 +132,13 @@ func (b *Book) View(server string) *View {
 func (b *Book) Lost() bool {
 	s := b.state.Load()
 	return s != nil && s.lost
+}
+
+// RestrictionsLost reports whether refusals and switches may be among what was
+// lost. Then nothing is accepted at first sight any more.
+func (b *Book) RestrictionsLost() bool {
+	s := b.state.Load()
+	return s != nil && s.gaps
 }
 
 // Proposals are the servers that agents propose, the oldest first.
@@ -137,12 +159,13 @@ func (b *Book) Proposal(name string) (Proposal, bool) {
 	return Proposal{}, false
 }
 
-// Definition is the approved definition of a tool, nil when none is approved.
-func (b *Book) Definition(ctx context.Context, id tool.ID) (json.RawMessage, error) {
-	if b.View(id.Server).Tool(id.Tool).Pin == nil {
+// Definition returns the approved definition of a tool or an offer, nil when
+// none is approved.
+func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
+	if b.View(id.Server).Of(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}
-	raw, err := b.keeper.ApprovedDefinition(ctx, id)
+	raw, err := b.keeper.ApprovedDefinition(ctx, kind, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the approved definition of %s: %w", id, err)
 	}
@@ -159,21 +182,25 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		v := s.view(server)
 		r.Acquainted = s.acquainted(v)
 		c := Change{Server: server}
-		room := MaxTools - len(v.tools)
+		room := [...]int{MaxTools - len(v.tools), MaxTools - len(v.offers)}
 		for i, candidate := range all {
-			e := v.Tool(candidate.Tool)
+			e := v.Of(candidate.Kind, candidate.Tool)
 			judged[i] = Judge(r, e, candidate)
 			if !judged[i].Accepted {
 				continue
 			}
 			if e == (Entry{}) {
-				if room--; room < 0 {
-					judged[i] = Judgement{Tool: candidate.Tool, Why: New}
+				left := &room[0]
+				if candidate.Kind != tool.KindTool {
+					left = &room[1]
+				}
+				if *left--; *left < 0 {
+					judged[i] = Judgement{Kind: candidate.Kind, Tool: candidate.Tool, Why: New}
 					continue
 				}
 			}
-			e.Pin = candidate.pin(Mark{r.Trust.By(), b.now()})
-			c.Tools = append(c.Tools, Row{candidate.Tool, e, candidate.Definition})
+			e.Pin, e.Was = candidate.pin(Mark{r.Trust.By(), b.now()}), nil
+			c.Tools = append(c.Tools, candidate.row(e))
 		}
 		if len(c.Tools) == 0 {
 			return Change{}, nil
@@ -186,14 +213,15 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 	return judged, err
 }
 
-// acquainted says whether a tool of which nothing is known is new: after
-// approvals were lost, only with servers that a person has approved since.
-func (s *state) acquainted(v *View) bool { return !s.lost || v.launch != nil }
+// acquainted reports whether a tool of which nothing is known is new: after
+// approvals were lost, only with servers that a person has approved since, and
+// only when it is known which tools there were.
+func (s *state) acquainted(v *View) bool { return !s.lost || v.launch != nil && !s.gaps }
 
 // withdraw makes what could not be stored wait.
 func withdraw(judged []Judgement, all []Candidate, v *View) {
 	for i, c := range all {
-		judged[i] = Judge(Rules{}, v.Tool(c.Tool), c)
+		judged[i] = Judge(Rules{}, v.Of(c.Kind, c.Tool), c)
 	}
 }
 
@@ -213,7 +241,7 @@ func (b *Book) consult(server string, r Rules, all []Candidate) {
 		looking.Go(func() {
 			defer func() { <-b.looking }()
 			for _, c := range part {
-				Judge(r, v.Tool(c.Tool), c)
+				Judge(r, v.Of(c.Kind, c.Tool), c)
 			}
 		})
 	}
@@ -232,24 +260,29 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 		v := s.view(server)
 		c := Change{Server: server}
 		for _, candidate := range all {
-			e := v.Tool(candidate.Tool)
-			e.Pin = candidate.pin(m)
+			e := v.Of(candidate.Kind, candidate.Tool)
+			e.Pin, e.Was = candidate.pin(m), nil
 			if e.Block != nil && e.Block.Fingerprint == candidate.Fingerprint {
 				e.Block = nil
 			}
-			c.Tools = append(c.Tools, Row{candidate.Tool, e, candidate.Definition})
+			c.Tools = append(c.Tools, candidate.row(e))
 		}
 		if launch != nil {
 			c.Launch = &Launch{server, *launch, m}
 		}
-		return c, v.room(c)
+		return c, v.checkLimit(c)
 	})
 }
 
 // Block refuses a definition, in the name of a person. When it was the approved
 // one, none is approved any more.
 func (b *Book) Block(ctx context.Context, id tool.ID, f tool.Fingerprint, by string) error {
-	return b.changeTool(ctx, id, func(e *Entry) {
+	return b.BlockOffer(ctx, tool.KindTool, id, f, by)
+}
+
+// BlockOffer is Block for any kind of definition.
+func (b *Book) BlockOffer(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+	return b.changeOne(ctx, kind, id, func(e *Entry) {
 		e.Block = &Block{f, Mark{by, b.now()}}
 		if e.Approves(f) {
 			e.Pin = nil
@@ -259,7 +292,7 @@ func (b *Book) Block(ctx context.Context, id tool.ID, f tool.Fingerprint, by str
 
 // Switch switches a tool on or off, in the name of a person.
 func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error {
-	return b.changeTool(ctx, id, func(e *Entry) {
+	return b.changeOne(ctx, tool.KindTool, id, func(e *Entry) {
 		e.Off = nil
 		if !on {
 			e.Off = &Mark{by, b.now()}
@@ -267,13 +300,13 @@ func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error
 	})
 }
 
-func (b *Book) changeTool(ctx context.Context, id tool.ID, edit func(*Entry)) error {
+func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*Entry)) error {
 	return b.change(ctx, func(s *state) (Change, error) {
 		v := s.view(id.Server)
-		e := v.Tool(id.Tool)
+		e := v.Of(kind, id.Tool)
 		edit(&e)
-		c := Change{Server: id.Server, Tools: []Row{{Tool: id.Tool, Entry: e}}}
-		return c, v.room(c)
+		c := Change{Server: id.Server, Tools: []Row{{Kind: kind, Tool: id.Tool, Entry: e}}}
+		return c, v.checkLimit(c)
 	})
 }
 
@@ -297,12 +330,26 @@ func (b *Book) Forget(ctx context.Context, server string) error {
 	})
 }
 
-// Propose keeps a server that an agent proposes. There is none of that name.
-func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage, by string) error {
+// TooManyProposals is why nothing more can be proposed.
+func TooManyProposals() error {
+	return problem.Newf(problem.Overloaded, "%d proposed servers wait for a person already.", MaxProposals).
+		WithHint("Ask the user to look at them with `mcpproxy approvals`.")
+}
+
+// Withdraw takes a proposal away.
+func (b *Book) Withdraw(ctx context.Context, name string) error {
+	return b.change(ctx, func(*state) (Change, error) { return Change{Settle: name}, nil })
+}
+
+// Propose keeps a server that an agent proposes. There is none of that name, and
+// beside the proposals that there are it may be, which fits says.
+func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage, by string, fits func([]Proposal) error) error {
 	return b.change(ctx, func(s *state) (Change, error) {
+		if err := fits(s.proposals); err != nil {
+			return Change{}, err
+		}
 		if len(s.proposals) >= MaxProposals {
-			return Change{}, problem.Newf(problem.Overloaded, "%d proposed servers wait for a person already.", MaxProposals).
-				WithHint("Ask the user to look at them with `mcpproxy approvals`.")
+			return Change{}, TooManyProposals()
 		}
 		for _, p := range s.proposals {
 			if p.Name == name {
@@ -314,33 +361,38 @@ func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage,
 	})
 }
 
-// room refuses a change that would keep more tools of a server than there is
-// room for.
-func (v *View) room(c Change) error {
-	n := len(v.tools)
+// checkLimit refuses a change that would keep more tools or offers of a server
+// than is allowed.
+func (v *View) checkLimit(c Change) error {
+	tools, offers := len(v.tools), len(v.offers)
 	for _, row := range c.Tools {
-		if _, there := v.tools[row.Tool]; !there {
-			n++
+		_, isTool := v.tools[row.Tool]
+		_, isOffer := v.offers[named{row.Kind, row.Tool}]
+		switch {
+		case row.Kind == tool.KindTool && !isTool:
+			tools++
+		case row.Kind != tool.KindTool && !isOffer:
+			offers++
 		}
 	}
-	if n > MaxTools {
-		return problem.Newf(problem.TooLarge, "Decisions about %d tools of server '%s' are kept, which is the most.", MaxTools, c.Server).
+	if max(tools, offers) > MaxTools {
+		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
 			WithHint("Remove the server and add it anew to forget them.")
 	}
 	return nil
 }
 
-// rest adds to rows what else is decided about tools. A launch that is stored
-// makes its server one that is known; the store may be another one than when
-// the rest was decided.
+// rest adds to rows what else is decided about tools and offers. A launch that
+// is stored makes its server one that is known; the store may be another one
+// than when the rest was decided.
 func (v *View) rest(rows []Row) []Row {
-	given := make(map[string]bool, len(rows))
+	given := make(map[named]bool, len(rows))
 	for _, row := range rows {
-		given[row.Tool] = true
+		given[named{row.Kind, row.Tool}] = true
 	}
-	for name, e := range v.tools {
-		if !given[name] {
-			rows = append(rows, Row{Tool: name, Entry: e})
+	for _, row := range v.rows() {
+		if !given[named{row.Kind, row.Tool}] && row.Decided() {
+			rows = append(rows, row)
 		}
 	}
 	return rows

@@ -53,7 +53,7 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"revoke a launch": func(b *approval.Book, t *testing.T) error { return b.RevokeLaunch(t.Context(), "s") },
 	"forget":          func(b *approval.Book, t *testing.T) error { return b.Forget(t.Context(), "s") },
 	"propose": func(b *approval.Book, t *testing.T) error {
-		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent")
+		return b.Propose(t.Context(), "p", json.RawMessage(`{}`), "agent", fits)
 	},
 }
 
@@ -121,7 +121,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 		t.Fatal("it was read")
 	}
 	v := b.View("s")
-	if v.Known() || v.Approves("known", tool.Fingerprint{1}) || v.Launch() != nil {
+	if v.Known() || approves(v, "known", tool.Fingerprint{1}) || v.Launch() != nil {
 		t.Error("something is approved")
 	}
 	memory.Fail(nil)
@@ -135,7 +135,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 		t.Error("it counts as loaded")
 	default:
 	}
-	if err := b.Load(t.Context()); err != nil || !b.View("s").Approves("known", tool.Fingerprint{1}) {
+	if err := b.Load(t.Context()); err != nil || !approves(b.View("s"), "known", tool.Fingerprint{1}) {
 		t.Errorf("later: %v", err)
 	}
 	<-b.Loaded()
@@ -185,7 +185,7 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 			t.Errorf("after %s: %+v %+v %+v", name, next.Tool("a"), next.Tool("b"), next.Tool("c"))
 		}
 	}
-	if !m.Book().View("s").Approves("c", tool.Fingerprint{2}) {
+	if !approves(m.Book().View("s"), "c", tool.Fingerprint{2}) {
 		t.Error("what is approved with the launch")
 	}
 }
@@ -197,7 +197,7 @@ func TestBlocking(t *testing.T) {
 	if err := b.Block(t.Context(), id, tool.Fingerprint{1}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if b.View("s").Approves("a", tool.Fingerprint{1}) {
+	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 		t.Error("the approved definition is blocked, and may be called")
 	}
 	for n, why := range map[byte]approval.Why{1: approval.Blocked, 2: approval.New} {
@@ -215,7 +215,7 @@ func TestBlocking(t *testing.T) {
 	if err := b.Block(t.Context(), id, tool.Fingerprint{3}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if !b.View("s").Approves("a", tool.Fingerprint{2}) {
+	if !approves(b.View("s"), "a", tool.Fingerprint{2}) {
 		t.Error("blocking another definition took the approved one away")
 	}
 }
@@ -234,7 +234,7 @@ func TestTheBookIsBounded(t *testing.T) {
 			accepted++
 		}
 	}
-	if accepted != approval.MaxTools || !b.View("s").Approves("t0", tool.Fingerprint{1}) {
+	if accepted != approval.MaxTools || !approves(b.View("s"), "t0", tool.Fingerprint{1}) {
 		t.Errorf("%d accepted", accepted)
 	}
 	err := b.Switch(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
@@ -242,11 +242,11 @@ func TestTheBookIsBounded(t *testing.T) {
 		t.Errorf("one more: %v", err)
 	}
 	for i := range approval.MaxProposals {
-		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent"); err != nil {
+		if err := b.Propose(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent")); p == nil || p.Code != problem.Overloaded {
+	if p := problem.From(b.Propose(t.Context(), "one more", nil, "agent", fits)); p == nil || p.Code != problem.Overloaded {
 		t.Errorf("one more proposal: %v", p)
 	}
 }
@@ -275,7 +275,7 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 		both.Go(func() { _ = b.Block(t.Context(), tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin") })
 		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
 		both.Wait()
-		if b.View("s").Approves("a", tool.Fingerprint{1}) {
+		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
 			t.Fatal("a blocked definition is approved")
 		}
 	}
@@ -285,10 +285,20 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	b := new(approvaltest.Memory).Book()
 	admit(t, b, auto, candidate("a", 1))
 	if n := testing.AllocsPerRun(100, func() {
-		if !b.View("s").Approves("a", tool.Fingerprint{1}) || b.View("x").Approves("a", tool.Fingerprint{1}) {
+		if !approves(b.View("s"), "a", tool.Fingerprint{1}) || approves(b.View("x"), "a", tool.Fingerprint{1}) {
 			t.Fatal("wrong")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// fits lets every proposal be.
+func fits([]approval.Proposal) error { return nil }
+
+// approves reports whether this definition of a tool may be called as far as
+// the book goes: it is approved, and the tool is not switched off.
+func approves(v *approval.View, name string, f tool.Fingerprint) bool {
+	e := v.Tool(name)
+	return e.Off == nil && e.Approves(f)
 }

@@ -7,16 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
-)
-
-// Change kinds, and those of pieces.
-const (
-	Same     = "same"
-	Added    = "added"
-	Removed  = "removed"
-	Replaced = "changed"
 )
 
 // Difference is one place at which two definitions differ.
@@ -34,22 +26,11 @@ type Difference struct {
 	Loosened bool    `json:"loosened,omitempty" doc:"The hint now claims more harmless effects."`
 }
 
-// Piece is a part of a text that both have, or one of them.
-type Piece struct {
-	Kind string `json:"kind" enum:"same,added,removed"`
-	Text string `json:"text"`
-}
+const maxDifferences = 500
 
-// The bounds of a difference.
-const (
-	maxDifferences = 500
-	maxWords       = 20_000 // of both texts
-	maxEdits       = 1_000  // before two sequences count as wholly different
-)
-
-// Diff gives where two definitions differ, member by member of their canonical
+// Diff returns where two definitions differ, member by member of their canonical
 // forms and in the order of these; complete is false when there are more
-// differences than it gives.
+// differences than it returns.
 func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) {
 	old, err := tool.Canonical(was)
 	if err != nil {
@@ -68,7 +49,7 @@ func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) 
 }
 
 func hintsOf(definition []byte) tool.Hints {
-	return tool.ParseHints(strictjson.Find(definition, "annotations"))
+	return tool.ParseHints(rawjson.Find(definition, "annotations"))
 }
 
 type differ struct {
@@ -94,9 +75,9 @@ func (d *differ) add(x Difference) {
 func (d *differ) values(path string, old, now []byte) {
 	switch {
 	case bytes.Equal(old, now):
-	case strictjson.Kind(old) == '{' && strictjson.Kind(now) == '{':
+	case rawjson.Kind(old) == '{' && rawjson.Kind(now) == '{':
 		d.objects(path, old, now)
-	case strictjson.Kind(old) == '[' && strictjson.Kind(now) == '[':
+	case rawjson.Kind(old) == '[' && rawjson.Kind(now) == '[':
 		d.arrays(path, old, now)
 	case path == "/annotations" && (old == nil || now == nil):
 		// Hint by hint, whether or not the others are said.
@@ -107,8 +88,8 @@ func (d *differ) values(path string, old, now []byte) {
 		d.add(Difference{Path: path, Kind: Removed, Old: old})
 	default:
 		x := Difference{Path: path, Kind: Replaced, Old: old, New: now}
-		a, isText := strictjson.String(old)
-		b, wasText := strictjson.String(now)
+		a, isText := rawjson.String(old)
+		b, wasText := rawjson.String(now)
 		if isText && wasText {
 			x.Words = words(a, b)
 		}
@@ -117,7 +98,7 @@ func (d *differ) values(path string, old, now []byte) {
 }
 
 func orEmpty(value []byte) []byte {
-	if strictjson.Kind(value) != '{' {
+	if rawjson.Kind(value) != '{' {
 		return []byte("{}")
 	}
 	return value
@@ -130,7 +111,7 @@ type member struct {
 
 func members(object []byte) []member {
 	var out []member
-	_ = strictjson.Members(object, func(name, value []byte) error {
+	_ = rawjson.Members(object, func(name, value []byte) error {
 		out = append(out, member{string(name), value})
 		return nil
 	})
@@ -177,7 +158,7 @@ func (d *differ) arrays(path string, old, now []byte) {
 
 func elements(array []byte) [][]byte {
 	var out [][]byte
-	_ = strictjson.Elements(array, func(value []byte) error {
+	_ = rawjson.Elements(array, func(value []byte) error {
 		out = append(out, value)
 		return nil
 	})

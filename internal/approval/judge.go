@@ -18,6 +18,7 @@ type Rules struct {
 
 // Judgement is what comes of a definition.
 type Judgement struct {
+	Kind tool.Kind
 	Tool string
 	// Accepted says that the definition was not approved until now and is to
 	// be, without a person.
@@ -32,11 +33,14 @@ type Judgement struct {
 // is pure; report is asked only when the answer depends on it.
 func Judge(r Rules, e Entry, c Candidate) Judgement {
 	if e.Approves(c.Fingerprint) {
-		return Judgement{Tool: c.Tool}
+		return Judgement{Kind: c.Kind, Tool: c.Tool}
 	}
-	j := Judgement{Tool: c.Tool, Why: New}
-	if e.Pin != nil {
+	j := Judgement{Kind: c.Kind, Tool: c.Tool, Why: New}
+	switch {
+	case e.Pin != nil:
 		j.Why, j.Loosened = Changed, Loosened(e.Pin.Hints, c.Hints)
+	case e.Was != nil && *e.Was != c.Fingerprint:
+		j.Why = Changed
 	}
 	if e.Block != nil {
 		// Who was refused once is not accepted by a slightly different text.
@@ -46,19 +50,19 @@ func Judge(r Rules, e Entry, c Candidate) Judgement {
 		return j
 	}
 	if acceptable(r, e, c, len(j.Loosened) > 0) {
-		return Judgement{Tool: c.Tool, Accepted: true}
+		return Judgement{Kind: c.Kind, Tool: c.Tool, Accepted: true}
 	}
 	return j
 }
 
-// acceptable says whether the trust in the server is enough.
+// acceptable reports whether the trust in the server is enough.
 func acceptable(r Rules, e Entry, c Candidate, loosens bool) bool {
 	switch {
 	case r.Quarantined:
 		return false
 	case e.Pin != nil:
 		return r.Trust == Auto && !loosens
-	case !r.Acquainted:
+	case e.Was != nil && *e.Was != c.Fingerprint, !r.Acquainted:
 		return false
 	case r.Trust == Auto:
 		return true

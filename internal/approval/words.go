@@ -6,7 +6,27 @@ import (
 	"unicode"
 )
 
-// words gives the difference of two texts, word by word; nil when there is no
+// Change kinds, and those of pieces.
+const (
+	Same     = "same"
+	Added    = "added"
+	Removed  = "removed"
+	Replaced = "changed"
+)
+
+// Piece is a part of a text that both have, or one of them.
+type Piece struct {
+	Kind string `json:"kind" enum:"same,added,removed"`
+	Text string `json:"text"`
+}
+
+// The bounds of a comparison.
+const (
+	maxWords = 20_000 // of both texts
+	maxEdits = 1_000  // before two sequences count as wholly different
+)
+
+// words returns the difference of two texts, word by word; nil when there is no
 // point in it.
 func words(old, now string) []Piece {
 	a, b := split(old), split(now)
@@ -118,8 +138,8 @@ func (r *runs) middle(n, m int, equal func(i, j int) bool) {
 	}
 }
 
-// shortest gives the steps (d, i or =) from one sequence to the other, nil when
-// they need more than maxEdits.
+// shortest returns the steps (d, i or =) from one sequence to the other, nil
+// when they need more than maxEdits.
 func shortest(n, m int, equal func(i, j int) bool) []byte {
 	// furthest[k+offset] is how far x got on the diagonal k = x-y; history keeps
 	// of each round the diagonals that it could reach.
@@ -146,7 +166,7 @@ func shortest(n, m int, equal func(i, j int) bool) []byte {
 	return nil
 }
 
-// down says whether the way to the diagonal k comes from the one above, by an
+// down reports whether the way to the diagonal k comes from the one above, by an
 // insertion; left and right are how far those beside it got.
 func down(left, right int32, k, edits int) bool { return k == -edits || k != edits && left < right }
 

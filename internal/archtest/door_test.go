@@ -10,62 +10,67 @@ import (
 )
 
 // The one door: in all the program, tests aside, there is one place from which
-// a tool of an upstream is called, and it is in the gateway.
+// session.Judge is used, the proof without which no connection sends a call of a
+// tool, and it is in the door.
 const (
-	upstreamPath = module + "/internal/upstream"
-	doorPackage  = "gateway"
+	sessionPath = module + "/internal/session"
+	doorPackage = "door"
 )
 
 func TestOneDoor(t *testing.T) {
 	c := newChecker(t)
-	up := c.check(upstreamPath)
-	if up == nil || up.Scope().Lookup("Reply") == nil {
-		t.Fatalf("package upstream has no type Reply any more: tell this test what a call of a tool gives")
+	if s := c.check(sessionPath); s == nil || s.Scope().Lookup("Judge") == nil {
+		t.Fatalf("package session has no Judge any more: tell this test what the proof is that a call was decided about")
 	}
 	var doors []string
 	eachPackage(t, func(p *sourcePackage) {
-		if p.name() == "upstream" || slices.Contains(testOnly, p.name()) {
+		if testOnly(t, p.name()) {
 			return
 		}
-		for _, place := range c.upstreamCalls(p) {
+		for _, place := range c.judgesIn(module+"/"+p.dir, filesOf(p)) {
 			doors = append(doors, place)
 			if p.name() != doorPackage {
-				t.Errorf("%s calls a tool of an upstream: only the gateway may, after it has decided and recorded", place)
+				t.Errorf("%s uses session.Judge: only the door may, after it has decided and recorded", place)
 			}
 		}
 	})
 	if len(doors) != 1 {
-		t.Errorf("there are %d places that call a tool of an upstream, want one: %s", len(doors), strings.Join(doors, ", "))
+		t.Errorf("there are %d places that use session.Judge, want one: %s", len(doors), strings.Join(doors, ", "))
 	}
 }
 
 // TestDoorIsSeen: the search finds what it is for, in every disguise.
 func TestDoorIsSeen(t *testing.T) {
 	c := newChecker(t)
-	c.check(upstreamPath)
-	const source = `package fixture
-import ("context"; "sync/atomic"; up "mcpproxy/internal/upstream")
-type caller interface{ Call(context.Context, string, up.Call) (up.Reply, error) }
-type holder struct { *up.Set; i caller; p atomic.Pointer[up.Set] }
-func direct(s *up.Set) { s.Call(nil, "", up.Call{}) }
-func throughInterface(h holder) { h.i.Call(nil, "", up.Call{}) }
-func embedded(h holder) { h.Call(nil, "", up.Call{}) }
-func value(s *up.Set) any { return s.Call }
-func expression() any { return (*up.Set).Call }
-func unknownType(h *holder) { h.p.Load().Call(nil, "", up.Call{}) }
-func harmless(s *up.Set) { s.State("") }
-type own struct{}
-func (own) ask() (up.Reply, error) { return up.Reply{}, nil }
-func ownMethod(o own) { o.ask() }
-`
-	f, err := parseFixture(source)
-	if err != nil {
-		t.Fatal(err)
+	var files []*ast.File
+	for i, source := range []string{
+		`import "mcpproxy/internal/session"; func direct() { session.Judge("", nil, nil) }`,
+		`import s "mcpproxy/internal/session"; func renamed() { s.Judge("", nil, nil) }; func value() any { return s.Judge }`,
+		`import . "mcpproxy/internal/session"; func dotted() { Judge("", nil, nil) }; var judge = Judge`,
+		`import "mcpproxy/internal/session"; type own struct{}; func (own) Judge() {}; func harmless(o own) session.Judged { o.Judge(); return session.Judged{} }`,
+	} {
+		f, err := parseFixture(fmt.Sprintf("fixture%d.go", i), "package fixture\n"+source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
 	}
-	found := c.callsIn("fixture", []*ast.File{f})
-	if len(found) != 6 {
-		t.Errorf("found %d of 6 calls: %v", len(found), found)
+	if found := c.judgesIn("fixture", files); len(found) != 5 {
+		t.Errorf("found %d of 5 uses: %v", len(found), found)
 	}
+}
+
+// judgesIn returns the places that use session.Judge.
+func (c *checker) judgesIn(path string, files []*ast.File) []string {
+	_, info := c.checkFiles(path, files)
+	var places []string
+	for id, o := range info.Uses {
+		if o.Name() == "Judge" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
+			places = append(places, at(id))
+		}
+	}
+	slices.Sort(places)
+	return places
 }
 
 // A checker finds types out as far as this module declares them. What comes
@@ -82,7 +87,7 @@ func newChecker(t *testing.T) *checker {
 	return c
 }
 
-// Import gives the packages of this module as far as they can be checked, and
+// Import returns the packages of this module as far as they can be checked, and
 // empty ones for all others.
 func (c *checker) Import(path string) (*types.Package, error) {
 	if p := c.check(path); p != nil {
@@ -123,71 +128,4 @@ func filesOf(p *sourcePackage) []*ast.File {
 		}
 	}
 	return files
-}
-
-// upstreamCalls gives the places in p that call a tool of an upstream, or take
-// the method that does.
-func (c *checker) upstreamCalls(p *sourcePackage) []string {
-	return c.callsIn(module+"/"+p.dir, filesOf(p))
-}
-
-func (c *checker) callsIn(path string, files []*ast.File) []string {
-	_, info := c.checkFiles(path, files)
-	var places []string
-	for _, f := range files {
-		usesUpstream := slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"`+upstreamPath+`"` })
-		ast.Inspect(f, func(n ast.Node) bool {
-			s, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			selection, known := info.Selections[s]
-			switch {
-			case known && isUpstreams(selection.Obj(), selection.Recv()) && givesReply(selection.Obj()),
-				!known && isUpstreams(info.Uses[s.Sel], nil) && givesReply(info.Uses[s.Sel]):
-				places = append(places, at(s))
-			case !known && s.Sel.Name == "Call" && usesUpstream && info.Uses[s.Sel] == nil && !isPackage(info, s.X):
-				// A method of something of unknown type, in a file that knows upstream.
-				places = append(places, fmt.Sprintf("%s (of unknown type)", at(s)))
-			}
-			return true
-		})
-	}
-	return places
-}
-
-// isPackage says whether e names an imported package, as in upstream.Call.
-func isPackage(info *types.Info, e ast.Expr) bool {
-	id, ok := e.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	_, ok = info.Uses[id].(*types.PkgName)
-	return ok
-}
-
-// isUpstreams says whether a function is one of package upstream, or a method of
-// an interface, behind which it may be.
-func isUpstreams(o types.Object, receiver types.Type) bool {
-	if o == nil {
-		return false
-	}
-	return receiver != nil && types.IsInterface(receiver) || o.Pkg() != nil && o.Pkg().Path() == upstreamPath
-}
-
-// givesReply says whether a function has an upstream.Reply among its results:
-// what a call of a tool gives, under whatever name.
-func givesReply(o types.Object) bool {
-	f, ok := o.(*types.Func)
-	if !ok {
-		return false
-	}
-	results := f.Type().(*types.Signature).Results()
-	for i := range results.Len() {
-		named, ok := types.Unalias(results.At(i).Type()).(*types.Named)
-		if ok && named.Obj().Name() == "Reply" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == upstreamPath {
-			return true
-		}
-	}
-	return false
 }

@@ -1,61 +1,104 @@
 package archtest
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// layers is the table: a package may import those of a lower layer only.
-var layers = map[string]int{
-	"tool": 0, "problem": 0, "strictjson": 0,
-	"policy": 1, "search": 1, "scan": 1, "schema": 1, "redact": 1, "result": 1, "jsonrpc": 1, "browser": 1, "reach": 1, "alias": 1, "http1": 1,
-	"config": 2, "auth": 2, "activity": 2, "approval": 2, "effect": 2, "oauth": 2,
-	"store": 3, "upstream": 3, "guard": 3,
-	"catalog": 4, "bridge": 4,
-	"gateway":   5,
-	"mcpserver": 6, "api": 6,
-	"app": 7,
-	"cli": 8, "demo": 8,
-	"cmd/mcpproxy": 9, "bench": 9, "bench/retrieval": 9, "bench/effects": 9,
+// A place is where a package stands in the table of docs/architecture.md, which
+// is the only one there is.
+type place struct {
+	layer    int
+	testOnly bool // only tests, and the measurements, may import it
 }
 
-// testOnly are the packages that only tests, and the measurements, may import.
-var testOnly = []string{"archtest", "mcptest", "e2e", "store/storetest", "approval/approvaltest"}
+var tableRow = regexp.MustCompile("(?m)^\\| (\\d+|tests) \\| `([a-z0-9/]+)` \\| .+ \\|$")
+
+// table reads the table: a package may import those of a lower layer only.
+var table = sync.OnceValues(func() (map[string]place, error) {
+	data, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]place{}
+	for _, row := range tableRow.FindAllStringSubmatch(string(data), -1) {
+		if _, twice := places[row[2]]; twice {
+			return nil, fmt.Errorf("docs/architecture.md has %s twice", row[2])
+		}
+		layer, err := strconv.Atoi(row[1])
+		places[row[2]] = place{layer: layer, testOnly: err != nil}
+	}
+	return places, nil
+})
+
+// placeOf returns where a package stands, and whether it is in the table.
+func placeOf(t *testing.T, name string) (place, bool) {
+	t.Helper()
+	places, err := table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, known := places[name]
+	return p, known
+}
+
+// testOnly reports whether a package is for tests alone.
+func testOnly(t *testing.T, name string) bool {
+	t.Helper()
+	p, _ := placeOf(t, name)
+	return p.testOnly
+}
 
 func TestImportsGoDown(t *testing.T) {
 	eachPackage(t, func(p *sourcePackage) {
-		own, known := layers[p.name()]
-		if !known && !slices.Contains(testOnly, p.name()) {
-			t.Errorf("%s: package %s is not in the table of layers: put it where it belongs", p.files[0].name, p.name())
+		own, known := placeOf(t, p.name())
+		if !known {
+			t.Errorf("%s: package %s is not in the table of docs/architecture.md: put it where it belongs", p.files[0].name, p.name())
 			return
 		}
 		for _, f := range p.files {
 			for _, imported := range f.imports {
-				name, ours := strings.CutPrefix(imported, module+"/")
-				name = strings.TrimPrefix(name, "internal/")
-				switch layer, known := layers[name]; {
-				case !ours || f.test || slices.Contains(testOnly, p.name()):
-				case slices.Contains(testOnly, name) && p.name() == "bench":
-				case slices.Contains(testOnly, name):
+				name, ours := ourPackage(imported)
+				if !ours || f.test || own.testOnly {
+					continue
+				}
+				switch its, known := placeOf(t, name); {
+				case its.testOnly && p.name() == "bench":
+				case its.testOnly:
 					t.Errorf("%s imports %s, which is for tests only", f.name, name)
-				case !known:
-					t.Errorf("%s imports %s, which is not in the table of layers", f.name, name)
-				case layer >= own:
-					t.Errorf("%s (layer %d) imports %s (layer %d): imports go down", f.name, own, name, layer)
+				case known && its.layer >= own.layer:
+					t.Errorf("%s (layer %d) imports %s (layer %d): imports go down", f.name, own.layer, name, its.layer)
 				}
 			}
 		}
 	})
 }
 
+// ourPackage returns how the table calls an imported package, and whether it is
+// one of this module.
+func ourPackage(imported string) (string, bool) {
+	name, ours := strings.CutPrefix(imported, module+"/")
+	return strings.TrimPrefix(name, "internal/"), ours
+}
+
 // TestTableIsCurrent: a line for a package that is gone misleads.
 func TestTableIsCurrent(t *testing.T) {
 	there := map[string]bool{}
 	eachPackage(t, func(p *sourcePackage) { there[p.name()] = true })
-	for name := range layers {
+	places, err := table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range places {
 		if !there[name] {
-			t.Errorf("the table of layers has %s, which does not exist", name)
+			t.Errorf("the table of docs/architecture.md has %s, which does not exist", name)
 		}
 	}
 }
@@ -70,14 +113,14 @@ var reserved = []struct {
 		"SQL is the store's: the others use its methods"},
 	{[]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, []string{"cli"},
 		"commands and flags are the cli's"},
-	{[]string{"github.com/danielgtaylor/huma"}, []string{"api"},
-		"REST is the api's"},
 	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"mcptest", "bench"},
 		"the official SDK is for tests and as a peer of measurements: its types lose what they do not know"},
 	{[]string{"github.com/fsnotify/fsnotify", "github.com/tailscale/hujson"}, []string{"config"},
 		"the file is config's"},
-	{[]string{"os/exec"}, []string{"upstream", "browser", "bench", "demo", "mcptest"},
-		"processes are started by upstream, which also ends them, and the browser by browser"},
+	{[]string{"os/exec"}, []string{"process", "browser", "bench", "demo", "mcptest", "faultfs", "faultrun"},
+		"processes are started by process, which also ends them, and the browser by browser"},
+	{[]string{module + "/internal/link"}, []string{"upstream"},
+		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"oauth"},
 		"what is secret and kept is sealed in one place"},
 	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest"},

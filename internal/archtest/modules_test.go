@@ -13,7 +13,6 @@ var allowed = map[string]string{
 	"filippo.io/age":                           "seals logins in a file where there is no keyring",
 	"github.com/zalando/go-keyring":            "logins in the keyring of the system",
 	"charm.land/lipgloss/v2":                   "tables in the terminal whose columns are right for wide characters and colours",
-	"github.com/danielgtaylor/huma/v2":         "the OpenAPI document is generated from the handlers, so that it cannot lie",
 	"github.com/fsnotify/fsnotify":             "a saved configuration is applied at once",
 	"github.com/goccy/go-yaml":                 "an oracle for the YAML that the command line writes",
 	"github.com/google/go-cmp":                 "tests: differences that can be read",

@@ -76,7 +76,7 @@ func readFile(file string) *sourceFile {
 	if err != nil {
 		return nil // it was there a moment ago
 	}
-	syntax, err := parser.ParseFile(fileSet, file, data, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(fileSet, file, data, parser.ParseComments)
 	if err != nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func at(n ast.Node) string {
 	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)
 }
 
-// isSelector says whether e is pkg.name.
+// isSelector reports whether e is pkg.name.
 func isSelector(e ast.Expr, pkg, name string) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok || s.Sel.Name != name {

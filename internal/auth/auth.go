@@ -100,7 +100,7 @@ func (a *Authenticator) matches(key string) bool {
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
 }
 
-// bearer gives the token of an Authorization value of the scheme Bearer.
+// bearer returns the token of an Authorization value of the scheme Bearer.
 func bearer(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(value), " ")
 	return token, strings.EqualFold(scheme, "Bearer")
@@ -114,7 +114,7 @@ func WithSocket(ctx context.Context) context.Context {
 	return context.WithValue(ctx, socketKey{}, true)
 }
 
-// FromSocket says whether ctx was marked by WithSocket.
+// FromSocket reports whether ctx was marked by WithSocket.
 func FromSocket(ctx context.Context) bool {
 	marked, _ := ctx.Value(socketKey{}).(bool)
 	return marked

@@ -21,11 +21,11 @@ const keyPrefix = "mcpp_"
 // Bounds on a key that is taken over. Shorter ones can be guessed.
 const minKey, maxKey = 16, 512
 
-// LoadOrCreateKey gives the API key: the configured one when there is one, else
-// that of the file in the data directory, else a new one (256 random bits),
-// which is then written there with mode 0600. Two processes that start at once
-// get the same key. A file that is there but holds no key is an error, not a
-// reason for a new key: the old one may be in use.
+// LoadOrCreateKey returns the API key: the configured one when there is one,
+// else that of the file in the data directory, else a new one (256 random
+// bits), which is then written there with mode 0600. Two processes that start
+// at once get the same key. A file that is there but holds no key is an error,
+// not a reason for a new key: the old one may be in use.
 func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	if configured != "" {
 		if err := checkKey(configured); err != nil {
@@ -41,10 +41,24 @@ func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return "", fmt.Errorf("make the data directory: %w", err)
 	}
-	if err := writeNewKey(path); err != nil {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("make an API key: %w", err)
+	}
+	if err := writeKey(path, keyPrefix+hex.EncodeToString(random)); err != nil {
 		return "", fmt.Errorf("keep the API key: %w", err)
 	}
 	return readKey(path)
+}
+
+// RestoreKey writes the key of a running daemon to its file again, when that was
+// deleted.
+func RestoreKey(dataDir, key string) error {
+	path := filepath.Join(dataDir, KeyFile)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return writeKey(path, key)
 }
 
 // readKey reads the key and takes away the rights that others may have got on
@@ -78,7 +92,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// checkKey says what is wrong with a key, without saying the key.
+// checkKey returns what is wrong with a key, without saying the key.
 func checkKey(key string) error {
 	switch {
 	case len(key) < minKey:
@@ -94,19 +108,15 @@ func checkKey(key string) error {
 	return nil
 }
 
-// writeNewKey makes a key and puts it at path, whole or not at all. When
-// another process was first, its key stays.
-func writeNewKey(path string) error {
-	random := make([]byte, 32)
-	if _, err := rand.Read(random); err != nil {
-		return err
-	}
+// writeKey puts a key at path, whole or not at all. When another process was
+// first, its key stays.
+func writeKey(path, key string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), KeyFile+".*.tmp") // mode 0600
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.WriteString(keyPrefix + hex.EncodeToString(random) + "\n")
+	_, err = tmp.WriteString(key + "\n")
 	if err == nil {
 		err = tmp.Sync()
 	}

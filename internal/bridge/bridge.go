@@ -24,7 +24,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
 )
 
 // Bounds on what comes from either side.
@@ -183,11 +184,11 @@ func (b *bridge) take(ctx context.Context, l line) {
 	}
 	msg := message{Message: m, body: data, version: metaVersion(m.Params)}
 	switch {
-	case m.Method == "initialize" && m.IsRequest() && msg.version == "":
+	case m.Method == mcp.Initialize && m.IsRequest() && msg.version == "":
 		b.initialize(ctx, &msg) // what follows needs the session
 	case m.IsRequest():
 		b.launch(ctx, &msg)
-	case m.Method == "notifications/cancelled":
+	case m.Method == mcp.Cancelled:
 		b.cancelled(ctx, &msg)
 	default:
 		b.tell(ctx, &msg)
@@ -197,7 +198,7 @@ func (b *bridge) take(ctx context.Context, l line) {
 // launch begins a request. Its answer may come in any order.
 func (b *bridge) launch(ctx context.Context, msg *message) {
 	rctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, endless: msg.Method == "subscriptions/listen"}
+	f := &flight{cancel: cancel, endless: msg.Method == mcp.Listen}
 	id := string(msg.ID)
 	b.mu.Lock()
 	busy, twice := len(b.flights) >= maxInFlight, b.flights[id] != nil
@@ -233,7 +234,7 @@ func (b *bridge) launch(ctx context.Context, msg *message) {
 // cancelled passes a cancellation on and ends the request here. The modern era
 // cancels by ending the exchange, which that does.
 func (b *bridge) cancelled(ctx context.Context, msg *message) {
-	id := strictjson.Find(msg.Params, "requestId")
+	id := rawjson.Find(msg.Params, "requestId")
 	b.mu.Lock()
 	f := b.flights[string(id)]
 	if f != nil {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,52 +13,44 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
-	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/rawjson"
 )
 
 // message is one message of the client.
 type message struct {
 	jsonrpc.Message
 	body    []byte
-	version string           // the revision a modern request says of itself; else ""
-	mirrors []upstream.Field // the arguments that are repeated in headers
+	version string      // the revision a modern request says of itself; else ""
+	mirrors []mcp.Field // the arguments that are repeated in headers
 }
 
 // metaVersion is the revision that the params say of themselves: only requests
 // of the modern era do.
 func metaVersion(params json.RawMessage) string {
-	if strictjson.Kind(params) != '{' {
+	if rawjson.Kind(params) != '{' {
 		return ""
 	}
-	meta := strictjson.Find(params, "_meta")
-	if strictjson.Kind(meta) != '{' {
+	meta := rawjson.Find(params, "_meta")
+	if rawjson.Kind(meta) != '{' {
 		return ""
 	}
-	version, _ := strictjson.String(strictjson.Find(meta, "io.modelcontextprotocol/protocolVersion"))
+	version, _ := rawjson.String(rawjson.Find(meta, mcp.MetaVersion))
 	return version
 }
 
-// The headers of the transport.
-const (
-	headerVersion = "Mcp-Protocol-Version"
-	headerMethod  = "Mcp-Method"
-	headerName    = "Mcp-Name"
-	headerSession = "Mcp-Session-Id"
-)
-
 // describe sets the headers that mirror a modern request.
 func (m *message) describe(h http.Header) {
-	h.Set(headerVersion, m.version)
-	h.Set(headerMethod, m.Method)
+	h.Set(mcp.HeaderVersion, m.version)
+	h.Set(mcp.HeaderMethod, m.Method)
 	member := ""
 	switch {
-	case m.Method == "tools/call", m.Method == "prompts/get":
+	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
 		member = "name"
-	case m.Method == "resources/read":
+	case m.Method == mcp.ReadResource:
 		member = "uri"
-	case strings.HasPrefix(m.Method, "tasks/"):
+	case strings.HasPrefix(m.Method, mcp.Tasks):
 		member = "taskId"
 	default:
 		return
@@ -67,30 +58,18 @@ func (m *message) describe(h http.Header) {
 	for _, f := range m.mirrors {
 		h.Set(f.Name, f.Value)
 	}
-	if name, ok := strictjson.String(strictjson.Find(m.Params, member)); ok {
-		h.Set(headerName, encodeHeader(name))
+	if name, ok := rawjson.String(rawjson.Find(m.Params, member)); ok {
+		h.Set(mcp.HeaderName, mcp.HeaderText(name))
 	}
-}
-
-// encodeHeader writes what cannot stand in a header as it is in base64.
-func encodeHeader(s string) string {
-	plain := s == strings.Trim(s, " \t") && !strings.HasPrefix(s, "=?base64?")
-	for i := 0; plain && i < len(s); i++ {
-		plain = ' ' <= s[i] && s[i] <= '~'
-	}
-	if plain {
-		return s
-	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
 }
 
 // tool is the name of the tool that a modern request calls, "" when it calls
 // none.
 func (m *message) tool() string {
-	if m.version == "" || m.Method != "tools/call" {
+	if m.version == "" || m.Method != mcp.CallTool {
 		return ""
 	}
-	name, _ := strictjson.String(strictjson.Find(m.Params, "name"))
+	name, _ := rawjson.String(rawjson.Find(m.Params, "name"))
 	return name
 }
 
@@ -179,8 +158,8 @@ func (b *bridge) send(ctx context.Context, method string, msg *message, s *sessi
 		}
 	}
 	if s != nil {
-		r.Header.Set(headerSession, s.id)
-		r.Header.Set(headerVersion, s.version)
+		r.Header.Set(mcp.HeaderSession, s.id)
+		r.Header.Set(mcp.HeaderVersion, s.version)
 		if s.lastEvent != "" && msg == nil {
 			r.Header.Set("Last-Event-Id", s.lastEvent)
 		}
@@ -285,7 +264,7 @@ func (b *bridge) tell(ctx context.Context, msg *message) {
 		return
 	}
 	discard(resp)
-	if msg.Method == "notifications/initialized" {
+	if msg.Method == mcp.Initialized {
 		b.listen(s)
 	}
 }
@@ -328,7 +307,7 @@ func (b *bridge) batch(ctx context.Context, msg *message, s *session) ([]byte, e
 // refuseAll answers each request of a batch with the same error.
 func refuseAll(batch []byte, e *jsonrpc.Error) []byte {
 	var out []byte
-	_ = strictjson.Elements(batch, func(element []byte) error { // what is no array is answered once
+	_ = rawjson.Elements(batch, func(element []byte) error { // what is no array is answered once
 		if m, err := jsonrpc.Parse(element); err == nil && m.IsRequest() {
 			out = jsonrpc.AppendError(append(out, ','), m.ID, e)
 		}

@@ -5,10 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
-	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
 )
 
 // Some tools of the modern era want arguments repeated in headers. A client on
@@ -29,31 +30,31 @@ func (b *bridge) mirror(msg *message) {
 	b.mu.Lock()
 	definition := b.mirroring[name]
 	b.mu.Unlock()
-	msg.mirrors = upstream.Mirrored(definition, strictjson.Find(msg.Params, "arguments"))
+	msg.mirrors = mcp.Mirrored(definition, rawjson.Find(msg.Params, "arguments"))
 }
 
 // wantsMirrors says whether a call was refused, unseen by the server, because
 // of its headers.
 func wantsMirrors(msg *message, answer []byte) bool {
-	if msg.tool() == "" || !bytes.Contains(answer, []byte("-32020")) {
+	if msg.tool() == "" || !bytes.Contains(answer, strconv.AppendInt(nil, mcp.CodeHeaderMismatch, 10)) {
 		return false
 	}
 	m, err := jsonrpc.Parse(answer)
-	return err == nil && m.Error != nil && m.Error.Code == jsonrpc.CodeHeaderMismatch
+	return err == nil && m.Error != nil && m.Error.Code == mcp.CodeHeaderMismatch
 }
 
 // learn looks up the definition of the called tool, in the name of the client
 // that called it, and says whether it was found.
 func (b *bridge) learn(ctx context.Context, msg *message) bool {
 	name := msg.tool()
-	meta := strictjson.Find(msg.Params, "_meta")
+	meta := rawjson.Find(msg.Params, "_meta")
 	cursor := json.RawMessage(nil)
 	for range maxListPages {
-		params := jsonrpc.SetMember(nil, "_meta", meta)
+		params := rawjson.SetMember(nil, "_meta", meta)
 		if cursor != nil {
-			params = jsonrpc.SetMember(params, "cursor", cursor)
+			params = rawjson.SetMember(params, "cursor", cursor)
 		}
-		list := &message{version: msg.version, Message: jsonrpc.Message{ID: msg.ID, Method: "tools/list", Params: params}}
+		list := &message{version: msg.version, Message: jsonrpc.Message{ID: msg.ID, Method: mcp.ListTools, Params: params}}
 		list.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/list","params":%s}`, msg.ID, params)
 		answer, err := b.ask(ctx, list)
 		if err != nil {
@@ -63,11 +64,11 @@ func (b *bridge) learn(ctx context.Context, msg *message) bool {
 		if err != nil || m.Result == nil {
 			return false
 		}
-		if definition := definitionOf(name, strictjson.Find(m.Result, "tools")); definition != nil {
+		if definition := definitionOf(name, rawjson.Find(m.Result, "tools")); definition != nil {
 			b.keepMirroring(name, definition)
 			return true
 		}
-		if cursor = strictjson.Find(m.Result, "nextCursor"); strictjson.Kind(cursor) != '"' {
+		if cursor = rawjson.Find(m.Result, "nextCursor"); rawjson.Kind(cursor) != '"' {
 			return false
 		}
 	}
@@ -77,8 +78,8 @@ func (b *bridge) learn(ctx context.Context, msg *message) bool {
 // definitionOf finds the tool of that name in a list.
 func definitionOf(name string, tools json.RawMessage) json.RawMessage {
 	var found json.RawMessage
-	_ = strictjson.Elements(tools, func(definition []byte) error { // what is no list has no tool
-		if text, ok := strictjson.String(strictjson.Find(definition, "name")); ok && text == name && found == nil {
+	_ = rawjson.Elements(tools, func(definition []byte) error { // what is no list has no tool
+		if text, ok := rawjson.String(rawjson.Find(definition, "name")); ok && text == name && found == nil {
 			found = bytes.Clone(definition)
 		}
 		return nil

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
 )
 
 // session is a session of a legacy client with the daemon. The id is the
@@ -71,8 +72,8 @@ func (b *bridge) open(ctx context.Context, hello *message) (answer []byte, s *se
 	if err != nil || m.Error != nil {
 		return answer, nil, nil
 	}
-	s = &session{id: resp.Header.Get(headerSession), hello: hello}
-	s.version, _ = strictjson.String(strictjson.Find(m.Result, "protocolVersion"))
+	s = &session{id: resp.Header.Get(mcp.HeaderSession), hello: hello}
+	s.version, _ = rawjson.String(rawjson.Find(m.Result, "protocolVersion"))
 	if s.id == "" || s.version == "" {
 		return nil, nil, errors.New("MCPProxy opened no session")
 	}
@@ -100,7 +101,7 @@ func (b *bridge) renew(ctx context.Context, old *session) (*session, error) {
 		return nil, errOther
 	}
 	b.replace(s)
-	resp, err := b.post(ctx, &message{body: jsonrpc.AppendNotification(nil, "notifications/initialized", nil)}, s)
+	resp, err := b.post(ctx, &message{body: jsonrpc.AppendNotification(nil, mcp.Initialized, nil)}, s)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +123,11 @@ func (b *bridge) remember(msg *message, answer []byte) {
 	switch {
 	case msg.version != "":
 		return
-	case msg.Method == "logging/setLevel":
+	case msg.Method == mcp.SetLevel:
 		key = "level"
-	case msg.Method == "resources/subscribe", msg.Method == "resources/unsubscribe":
-		uri, _ := strictjson.String(strictjson.Find(msg.Params, "uri"))
-		key, forget = "uri "+uri, msg.Method == "resources/unsubscribe"
+	case msg.Method == mcp.Subscribe, msg.Method == mcp.Unsubscribe:
+		uri, _ := rawjson.String(rawjson.Find(msg.Params, "uri"))
+		key, forget = "uri "+uri, msg.Method == mcp.Unsubscribe
 	default:
 		return
 	}

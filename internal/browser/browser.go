@@ -42,7 +42,7 @@ func opener(system, address string) (name string, args []string) {
 	return "xdg-open", []string{address}
 }
 
-// Check says whether the address may be opened.
+// Check reports whether the address may be opened.
 func Check(address string) error {
 	if strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'`<>|^\\", r) }) {
 		return errAddress
@@ -62,7 +62,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Desktop says whether the environment is one in which a browser would be
+// Desktop reports whether the environment is one in which a browser would be
 // seen by who runs the command.
 func Desktop(lookup func(name string) (string, bool)) bool {
 	for _, remote := range []string{"SSH_CONNECTION", "SSH_TTY"} {

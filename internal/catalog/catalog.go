@@ -3,7 +3,8 @@
 // status, the counts, and the search index. It keeps each server's last known
 // tools, also across restarts, so that a server which is away, disabled or
 // still connecting can be found. What a server lists is judged before it is
-// published: what its trust allows is approved, the rest waits.
+// published: what its trust allows is approved, the rest waits. So is what it
+// offers beside tools, which stands beside the snapshots: see Offers.
 //
 // It guarantees that Current is one atomic load, that everything read from one
 // Snapshot belongs together, that a snapshot never changes, and that discovery
@@ -12,7 +13,7 @@
 package catalog
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -24,10 +25,7 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/effect"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/scan"
-	"mcpproxy/internal/schema"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
@@ -58,6 +56,7 @@ type Catalog struct {
 	infer   policy.InferMode
 	states  map[string]upstream.State
 	lists   map[string]*list
+	offers  map[string]*Offers
 }
 
 // Options are what a Catalog is made of.
@@ -72,29 +71,11 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// list is the last known tools of one server.
-type list struct {
-	entries  []*entry
-	part     *search.Part // what of the index is this server's
-	received bool         // from the server itself, in this process
-	saved    bool
-	admitted bool // what may be accepted is, or is just being
-}
-
-// entry is one definition with what is derived from it alone, so that it is
-// derived once however often the rest changes.
-type entry struct {
-	definition tool.Definition
-	arguments  func() *schema.Schema
-	scanned    atomic.Pointer[scan.Report]
-	inferred   func() effect.Inference
-}
-
 // New makes a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
 		Options: o, servers: o.Servers, infer: o.Infer,
-		states: map[string]upstream.State{}, lists: map[string]*list{},
+		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 	}
 	c.rebuild()
@@ -139,6 +120,11 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 		for _, l := range c.lists {
 			l.admitted = false // by another trust, perhaps
 		}
+		for server, o := range c.offers {
+			next := o.clone()
+			next.admitted = false
+			c.offers[server] = next
+		}
 		c.mu.Unlock()
 		c.rebuild()
 		signal(c.unsaved)
@@ -157,11 +143,22 @@ func (c *Catalog) Anew(server string) {
 		next.received = false
 		c.lists[server] = &next
 	}
+	delete(c.offers, server)
 	c.mu.Unlock()
 	c.rebuild()
 }
 
-// receive takes a list over and says whether it differs from the one known.
+// Remember has all lists saved again: the store may have lost them.
+func (c *Catalog) Remember() {
+	c.mu.Lock()
+	for _, l := range c.lists {
+		l.saved = false
+	}
+	c.mu.Unlock()
+	signal(c.unsaved)
+}
+
+// receive takes a list over and reports whether it differs from the one known.
 func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Definition, received bool) bool {
 	for {
 		c.mu.Lock()
@@ -201,33 +198,6 @@ func (c *Catalog) replace(server string, old, next *list) bool {
 	return true
 }
 
-// merge makes entries for tools, taking over those of old that did not change.
-func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) {
-	known := map[string]*entry{}
-	if old != nil {
-		for _, e := range old.entries {
-			known[e.definition.ID.Tool] = e
-		}
-	}
-	entries = make([]*entry, len(tools))
-	for i, d := range tools {
-		e := known[d.ID.Tool]
-		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
-			e = newEntry(d)
-		}
-		entries[i] = e
-	}
-	return entries, old == nil || !slices.Equal(entries, old.entries)
-}
-
-func newEntry(d tool.Definition) *entry {
-	return &entry{
-		definition: d,
-		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
-		inferred:   sync.OnceValue(func() effect.Inference { return effect.Infer(d) }),
-	}
-}
-
 // Run loads the remembered tools, publishes what changes and remembers what is
 // received, until ctx ends.
 func (c *Catalog) Run(ctx context.Context) {
@@ -255,11 +225,9 @@ func pause(ctx context.Context, d time.Duration) {
 	if d < time.Millisecond {
 		return
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(d):
 	}
 }
 
@@ -321,11 +289,14 @@ func (c *Catalog) keep(ctx context.Context) {
 	}
 }
 
-// unkept gives the lists to save, and takes away and names those to forget.
+// unkept returns the lists to save, and takes away and names those to forget.
 func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	save = map[string]*list{}
+	maps.DeleteFunc(c.offers, func(server string, _ *Offers) bool {
+		return !slices.ContainsFunc(c.servers, func(s config.Server) bool { return s.Name == server })
+	})
 	for _, server := range slices.Sorted(maps.Keys(c.lists)) {
 		l := c.lists[server]
 		switch {
@@ -340,18 +311,55 @@ func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 	return save, forget
 }
 
-func (l *list) raws() []json.RawMessage {
-	raws := make([]json.RawMessage, len(l.entries))
-	for i, e := range l.entries {
-		raws[i] = e.definition.Raw
-	}
-	return raws
-}
-
 // signal leaves a note that something is to be done; one note is enough.
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
+	}
+}
+
+// rebuild publishes a snapshot of what is known now.
+func (c *Catalog) rebuild() {
+	c.building.Lock()
+	defer c.building.Unlock()
+
+	old := c.current.Load()
+	next := &Snapshot{byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: make(chan struct{})}
+	var parts []*search.Part
+	var tools []*Tool
+
+	c.mu.Lock()
+	for _, configured := range c.servers {
+		decided := c.Book.View(configured.Name)
+		server := &Server{
+			Name: configured.Name, Protocol: configured.Protocol,
+			Enabled: configured.Enabled, Quarantined: Quarantined(configured, decided),
+			State: c.states[configured.Name],
+		}
+		if l := c.lists[configured.Name]; l != nil {
+			server.Listed, server.Told = true, l.received
+			parts = append(parts, l.part)
+			for _, e := range l.entries {
+				t := newTool(configured, decided, c.infer, e)
+				server.Tools = append(server.Tools, t)
+				next.tools[t.ID] = t
+			}
+			tools = append(tools, server.Tools...)
+		}
+		next.servers = append(next.servers, server)
+		next.byName[server.Name] = server
+	}
+	c.mu.Unlock()
+
+	slices.SortFunc(next.servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
+	var before *lookup
+	if old != nil {
+		next.version, before = old.version+1, old.lookup
+	}
+	next.lookup = newLookup(before, parts, tools)
+	c.current.Store(next)
+	if old != nil {
+		close(old.replaced)
 	}
 }

@@ -80,7 +80,7 @@ func enabled(name string) config.Server {
 	return config.Server{Name: name, Protocol: "stdio", Enabled: true, Trust: config.TrustScan}
 }
 
-// start runs a catalog and gives a function that lists tools and waits for the
+// start runs a catalog and returns a function that lists tools and waits for the
 // snapshot that has them.
 func start(t *testing.T, keeper Keeper, servers ...config.Server) *Catalog {
 	t.Helper()
@@ -130,8 +130,8 @@ func TestLockedToolsDoNotMoveTheScoresOfCallableOnes(t *testing.T) {
 	with := start(t, newMemory(), config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"secret_*"}})
 	with.list("s", tools)
 	const query = "delete a repository"
-	a, totalA := without.Current().Search(query, 10, nil)
-	b, totalB := with.Current().Search(query, 10, nil)
+	a, totalA := without.Current().SearchUsed(nil, query, 10, nil)
+	b, totalB := with.Current().SearchUsed(nil, query, 10, nil)
 	same := func(x, y Hit) bool { return x.Score == y.Score && x.Tool.ID == y.Tool.ID }
 	if totalA != totalB || totalA == 0 || !slices.EqualFunc(a, b, same) {
 		t.Errorf("the answers differ: %v %d, %v %d", a, totalA, b, totalB)
@@ -241,7 +241,7 @@ func TestALockKeepsTheIndex(t *testing.T) {
 	if after.lookup.index != before.lookup.index {
 		t.Error("a locked tool made a new index")
 	}
-	if hits, _ := after.Search("x", 5, nil); len(hits) != 0 {
+	if hits, _ := after.SearchUsed(nil, "x", 5, nil); len(hits) != 0 {
 		t.Errorf("the locked tool is found as if it could be called: %v", hits[0].Tool.ID)
 	}
 	if hits, total := after.SearchLocked("x", 5, nil); total != 1 || hits[0].Tool.ID.Tool != "x" {
@@ -257,7 +257,7 @@ func TestConcurrentChangesEndInTheLast(t *testing.T) {
 			for i := range 50 {
 				c.ToolsListed(server, named(t, server, fmt.Sprintf("tool_%d", i)))
 				c.StateChanged(upstream.State{Name: server, Restarts: i})
-				c.Current().Search("tool", 5, nil)
+				c.Current().SearchUsed(nil, "tool", 5, nil)
 			}
 		})
 	}
@@ -311,7 +311,7 @@ func TestToolsForClientsAreFoundNowhere(t *testing.T) {
 		if known == nil || known.Status != policy.Callable || known.ForClients != theirs {
 			t.Fatalf("for clients %t: %+v", theirs, known)
 		}
-		_, open := s.Search("theirs", 10, nil)
+		_, open := s.SearchUsed(nil, "theirs", 10, nil)
 		_, locked := s.SearchLocked("theirs", 10, nil)
 		if found := open == 1; found == theirs || locked != 0 {
 			t.Errorf("for clients %t: %d found, %d of them locked", theirs, open, locked)

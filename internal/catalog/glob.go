@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// matches says whether a tool name fits a pattern: a name, in which * stands
+// matches reports whether a tool name fits a pattern: a name, in which * stands
 // for any characters (none, too) and ? for exactly one byte. There are no
 // character classes, since tool names may hold brackets.
 func matches(pattern, name string) bool {
@@ -33,7 +33,7 @@ func matches(pattern, name string) bool {
 	return p == len(pattern)
 }
 
-// denied says whether the operator's lists rule the tool out.
+// denied reports whether the operator's lists rule the tool out.
 func denied(server config.Server, name string) bool {
 	fits := func(pattern string) bool { return matches(pattern, name) }
 	if len(server.EnabledTools) > 0 {

@@ -63,37 +63,12 @@ func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
 	return l
 }
 
-// Search ranks the callable tools that keep accepts (nil accepts all) and gives
-// the best n and the number of all that match.
-func (s *Snapshot) Search(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	return s.lookup.search(s.lookup.callable, nil, query, n, keep)
-}
-
-// SearchUsed is Search with what was learned from use as a prior; nil is
-// nothing.
-func (s *Snapshot) SearchUsed(h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	return s.lookup.search(s.lookup.callable, h, query, n, keep)
-}
-
-// SearchLocked is Search over the tools that exist but cannot be called.
-func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
-	return s.lookup.search(s.lookup.locked, nil, query, n, keep)
-}
-
-// Explain says why SearchUsed found a tool.
-func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Reason {
-	return s.lookup.callable.Explain(used, query, h.doc, &h.Tool.Definition)
-}
-
-// CallableCount is the number of tools that can be called.
-func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
-
 func (l *lookup) search(v *search.View, h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	var keepDoc func(int) bool
 	if keep != nil {
 		keepDoc = func(doc int) bool { return keep(l.tools[doc]) }
 	}
-	found, total := v.SearchUsed(h, query, n, keepDoc)
+	found, total := v.Search(h, query, n, keepDoc)
 	hits := make([]Hit, len(found))
 	for i, h := range found {
 		hits[i] = Hit{l.tools[h.Doc], h.Score, h.Doc}

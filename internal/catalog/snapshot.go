@@ -1,44 +1,13 @@
 package catalog
 
 import (
-	"cmp"
-	"slices"
-
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/effect"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/schema"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
-
-// Tool is a tool as the product sees it. It is immutable.
-type Tool struct {
-	tool.Definition
-	// Effective is the override where it says something, else the server's hint,
-	// else, when the configuration enforces it, what is inferred.
-	Effective tool.Hints
-	CallWith  policy.Variant
-	Status    policy.Status
-	entry     *entry
-	infer     policy.InferMode
-	inferred  bool // neither the server nor an override says what it does
-}
-
-// Arguments is the schema that the tool's arguments must satisfy; it is
-// compiled at the first use.
-func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }
-
-// Inferred is what the tool seems to do, and why; nothing when it says so itself
-// or the configuration wants no inference.
-func (t *Tool) Inferred() effect.Inference {
-	if !t.inferred {
-		return effect.Inference{}
-	}
-	return t.entry.inferred()
-}
 
 // Server is a configured server as the product sees it. It is immutable.
 type Server struct {
@@ -110,51 +79,6 @@ func (s *Snapshot) Nearest(id tool.ID) []string {
 	return near
 }
 
-// rebuild publishes a snapshot of what is known now.
-func (c *Catalog) rebuild() {
-	c.building.Lock()
-	defer c.building.Unlock()
-
-	old := c.current.Load()
-	next := &Snapshot{byName: map[string]*Server{}, tools: map[tool.ID]*Tool{}, replaced: make(chan struct{})}
-	var parts []*search.Part
-	var tools []*Tool
-
-	c.mu.Lock()
-	for _, configured := range c.servers {
-		decided := c.Book.View(configured.Name)
-		server := &Server{
-			Name: configured.Name, Protocol: configured.Protocol,
-			Enabled: configured.Enabled, Quarantined: Quarantined(configured, decided),
-			State: c.states[configured.Name],
-		}
-		if l := c.lists[configured.Name]; l != nil {
-			server.Listed, server.Told = true, l.received
-			parts = append(parts, l.part)
-			for _, e := range l.entries {
-				t := newTool(configured, decided, c.infer, e)
-				server.Tools = append(server.Tools, t)
-				next.tools[t.ID] = t
-			}
-			tools = append(tools, server.Tools...)
-		}
-		next.servers = append(next.servers, server)
-		next.byName[server.Name] = server
-	}
-	c.mu.Unlock()
-
-	slices.SortFunc(next.servers, func(a, b *Server) int { return cmp.Compare(a.Name, b.Name) })
-	var before *lookup
-	if old != nil {
-		next.version, before = old.version+1, old.lookup
-	}
-	next.lookup = newLookup(before, parts, tools)
-	c.current.Store(next)
-	if old != nil {
-		close(old.replaced)
-	}
-}
-
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, infer: infer}
 	for _, o := range server.HintOverrides {
@@ -173,16 +97,47 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 	return t
 }
 
-// counts says whether what is inferred is part of the effective hints.
-func counts(infer policy.InferMode) bool {
-	return infer != policy.InferOff && infer != policy.InferAdvise
-}
-
 // inferAll works out, without a lock, what a snapshot will need.
 func inferAll(entries []*entry) {
 	for _, e := range entries {
 		if policy.Silent(e.definition.Hints) {
 			e.inferred()
 		}
+	}
+}
+
+// SearchUsed ranks the callable tools that keep accepts (nil accepts all), with
+// what was learned from use as a prior (nil is nothing). It returns the best n
+// and the number of all that match.
+func (s *Snapshot) SearchUsed(h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
+	return s.lookup.search(s.lookup.callable, h, query, n, keep)
+}
+
+// SearchLocked is SearchUsed without a prior over the tools that exist but cannot
+// be called.
+func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
+	return s.lookup.search(s.lookup.locked, nil, query, n, keep)
+}
+
+// Explain returns why SearchUsed found a tool.
+func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Reason {
+	return s.lookup.callable.Explain(used, query, h.doc, &h.Tool.Definition)
+}
+
+// CallableCount is the number of tools that can be called.
+func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
+
+// facts is what the status of a tool follows from.
+func facts(server config.Server, decided *approval.View, e *entry) policy.StatusFacts {
+	entry := decided.Tool(e.definition.ID.Tool)
+	denies := denied(server, e.definition.ID.Tool)
+	return policy.StatusFacts{
+		// What the configuration alone locks is locked for a known reason.
+		Known:          decided.Known() || !server.Enabled || server.Quarantined || denies,
+		ServerEnabled:  server.Enabled,
+		Quarantined:    Quarantined(server, decided),
+		DeniedByConfig: denies,
+		SwitchedOff:    entry.Off != nil,
+		Approved:       entry.Approves(e.definition.Fingerprint()),
 	}
 }

@@ -19,7 +19,7 @@ import (
 // TestMayStart goes through what decides whether anything of a server is
 // started.
 func TestMayStart(t *testing.T) {
-	server := config.Server{Name: "s", Command: "x"}
+	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}}
 	own, other := server.LaunchFingerprint(), tool.Fingerprint{1}
 	launches := map[string]*tool.Fingerprint{"none": nil, "this": &own, "another": &other}
 	for name, launch := range launches {
@@ -49,6 +49,36 @@ func TestMayStart(t *testing.T) {
 	}
 }
 
+// remembering is a keeper that has lost the approval of a launch.
+type remembering struct {
+	approvaltest.Memory
+	launch tool.Fingerprint
+}
+
+func (r *remembering) LoadApprovals(context.Context) (approval.Saved, error) {
+	return approval.Saved{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
+}
+
+// A launch whose approval is lost allows nothing, and another one is held.
+func TestALostLaunchNarrows(t *testing.T) {
+	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}, Enabled: true}
+	for launch, held := range map[tool.Fingerprint]bool{server.LaunchFingerprint(): false, {1}: true} {
+		book := approval.NewBook(&remembering{launch: launch})
+		if err := book.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, quarantined := range []bool{false, true} {
+			server.Quarantined = quarantined
+			if got := MayStart(server, book.View("s")); got != (!held && !quarantined) {
+				t.Errorf("another launch: %v, quarantined: %v: may start %v", held, quarantined, got)
+			}
+		}
+		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").Reviewed() != nil {
+			t.Errorf("a person has it reviewed anew: %v", err)
+		}
+	}
+}
+
 // told keeps what a catalog observes.
 type told struct {
 	mu  sync.Mutex // guards all
@@ -61,7 +91,7 @@ func (o *told) observe(a Admission) {
 	o.mu.Unlock()
 }
 
-// take gives what was told since the last time: the names accepted and held.
+// take returns what was told since the last time: the names accepted and held.
 func (o *told) take() (accepted, held []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

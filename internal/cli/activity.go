@@ -1,20 +1,19 @@
 package cli
 
 import (
-	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
 )
 
-func (r *run) activityCommand() *cobra.Command {
+func activityCommand(r *run) *cobra.Command {
 	return group("activity", "The log of every call and refusal",
 		"  mcpproxy activity list\n  mcpproxy activity list --intent-type destructive --since 24h\n  mcpproxy activity show 01JG2K4",
-		r.activityList(), r.activityShow())
+		activityList(r), activityShow(r))
 }
 
 // listFlags are the filters as they are typed.
@@ -25,7 +24,7 @@ type listFlags struct {
 	noIcons         bool
 }
 
-func (r *run) activityList() *cobra.Command {
+func activityList(r *run) *cobra.Command {
 	var flags listFlags
 	var f activity.Filter
 	cmd := &cobra.Command{
@@ -38,19 +37,10 @@ a date, or a time such as 2026-01-15T10:30:00Z or "2026-01-15 10:30:00".`,
 			"  mcpproxy activity list --tool github:create_issue --status error\n" +
 			"  mcpproxy activity list --since 2026-01-15 --until 2026-01-16 -o json",
 		Args: atMost(0),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			filter, err := r.filter(f, flags)
-			if err != nil {
-				return err
-			}
-			page, err := c.Activities(ctx, filter)
-			if err != nil {
-				return err
-			}
-			return r.print(page, func(w io.Writer) { r.writeActivities(w, page, flags.noIcons) })
-		}),
+		RunE: does(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
+			func(p *printer, page gateway.ActivityList) { writeActivities(p, page, flags.noIcons) }),
 	}
-	r.addFilterFlags(cmd, &f, &flags)
+	addFilterFlags(r, cmd, &f, &flags)
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "how many records at most, up to 1000")
 	cmd.Flags().StringVar(&f.Cursor, "cursor", "", "where the page before ended (its next_cursor)")
 	cmd.Flags().BoolVar(&flags.noIcons, "no-icons", false, "plain words in the INTENT column")
@@ -58,12 +48,12 @@ a date, or a time such as 2026-01-15T10:30:00Z or "2026-01-15 10:30:00".`,
 }
 
 // addFilterFlags adds the filters of every command over the log.
-func (r *run) addFilterFlags(cmd *cobra.Command, f *activity.Filter, flags *listFlags) {
+func addFilterFlags(r *run, cmd *cobra.Command, f *activity.Filter, flags *listFlags) {
 	s := cmd.Flags()
-	s.StringSliceVar(&flags.types, "type", nil, "only these `types`: "+strings.Join(api.RecordTypes(), ", "))
+	s.StringSliceVar(&flags.types, "type", nil, "only these `types`: "+strings.Join(api.ListActivity.Words("type"), ", "))
 	s.StringSliceVar(&f.Servers, "server", nil, "only these `servers`")
 	s.StringArrayVar(&f.Tools, "tool", nil, "only this `tool`: its name, or server:tool; may be repeated")
-	s.StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`: "+strings.Join(api.RecordStatuses(), ", "))
+	s.StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`: "+strings.Join(api.ListActivity.Words("status"), ", "))
 	s.StringVar(&f.SessionID, "session", "", "only this session (`id`)")
 	s.StringVar(&f.RequestID, "request-id", "", "only this request (`id`)")
 	s.StringSliceVar(&f.IntentTypes, "intent-type", nil, "only these operation `types`: read, write, destructive")
@@ -75,8 +65,8 @@ func (r *run) addFilterFlags(cmd *cobra.Command, f *activity.Filter, flags *list
 	s.StringVar(&flags.end, "end-time", "", "the same as --until (`time`)")
 	s.StringVar(&f.Search, "search", "", "`words` in arguments, responses and reasons")
 	for name, complete := range map[string]cobra.CompletionFunc{
-		"type": words(api.RecordTypes()...), "status": words(api.RecordStatuses()...),
-		"intent-type": words(operations()...), "sensitivity": words(api.Sensitivities()...),
+		"type": words(api.ListActivity.Words("type")...), "status": words(api.ListActivity.Words("status")...),
+		"intent-type": words(api.ListActivity.Words("intent_type")...), "sensitivity": words(api.ListActivity.Words("sensitivity")...),
 		"server": r.completeFlag(serverNames), "tool": r.completeFlag(toolNames), "actor": words("admin", "agent"),
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, complete)
@@ -84,7 +74,7 @@ func (r *run) addFilterFlags(cmd *cobra.Command, f *activity.Filter, flags *list
 }
 
 // filter makes the filter that the daemon takes of what was typed.
-func (r *run) filter(f activity.Filter, flags listFlags) (activity.Filter, error) {
+func filter(r *run, f activity.Filter, flags listFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
 		f.Types = append(f.Types, activity.Type(t))
 	}
@@ -106,7 +96,7 @@ func (r *run) filter(f activity.Filter, flags listFlags) (activity.Filter, error
 	return f, err
 }
 
-func (r *run) activityShow() *cobra.Command {
+func activityShow(r *run) *cobra.Command {
 	var noIcons bool
 	cmd := &cobra.Command{
 		Use:               "show <id>",
@@ -115,13 +105,9 @@ func (r *run) activityShow() *cobra.Command {
 		Example:           "  mcpproxy activity show 01JG2K4\n  mcpproxy activity show 01JG2K4 -o json",
 		Args:              exactly("id"),
 		ValidArgsFunction: r.complete(recordIDs),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			record, err := c.Activity(ctx, strings.TrimRight(args[0], "…."))
-			if err != nil {
-				return err
-			}
-			return r.print(record, func(w io.Writer) { r.writeRecord(w, record, noIcons) })
-		}),
+		RunE: does(r, api.GetActivity, func(args []string) (gateway.RecordRef, error) {
+			return gateway.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
+		}, func(p *printer, record activity.Record) { writeRecord(p, record, noIcons) }),
 	}
 	cmd.Flags().BoolVar(&noIcons, "no-icons", false, "plain words for the operation type")
 	return cmd

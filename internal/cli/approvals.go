@@ -2,101 +2,61 @@ package cli
 
 import (
 	"context"
-	"io"
-	"strconv"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/tool"
 )
 
-func (r *run) approvalsCommand() *cobra.Command {
+func approvalsCommand(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:   "approvals",
-		Short: "Everything that waits for you: servers and tools",
-		Long: `Lists the servers that wait for review and the tools whose definition nobody has
-approved, with what the scanner found and the command with which to look and
-decide. Nothing that waits can be called.`,
+		Short: "Everything that waits for you: servers, tools, and what else servers offer",
+		Long: `Lists the servers that wait for review and the tools, prompts, resources, templates
+and instructions whose definition nobody has approved, with what the scanner found
+and the command with which to look and decide. Nothing that waits can be called or
+used, or reaches an agent.`,
 		Example: "  mcpproxy approvals\n  mcpproxy approvals -o json",
 		Args:    atMost(0),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			waiting, err := c.Approvals(ctx)
-			if err != nil {
-				return err
-			}
-			return r.print(waiting, func(w io.Writer) { r.writeWaiting(w, waiting) })
-		}),
+		RunE:    does(r, api.ListApprovals, nothing, writeWaiting),
 	}
 }
 
-func (r *run) writeWaiting(w io.Writer, waiting gateway.Waiting) {
-	if len(waiting.Servers)+len(waiting.Tools) == 0 {
-		r.note("Nothing waits for you.")
+func writeWaiting(p *printer, waiting gateway.Waiting) {
+	if len(waiting.Servers)+len(waiting.Tools)+len(waiting.Offers) == 0 {
+		p.note("Nothing waits for you.")
 		return
 	}
-	t := table{run: r, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, right: map[int]bool{2: true}}
+	t := table{p: p, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, right: map[int]bool{2: true}}
 	for _, s := range waiting.Servers {
-		t.addWhole(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), r.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
+		t.addWhole(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
 	for _, v := range waiting.Tools {
 		t.addWhole(visibleLine(v.Name), "tool: "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+quotedWord(v.Name))
 	}
-	t.write(w)
-	r.noteLeftOut(waiting)
-}
-
-// noteLeftOut says that the list is not the whole.
-func (r *run) noteLeftOut(waiting gateway.Waiting) {
-	if more := waiting.TotalTools - len(waiting.Tools); more > 0 {
-		r.note("%s more that are not shown. They are shown when these are decided.", counted(more, "tool"))
+	for _, v := range waiting.Offers {
+		o := refOf(v)
+		t.addWhole(visibleLine(strings.TrimSuffix(o.Server+":"+o.Name, ":")), v.Kind.Word()+": "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+o.arg())
 	}
-}
-
-func findingCount(n int) string {
-	if n == 0 {
-		return "-"
-	}
-	return strconv.Itoa(n)
-}
-
-// age is how long ago something was, in its largest unit.
-func (r *run) age(t *time.Time) string {
-	if t == nil || t.IsZero() {
-		return ""
-	}
-	d := max(r.Now().Sub(*t), 0)
-	for _, unit := range []struct {
-		length time.Duration
-		name   string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
-		if d >= unit.length {
-			return strconv.Itoa(int(d/unit.length)) + unit.name
-		}
-	}
-	return strconv.Itoa(int(d/time.Second)) + "s"
+	t.write()
+	noteLeftOut(p, tool.KindTool, waiting)
+	noteLeftOut(p, tool.KindPrompt, waiting)
 }
 
 // waitingTools completes the names of tools that wait.
 func waitingTools(ctx context.Context, c *api.Client, _ string) []string {
-	waiting, _ := c.Approvals(ctx)
-	var names []string
-	for _, t := range waiting.Tools {
-		names = append(names, t.Name)
-	}
-	return names
+	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	return each(waiting.Tools, func(t gateway.WaitingTool) string { return t.Name })
 }
 
 // waitingServers completes the names of servers that wait, and else of all.
 func waitingServers(ctx context.Context, c *api.Client, typed string) []string {
-	waiting, _ := c.Approvals(ctx)
-	var names []string
-	for _, s := range waiting.Servers {
-		names = append(names, s.Name)
-	}
-	if names == nil {
+	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}
-	return names
+	return each(waiting.Servers, func(s gateway.WaitingServer) string { return s.Name })
 }

@@ -12,11 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -34,20 +33,20 @@ type callFlags struct {
 	timeout                  time.Duration
 }
 
-func (r *run) callCommand() *cobra.Command {
+func callCommand(r *run) *cobra.Command {
 	return group("call", "Call a tool with declared intent",
 		"  mcpproxy call tool-read notes:list_notes\n"+
 			"  mcpproxy call tool-write notes:write_note --args '{\"title\": \"shopping\", \"text\": \"milk\"}' --reason \"for later\"\n"+
 			"  mcpproxy call tool-destructive notes:delete_note --args @note.json",
-		r.callTool(policy.CallToolRead, "Call a tool that only looks",
+		callTool(r, policy.CallToolRead, "Call a tool that only looks",
 			"Calls a tool to query without changing anything. Refused when the server marks the tool destructive."),
-		r.callTool(policy.CallToolWrite, "Call a tool that creates or updates",
+		callTool(r, policy.CallToolWrite, "Call a tool that creates or updates",
 			"Calls a tool to create or update. Refused when the server marks the tool destructive."),
-		r.callTool(policy.CallToolDestructive, "Call a tool that deletes or cannot be undone",
+		callTool(r, policy.CallToolDestructive, "Call a tool that deletes or cannot be undone",
 			"Calls a tool to delete, or to do what cannot be undone. Allowed whatever the server says about the tool."))
 }
 
-func (r *run) callTool(v policy.Variant, short, long string) *cobra.Command {
+func callTool(r *run, v policy.Variant, short, long string) *cobra.Command {
 	var f callFlags
 	name := "tool-" + v.Operation().String()
 	cmd := &cobra.Command{
@@ -62,15 +61,15 @@ the call, the exit code is 3. -o json gives the raw result.`,
 		Args:              atMost(1),
 		ValidArgsFunction: r.complete(toolNames),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			in, err := r.callInput(v, f, args)
+			in, err := callInput(r, v, f, args)
 			if err != nil {
 				return err
 			}
-			answer, err := c.Call(ctx, in)
+			answer, err := api.CallTool.Call(ctx, c, in)
 			if err != nil {
 				return forShell(err, in.Name)
 			}
-			return r.showAnswer(in.Name, answer)
+			return showAnswer(r, in.Name, answer)
 		}),
 	}
 	flags := cmd.Flags()
@@ -81,7 +80,7 @@ the call, the exit code is 3. -o json gives the raw result.`,
 	flags.StringVar(&f.sensitivity, "sensitivity", "", "how sensitive the data is: `level` public, internal, private or unknown")
 	flags.DurationVar(&f.timeout, "timeout", 0, "give up earlier than the configuration does, such as after `30s`; it can only shorten")
 	_ = cmd.RegisterFlagCompletionFunc("tool-name", r.completeFlag(toolNames))
-	_ = cmd.RegisterFlagCompletionFunc("sensitivity", words(api.Sensitivities()...))
+	_ = cmd.RegisterFlagCompletionFunc("sensitivity", words(policy.Sensitivities()...))
 	return cmd
 }
 
@@ -101,8 +100,8 @@ func callExamples(v policy.Variant) string {
 }
 
 // callInput makes the call of flags and arguments.
-func (r *run) callInput(v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
-	in := api.CallInput{Variant: v, Timeout: f.timeout, Intent: &activity.Intent{
+func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
+	in := api.CallInput{Variant: v.String(), Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
@@ -115,6 +114,9 @@ func (r *run) callInput(v policy.Variant, f callFlags, args []string) (api.CallI
 	if f.timeout < 0 {
 		return in, usage("Invalid value '"+f.timeout.String()+"' for --timeout: must be positive", "")
 	}
+	if f.timeout > 0 {
+		in.Timeout = f.timeout.String()
+	}
 	given, err := one("the arguments", f.args, f.jsonArgs)
 	if err != nil || given == "" {
 		return in, err
@@ -123,7 +125,7 @@ func (r *run) callInput(v policy.Variant, f callFlags, args []string) (api.CallI
 	return in, err
 }
 
-// forShell gives a refused call the hint that helps at a prompt, where the
+// forShell puts into a refused call the hint that helps at a prompt, where the
 // daemon's speaks to an agent. The message stays.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
@@ -147,28 +149,21 @@ func forShell(err error, name string) error {
 // unlock is what a person at a prompt does about a tool that is locked.
 func unlock(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
-	said, _ := strictjson.String(raw)
+	said, _ := rawjson.String(raw)
 	id, err := tool.ParseID(name)
 	if err != nil {
 		return ""
 	}
 	of, server := quotedWord(id.String()), quotedWord(id.Server)
-	switch said {
-	case policy.ServerDisabled.String():
-		return "Enable the server with `mcpproxy upstream enable " + server + "`."
-	case policy.ServerQuarantined.String():
-		return "Review the server with `mcpproxy upstream approve " + server + "`."
-	case policy.DisabledByConfig.String():
-		return "Only the configuration can allow it: enabled_tools or disabled_tools of the server, in the file that `mcpproxy config path` names."
-	case policy.DisabledByUser.String():
-		return "Switch it on with `mcpproxy tools enable " + of + "`."
-	case policy.PendingApproval.String():
-		return "Look at it with `mcpproxy tools diff " + of + "`, approve it with `mcpproxy tools approve " + of + "`."
+	for _, s := range policy.Statuses() {
+		if s.String() == said {
+			return s.PromptRemedy(server, of)
+		}
 	}
-	return "See `mcpproxy upstream logs " + server + "`."
+	return policy.DisabledUnknown.PromptRemedy(server, of)
 }
 
-// one gives the value that is given, which must be only one.
+// one returns the value that is given, which must be only one.
 func one(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
@@ -182,7 +177,7 @@ func one(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readArgs gives the arguments that a flag names. They must be JSON to be sent;
+// readArgs returns the arguments that a flag names. They must be JSON to be sent;
 // all else about them the daemon says.
 func (r *run) readArgs(given string) (json.RawMessage, error) {
 	raw := []byte(given)
@@ -197,7 +192,7 @@ func (r *run) readArgs(given string) (json.RawMessage, error) {
 		return nil, usage("The arguments cannot be read: "+err.Error(), "Give --args JSON, --args @file, or --args - for stdin.").Because(err)
 	}
 	raw = bytes.TrimSpace(raw)
-	if err := strictjson.Check(raw, strictjson.Limits{Bytes: maxInput}); err != nil {
+	if err := rawjson.Check(raw, rawjson.Limits{Bytes: maxInput}); err != nil {
 		return nil, problem.New(problem.InvalidArgs, "Invalid arguments: "+err.Error(),
 			"Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'.")
 	}
@@ -215,12 +210,12 @@ func readFile(path string) ([]byte, error) {
 
 // showAnswer prints what a tool answered. A failure that the tool reports is a
 // failure of the command, with its content on stdout.
-func (r *run) showAnswer(name string, a api.CallAnswer) error {
-	if err := r.print(a.Result, func(w io.Writer) { writeContent(w, a.Result) }); err != nil {
+func showAnswer(r *run, name string, a api.CallAnswer) error {
+	if err := r.print(a.Result, func(p *printer) { writeContent(p, a.Result) }); err != nil {
 		return err
 	}
 	for _, warning := range a.Warnings {
-		fmt.Fprintln(r.Stderr, r.paint(care, "Warning:")+" "+printable(warning))
+		fmt.Fprintln(r.Stderr, r.printer(r.Stderr).paint(care, "Warning:")+" "+printable(warning))
 	}
 	if a.Handle != "" {
 		r.say("The result was cut to result_limit (see `mcpproxy config show`); an agent reads the rest with read_result and the handle %s.", a.Handle)

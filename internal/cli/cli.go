@@ -11,52 +11,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"mcpproxy/internal/problem"
 )
-
-// ServeOptions is what `serve` was asked for.
-type ServeOptions struct {
-	ConfigPath string // absolute; the file need not exist
-	DataDir    string // --data-dir; empty = as configured
-	Listen     string // --listen; empty = as configured
-	AnyPort    bool   // take another port when that is in use
-}
-
-// DemoOptions is what `demo` was asked for.
-type DemoOptions struct {
-	Once   bool
-	Listen string
-	Color  bool
-	Stdout io.Writer
-	Stderr io.Writer
-}
-
-// Deps is what the commands need. What is nil is the process's own.
-type Deps struct {
-	Version string
-	Serve   func(ctx context.Context, o ServeOptions) error
-	Demo    func(ctx context.Context, o DemoOptions) error
-	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
-	Now     func() time.Time
-	Local   *time.Location
-	Getenv  func(name string) string
-	// CompletionTime is how long a shell waits for names; 0 = a moment.
-	CompletionTime time.Duration
-	// Ask asks the person a question and gives the answer. Without it the
-	// terminal of the process is asked, if there is one.
-	Ask func(ctx context.Context, question string) (string, error)
-}
 
 // Run runs the command that args name, without the program's own name, and
 // gives the exit code.
@@ -79,50 +40,7 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-func newRun(d Deps) *run {
-	if d.Stdin == nil {
-		d.Stdin = os.Stdin
-	}
-	if d.Stdout == nil {
-		d.Stdout = os.Stdout
-	}
-	if d.Stderr == nil {
-		d.Stderr = os.Stderr
-	}
-	if d.Now == nil {
-		d.Now = time.Now
-	}
-	if d.Local == nil {
-		d.Local = time.Local
-	}
-	r := &run{Deps: d}
-	r.terminal, r.width = terminal(d.Stdout)
-	return r
-}
-
-// run is one run of a command: its flags and where its output goes.
-type run struct {
-	Deps
-	configPath string
-	dataDir    string
-	output     string
-	asJSON     bool
-	noColor    bool
-	terminal   bool     // stdout is one
-	width      int      // of the terminal; 0 = unknown, or none
-	notes      []string // to be said after the data
-}
-
-// lookup is the environment.
-func (r *run) lookup(name string) (string, bool) {
-	if r.Getenv == nil {
-		return os.LookupEnv(name)
-	}
-	v := r.Getenv(name)
-	return v, v != ""
-}
-
-// asProblem gives what went wrong as a problem. What is none comes from this
+// asProblem returns what went wrong as a problem. What is none comes from this
 // program itself and was written for its user.
 func asProblem(err error) *problem.Problem {
 	var p *problem.Problem
@@ -149,26 +67,6 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
-}
-
-// terminal says whether w is one, and how wide.
-func terminal(w io.Writer) (is bool, width int) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, 0
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return true, 0
-	}
-	return true, width
-}
-
-// color says whether stdout may be coloured.
-func (r *run) color() bool {
-	off, _ := r.lookup("NO_COLOR")
-	kind, _ := r.lookup("TERM")
-	return r.terminal && !r.noColor && off == "" && kind != "dumb"
 }
 
 // root makes the tree of commands.
@@ -200,8 +98,8 @@ right tool by searching, call it through a variant that says what the call does
 	flags.BoolVar(&r.asJSON, "json", false, "short for --output json")
 	flags.BoolVar(&r.noColor, "no-color", false, "no colours, even on a terminal")
 	_ = root.RegisterFlagCompletionFunc("output", words(formatTable, formatJSON, formatYAML))
-	root.AddCommand(r.demoCommand(), r.serveCommand(), r.stdioCommand(), r.statusCommand(), r.upstreamCommand(), r.toolsCommand(),
-		r.approvalsCommand(), r.callCommand(), r.activityCommand(), r.configCommand(), r.completionCommand(), r.versionCommand())
+	root.AddCommand(demoCommand(r), serveCommand(r), stdioCommand(r), statusCommand(r), upstreamCommand(r), toolsCommand(r),
+		approvalsCommand(r), callCommand(r), activityCommand(r), configCommand(r), completionCommand(r), versionCommand(r))
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }
@@ -244,4 +142,21 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+func upstreamCommand(r *run) *cobra.Command {
+	return group("upstream", "The servers behind MCPProxy",
+		"  mcpproxy upstream list\n  mcpproxy upstream add files -- npx -y @modelcontextprotocol/server-filesystem /tmp\n"+
+			"  mcpproxy upstream restart files\n  mcpproxy upstream review files",
+		upstreamList(r), upstreamGet(r), upstreamRestart(r), upstreamLogin(r), upstreamLogout(r), upstreamLogs(r),
+		upstreamAdd(r), upstreamRemove(r), upstreamEnable(r, "enable", true), upstreamEnable(r, "disable", false), upstreamSet(r),
+		upstreamReview(r), upstreamApprove(r), upstreamQuarantine(r))
+}
+
+func toolsCommand(r *run) *cobra.Command {
+	return group("tools", "The tools of all servers",
+		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo\n"+
+			"  mcpproxy tools disable github:delete_repo\n  mcpproxy tools approve github:create_issue",
+		toolsList(r), toolsSearch(r), toolsShow(r), toolsStats(r), toolsDiff(r), toolsApprove(r), toolsBlock(r),
+		toolsSwitch(r, "enable", true), toolsSwitch(r, "disable", false))
 }

@@ -83,7 +83,7 @@ func TestRestartThatFails(t *testing.T) {
 	t.Parallel()
 	w := daemon(t, &fake{})
 	got := w.run("upstream", "restart", "notes")
-	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes: it is now waiting.\n" ||
+	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes: it is now failed.\n" ||
 		!strings.Contains(got.stderr, "exit status 1") || !strings.Contains(got.stderr, "upstream logs notes") || strings.Contains(got.stderr, "\x1b") {
 		t.Errorf("%+v", got)
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -13,10 +12,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func (r *run) configCommand() *cobra.Command {
+func configCommand(r *run) *cobra.Command {
 	return group("config", "The configuration file",
 		"  mcpproxy config path\n  mcpproxy config validate\n  mcpproxy config show",
-		r.configValidate(), r.configShow(), r.configPathCommand())
+		configValidate(r), configShow(r), configPathCommand(r))
 }
 
 // validity is what `config validate` says of a file that is right.
@@ -27,7 +26,7 @@ type validity struct {
 	Warnings []string `json:"warnings"`
 }
 
-func (r *run) configValidate() *cobra.Command {
+func configValidate(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:     "validate [file]",
 		Short:   "Say everything that is wrong with the file",
@@ -50,23 +49,23 @@ func (r *run) configValidate() *cobra.Command {
 			if !v.Exists && len(args) > 0 {
 				return problem.Newf(problem.NotFound, "There is no file %s.", printable(path))
 			}
-			return r.print(v, func(w io.Writer) { r.writeValidity(w, v) })
+			return r.print(v, func(p *printer) { writeValidity(p, v) })
 		},
 	}
 }
 
-func (r *run) writeValidity(w io.Writer, v validity) {
+func writeValidity(p *printer, v validity) {
 	if v.Exists {
-		fmt.Fprintf(w, "%s is valid.\n", printable(v.Path))
+		fmt.Fprintf(p, "%s is valid.\n", printable(v.Path))
 	} else {
-		fmt.Fprintf(w, "There is no file %s yet: the defaults hold.\n", printable(v.Path))
+		fmt.Fprintf(p, "There is no file %s yet: the defaults hold.\n", printable(v.Path))
 	}
 	for _, warning := range v.Warnings {
-		r.note("%s %s", r.paint(care, "Warning:"), printable(warning))
+		p.note("%s %s", p.paint(care, "Warning:"), printable(warning))
 	}
 }
 
-func (r *run) configShow() *cobra.Command {
+func configShow(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
 		Short:   "The effective configuration, with defaults and without secrets",
@@ -82,19 +81,19 @@ func (r *run) configShow() *cobra.Command {
 				return err
 			}
 			current := live.Current()
-			return r.print(current, func(w io.Writer) {
+			return r.print(current, func(p *printer) {
 				raw, err := encode(current)
 				if err != nil {
-					r.note("The configuration cannot be shown: %v", err)
+					p.note("The configuration cannot be shown: %v", err)
 					return
 				}
-				fmt.Fprintln(w, prettyJSON(raw))
+				fmt.Fprintln(p, prettyJSON(raw))
 			})
 		},
 	}
 }
 
-func (r *run) configPathCommand() *cobra.Command {
+func configPathCommand(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
 		Short:   "Where the file is, or would be",
@@ -108,7 +107,7 @@ func (r *run) configPathCommand() *cobra.Command {
 			v := struct {
 				Path string `json:"path"`
 			}{path}
-			return r.print(v, func(w io.Writer) { fmt.Fprintln(w, printable(v.Path)) })
+			return r.print(v, func(p *printer) { fmt.Fprintln(p, printable(v.Path)) })
 		},
 	}
 }

@@ -49,6 +49,39 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 	}
 }
 
+// does is a command that does one operation and shows the answer.
+func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		asked, err := in(args)
+		if err != nil {
+			return err
+		}
+		out, err := op.Call(ctx, c, asked)
+		if err != nil {
+			return err
+		}
+		return r.print(out, func(p *printer) { show(p, out) })
+	})
+}
+
+// Inputs that only the arguments make.
+func nothing([]string) (in gateway.Nothing, err error) { return in, nil }
+
+func named(args []string) (gateway.ServerRef, error) { return gateway.ServerRef{Name: args[0]}, nil }
+
+func toolNamed(args []string) (gateway.ToolRef, error) {
+	id, err := toolID(args[0])
+	return gateway.ToolRef(id), err
+}
+
+// forServer is a command that does an operation on the server that its argument
+// names.
+func forServer[Out any](r *run, op *api.Op[gateway.ServerRef, Out], cmd *cobra.Command, show func(p *printer, out Out)) *cobra.Command {
+	cmd.Use, cmd.Args, cmd.ValidArgsFunction = cmd.Use+" <server>", exactly("server"), r.complete(serverNames)
+	cmd.RunE = does(r, op, named, show)
+	return cmd
+}
+
 // completionTime is how long a shell waits for live values, unless Deps say
 // otherwise.
 const completionTime = 200 * time.Millisecond
@@ -92,31 +125,28 @@ func (r *run) live(cmd *cobra.Command, typed string, values func(context.Context
 	return fitting
 }
 
-func serverNames(ctx context.Context, c *api.Client, _ string) []string {
-	servers, _ := c.Servers(ctx)
-	var names []string
-	for _, s := range servers {
-		names = append(names, s.Name)
+// each is what f returns of each of a list.
+func each[T any](all []T, f func(T) string) []string {
+	var out []string
+	for _, one := range all {
+		out = append(out, f(one))
 	}
-	return names
+	return out
+}
+
+func serverNames(ctx context.Context, c *api.Client, _ string) []string {
+	all, _ := api.ListServers.Call(ctx, c, gateway.Nothing{})
+	return each(all.Servers, func(s gateway.ServerView) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
-	tools, _ := c.Tools(ctx, gateway.ToolFilter{})
-	var names []string
-	for _, t := range tools.Tools {
-		names = append(names, t.Name)
-	}
-	return names
+	all, _ := api.ListTools.Call(ctx, c, gateway.ToolFilter{})
+	return each(all.Tools, func(t gateway.ToolView) string { return t.Name })
 }
 
 func recordIDs(ctx context.Context, c *api.Client, _ string) []string {
-	page, _ := c.Activities(ctx, activity.Filter{})
-	var ids []string
-	for _, a := range page.Activities {
-		ids = append(ids, a.ID)
-	}
-	return ids
+	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
+	return each(page.Activities, func(a activity.Record) string { return a.ID })
 }
 
 // words completes with fixed values.

@@ -4,94 +4,68 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
-	"mcpproxy/internal/strictjson"
 )
+
+// difference is a definition beside the approved one.
+type difference struct {
+	what, name       string
+	gateway.ToolDiff     // what those of tools and of others have in common
+	answer           any // as the daemon sent it
+}
 
 // writeDiff shows a person what would be approved: what has changed, or the
 // whole definition when none was approved before. Nothing in it can hide.
-func (r *run) writeDiff(w io.Writer, d gateway.ToolDiff) {
+func writeDiff(p *printer, d difference) {
 	var f fields
-	f.add("Tool", visibleLine(d.Name))
-	f.add("Status", r.statusWord(d.Status))
+	f.add(d.what, visibleLine(d.name))
+	f.add("Status", statusWord(p, d.Status))
 	f.add("Waits", waitsBecause(d.Reason))
 	if d.Approved != nil {
-		f.add("Approved", r.moment(&d.Approved.At)+" by "+visibleLine(d.Approved.By))
+		f.add("Approved", p.moment(&d.Approved.At)+" by "+visibleLine(d.Approved.By))
 	}
 	f.add("Loosens", strings.Join(d.Loosened, ", "))
-	f.add("Scanner", r.verdict(d.Verdict, len(d.Findings)))
+	f.add("Scanner", verdict(p, d.Verdict, len(d.Findings)))
 	f.add("Fingerprint", visibleLine(d.Fingerprint))
-	f.write(w)
-	r.writeFindings(w, "", d.Findings)
+	f.write(p)
+	writeFindings(p, "", d.Findings)
+	writeDifference(p, d)
+}
+
+// writeDifference writes what has changed, or the whole when there is nothing
+// to hold it against.
+func writeDifference(p *printer, d difference) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
-		fmt.Fprintln(w, "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
-		r.writeDefinition(w, d.Definition)
+		fmt.Fprintln(p, "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
+		writeDefinition(p, d.Definition)
 	case d.Approved == nil:
-		fmt.Fprintln(w, "\nNone of its definitions was approved before. This is the whole of it:")
-		r.writeDefinition(w, d.Definition)
+		fmt.Fprintln(p, "\nNone of its definitions was approved before. This is the whole of it:")
+		writeDefinition(p, d.Definition)
 	case len(d.Changes) == 0:
-		fmt.Fprintln(w, "\nNothing differs from what is approved.")
+		fmt.Fprintln(p, "\nNothing differs from what is approved.")
 	default:
-		r.writeChanges(w, d.Changes)
+		writeChanges(p, d.Changes)
 	}
 	if d.Truncated {
-		fmt.Fprintln(w, "\nThere is more that differs: -o json shows both definitions.")
+		fmt.Fprintln(p, "\nThere is more that differs: -o json shows both definitions.")
 	}
 }
 
-// waitsBecause is why a definition waits, in words.
-func waitsBecause(why approval.Why) string {
-	switch why {
-	case "":
-		return ""
-	case approval.New:
-		return "new: nobody has approved it yet"
-	case approval.Changed:
-		return "changed since it was approved"
-	case approval.Blocked:
-		return "blocked: a person refused this definition"
-	}
-	return visibleLine(string(why))
-}
-
-// verdict is what the scanner says, in words.
-func (r *run) verdict(v scan.Verdict, findings int) string {
-	switch v {
-	case scan.Clean:
-		return r.paint(good, "clean")
-	case scan.Review, scan.Block:
-		h := care
-		if v == scan.Block {
-			h = bad
-		}
-		return r.paint(h, fmt.Sprintf("%s: %s", v, counted(findings, "finding")))
-	}
-	return r.paint(care, "could not look at all of it")
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-func (r *run) writeFindings(w io.Writer, indent string, findings []scan.Finding) {
+func writeFindings(p *printer, indent string, findings []scan.Finding) {
 	for _, f := range findings {
 		h := care
 		if f.Severity == scan.SeverityBlock {
 			h = bad
 		}
-		fmt.Fprintf(w, "\n%s%s %s at %s, bytes %d to %d\n", indent, r.paint(h, "["+f.Severity.String()+"]"),
+		fmt.Fprintf(p, "\n%s%s %s at %s, bytes %d to %d\n", indent, p.paint(h, "["+f.Severity.String()+"]"),
 			visibleLine(f.Rule), visibleLine(orRoot(f.Path)), f.Start, f.End)
-		fmt.Fprintf(w, "%s  %s\n%s  “%s”\n", indent, visibleLine(f.Reason), indent, visibleLine(f.Excerpt))
+		fmt.Fprintf(p, "%s  %s\n%s  “%s”\n", indent, visibleLine(f.Reason), indent, visibleLine(f.Excerpt))
 	}
 }
 
@@ -105,26 +79,26 @@ func orRoot(path string) string {
 
 // writeChanges writes the hints first, which decide in which lane the tool is
 // called, then the rest in order.
-func (r *run) writeChanges(w io.Writer, changes []approval.Difference) {
+func writeChanges(p *printer, changes []approval.Difference) {
 	var hints fields
 	hints.indent = "  "
 	for _, c := range changes {
 		if !c.Hint {
 			continue
 		}
-		value := r.replaced(hintSaid(c.Old), hintSaid(c.New))
+		value := replaced(p, hintSaid(c.Old), hintSaid(c.New))
 		if c.Loosened {
-			value += "  " + r.paint(bad, "loosened: it now claims to be more harmless")
+			value += "  " + p.paint(bad, "loosened: it now claims to be more harmless")
 		}
 		hints.add(visibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
 	}
 	if len(hints.rows) > 0 {
-		fmt.Fprintln(w, "\nHints")
-		hints.write(w)
+		fmt.Fprintln(p, "\nHints")
+		hints.write(p)
 	}
 	for _, c := range changes {
 		if !c.Hint {
-			r.writeChange(w, c)
+			writeChange(p, c)
 		}
 	}
 }
@@ -137,12 +111,12 @@ func hintSaid(raw []byte) string {
 	return visibleLine(string(raw))
 }
 
-func (r *run) replaced(old, now string) string {
-	return r.mark(approval.Removed, old) + r.mark(approval.Added, now)
+func replaced(p *printer, old, now string) string {
+	return mark(p, approval.Removed, old) + mark(p, approval.Added, now)
 }
 
 // mark shows a part of a text as removed or added, also without colour.
-func (r *run) mark(kind, text string) string {
+func mark(p *printer, kind, text string) string {
 	h, before, after := noHue, "", ""
 	switch kind {
 	case approval.Removed:
@@ -152,87 +126,66 @@ func (r *run) mark(kind, text string) string {
 	}
 	lines := strings.Split(before+text+after, "\n")
 	for i, line := range lines {
-		lines[i] = r.paint(h, line)
+		lines[i] = p.paint(h, line)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (r *run) writeChange(w io.Writer, c approval.Difference) {
-	fmt.Fprintf(w, "\n%s %s\n", visibleLine(orRoot(c.Path)), c.Kind)
+func writeChange(p *printer, c approval.Difference) {
+	fmt.Fprintf(p, "\n%s %s\n", visibleLine(orRoot(c.Path)), c.Kind)
 	if len(c.Words) > 0 {
 		var out strings.Builder
-		for i, p := range c.Words {
-			text := p.Text
-			if p.Kind == approval.Same {
+		for i, piece := range c.Words {
+			text := piece.Text
+			if piece.Kind == approval.Same {
 				text = shortened(text, i > 0, i < len(c.Words)-1)
 			}
-			out.WriteString(r.mark(p.Kind, visible(text)))
+			out.WriteString(mark(p, piece.Kind, visible(text)))
 		}
-		fmt.Fprintln(w, indentBy("  ", out.String()))
+		fmt.Fprintln(p, indentBy("  ", out.String()))
 		return
 	}
-	r.writeSide(w, "- ", bad, c.Old)
-	r.writeSide(w, "+ ", good, c.New)
+	writeSide(p, "- ", bad, c.Old)
+	writeSide(p, "+ ", good, c.New)
 }
 
 // writeSide writes a value that was removed or added, marked line by line.
-func (r *run) writeSide(w io.Writer, sign string, h hue, raw json.RawMessage) {
+func writeSide(p *printer, sign string, h hue, raw json.RawMessage) {
 	if raw == nil {
 		return
 	}
 	for line := range strings.SplitSeq(seenJSON(raw), "\n") {
-		fmt.Fprintln(w, r.paint(h, sign+line))
+		fmt.Fprintln(p, p.paint(h, sign+line))
 	}
 }
 
 // seenJSON is a text as it is and anything else as indented JSON, visible.
 func seenJSON(raw json.RawMessage) string {
-	if text, ok := strictjson.String(raw); ok {
+	if text, ok := rawjson.String(raw); ok {
 		return visible(text)
 	}
-	return visible(string(spelledOut(indented(raw))))
+	return visible(spelledOut(indented(raw)))
 }
 
 // spelledOut is JSON with its texts spelled as they are read, so that nothing
 // is hidden from a person by writing it in escapes: \u0049 becomes I.
-func spelledOut(text string) []byte {
-	var out bytes.Buffer
-	for len(text) > 0 {
-		start := strings.IndexByte(text, '"')
+func spelledOut(text string) string {
+	var out []byte
+	rest := []byte(text)
+	for {
+		start := bytes.IndexByte(rest, '"')
 		if start < 0 {
 			break
 		}
-		end := start + 1
-		for end < len(text) && text[end] != '"' {
-			if text[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end >= len(text) {
+		c := rawjson.Cursor{Text: rest[start:]}
+		said, ok := rawjson.String(c.Value())
+		if !ok {
 			break // no JSON
 		}
-		out.WriteString(text[:start])
-		literal := text[start : end+1]
-		if said, ok := strictjson.String([]byte(literal)); ok {
-			literal = respelled(said, literal)
-		}
-		out.WriteString(literal)
-		text = text[end+1:]
+		out = rawjson.AppendString(append(out, rest[:start]...), said)
+		rest = rest[start+c.At():]
 	}
-	out.WriteString(text)
-	return out.Bytes()
-}
-
-// respelled is a text as a JSON string without needless escapes.
-func respelled(said, literal string) string {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if e.Encode(said) != nil {
-		return literal
-	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return string(append(out, rest...))
 }
 
 // aroundChange is how much of a text that did not change is shown beside a
@@ -257,13 +210,17 @@ func shortened(text string, before, after bool) string {
 }
 
 // writeDefinition writes a definition whole, member by member in its order.
-func (r *run) writeDefinition(w io.Writer, definition json.RawMessage) {
-	if strictjson.Check(definition, strictjson.Limits{}) != nil || strictjson.Kind(definition) != '{' {
-		fmt.Fprintf(w, "\n%s\n", indentBy("  ", visible(string(definition))))
+func writeDefinition(p *printer, definition json.RawMessage) {
+	switch {
+	case rawjson.Check(definition, rawjson.Limits{}) != nil:
+		fmt.Fprintf(p, "\n%s\n", indentBy("  ", visible(string(definition))))
+		return
+	case rawjson.Kind(definition) != '{':
+		fmt.Fprintf(p, "\n%s\n", indentBy("  ", seenJSON(definition)))
 		return
 	}
-	_ = strictjson.Members(definition, func(name, value []byte) error {
-		fmt.Fprintf(w, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", seenJSON(value)))
+	_ = rawjson.Members(definition, func(name, value []byte) error {
+		fmt.Fprintf(p, "\n%s\n%s\n", visibleLine(string(name)), indentBy("  ", seenJSON(value)))
 		return nil
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -37,6 +38,7 @@ type fake struct {
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string
 	added     []gateway.NewServer
+	warnings  []string // of the server that is added
 }
 
 func at(s string) time.Time {
@@ -45,6 +47,13 @@ func at(s string) time.Time {
 		panic(err)
 	}
 	return t
+}
+
+func (f *fake) Refuse(context.Context, gateway.Refusal) string { return "" }
+
+func (f *fake) callTool(ctx context.Context, c gateway.Caller, in api.CallInput) (api.CallAnswer, error) {
+	r, err := f.Call(ctx, in.Request(c))
+	return api.CallAnswer{Result: r.Result, IsError: r.IsError, Warnings: r.Warnings, ActivityID: r.ActivityID, Handle: r.Handle}, err
 }
 
 func (f *fake) Call(_ context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
@@ -59,22 +68,24 @@ func servers() []gateway.ServerView {
 	retry := at("2026-01-15T09:31:00Z")
 	return []gateway.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
-			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{Callable: 12, DisabledByConfig: 3, DisabledByUser: 1}},
-		{Name: "notes", Protocol: "stdio", Enabled: true, State: "waiting", RetryAt: &retry, Restarts: 2,
-			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", Command: "notes", Args: []string{"--dir", "/tmp"}},
-		{Name: "old", Protocol: "stdio", State: "stopped", ToolCount: 4, Tools: &gateway.Counts{ServerDisabled: 4}},
-		{Name: "推荐", Protocol: "stdio", Enabled: true, State: "connecting"},
+			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{policy.Callable: 12, policy.DisabledByConfig: 3, policy.DisabledByUser: 1}},
+		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", RetryAt: &retry, Restarts: 2,
+			Detail:    "failed, exit status 1: \x1b[31mno such file\x1b[0m; see `mcpproxy upstream logs notes`",
+			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", LastErrorAt: &since, Command: "notes", Args: []string{"--dir", "/tmp"}},
+		{Name: "old", Protocol: "stdio", State: "stopped", ToolCount: 4, Tools: &gateway.Counts{policy.ServerDisabled: 4}},
+		{Name: "推荐", Protocol: "stdio", Enabled: true, State: "connecting", Detail: "installing with npx, 40 s"},
 	}
 }
 
-func (f *fake) Servers(context.Context) []gateway.ServerView {
+func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
 	if f.empty {
-		return nil
+		return gateway.ServerList{}, nil
 	}
-	return servers()
+	return gateway.ServerList{Servers: servers()}, nil
 }
 
-func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error) {
+func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	name := in.Name
 	if name == "soon" || name == "asleep" {
 		return gateway.ServerView{Name: name, Protocol: "stdio", Enabled: name == "soon", Quarantined: true}, nil
 	}
@@ -86,38 +97,37 @@ func (f *fake) Server(_ context.Context, name string) (gateway.ServerView, error
 	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
 }
 
-func (f *fake) RestartServer(ctx context.Context, name string, _ gateway.Caller) error {
-	_, err := f.Server(ctx, name)
-	return err
+func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.Server(ctx, c, in)
 }
 
-func (f *fake) LoginServer(ctx context.Context, name string, _ gateway.Caller) (gateway.LoginView, error) {
-	if _, err := f.Server(ctx, name); err != nil {
+func (f *fake) LoginServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, c, in); err != nil {
 		return gateway.LoginView{}, err
 	}
-	return gateway.LoginView{Server: name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
+	return gateway.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
 }
 
-func (f *fake) LoginProgress(ctx context.Context, name string) (gateway.LoginView, error) {
-	if _, err := f.Server(ctx, name); err != nil {
+func (f *fake) LoginProgress(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
+	if _, err := f.Server(ctx, c, in); err != nil {
 		return gateway.LoginView{}, err
 	}
-	if name == "notes" {
-		return gateway.LoginView{Server: name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
+	if in.Name == "notes" {
+		return gateway.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
 	}
-	return gateway.LoginView{Server: name, State: "done"}, nil
+	return gateway.LoginView{Server: in.Name, State: "done"}, nil
 }
 
-func (f *fake) LogoutServer(ctx context.Context, name string, _ gateway.Caller) (gateway.ServerView, error) {
-	return f.Server(ctx, name)
+func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.Server(ctx, c, in)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, name string, lines int) ([]string, error) {
-	if _, err := f.Server(ctx, name); err != nil {
-		return nil, err
+func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in gateway.LogQuery) (gateway.LogTail, error) {
+	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
+		return gateway.LogTail{}, err
 	}
 	all := []string{"started", "\x1b]0;owned\aready", "bye\u202e"}
-	return all[len(all)-min(lines, len(all)):], nil
+	return gateway.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
 }
 
 func tools() []gateway.ToolView {
@@ -133,17 +143,19 @@ func tools() []gateway.ToolView {
 	}
 }
 
-func (f *fake) Tools(_ context.Context, filter gateway.ToolFilter) []gateway.ToolView {
-	var out []gateway.ToolView
+func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter gateway.ToolFilter) (gateway.ToolList, error) {
+	var out gateway.ToolList
 	for _, v := range tools() {
-		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.CallWith == "" || v.CallWith == filter.CallWith) {
-			out = append(out, v)
+		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
+			out.Tools = append(out.Tools, v)
 		}
 	}
-	return out
+	out.Total = len(out.Tools)
+	return out, nil
 }
 
-func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
+func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	id := tool.ID(in)
 	for _, v := range tools() {
 		if v.Name == id.String() {
 			return v, nil
@@ -152,7 +164,7 @@ func (f *fake) Tool(_ context.Context, id tool.ID) (gateway.ToolView, error) {
 	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
-func (f *fake) SearchTools(_ context.Context, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
 	if q.Query == "nothing" {
 		return gateway.SearchAnswer{Query: q.Query}, nil
 	}
@@ -185,6 +197,8 @@ func records() []activity.Record {
 	full.Metadata.Intent.DataSensitivity, full.Metadata.Intent.Reason = "private", "triage\nof the week"
 	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
 	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
+	first, last := at("2026-01-15T09:29:30Z"), at("2026-01-15T09:31:05Z")
+	blocked.Repeated, blocked.FirstTime, blocked.LastTime = 1071, &first, &last
 	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
 	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
@@ -198,7 +212,8 @@ func records() []activity.Record {
 	}
 }
 
-func (f *fake) ToolStats(_ context.Context, since time.Time) (gateway.ToolStats, error) {
+func (f *fake) ToolStats(_ context.Context, _ gateway.Caller, in gateway.StatsQuery) (gateway.ToolStats, error) {
+	since := in.Since
 	if since.IsZero() {
 		since = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
 	}
@@ -208,33 +223,53 @@ func (f *fake) ToolStats(_ context.Context, since time.Time) (gateway.ToolStats,
 		Dead:  []string{"github:delete_repo", "github:list_repos"}, DeadAll: 2}, nil
 }
 
-func (f *fake) Activities(_ context.Context, filter activity.Filter) (activity.Page, error) {
+func (f *fake) Activities(_ context.Context, _ gateway.Caller, filter activity.Filter) (gateway.ActivityList, error) {
 	f.filters = append(f.filters, filter)
 	if filter.SessionID == "none" {
-		return activity.Page{}, nil
+		return gateway.ActivityList{}, nil
 	}
-	p := activity.Page{Records: records(), Total: 6}
-	if filter.Limit < len(p.Records) {
-		p.Records, p.NextCursor = p.Records[:filter.Limit], "c1"
+	p := gateway.ActivityList{Activities: records(), Total: 6, Limit: filter.Limit, Offset: filter.Offset}
+	if filter.Limit < len(p.Activities) {
+		p.Activities, p.NextCursor = p.Activities[:filter.Limit], "c1"
 	}
 	return p, nil
 }
 
-func (f *fake) Activity(_ context.Context, id string) (activity.Record, error) {
+func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRef) (activity.Record, error) {
 	for _, r := range records() {
-		if strings.HasPrefix(r.ID, id) {
+		if strings.HasPrefix(r.ID, in.ID) {
 			return r, nil
 		}
 	}
-	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", id)
+	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 }
 
-func (f *fake) Status(context.Context) gateway.Status {
+// instead are the operations, done by the fake.
+func (f *fake) instead() []api.Operation {
+	all := []api.Operation{
+		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
+		api.ListServers.As(f.Servers), api.GetServer.As(f.Server), api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
+		api.GetLogin.As(f.LoginProgress), api.LogoutServer.As(f.LogoutServer), api.GetServerLogs.As(f.ServerLogs),
+		api.GetTool.As(f.Tool), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
+		api.ListApprovals.As(f.Approvals), api.AddServer.As(f.AddServer), api.ChangeServer.As(f.ChangeServer), api.RemoveServer.As(f.RemoveServer), api.EnableServer.As(f.EnableServer),
+		api.DisableServer.As(f.DisableServer), api.QuarantineServer.As(f.QuarantineServer), api.ReviewServer.As(f.ReviewServer), api.ApproveServer.As(f.ApproveServer),
+		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.BlockTool.As(f.BlockTool), api.DiffTool.As(f.DiffTool),
+	}
+	for _, of := range api.Offers {
+		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
+	}
+	return all
+}
+
+func (f *fake) Status(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) {
 	return gateway.Status{Version: "1.2.3", PID: 42, StartedAt: at("2026-01-15T08:00:00Z"), UptimeSeconds: 5430,
-		Servers: gateway.StatusServers{Total: 4, Enabled: 3, Ready: 1}, Tools: gateway.StatusTools{Total: 20, Callable: 12},
+		Servers: gateway.StatusServers{Total: 4, Enabled: 3, Ready: 1, NotReady: []gateway.NotReady{
+			{Name: "notes", State: "failed", Detail: "failed, exit status 1: no such file; see `mcpproxy upstream logs notes`"},
+			{Name: "推荐", State: "connecting", Detail: "installing with npx, 40 s"},
+		}}, Tools: gateway.StatusTools{Total: 20, Callable: 12},
 		Surfaces:   []gateway.Surface{{Name: "MCP", Address: "http://127.0.0.1:8080/mcp"}},
 		ConfigPath: "/home/me/.mcpproxy/mcp_config.json", DataDir: "/home/me/.mcpproxy", NeedsRestart: []string{"listen"},
-		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}
+		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}, nil
 }
 
 // world is a data directory with or without a daemon.
@@ -259,7 +294,7 @@ func daemon(t *testing.T, f *fake) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Gateway: f, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3"})
+	h, err := api.New(api.Deps{Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

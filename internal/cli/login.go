@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ import (
 // lookLogin is how often it is asked whether the person has logged in.
 const lookLogin = 250 * time.Millisecond
 
-func (r *run) upstreamLogin() *cobra.Command {
+func upstreamLogin(r *run) *cobra.Command {
 	var noBrowser bool
 	cmd := &cobra.Command{
 		Use:   "login <server>",
@@ -29,17 +28,17 @@ open the address in a browser on it. When it fails, the exit code is 6.`,
 		Args:              exactly("server"),
 		ValidArgsFunction: r.complete(serverNames),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			l, err := c.LoginServer(ctx, args[0])
+			l, err := api.LoginServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
 			if err != nil {
 				return err
 			}
-			if err := r.sayWhere(l, noBrowser); err != nil {
+			if err := sayWhere(r, l, noBrowser); err != nil {
 				return err
 			}
 			if l, err = awaitLogin(ctx, c, l); err != nil {
 				return err
 			}
-			return r.print(l, func(w io.Writer) { fmt.Fprintf(w, "Logged in to %s.\n", oneLine(l.Server)) })
+			return r.print(l, func(p *printer) { fmt.Fprintf(p, "Logged in to %s.\n", oneLine(l.Server)) })
 		}),
 	}
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
@@ -48,7 +47,7 @@ open the address in a browser on it. When it fails, the exit code is 6.`,
 
 // sayWhere tells the person the address, on stdout in a line of its own, or on
 // stderr when stdout holds data for programs.
-func (r *run) sayWhere(l gateway.LoginView, noBrowser bool) error {
+func sayWhere(r *run, l gateway.LoginView, noBrowser bool) error {
 	if err := browser.Check(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}
@@ -75,7 +74,7 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 		case <-look.C:
 		}
 		var err error
-		if l, err = c.LoginProgress(ctx, l.Server); err != nil {
+		if l, err = api.GetLogin.Call(ctx, c, gateway.ServerRef{Name: l.Server}); err != nil {
 			return l, err
 		}
 	}
@@ -86,20 +85,11 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 	return l, nil
 }
 
-func (r *run) upstreamLogout() *cobra.Command {
-	return &cobra.Command{
-		Use:               "logout <server>",
-		Short:             "Forget the login to a server",
-		Long:              "Forgets the login to a server and the registration that was made for it, and has the authorization server forget it where that can be asked for.",
-		Example:           "  mcpproxy upstream logout github",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			s, err := c.LogoutServer(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(s, func(w io.Writer) { fmt.Fprintf(w, "Logged out of %s.\n", oneLine(s.Name)) })
-		}),
-	}
+func upstreamLogout(r *run) *cobra.Command {
+	return forServer(r, api.LogoutServer, &cobra.Command{
+		Use:     "logout",
+		Short:   "Forget the login to a server",
+		Long:    "Forgets the login to a server and the registration that was made for it, and has the authorization server forget it where that can be asked for.",
+		Example: "  mcpproxy upstream logout github",
+	}, func(p *printer, s gateway.ServerView) { fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name)) })
 }

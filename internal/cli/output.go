@@ -7,8 +7,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf16"
+	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -22,12 +23,26 @@ const (
 	formatYAML  = "yaml"
 )
 
-// print writes v in the format that was asked for; table writes it for a
-// person.
-func (r *run) print(v any, table func(w io.Writer)) error {
+// printer writes for a person.
+type printer struct {
+	io.Writer
+	now      func() time.Time
+	local    *time.Location
+	width    int // of the terminal; 0 = unknown, or none
+	coloured func() bool
+	notes    *[]string // to be said after the data
+}
+
+// printer writes to w.
+func (r *run) printer(w io.Writer) *printer {
+	return &printer{w, r.Now, r.Local, r.width, r.color, &r.notes}
+}
+
+// print writes v in the format that was asked for; show writes it for a person.
+func (r *run) print(v any, show func(p *printer)) error {
 	if r.output == formatTable {
 		var out bytes.Buffer
-		table(&out)
+		show(r.printer(&out))
 		_, err := r.Stdout.Write(out.Bytes())
 		for _, note := range r.notes {
 			r.say("%s", note)
@@ -45,7 +60,7 @@ func (r *run) print(v any, table func(w io.Writer)) error {
 	return err
 }
 
-// encode gives v as indented JSON. Numbers and texts of raw parts stay as they are.
+// encode returns v as indented JSON. Numbers and texts of raw parts stay as they are.
 func encode(v any) ([]byte, error) {
 	var compact, out bytes.Buffer
 	e := json.NewEncoder(&compact)
@@ -58,27 +73,6 @@ func encode(v any) ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return escapeHidden(out.Bytes()), nil
-}
-
-// escapeHidden writes the characters of a JSON text that could steer a terminal
-// as their escapes, which mean the same. They can only be inside strings.
-func escapeHidden(raw []byte) []byte {
-	if plain(string(raw)) {
-		return raw
-	}
-	var out bytes.Buffer
-	for _, r := range string(raw) {
-		switch {
-		case r == '\n' || !hidden(r):
-			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-	return out.Bytes()
 }
 
 // printError writes p to stderr: for a person, or with -o json for a program.
@@ -106,8 +100,8 @@ func (r *run) say(format string, args ...any) {
 }
 
 // note is say for after the data that is being printed.
-func (r *run) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+func (p *printer) note(format string, args ...any) {
+	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
 
 // hue is a meaning that a colour underlines; no meaning is in the colour alone.
@@ -121,8 +115,8 @@ const (
 	faint
 )
 
-func (r *run) paint(h hue, s string) string {
-	if !r.color() || h == noHue || s == "" {
+func (p *printer) paint(h hue, s string) string {
+	if !p.coloured() || h == noHue || s == "" {
 		return s
 	}
 	style := lipgloss.NewStyle().TabWidth(lipgloss.NoTabConversion)
@@ -139,9 +133,34 @@ func (r *run) paint(h hue, s string) string {
 	return style.Render(s)
 }
 
+// moment is a time as the tables show it; nothing for nil.
+func (p *printer) moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.In(p.local).Format(time.DateTime)
+}
+
+// age is how long ago something was, in its largest unit.
+func (p *printer) age(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	d := max(p.now().Sub(*t), 0)
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if d >= unit.length {
+			return strconv.Itoa(int(d/unit.length)) + unit.name
+		}
+	}
+	return strconv.Itoa(int(d/time.Second)) + "s"
+}
+
 // table is rows of cells in columns as wide as their widest cell.
 type table struct {
-	run    *run
+	p      *printer
 	header []string
 	rows   [][]string
 	// right are the columns that are aligned to the right.
@@ -167,7 +186,7 @@ func (t *table) addWhole(cells ...string) {
 // write writes the table. On a terminal the last column is cut to its width;
 // where there is no room for its header it is left out, since lines that are
 // broken in the middle cannot be read.
-func (t *table) write(w io.Writer) {
+func (t *table) write() {
 	widths := make([]int, len(t.header))
 	for _, row := range append([][]string{t.header}, t.rows...) {
 		for i, cell := range row {
@@ -180,28 +199,28 @@ func (t *table) write(w io.Writer) {
 	if room < len(t.header[last]) && len(t.whole) == 0 {
 		shown = last
 	}
-	t.line(w, widths, t.header[:shown])
+	t.line(widths, t.header[:shown])
 	for i, row := range t.rows {
 		if shown > last && !t.whole[i] {
 			row = append(slices.Clip(row[:last]), cut(row[last], max(room, len(t.header[last]))))
 		}
-		t.line(w, widths, row[:shown])
+		t.line(widths, row[:shown])
 	}
 }
 
 // room is what the columns before the last one leave to it.
 func (t *table) room(before []int) int {
-	if t.run.width == 0 {
+	if t.p.width == 0 {
 		return math.MaxInt
 	}
-	room := t.run.width
+	room := t.p.width
 	for _, width := range before {
 		room -= width + len(gap)
 	}
 	return room
 }
 
-func (t *table) line(w io.Writer, widths []int, cells []string) {
+func (t *table) line(widths []int, cells []string) {
 	var out strings.Builder
 	for i, cell := range cells {
 		if i > 0 {
@@ -213,7 +232,7 @@ func (t *table) line(w io.Writer, widths []int, cells []string) {
 		}
 		out.WriteString(cell + padding)
 	}
-	fmt.Fprintln(w, strings.TrimRight(out.String(), " "))
+	fmt.Fprintln(t.p, strings.TrimRight(out.String(), " "))
 }
 
 // cut shortens s to width cells.

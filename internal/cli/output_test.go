@@ -65,16 +65,16 @@ func TestColours(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}
 	r := &run{terminal: true, Deps: Deps{Getenv: func(n string) string { return env[n] }}}
-	if got := r.paint(good, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
+	if got := r.printer(nil).paint(good, "ok"); !strings.Contains(got, "\x1b[") || !strings.Contains(got, "ok") {
 		t.Errorf("on a terminal: %q", got)
 	}
 	env["NO_COLOR"] = "1"
-	if got := r.paint(good, "ok"); got != "ok" {
+	if got := r.printer(nil).paint(good, "ok"); got != "ok" {
 		t.Errorf("with NO_COLOR: %q", got)
 	}
 	delete(env, "NO_COLOR")
 	r.noColor = true
-	if got := r.paint(good, "ok"); got != "ok" {
+	if got := r.printer(nil).paint(good, "ok"); got != "ok" {
 		t.Errorf("with --no-color: %q", got)
 	}
 }
@@ -82,10 +82,10 @@ func TestColours(t *testing.T) {
 func TestTableOnANarrowTerminal(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	tb := table{run: &run{width: 20}, header: []string{"A", "NOTE"}}
+	tb := table{p: &printer{Writer: &out, width: 20}, header: []string{"A", "NOTE"}}
 	tb.add("日本", "a long note that does not fit")
 	tb.add("x", "short")
-	tb.write(&out)
+	tb.write()
 	if want := "A     NOTE\n日本  a long note t…\nx     short\n"; out.String() != want {
 		t.Errorf("%q", out.String())
 	}
@@ -137,18 +137,18 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		{21, "TOOL      DESCRIPTION\nnotes:li  List the t…\n"},
 		{20, "TOOL\nnotes:li\n"},
 	} {
-		tab := table{run: &run{width: c.width}, header: []string{"TOOL", "DESCRIPTION"}}
-		tab.add("notes:li", "List the titles")
 		var out strings.Builder
-		if tab.write(&out); out.String() != c.want {
+		tab := table{p: &printer{Writer: &out, width: c.width}, header: []string{"TOOL", "DESCRIPTION"}}
+		tab.add("notes:li", "List the titles")
+		if tab.write(); out.String() != c.want {
 			t.Errorf("%d columns: %q, want %q", c.width, out.String(), c.want)
 		}
 	}
-	tab := table{run: &run{width: 12}, header: []string{"WHAT", "DECIDE"}}
+	var out strings.Builder
+	tab := table{p: &printer{Writer: &out, width: 12}, header: []string{"WHAT", "DECIDE"}}
 	tab.add("remote", "no such host")
 	tab.addWhole("notes", "mcpproxy upstream approve notes")
-	var out strings.Builder
-	if tab.write(&out); out.String() != "WHAT    DECIDE\nremote  no su…\nnotes   mcpproxy upstream approve notes\n" {
+	if tab.write(); out.String() != "WHAT    DECIDE\nremote  no su…\nnotes   mcpproxy upstream approve notes\n" {
 		t.Errorf("%q", out.String())
 	}
 }

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -44,7 +47,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(printable(s)), " ")
 }
 
-// plain says that s is ASCII that needs nothing done.
+// plain reports whether s is ASCII that needs nothing done.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
@@ -54,7 +57,7 @@ func plain(s string) bool {
 	return true
 }
 
-// hidden says that r is not shown, or that it changes how others are shown.
+// hidden reports whether r is not shown, or changes how others are shown.
 // The joiners are kept: scripts and emoji need them, and they hide nothing.
 func hidden(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
@@ -132,4 +135,25 @@ func stringLength(s string) int {
 		}
 	}
 	return 0
+}
+
+// escapeHidden writes the characters of a JSON text that could steer a terminal
+// as their escapes, which mean the same. They can only be inside strings.
+func escapeHidden(raw []byte) []byte {
+	if plain(string(raw)) {
+		return raw
+	}
+	var out bytes.Buffer
+	for _, r := range string(raw) {
+		switch {
+		case r == '\n' || !hidden(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.Bytes()
 }

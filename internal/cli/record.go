@@ -9,35 +9,34 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
 )
 
 // minID is how much of an id a table shows at least: the ten characters of a
 // ULID that are its time, so that it names one record also outside the page.
 const minID = 10
 
-func (r *run) writeActivities(w io.Writer, page api.ActivityList, noIcons bool) {
+func writeActivities(p *printer, page gateway.ActivityList, noIcons bool) {
+	if page.Incomplete {
+		p.note("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
+	}
 	if len(page.Activities) == 0 {
-		r.note("No record fits.")
+		p.note("No record fits.")
 		return
 	}
-	var ids []string
-	for _, a := range page.Activities {
-		ids = append(ids, a.ID)
-	}
-	short := shortIDs(ids)
-	t := table{run: r, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION"}}
+	short := shortIDs(each(page.Activities, func(a activity.Record) string { return a.ID }))
+	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION"}}
 	for i, a := range page.Activities {
 		name := oneLine(a.ToolName)
 		if name == "" {
 			name = oneLine(a.Metadata.Action)
 		}
-		t.add(oneLine(short[i]), r.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(name),
-			orDash(intentCell(a, noIcons)), r.status(a.Status), duration(a))
+		t.add(oneLine(short[i]), p.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(name),
+			orDash(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a))
 	}
-	t.write(w)
+	t.write()
 	if page.NextCursor != "" {
-		r.note("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
+		p.note("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
 	}
 }
 
@@ -101,17 +100,25 @@ func operation(word string, noIcons bool) string {
 	return oneLine(word)
 }
 
-func (r *run) status(s activity.Status) string {
+func status(p *printer, s activity.Status) string {
 	word := oneLine(string(s))
 	switch s {
 	case activity.Success:
-		return r.paint(good, word)
+		return p.paint(good, word)
 	case activity.Failed, activity.Interrupted:
-		return r.paint(bad, word)
+		return p.paint(bad, word)
 	case activity.Blocked, activity.Pending:
-		return r.paint(care, word)
+		return p.paint(care, word)
 	}
 	return word
+}
+
+// timesNote is how many refusals a record stands for.
+func timesNote(a activity.Record) string {
+	if a.Repeated < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" ×%d", a.Repeated)
 }
 
 // duration is how long a call took.
@@ -125,19 +132,15 @@ func duration(a activity.Record) string {
 	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func (r *run) writeRecord(w io.Writer, a activity.Record, noIcons bool) {
+func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	var f fields
 	f.add("ID", oneLine(a.ID))
 	f.add("Type", oneLine(string(a.Type)))
-	f.add("Status", r.status(a.Status))
-	f.add("Time", a.Timestamp.In(r.Local).Format("2006-01-02 15:04:05.000 -07:00"))
+	f.add("Status", status(p, a.Status))
+	f.add("Time", a.Timestamp.In(p.local).Format("2006-01-02 15:04:05.000 -07:00"))
+	if a.Repeated > 1 && a.LastTime != nil {
+		f.add("Repeated", fmt.Sprintf("%d times, the last at %s", a.Repeated, a.LastTime.In(p.local).Format("2006-01-02 15:04:05.000 -07:00")))
+	}
 	f.add("Duration", duration(a))
 	f.add("Server", oneLine(a.ServerName))
 	f.add("Tool", oneLine(a.ToolName))
@@ -150,22 +153,22 @@ func (r *run) writeRecord(w io.Writer, a activity.Record, noIcons bool) {
 	f.add("Session", oneLine(a.SessionID))
 	f.add("Request", oneLine(a.RequestID))
 	f.add("Parent", oneLine(a.ParentID))
-	f.write(w)
-	writeIntent(w, a.Metadata, noIcons)
+	f.write(p)
+	writeIntent(p, a.Metadata, noIcons)
 	if a.ErrorMessage != "" {
-		fmt.Fprintf(w, "\nError %s\n%s\n", oneLine(a.Metadata.ErrorCode), indentBy("  ", printable(a.ErrorMessage)))
+		fmt.Fprintf(p, "\nError %s\n%s\n", oneLine(a.Metadata.ErrorCode), indentBy("  ", printable(a.ErrorMessage)))
 	}
 	for i, warning := range a.Metadata.Warnings {
 		if i == 0 {
-			fmt.Fprint(w, "\nWarnings\n")
+			fmt.Fprint(p, "\nWarnings\n")
 		}
-		fmt.Fprintln(w, indentBy("  ", printable(warning)))
+		fmt.Fprintln(p, indentBy("  ", printable(warning)))
 	}
 	if len(a.Arguments) > 0 {
-		fmt.Fprintf(w, "\nArguments\n%s\n", indentBy("  ", prettyJSON(a.Arguments)))
+		fmt.Fprintf(p, "\nArguments\n%s\n", indentBy("  ", prettyJSON(a.Arguments)))
 	}
 	if len(a.Response) > 0 {
-		fmt.Fprintf(w, "\nResponse (%s)\n%s\n", responseNote(a), indentBy("  ", prettyJSON(a.Response)))
+		fmt.Fprintf(p, "\nResponse (%s)\n%s\n", responseNote(a), indentBy("  ", prettyJSON(a.Response)))
 	}
 }
 

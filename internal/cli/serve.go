@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,7 @@ import (
 // errLeftOut is for a CLI that was made without what the command runs.
 var errLeftOut = errors.New("this program was built without the command")
 
-func (r *run) serveCommand() *cobra.Command {
+func serveCommand(r *run) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -35,7 +34,7 @@ func (r *run) serveCommand() *cobra.Command {
 	return cmd
 }
 
-func (r *run) demoCommand() *cobra.Command {
+func demoCommand(r *run) *cobra.Command {
 	var o DemoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -58,7 +57,7 @@ up so that you can try more.`,
 	return cmd
 }
 
-func (r *run) versionCommand() *cobra.Command {
+func versionCommand(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "The version of this program",
@@ -70,12 +69,12 @@ func (r *run) versionCommand() *cobra.Command {
 				Go      string `json:"go"`
 				System  string `json:"system"`
 			}{r.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return r.print(v, func(w io.Writer) { fmt.Fprintf(w, "mcpproxy %s (%s, %s)\n", v.Version, v.Go, v.System) })
+			return r.print(v, func(p *printer) { fmt.Fprintf(p, "mcpproxy %s (%s, %s)\n", v.Version, v.Go, v.System) })
 		},
 	}
 }
 
-func (r *run) completionCommand() *cobra.Command {
+func completionCommand(r *run) *cobra.Command {
 	shells := map[string]func(root *cobra.Command) error{
 		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(r.Stdout, true) },
 		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(r.Stdout) },

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -13,52 +12,66 @@ import (
 	"mcpproxy/internal/gateway"
 )
 
-func (r *run) statusCommand() *cobra.Command {
+func statusCommand(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
 		Short:   "What runs, and what is wrong",
 		Example: "  mcpproxy status\n  mcpproxy status -o json",
 		Args:    atMost(0),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			s, err := c.Status(ctx)
+			s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
 			if err != nil {
 				return err
 			}
 			var waiting gateway.Waiting
 			if r.output == formatTable {
-				waiting, _ = c.Approvals(ctx) // the status is worth telling without it
+				waiting, _ = api.ListApprovals.Call(ctx, c, gateway.Nothing{}) // the status is worth telling without it
 			}
-			return r.print(s, func(w io.Writer) { r.writeStatus(w, s, waiting) })
+			return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
 		}),
 	}
 }
 
-func (r *run) writeStatus(w io.Writer, s gateway.Status, waiting gateway.Waiting) {
-	fmt.Fprintf(w, "MCPProxy %s is %s (process %d, up %s)\n\n", oneLine(s.Version), r.paint(good, "running"), s.PID,
+func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
+	fmt.Fprintf(p, "MCPProxy %s is %s (process %d, up %s)\n\n", oneLine(s.Version), p.paint(good, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
 	var f fields
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, idleNote(s.Servers), disabledNote(s.Servers)))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
-	f.add("Waiting", r.paint(care, waitingNote(waiting)))
+	f.add("Waiting", p.paint(care, waitingNote(waiting)))
 	for _, surface := range s.Surfaces {
 		f.add(surfaceName(oneLine(surface.Name)), oneLine(surface.Address))
 	}
 	f.add("Configuration", oneLine(s.ConfigPath))
 	f.add("Data", oneLine(s.DataDir))
-	f.write(w)
+	f.write(p)
+	writeNotReady(p, s.Servers.NotReady)
 	if s.Activity.Degraded {
-		fmt.Fprintf(w, "\n%s %s\n", r.paint(bad, "The activity log is degraded:"), oneLine(s.Activity.Message))
+		fmt.Fprintf(p, "\n%s %s\n", p.paint(bad, "The activity log is degraded:"), oneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		fmt.Fprintf(w, "\n%s\n%s\n", r.paint(bad, "The configuration file was refused; the old configuration is live:"),
+		fmt.Fprintf(p, "\n%s\n%s\n", p.paint(bad, "The configuration file was refused; the old configuration is live:"),
 			indentBy("  ", printable(s.ConfigError)))
 	}
 	if len(s.NeedsRestart) > 0 {
-		fmt.Fprintf(w, "\n%s %s\n", r.paint(care, "After a restart only:"), oneLine(strings.Join(s.NeedsRestart, ", ")))
+		fmt.Fprintf(p, "\n%s %s\n", p.paint(care, "After a restart only:"), oneLine(strings.Join(s.NeedsRestart, ", ")))
 	}
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(w, "\n%s %s\n", r.paint(care, "Warning:"), oneLine(warning))
+		fmt.Fprintf(p, "\n%s %s\n", p.paint(care, "Warning:"), oneLine(warning))
 	}
+}
+
+// writeNotReady names the servers that cannot be used now, and says why.
+func writeNotReady(p *printer, servers []gateway.NotReady) {
+	if len(servers) == 0 {
+		return
+	}
+	fmt.Fprintf(p, "\n%s\n", p.paint(care, "Not ready:"))
+	f := fields{indent: "  "}
+	for _, s := range servers {
+		f.add(oneLine(s.Name), oneLine(s.Detail))
+	}
+	f.write(p)
 }
 
 // waitingNote is what waits for a person, in one line; empty when nothing does.
@@ -70,8 +83,14 @@ func waitingNote(waiting gateway.Waiting) string {
 	if n := max(waiting.TotalTools, len(waiting.Tools)); n > 0 {
 		what = append(what, counted(n, "tool"))
 	}
+	if n := max(waiting.TotalOffers, len(waiting.Offers)); n > 0 {
+		what = append(what, fmt.Sprintf("%d beside tools", n))
+	}
 	if what == nil {
 		return ""
+	}
+	if n := len(what); n > 2 {
+		what = []string{strings.Join(what[:n-1], ", "), what[n-1]}
 	}
 	return strings.Join(what, " and ") + " for you: mcpproxy approvals"
 }

@@ -16,10 +16,11 @@ import (
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/bridge"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 )
 
-func (r *run) stdioCommand() *cobra.Command {
+func stdioCommand(r *run) *cobra.Command {
 	var server string
 	var all bool
 	cmd := &cobra.Command{
@@ -68,7 +69,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 		return errLeftOut
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
-	logger := slog.New(slog.NewTextHandler(r.Stderr, nil))
+	logger := slog.New(slog.NewTextHandler(r.Stderr, &slog.HandlerOptions{ReplaceAttr: redact.Attr}))
 	own := &ownDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
 		serve: func(ctx context.Context) error {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,17 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func (r *run) toolsCommand() *cobra.Command {
-	return group("tools", "The tools of all servers",
-		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo\n"+
-			"  mcpproxy tools disable github:delete_repo\n  mcpproxy tools approve github:create_issue",
-		r.toolsList(), r.toolsSearch(), r.toolsShow(), r.toolsStats(), r.toolsDiff(), r.toolsApprove(), r.toolsBlock(),
-		r.toolsSwitch("enable", true), r.toolsSwitch("disable", false))
-}
-
-func (r *run) toolsList() *cobra.Command {
+func toolsList(r *run) *cobra.Command {
 	var f gateway.ToolFilter
-	var operation string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "All tools, callable or not",
@@ -32,13 +22,10 @@ func (r *run) toolsList() *cobra.Command {
 			"  mcpproxy tools list --status disabled_by_config",
 		Args: atMost(0),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			if operation != "" {
-				f.CallWith = "call_tool_" + operation
+			if err := checkOperation(f.Operation); err != nil {
+				return err
 			}
-			if _, ok := policy.ParseOperation(operation); operation != "" && !ok {
-				return usage("Invalid value '"+operation+"' for --operation: must be read, write, or destructive", "")
-			}
-			found, err := c.Tools(ctx, f)
+			found, err := api.ListTools.Call(ctx, c, f)
 			if err != nil {
 				return err
 			}
@@ -47,17 +34,25 @@ func (r *run) toolsList() *cobra.Command {
 					return err
 				}
 			}
-			return r.print(found, func(w io.Writer) { r.writeTools(w, found.Tools) })
+			return r.print(found, func(p *printer) { writeTools(p, found.Tools) })
 		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Server, "server", "", "only tools of this `server`")
-	flags.StringVar(&operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
+	flags.StringVar(&f.Operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
 	flags.StringVar(&f.Status, "status", "", "only tools with this `status`; callable for those without one")
 	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
 	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
-	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ToolStatuses()...))
+	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ListTools.Words("status")...))
 	return cmd
+}
+
+// checkOperation refuses what is no operation type.
+func checkOperation(word string) error {
+	if _, ok := policy.ParseOperation(word); word != "" && !ok {
+		return usage("Invalid value '"+word+"' for --operation: must be read, write, or destructive", "")
+	}
+	return nil
 }
 
 // maxNamedServers bounds the names of servers in an error.
@@ -66,12 +61,12 @@ const maxNamedServers = 10
 // knownServer refuses the name of a server that there is not, and says which
 // there are.
 func knownServer(ctx context.Context, c *api.Client, name string) error {
-	servers, err := c.Servers(ctx)
+	all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
 	if err != nil {
 		return err
 	}
 	var names []string
-	for _, s := range servers {
+	for _, s := range all.Servers {
 		if s.Name == name {
 			return nil
 		}
@@ -87,26 +82,19 @@ func knownServer(ctx context.Context, c *api.Client, name string) error {
 	return problem.Newf(problem.ServerNotFound, "Server '%s' not found", oneLine(name)).WithHint(hint)
 }
 
-func (r *run) writeTools(w io.Writer, tools []gateway.ToolView) {
+func writeTools(p *printer, tools []gateway.ToolView) {
 	if len(tools) == 0 {
-		r.note("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
+		p.note("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
 		return
 	}
-	t := table{run: r, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}}
+	t := table{p: p, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}}
 	for _, v := range tools {
-		t.add(oneLine(v.Name), oneLine(v.CallWith), r.toolStatus(v), summary(v))
+		t.add(oneLine(v.Name), oneLine(v.CallWith), toolStatus(p, v), summary(v))
 	}
-	t.write(w)
+	t.write()
 }
 
-func (r *run) toolStatus(v gateway.ToolView) string { return r.statusWord(v.Status) }
-
-func (r *run) statusWord(status string) string {
-	if status == "" {
-		return r.paint(good, "callable")
-	}
-	return r.paint(care, oneLine(status))
-}
+func toolStatus(p *printer, v gateway.ToolView) string { return statusWord(p, v.Status) }
 
 // maxSummary bounds a description in a table, in cells.
 const maxSummary = 80
@@ -120,7 +108,7 @@ func summary(v gateway.ToolView) string {
 	return cut(oneLine(firstLine(strings.TrimSpace(text))), maxSummary)
 }
 
-func (r *run) toolsSearch() *cobra.Command {
+func toolsSearch(r *run) *cobra.Command {
 	var q gateway.SearchQuery
 	cmd := &cobra.Command{
 		Use:   "search <words>...",
@@ -133,17 +121,10 @@ func (r *run) toolsSearch() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			if _, ok := policy.ParseOperation(q.Operation); q.Operation != "" && !ok {
-				return usage("Invalid value '"+q.Operation+"' for --operation: must be read, write, or destructive", "")
-			}
+		RunE: does(r, api.SearchTools, func(args []string) (gateway.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
-			found, err := c.SearchTools(ctx, q)
-			if err != nil {
-				return err
-			}
-			return r.print(found, func(w io.Writer) { r.writeFound(w, found) })
-		}),
+			return q, checkOperation(q.Operation)
+		}, writeFound),
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&q.Limit, "limit", 0, "how many tools at most (default as configured, 1 to 100)")
@@ -153,30 +134,30 @@ func (r *run) toolsSearch() *cobra.Command {
 	return cmd
 }
 
-func (r *run) writeFound(w io.Writer, found gateway.SearchAnswer) {
+func writeFound(p *printer, found gateway.SearchAnswer) {
 	if len(found.Tools) == 0 {
-		r.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
+		p.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return
 	}
-	t := table{run: r, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}}
+	t := table{p: p, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}}
 	for _, v := range found.Tools {
 		t.add(fmt.Sprintf("%.2f", v.Score), oneLine(v.Name), oneLine(v.CallWith), summary(v))
 	}
-	t.write(w)
-	r.writeReasons(w, found.Tools)
+	t.write()
+	writeReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
-		r.note("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+		p.note("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
 	}
 }
 
 // writeReasons says for each tool why it was found, where that was asked for.
-func (r *run) writeReasons(w io.Writer, tools []gateway.ToolView) {
+func writeReasons(p *printer, tools []gateway.ToolView) {
 	for _, v := range tools {
 		if len(v.Why) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s\n", oneLine(v.Name))
-		t := table{run: r, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}}
+		fmt.Fprintf(p, "\n%s\n", oneLine(v.Name))
+		t := table{p: p, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}}
 		for _, why := range v.Why {
 			share := ""
 			if why.Share > 0 {
@@ -184,53 +165,43 @@ func (r *run) writeReasons(w io.Writer, tools []gateway.ToolView) {
 			}
 			t.add("  "+oneLine(why.Asked), oneLine(strings.Join(why.Found, " ")), oneLine(why.How), oneLine(strings.Join(why.Fields, " ")), share)
 		}
-		t.write(w)
+		t.write()
 	}
 }
 
-func (r *run) toolsShow() *cobra.Command {
+func toolsShow(r *run) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show <server:tool>",
 		Short:             "One tool with its hints and schemas",
 		Example:           "  mcpproxy tools show github:create_issue\n  mcpproxy tools show github:create_issue -o json",
 		Args:              exactly("server:tool"),
 		ValidArgsFunction: r.complete(toolNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			id, err := toolID(args[0])
-			if err != nil {
-				return err
-			}
-			v, err := c.Tool(ctx, id)
-			if err != nil {
-				return err
-			}
-			return r.print(v, func(w io.Writer) { r.writeTool(w, v) })
-		}),
+		RunE:              does(r, api.GetTool, toolNamed, writeTool),
 	}
 }
 
-func (r *run) writeTool(w io.Writer, v gateway.ToolView) {
+func writeTool(p *printer, v gateway.ToolView) {
 	var f fields
 	f.add("Tool", oneLine(v.Name))
 	f.add("Title", oneLine(v.Title))
-	f.add("Status", r.toolStatus(v))
+	f.add("Status", toolStatus(p, v))
 	f.add("Call with", oneLine(v.CallWith))
 	f.add("Hints", compactJSON(v.Annotations))
 	f.add("Declared hints", compactJSON(v.DeclaredAnnotations))
 	if v.InferredOperation != "" {
 		f.add("Inferred", oneLine(v.InferredOperation+": "+v.InferredReason))
 	}
-	r.addTrust(&f, v.Trust)
-	f.write(w)
+	addTrust(p, &f, v.Trust)
+	f.write(p)
 	if text := strings.TrimSpace(printable(v.Description)); text != "" {
-		fmt.Fprintf(w, "\nDescription\n%s\n", indentBy("  ", text))
+		fmt.Fprintf(p, "\nDescription\n%s\n", indentBy("  ", text))
 	}
 	for _, part := range []struct {
 		name   string
 		schema []byte
 	}{{"Input schema", v.InputSchema}, {"Output schema", v.OutputSchema}} {
 		if len(part.schema) > 0 {
-			fmt.Fprintf(w, "\n%s\n%s\n", part.name, indentBy("  ", prettyJSON(part.schema)))
+			fmt.Fprintf(p, "\n%s\n%s\n", part.name, indentBy("  ", prettyJSON(part.schema)))
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +13,7 @@ import (
 // The most rows of a list that a person is shown; all are in -o json.
 const maxStatsRows = 20
 
-func (r *run) toolsStats() *cobra.Command {
+func toolsStats(r *run) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "stats",
@@ -24,29 +22,22 @@ func (r *run) toolsStats() *cobra.Command {
 			"Searches that no call followed are not in the log, so the figures are about needs that were met.",
 		Example: "  mcpproxy tools stats\n  mcpproxy tools stats --since 30d\n  mcpproxy tools stats -o json",
 		Args:    atMost(0),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			from, err := r.parseTime("--since", since)
-			if err != nil {
-				return err
-			}
-			stats, err := c.ToolStats(ctx, from)
-			if err != nil {
-				return err
-			}
-			return r.print(stats, func(w io.Writer) { r.writeStats(w, stats) })
-		}),
+		RunE: does(r, api.GetToolStats, func([]string) (in gateway.StatsQuery, err error) {
+			in.Since, err = r.parseTime("--since", since)
+			return in, err
+		}, writeStats),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only calls from this `time` on, such as 30d or 2026-01-15")
 	return cmd
 }
 
-func (r *run) writeStats(w io.Writer, s gateway.ToolStats) {
+func writeStats(p *printer, s gateway.ToolStats) {
 	if s.Calls == 0 {
-		r.note("No tool was called in that time.")
+		p.note("No tool was called in that time.")
 		return
 	}
 	var f fields
-	f.add("Since", s.Since.In(r.Local).Format("2006-01-02 15:04"))
+	f.add("Since", s.Since.In(p.local).Format("2006-01-02 15:04"))
 	f.add("Calls", fmt.Sprint(s.Calls))
 	f.add("Searches", fmt.Sprintf("%d that calls followed", s.Searches))
 	if s.Searches > 0 {
@@ -56,28 +47,28 @@ func (r *run) writeStats(w io.Writer, s gateway.ToolStats) {
 		f.add("Missed", fmt.Sprint(s.Missed))
 	}
 	f.add("Never called", fmt.Sprintf("%d callable tools", s.DeadAll))
-	f.write(w)
-	fmt.Fprintln(w)
-	t := table{run: r, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}}
+	f.write(p)
+	fmt.Fprintln(p)
+	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}}
 	for _, u := range s.Tools[:min(len(s.Tools), maxStatsRows)] {
 		place := ""
 		if u.Found > 0 {
 			place = fmt.Sprintf("%.1f", u.Rank)
 		}
-		t.add(oneLine(u.Name), fmt.Sprint(u.Calls), fmt.Sprint(u.Found), fmt.Sprint(u.Missed), place, u.Last.In(r.Local).Format("2006-01-02 15:04"))
+		t.add(oneLine(u.Name), fmt.Sprint(u.Calls), fmt.Sprint(u.Found), fmt.Sprint(u.Missed), place, u.Last.In(p.local).Format("2006-01-02 15:04"))
 	}
-	t.write(w)
+	t.write()
 	if len(s.Dead) > 0 {
-		fmt.Fprint(w, "\nNever called\n")
+		fmt.Fprint(p, "\nNever called\n")
 	}
 	for _, name := range s.Dead[:min(len(s.Dead), maxStatsRows)] {
-		fmt.Fprintf(w, "  %s\n", oneLine(name))
+		fmt.Fprintf(p, "  %s\n", oneLine(name))
 	}
 	if s.Cut {
-		r.note("Only the latest %d calls were read.", s.Calls)
+		p.note("Only the latest %d calls were read.", s.Calls)
 	}
 	if len(s.Tools) > maxStatsRows || len(s.Dead) > maxStatsRows {
-		r.note("The lists are cut at %d; -o json gives more.", maxStatsRows)
+		p.note("The lists are cut at %d; -o json gives more.", maxStatsRows)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
@@ -20,6 +21,9 @@ func TestTrustTables(t *testing.T) {
 		"approvals-json":      "approvals -o json",
 		"tools-diff":          "tools diff github:changed",
 		"tools-diff-new":      "tools diff github:fresh",
+		"offers-diff":         "tools diff --kind instructions github",
+		"offers-diff-new":     "tools diff --kind prompt github:review",
+		"offers-approve-all":  "tools approve --kind prompt github:* --yes",
 		"tools-approve-all":   "tools approve github:* --yes",
 		"tools-enable":        "tools enable github:delete_repo",
 		"upstream-review":     "upstream review notes",
@@ -74,6 +78,24 @@ func TestConsent(t *testing.T) {
 		{"tools approve github:fresh --server github --all", "", problem.ExitUsage, "", ""},
 		{"tools approve --server github --all --fingerprint x", "", problem.ExitUsage, "", "single"},
 		{"tools approve github:fresh --with-findings", "", problem.ExitUsage, "", ""},
+		{"tools approve --kind prompt github:review", "y", 0, "approve prompt github:review 4e30", "Approved the prompt github:review."},
+		{"tools approve --kind prompt github:review", "n", problem.ExitInterrupted, "", "nothing was changed"},
+		{"tools approve --kind prompt github:review", "", problem.ExitUsage, "", "mcpproxy tools approve --kind prompt github:review --fingerprint " + printOfNew},
+		{"tools approve --kind prompt github:racy --yes", "", problem.ExitFailed, "", "mcpproxy tools diff --kind prompt github:racy"},
+		{"tools approve --kind prompt github:settled", "", 0, "", "approved already"},
+		{"tools approve --kind prompt github:missing", "y", problem.ExitNotFound, "", "There is no"},
+		{"tools approve --kind instructions github --yes", "", 0, "approve instructions github: c4a9", "{+,"},
+		{"tools approve --kind instructions github:x", "", problem.ExitUsage, "", "alone"},
+		{"tools approve --kind prompt github", "", problem.ExitUsage, "", "a colon and the prompt"},
+		{"tools approve --kind prompts github:review", "", problem.ExitUsage, "", "prompt, resource, template"},
+		{"tools approve --kind resource github:repo://a/b?c=d --fingerprint " + printOfNew, "", 0, "approve resource github:repo://a/b?c=d 4e30", "Approved"},
+		{"tools approve --kind prompt github:* --yes", "", 0, "approve prompt github:review 4e30", "Left out"},
+		{"tools approve --kind prompt --server github --all", "", problem.ExitUsage, "", "--yes"},
+		{"tools approve --kind prompt --server github --all --yes --with-findings", "", 0, "approve prompt github:review 4e30|approve prompt github:odd\u202e one 4e30", "Approved 2 prompts"},
+		{"tools approve --kind prompt --all", "", problem.ExitUsage, "", "--server"},
+		{"tools approve --kind prompt", "", problem.ExitUsage, "", "mcpproxy approvals"},
+		{"tools block --kind template github:x://{a}", "", 0, "block template github:x://{a} 4e30", "Blocked the template"},
+		{"tools block --kind instructions github --fingerprint " + printOfNew, "", problem.ExitFailed, "", "tools diff --kind instructions github"},
 		{"tools block github:fresh", "", 0, "block github:fresh 4e30", "Blocked"},
 		{"tools block github:fresh --fingerprint " + printOfChange, "", problem.ExitFailed, "", "tools diff"},
 		{"tools disable github:delete_repo", "", 0, "switch github:delete_repo false", "switched off"},
@@ -148,14 +170,19 @@ func TestUpstreamAdd(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	want := []gateway.NewServer{
-		{Name: "files", Command: "npx", Args: []string{"-y", "--yes", "pkg"}, Env: map[string]string{"A": "b=c", "T": "${env:T}"}, WorkingDir: "/w", Trust: "manual", Quarantined: true},
-		{Name: "remote", URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer a:b"}},
+		{Name: "files", Launch: config.Launch{Command: "npx", Args: []string{"-y", "--yes", "pkg"}, Env: map[string]string{"A": "b=c", "T": "${env:T}"}, WorkingDir: "/w"}, Trust: "manual", Quarantined: true},
+		{Name: "remote", Launch: config.Launch{URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer a:b"}}},
 	}
 	a, _ := json.Marshal(want)
 	b, _ := json.Marshal(f.added)
 	if string(a) != string(b) || !slices.Equal(f.decisions, []string{"add files by admin over cli", "add remote by admin over cli"}) {
 		t.Errorf("got %s\nwant %s\n%q", b, a, f.decisions)
 	}
+	f.warnings = []string{"An agent had proposed a server named 'shop', which is dropped: yours counts."}
+	if got = add("shop", "--", "x"); got.code != 0 || !strings.Contains(got.stderr, f.warnings[0]) {
+		t.Errorf("%+v", got)
+	}
+	f.added, f.decisions = f.added[:2], f.decisions[:2]
 	const secret = "hunter2-hunter2"
 	for hint, args := range map[string][]string{
 		"Missing argument: name":          {},
@@ -190,16 +217,16 @@ func TestNothingWaits(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	t.Parallel()
-	r := newRun(Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }})
+	p := newRun(Deps{Now: func() time.Time { return at("2026-01-15T10:00:00Z") }}).printer(nil)
 	for when, want := range map[string]string{
 		"2026-01-15T09:59:18Z": "42s", "2026-01-15T09:15:00Z": "45m", "2026-01-15T07:00:00Z": "3h", "2026-01-01T10:00:00Z": "14d", "2027-01-01T00:00:00Z": "0s",
 	} {
 		then := at(when)
-		if got := r.age(&then); got != want {
+		if got := p.age(&then); got != want {
 			t.Errorf("%s is %s old, want %s", when, got, want)
 		}
 	}
-	if got := r.age(nil); got != "" {
+	if got := p.age(nil); got != "" {
 		t.Errorf("no time is %q old", got)
 	}
 }
@@ -211,14 +238,14 @@ func TestMarks(t *testing.T) {
 	coloured.terminal = true
 	for _, text := range []string{"a", "two\nlines", "\ttab and  spaces ", ""} {
 		want := "[-" + text + "-]"
-		if got := plain.mark("removed", text); got != want {
+		if got := mark(plain.printer(nil), "removed", text); got != want {
 			t.Errorf("%q", got)
 		}
-		if got := coloured.mark("removed", text); printable(got) != want || got == want {
+		if got := mark(coloured.printer(nil), "removed", text); printable(got) != want || got == want {
 			t.Errorf("%q is marked %q", text, got)
 		}
 	}
-	if got := plain.mark("same", "x"); got != "x" {
+	if got := mark(plain.printer(nil), "same", "x"); got != "x" {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,21 +1,21 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/search"
 )
 
-func (r *run) upstreamSet() *cobra.Command {
+func upstreamSet(r *run) *cobra.Command {
+	var key string
 	var unset bool
 	cmd := &cobra.Command{
 		Use:   "set <server> <key> <value>...",
@@ -43,23 +43,17 @@ How a server is launched is not changed like this: remove it and add it anew.`,
 			case len(args) == 1:
 				return gateway.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
-				return []string{"manual", "scan", "auto"}, cobra.ShellCompDirectiveNoFileComp
+				return config.TrustWords(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			key, values := args[1], args[2:]
-			value, err := setting(key, values, unset)
-			if err != nil {
-				return err
-			}
-			v, err := c.ChangeServer(ctx, args[0], key, value)
-			if err != nil {
-				return err
-			}
-			return r.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "%s of %s is %s.\n", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
-			})
+		RunE: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
+			in.Name, in.Key = args[0], args[1]
+			in.Value, err = setting(in.Key, args[2:], unset)
+			key = in.Key
+			return in, err
+		}, func(p *printer, v gateway.ServerView) {
+			fmt.Fprintf(p, "%s of %s is %s.\n", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
 		}),
 	}
 	cmd.Flags().BoolVar(&unset, "unset", false, "take the key out of the file")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,14 +11,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
-	"mcpproxy/internal/strictjson"
 )
 
-func (r *run) upstreamAdd() *cobra.Command {
+func upstreamAdd(r *run) *cobra.Command {
 	var s gateway.NewServer
 	var env, headers []string
 	cmd := &cobra.Command{
@@ -41,20 +42,17 @@ secret need not stand in the file (quote them, or the shell takes them).`,
 			}
 			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: does(r, api.AddServer, func(args []string) (_ gateway.NewServer, err error) {
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
 			}
-			var err error
 			if s.Env, err = pairs("--env", env, "="); err != nil {
-				return err
+				return s, err
 			}
-			if s.Headers, err = pairs("--header", headers, ":"); err != nil {
-				return err
-			}
-			return r.ask(func(ctx context.Context, c *api.Client, _ []string) error { return r.addServer(ctx, c, s) })(cmd, args)
-		},
+			s.Headers, err = pairs("--header", headers, ":")
+			return s, err
+		}, writeAdded),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.URL, "url", "", "where the server answers (`URL`)")
@@ -63,7 +61,7 @@ secret need not stand in the file (quote them, or the shell takes them).`,
 	flags.StringVar(&s.WorkingDir, "working-dir", "", "`directory` that the command starts in")
 	flags.StringVar(&s.Trust, "trust", "", "what becomes of tools that nobody has approved: `trust` manual, scan or auto")
 	flags.BoolVar(&s.Quarantined, "quarantined", false, "review the server before it is started")
-	_ = cmd.RegisterFlagCompletionFunc("trust", words("manual", "scan", "auto"))
+	_ = cmd.RegisterFlagCompletionFunc("trust", words(config.TrustWords()...))
 	return cmd
 }
 
@@ -106,20 +104,17 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 	return out, nil
 }
 
-func (r *run) addServer(ctx context.Context, c *api.Client, s gateway.NewServer) error {
-	v, err := c.AddServer(ctx, s)
-	if err != nil {
-		return err
+func writeAdded(p *printer, v gateway.ServerView) {
+	fmt.Fprintf(p, "Added %s: it is now %s.\n", oneLine(v.Name), state(p, v))
+	for _, warning := range v.Warnings {
+		p.note("%s", oneLine(warning))
 	}
-	return r.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "Added %s: it is now %s.\n", oneLine(v.Name), r.state(v))
-		if v.Quarantined {
-			r.note("It is not started before you have approved it: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
-		}
-	})
+	if v.Quarantined {
+		p.note("It is not started before you have approved it: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+	}
 }
 
-func (r *run) upstreamRemove() *cobra.Command {
+func upstreamRemove(r *run) *cobra.Command {
 	var given consent
 	cmd := &cobra.Command{
 		Use:   "remove <server>",
@@ -130,7 +125,7 @@ forgets what was approved of it.`,
 		Args:              exactly("server"),
 		ValidArgsFunction: r.complete(serverNames),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			s, err := c.Server(ctx, args[0])
+			s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
 			if err != nil {
 				return err
 			}
@@ -138,98 +133,75 @@ forgets what was approved of it.`,
 				"Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
 				return err
 			}
-			gone, err := c.RemoveServer(ctx, s.Name)
+			gone, err := api.RemoveServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
 			if err != nil {
 				return err
 			}
-			return r.print(gone, func(w io.Writer) { fmt.Fprintf(w, "Removed %s.\n", oneLine(gone.Removed)) })
+			return r.print(gone, func(p *printer) { fmt.Fprintf(p, "Removed %s.\n", oneLine(gone.Removed)) })
 		}),
 	}
 	given.yesFlag(cmd)
 	return cmd
 }
 
-func (r *run) upstreamEnable(use string, on bool) *cobra.Command {
-	short, done := "Stop a server and keep it stopped", "disabled"
+func upstreamEnable(r *run, use string, on bool) *cobra.Command {
+	do, short, done := api.DisableServer, "Stop a server and keep it stopped", "disabled"
 	if on {
-		short, done = "Start a server that was disabled", "enabled"
+		do, short, done = api.EnableServer, "Start a server that was disabled", "enabled"
 	}
-	return &cobra.Command{
-		Use:               use + " <server>",
-		Short:             short,
-		Long:              short + ". It is written into the configuration file.",
-		Example:           "  mcpproxy upstream " + use + " github",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			v, err := c.EnableServer(ctx, args[0], on)
-			if err != nil {
-				return err
-			}
-			return r.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is %s.\n", oneLine(v.Name), done)
-				if on && v.Quarantined {
-					r.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
-				}
-			})
-		}),
-	}
+	return forServer(r, do, &cobra.Command{
+		Use:     use,
+		Short:   short,
+		Long:    short + ". It is written into the configuration file.",
+		Example: "  mcpproxy upstream " + use + " github",
+	}, func(p *printer, v gateway.ServerView) {
+		fmt.Fprintf(p, "%s is %s.\n", oneLine(v.Name), done)
+		if on && v.Quarantined {
+			p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+		}
+	})
 }
 
-func (r *run) upstreamQuarantine() *cobra.Command {
-	return &cobra.Command{
-		Use:               "quarantine <server>",
-		Short:             "Put a server into quarantine",
-		Long:              "Stops a server until it is reviewed and approved again. Nothing of it but its name reaches an agent.",
-		Example:           "  mcpproxy upstream quarantine github",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			v, err := c.QuarantineServer(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is quarantined.\n", oneLine(v.Name))
-				r.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
-			})
-		}),
-	}
+func upstreamQuarantine(r *run) *cobra.Command {
+	return forServer(r, api.QuarantineServer, &cobra.Command{
+		Use:     "quarantine",
+		Short:   "Put a server into quarantine",
+		Long:    "Stops a server until it is reviewed and approved again. Nothing of it but its name reaches an agent.",
+		Example: "  mcpproxy upstream quarantine github",
+	}, func(p *printer, v gateway.ServerView) {
+		fmt.Fprintf(p, "%s is quarantined.\n", oneLine(v.Name))
+		p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+	})
 }
 
-func (r *run) upstreamReview() *cobra.Command {
+func upstreamReview(r *run) *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use:   "review <server>",
 		Short: "What an approval of a server would allow",
 		Long: `Shows what is to be looked at before a server is approved: the exact command with its
 arguments and the names of its environment variables, or the URL; then, once that
-is approved and the server runs for the review, its instructions and tools with
-what the scanner found.`,
+is approved and the server runs for the review, its instructions, tools, prompts,
+resources and templates with what the scanner found, and how they differ from what
+was approved.`,
 		Example:           "  mcpproxy upstream review github\n  mcpproxy upstream review github --full",
 		Args:              exactly("server"),
 		ValidArgsFunction: r.complete(waitingServers),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			v, err := c.ReviewServer(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(v, func(w io.Writer) { r.writeReview(w, v, full) })
-		}),
+		RunE:              does(r, api.ReviewServer, named, func(p *printer, v gateway.ServerReview) { writeReview(p, v, full) }),
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "the whole definitions of the tools")
 	return cmd
 }
 
-func (r *run) upstreamApprove() *cobra.Command {
+func upstreamApprove(r *run) *cobra.Command {
 	var given consent
 	var withFindings bool
 	cmd := &cobra.Command{
 		Use:   "approve <server>",
 		Short: "Approve a server that waits for review",
 		Long: `Approves a server in two steps. First how it is launched: only then is it started,
-and for the review alone. Then its instructions and tools: only then can they be
-called. Each step shows what would be approved and asks; what is approved is
+and for the review alone. Then its instructions, tools, prompts, resources and
+templates: only then can they be called and reach an agent. Each step shows what would be approved and asks; what is approved is
 exactly what was shown. A server that is still starting is waited for.
 
 Without a terminal give --fingerprint, as an earlier review shows it, or --yes. With
@@ -237,7 +209,7 @@ Without a terminal give --fingerprint, as an earlier review shows it, or --yes. 
 		Example: "  mcpproxy upstream approve github\n  mcpproxy upstream approve github --fingerprint 4f2a…",
 		Args:    exactly("server"), ValidArgsFunction: r.complete(waitingServers),
 		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			return r.approveServer(ctx, c, args[0], given, withFindings)
+			return approveServer(r, ctx, c, args[0], given, withFindings)
 		}),
 	}
 	given.flags(cmd, "launch or definitions")
@@ -245,20 +217,20 @@ Without a terminal give --fingerprint, as an earlier review shows it, or --yes. 
 	return cmd
 }
 
-func (r *run) approveServer(ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
+func approveServer(r *run, ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
 	fingerprint := given.fingerprint
 	if fingerprint == "" {
-		v, err := r.reviewOnceTold(ctx, c, name)
+		v, err := reviewOnceTold(r, ctx, c, name)
 		if err != nil {
 			return err
 		}
 		if r.output == formatTable {
-			r.writeReview(r.Stdout, v, waitingIn(v) > 0) // what is approved is what was shown
+			writeReview(r.printer(r.Stdout), v, waitingIn(v) > 0) // what is approved is what was shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
 		case v.Stage == gateway.StageApproved && waitingIn(v) == 0:
-			return r.print(v, func(w io.Writer) { fmt.Fprintf(w, "Nothing of %s waits.\n", oneLine(v.Name)) })
+			return r.print(v, func(p *printer) { fmt.Fprintf(p, "Nothing of %s waits.\n", oneLine(v.Name)) })
 		case v.Stage == gateway.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + quotedWord(v.Name) + "`.")
@@ -266,27 +238,27 @@ func (r *run) approveServer(ctx context.Context, c *api.Client, name string, giv
 			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", oneLine(v.Name)).
 				WithHint("Look with `mcpproxy upstream review " + quotedWord(v.Name) + "`, then add --with-findings, or --fingerprint " + visibleLine(v.Fingerprint) + ".")
 		}
-		if err := r.consented(ctx, given, approvalQuestion(v), seeThenSay("upstream review", "upstream approve", v.Name, v.Fingerprint)); err != nil {
+		if err := r.consented(ctx, given, approvalQuestion(v), seeThenSay("upstream review", "upstream approve", quotedWord(v.Name), v.Fingerprint)); err != nil {
 			return err
 		}
 		fingerprint = v.Fingerprint
 	}
-	v, err := c.ApproveServer(ctx, name, fingerprint)
+	v, err := api.ApproveServer.Call(ctx, c, gateway.ServerDecision{ServerRef: gateway.ServerRef{Name: name}, Seen: gateway.Seen{Fingerprint: fingerprint}})
 	if err != nil {
 		return lookAgain(err, "approved", "mcpproxy upstream review "+quotedWord(name))
 	}
-	return r.print(v, func(w io.Writer) {
+	return r.print(v, func(p *printer) {
 		switch {
 		case v.Stage == gateway.StageApproved && disabled(v):
-			fmt.Fprintf(w, "Approved %s.\n", oneLine(v.Name))
-			r.note("It is disabled: `mcpproxy upstream enable %s`.", quotedWord(v.Name))
+			fmt.Fprintf(p, "Approved %s.\n", oneLine(v.Name))
+			p.note("It is disabled: `mcpproxy upstream enable %s`.", quotedWord(v.Name))
 			return
 		case v.Stage == gateway.StageApproved:
-			fmt.Fprintf(w, "Approved %s: its tools can be called.\n", oneLine(v.Name))
+			fmt.Fprintf(p, "Approved %s: its tools can be called.\n", oneLine(v.Name))
 			return
 		}
-		fmt.Fprintf(w, "Approved how %s is launched: it runs for the review only.\n", oneLine(v.Name))
-		r.note("Look at its tools and approve them: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+		fmt.Fprintf(p, "Approved how %s is launched: it runs for the review only.\n", oneLine(v.Name))
+		p.note("Look at its tools and approve them: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	})
 }
 
@@ -297,18 +269,18 @@ const (
 	awaitTold  = time.Minute
 )
 
-// reviewOnceTold gives what an approval would allow. A server that is just
+// reviewOnceTold returns what an approval would allow. A server that is just
 // starting for its review is waited for: without its tools there is nothing to
 // approve.
-func (r *run) reviewOnceTold(ctx context.Context, c *api.Client, name string) (gateway.ServerReview, error) {
-	v, err := c.ReviewServer(ctx, name)
+func reviewOnceTold(r *run, ctx context.Context, c *api.Client, name string) (gateway.ServerReview, error) {
+	v, err := api.ReviewServer.Call(ctx, c, gateway.ServerRef{Name: name})
 	if err != nil || !starting(v) {
 		return v, err
 	}
-	if s, err := c.Server(ctx, name); err != nil || !s.Enabled {
+	if s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: name}); err != nil || !s.Enabled {
 		return v, err
 	}
-	r.note("Waiting until %s has told its tools.", oneLine(v.Name))
+	r.printer(r.Stdout).note("Waiting until %s has told its tools.", oneLine(v.Name))
 	look, limit := time.NewTicker(lookReview), time.NewTimer(awaitTold)
 	defer look.Stop()
 	defer limit.Stop()
@@ -320,38 +292,47 @@ func (r *run) reviewOnceTold(ctx context.Context, c *api.Client, name string) (g
 			return v, nil
 		case <-look.C:
 		}
-		v, err = c.ReviewServer(ctx, name)
+		v, err = api.ReviewServer.Call(ctx, c, gateway.ServerRef{Name: name})
 	}
 	return v, err
 }
 
-// starting says whether the tools of a server may come by themselves, as it is
+// starting reports whether the tools of a server may come by themselves, as it is
 // tried for the first time.
 func starting(v gateway.ServerReview) bool {
 	return v.Stage == gateway.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
-// disabled says whether a server that is approved cannot be called all the same.
+// disabled reports whether a server that is approved cannot be called all the same.
 func disabled(v gateway.ServerReview) bool {
 	return slices.ContainsFunc(v.Tools, func(t gateway.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
 }
 
 func approvalQuestion(v gateway.ServerReview) string {
-	name := visibleLine(v.Name)
+	name, waitingTools := visibleLine(v.Name), waitingIn(v)-offersWaiting(v)
+	what := func(tools, offers int) string {
+		switch {
+		case offers == 0:
+			return counted(tools, "tool")
+		case tools == 0:
+			return counted(offers, "definition") + " beside its tools"
+		}
+		return counted(tools, "tool") + " and " + counted(offers, "other definition")
+	}
 	switch {
 	case v.Stage == gateway.StageLaunch:
 		return "Start " + name + " like this, for the review only?"
 	case findingsIn(v) > 0:
-		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + counted(len(v.Tools), "tool") + " all the same?"
+		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
 	case v.Stage == gateway.StageApproved:
-		return "Approve " + counted(waitingIn(v), "tool") + " of " + name + "?"
+		return "Approve " + what(waitingTools, offersWaiting(v)) + " of " + name + "?"
 	}
-	return "Approve " + name + " with " + counted(len(v.Tools), "tool") + "?"
+	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
 
-// waitingIn is how many tools of a server wait.
+// waitingIn is how many definitions of a server wait.
 func waitingIn(v gateway.ServerReview) int {
-	n := 0
+	n := offersWaiting(v)
 	for _, t := range v.Tools {
 		if t.Reason != "" {
 			n++
@@ -363,44 +344,32 @@ func waitingIn(v gateway.ServerReview) int {
 // findingsIn is how much the scanner has found in what waits. What it could
 // not look at in full counts, too.
 func findingsIn(v gateway.ServerReview) int {
-	n := len(v.Findings)
-	if n == 0 && v.Instructions != "" && v.Verdict != scan.Clean {
-		n = 1
-	}
-	for _, t := range v.Tools {
+	n := 0
+	count := func(why approval.Why, verdict scan.Verdict, found []scan.Finding) {
 		switch {
-		case v.Stage == gateway.StageApproved && t.Reason == "":
-		case len(t.Findings) == 0 && t.Verdict != scan.Clean:
+		case v.Stage == gateway.StageApproved && why == "":
+		case len(found) == 0 && verdict != scan.Clean:
 			n++
 		default:
-			n += len(t.Findings)
+			n += len(found)
 		}
+	}
+	for _, o := range v.Offers {
+		count(o.Reason, o.Verdict, o.Findings)
+	}
+	for _, t := range v.Tools {
+		count(t.Reason, t.Verdict, t.Findings)
 	}
 	return n
 }
 
-// reviewStage is how far the review of a server is, in words.
-func reviewStage(s gateway.ReviewStage) string {
-	switch s {
-	case "":
-		return ""
-	case gateway.StageLaunch:
-		return "launch: it is neither started nor contacted before you approve how"
-	case gateway.StageDefinitions:
-		return "definitions: it runs for the review only"
-	case gateway.StageApproved:
-		return "approved"
-	}
-	return visibleLine(string(s))
-}
-
 // writeReview shows a server as it would be approved. Nothing in it can hide.
-func (r *run) writeReview(w io.Writer, v gateway.ServerReview, full bool) {
+func writeReview(p *printer, v gateway.ServerReview, full bool) {
 	var f fields
 	f.add("Server", visibleLine(v.Name))
 	f.add("Review", reviewStage(v.Stage))
 	if v.ProposedBy != "" {
-		f.add("Proposed", strings.TrimSpace(r.moment(v.ProposedAt)+" by "+visibleLine(v.ProposedBy)))
+		f.add("Proposed", strings.TrimSpace(p.moment(v.ProposedAt)+" by "+visibleLine(v.ProposedBy)))
 	}
 	if v.Launch.Command != "" {
 		f.add("Command", quotedWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
@@ -410,22 +379,24 @@ func (r *run) writeReview(w io.Writer, v gateway.ServerReview, full bool) {
 	f.add("URL", visibleLine(v.Launch.URL))
 	f.add("Headers", visibleLine(strings.Join(v.Launch.Headers, ", ")))
 	if v.LaunchApprovedBy != "" {
-		f.add("Launch approved", strings.TrimSpace(r.moment(v.LaunchApprovedAt)+" by "+visibleLine(v.LaunchApprovedBy)))
+		f.add("Launch approved", strings.TrimSpace(p.moment(v.LaunchApprovedAt)+" by "+visibleLine(v.LaunchApprovedBy)))
 	}
 	if v.Stage != gateway.StageLaunch {
 		f.add("State", visibleLine(v.State))
 		f.add("Last error", visibleLine(v.LastError))
 	}
+	f.add("Notice", visibleLine(v.Notice))
 	f.add("Fingerprint", visibleLine(v.Fingerprint))
-	f.write(w)
+	f.write(p)
 	if v.Stage == gateway.StageLaunch {
 		return
 	}
 	if v.Instructions != "" {
-		fmt.Fprintf(w, "\nInstructions (scanner: %s)\n%s\n", r.verdict(v.Verdict, len(v.Findings)), indentBy("  ", visible(v.Instructions)))
+		fmt.Fprintf(p, "\nInstructions (scanner: %s%s)\n%s\n", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v), indentBy("  ", visible(v.Instructions)))
 	}
-	r.writeFindings(w, "  ", v.Findings)
-	r.writeReviewedTools(w, v, full)
+	writeFindings(p, "  ", v.Findings)
+	writeReviewedTools(p, v, full)
+	writeReviewedOffers(p, v, full)
 }
 
 // environment is the names of the variables; of those that are proposed the
@@ -441,28 +412,28 @@ func environment(v gateway.ServerReview) string {
 	return strings.Join(lines, "\n")
 }
 
-func (r *run) writeReviewedTools(w io.Writer, v gateway.ServerReview, full bool) {
+func writeReviewedTools(p *printer, v gateway.ServerReview, full bool) {
 	if len(v.Tools) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", counted(len(v.Tools), "tool"))
-	t := table{run: r, header: []string{"TOOL", "WAITS", "SCANNER", "DESCRIPTION"}}
+	fmt.Fprintf(p, "\n%s\n", counted(len(v.Tools), "tool"))
+	t := table{p: p, header: []string{"TOOL", "WAITS", "SCANNER", "DESCRIPTION"}}
 	for _, one := range v.Tools {
-		said, _ := strictjson.String(strictjson.Find(one.Definition, "description"))
-		t.add(visibleLine(one.Tool), visibleLine(string(one.Reason)), r.verdict(one.Verdict, len(one.Findings)), cut(visibleLine(said), maxSummary))
+		said, _ := rawjson.String(rawjson.Find(one.Definition, "description"))
+		t.add(visibleLine(one.Tool), visibleLine(string(one.Reason)), verdict(p, one.Verdict, len(one.Findings)), cut(visibleLine(said), maxSummary))
 	}
-	t.write(w)
+	t.write()
 	if !full {
-		r.note("The whole definitions: `mcpproxy upstream review %s --full`.", quotedWord(v.Name))
+		p.note("The whole definitions: `mcpproxy upstream review %s --full`.", quotedWord(v.Name))
 	}
 	for _, one := range v.Tools {
 		if len(one.Findings) == 0 && !full {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s\n", visibleLine(v.Name+":"+one.Tool))
-		r.writeFindings(w, "  ", one.Findings)
+		fmt.Fprintf(p, "\n%s\n", visibleLine(v.Name+":"+one.Tool))
+		writeFindings(p, "  ", one.Findings)
 		if full {
-			r.writeDefinition(w, one.Definition)
+			writeDefinition(p, one.Definition)
 		}
 	}
 }

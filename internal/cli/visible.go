@@ -36,7 +36,7 @@ func visibleLine(s string) string {
 	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(visible(s))
 }
 
-// unseen says that r cannot be seen, or not told from a plain space, or that it
+// unseen reports whether r cannot be seen, or not told from a plain space, or whether it
 // changes how others are shown. Unlike hidden it counts the joiners: a
 // person who decides has to know of them.
 func unseen(r rune) bool {

@@ -22,7 +22,7 @@ type yamlWriter struct {
 	out bytes.Buffer
 }
 
-// next gives the next token. The text was encoded here, so that it is sound.
+// next returns the next token. The text was encoded here, so that it is sound.
 func (w *yamlWriter) next() json.Token {
 	token, _ := w.d.Token()
 	return token
@@ -102,7 +102,7 @@ func (w *yamlWriter) scalar(token json.Token, indent string) {
 	w.out.WriteString(bareOrQuoted(token) + "\n")
 }
 
-// literal says that s reads best as lines of its own, and can.
+// literal reports whether s reads best as lines of its own, and can.
 func literal(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
@@ -131,7 +131,7 @@ func (w *yamlWriter) block(s, indent string) {
 	}
 }
 
-// bare says that s means itself everywhere in YAML: words of letters, digits and
+// bare reports whether s means itself everywhere in YAML: words of letters, digits and
 // a few signs that have no other meaning there, which no reader takes for
 // something else than text.
 func bare(s string) bool {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The checks of single values. An error says what is wrong and, after "; ",
@@ -31,7 +32,7 @@ func checkListen(s string) error {
 	return nil
 }
 
-// loopback says whether nobody but this machine reaches the address.
+// loopback reports whether nobody but this machine reaches the address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -114,8 +115,17 @@ func checkScope(s string) error {
 }
 
 func checkEnvName(s string) error {
-	if s == "" || strings.ContainsAny(s, "=\x00") {
-		return errors.New("this cannot be the name of an environment variable; a name is not empty and has no =")
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == '=' || unicode.IsControl(r) }) {
+		return errors.New("this cannot be the name of an environment variable; a name is not empty and has no = and no line breaks or other control characters")
+	}
+	return nil
+}
+
+// checkNoNUL is for what comes by another way than the file, where no string has
+// one: a process cannot be started with it.
+func checkNoNUL(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("the value holds a NUL character, with which a process cannot be started; take it out")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-// Package config is the configuration file: strict decoding with positions,
-// defaults, validation of everything at once, its JSON Schema and reference,
-// and Live, the two-phase application of a change.
+// Package config is the configuration file: the table of its keys (tests make
+// the JSON Schema and the reference from it), strict decoding with positions,
+// defaults, validation of everything at once, and Live, the two-phase
+// application of a change.
 //
 // It guarantees that a bad file changes nothing and is explained completely
 // (line, column, nearest known key), that a Config is immutable once it is out,
@@ -12,6 +13,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/policy"
@@ -49,6 +52,16 @@ type Config struct {
 	shown *Config
 }
 
+// Server returns the server of that name; nil when there is none.
+func (c *Config) Server(name string) *Server {
+	for i := range c.Servers {
+		if c.Servers[i].Name == name {
+			return &c.Servers[i]
+		}
+	}
+	return nil
+}
+
 // Activity is what concerns the log.
 type Activity struct {
 	RetentionDays   int
@@ -60,15 +73,10 @@ type Activity struct {
 
 // Server is one entry of mcpServers.
 type Server struct {
-	Name              string
-	Protocol          string // auto, stdio, http, sse; auto is resolved: never in a Config that is out
-	TrySSE            bool   // http was not said but follows from url: it may turn out to be sse
-	Command           string
-	Args              []string
-	Env               map[string]string
-	WorkingDir        string
-	URL               string
-	Headers           map[string]string
+	Name     string
+	Protocol string // auto, stdio, http, sse; auto is resolved: never in a Config that is out
+	TrySSE   bool   // http was not said but follows from url: it may turn out to be sse
+	Launch
 	AllowPrivate      bool
 	OAuth             OAuth
 	Enabled           bool
@@ -86,7 +94,7 @@ type Server struct {
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
 	shown             *Server
-	launch            *Launch
+	launch            *LaunchView
 	launchFingerprint *tool.Fingerprint
 }
 
@@ -155,6 +163,11 @@ const (
 	TrustAuto   Trust = "auto"
 )
 
+// TrustWords are the kinds of trust, as the file has them.
+func TrustWords() []string {
+	return []string{string(TrustManual), string(TrustScan), string(TrustAuto)}
+}
+
 // Durability is what a record survives.
 type Durability string
 
@@ -163,3 +176,33 @@ const (
 	SurviveProcess Durability = "process"
 	SurvivePower   Durability = "power"
 )
+
+// ShownLaunch is how s is launched, as it may be shown.
+func (s Server) ShownLaunch() LaunchView { return launchOf(s.Shown()) }
+
+func launchOf(s Server) LaunchView {
+	return LaunchView{
+		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL,
+		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)),
+	}
+}
+
+// ExactLaunch is how s is launched as the file says it: with the references, but
+// with nothing masked. It is for the person who decides about the launch, since
+// a command can be made to look like a secret.
+func (s Server) ExactLaunch() LaunchView {
+	if s.launch != nil {
+		return *s.launch
+	}
+	return launchOf(s)
+}
+
+// LaunchFingerprint identifies how s is launched as the file says it: with the
+// references, not with what they stand for, and with what is masked when it is
+// shown.
+func (s Server) LaunchFingerprint() tool.Fingerprint {
+	if s.launchFingerprint != nil {
+		return *s.launchFingerprint
+	}
+	return launchOf(s).fingerprint()
+}

@@ -46,8 +46,9 @@ func (d *decoder) nowhere(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// enough says whether one more mistake is only counted, and counts it: finding
-// places and suggestions for each would take long in a file of another kind.
+// enough reports whether one more mistake is only counted, and counts it:
+// finding places and suggestions for each would take long in a file of another
+// kind.
 func (d *decoder) enough() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
@@ -128,7 +129,7 @@ func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujso
 	}
 }
 
-// find gives the key with that name or alias; inverse when it is the name that
+// find returns the key with that name or alias; inverse when it is the name that
 // says the opposite.
 func find[O any](keys []key[O], name string) (k key[O], inverse, ok bool) {
 	for _, k := range keys {
@@ -254,7 +255,8 @@ func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok boo
 	return e.text, raw, len(e.mistakes) == 0
 }
 
-// unresolved says whether a reference was left alone because its server is off.
+// unresolved reports whether a reference was left alone because its server is
+// off.
 func (d *decoder) unresolved(s string) bool { return d.parked && referencePattern.MatchString(s) }
 
 func (d *decoder) text(v hujson.Value, path string, s spec, dst, shown reflect.Value) {

@@ -5,12 +5,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tailscale/hujson"
 
+	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -18,15 +22,49 @@ import (
 // ServerEdit is a server as it shall stand in the file. Strings are written as
 // they are: a reference stays one. What is empty is left out.
 type ServerEdit struct {
-	Command     string            `json:"command,omitempty"`
-	Args        []string          `json:"args,omitempty"`
-	Env         map[string]string `json:"env,omitempty"`
-	WorkingDir  string            `json:"working_dir,omitempty"`
-	URL         string            `json:"url,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	Enabled     *bool             `json:"enabled,omitempty"`
-	Quarantined bool              `json:"quarantined,omitempty"`
-	Trust       Trust             `json:"trust,omitempty"`
+	Launch
+	Enabled     *bool `json:"enabled,omitempty"`
+	Quarantined bool  `json:"quarantined,omitempty"`
+	Trust       Trust `json:"trust,omitempty"`
+}
+
+// Check says which part of a server cannot be, whatever server it is: the name or
+// the value of a variable or a header, an argument. What is written into the file
+// is checked as a whole; this is for what may wait for that. The error is a
+// *problem.Problem.
+func (s ServerEdit) Check() error {
+	bad := func(parameter, where string, err error) error {
+		if err == nil {
+			return nil
+		}
+		what, todo, _ := strings.Cut(err.Error(), "; ")
+		return problem.Newf(problem.InvalidParameter, "In %s, %s: %s.", parameter, where, what).
+			WithHint(strings.ToUpper(todo[:1])+todo[1:]+".").With("parameter", parameter)
+	}
+	for _, one := range []struct{ parameter, value string }{{"command", s.Command}, {"working_dir", s.WorkingDir}, {"url", s.URL}} {
+		if err := bad(one.parameter, "the value", checkNoNUL(one.value)); err != nil {
+			return err
+		}
+	}
+	for i, arg := range s.Args {
+		if err := bad("args", fmt.Sprintf("number %d", i+1), checkNoNUL(arg)); err != nil {
+			return err
+		}
+	}
+	for _, of := range []struct {
+		parameter   string
+		all         map[string]string
+		name, value func(string) error
+	}{{"env", s.Env, checkEnvName, checkNoNUL}, {"headers", s.Headers, checkHeaderName, checkHeaderValue}} {
+		for _, name := range slices.Sorted(maps.Keys(of.all)) {
+			shown, _, _ := strings.Cut(name, "=") // what follows is meant to be a value
+			if err := cmp.Or(bad(of.parameter, "the name "+quote(shown), of.name(name)),
+				bad(of.parameter, "the value of "+quote(shown), of.value(of.all[name]))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // AddServer writes a server into the file, after those that are there, and
@@ -258,7 +296,7 @@ func (l *Live) publish(r reading, text []byte, next *Config) error {
 	return nil
 }
 
-// edited gives the new text of a file; nil stands for no file.
+// edited returns the new text of a file; nil stands for no file.
 func edited(data []byte, change func(*document) ([]splice, error)) ([]byte, error) {
 	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
 	ending := ""
@@ -310,10 +348,7 @@ func replaceFile(path string, text []byte) error {
 	// One name, so that what a crash left behind is cleared away by the next
 	// edit: it may hold secrets.
 	tmp := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := writeSynced(tmp, text); err != nil {
+	if err := ondisk.WriteNew(tmp, text); err != nil {
 		_ = os.Remove(tmp)
 		return err
 	}
@@ -321,23 +356,6 @@ func replaceFile(path string, text []byte) error {
 		_ = os.Remove(tmp)
 		return err
 	}
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync() // not every file system can; the file itself is synced
-		_ = d.Close()
-	}
+	_ = ondisk.SyncDir(dir) // not every file system can; the file itself is synced
 	return nil
-}
-
-// writeSynced makes a file that nobody else can read, and that is on the disk
-// when it returns.
-func writeSynced(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-var plainServer = ServerEdit{Command: "y"}
+var plainServer = ServerEdit{Launch: Launch{Command: "y"}}
 
 const one = `{
   "mcpServers": {
@@ -340,7 +340,7 @@ func editForever(path string) {
 	go l.Run(ctx)
 	for {
 		if l.RemoveServer("b") != nil {
-			if err := l.AddServer("b", ServerEdit{Command: "y", Args: slices.Repeat([]string{"argument"}, 4_000)}); err != nil {
+			if err := l.AddServer("b", ServerEdit{Launch: Launch{Command: "y", Args: slices.Repeat([]string{"argument"}, 4_000)}}); err != nil {
 				panic(err)
 			}
 		}

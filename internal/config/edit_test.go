@@ -106,7 +106,7 @@ func contents(t *testing.T, path string) string {
 }
 
 // FuzzEdit edits any file that is valid: what is asked for happens, nothing
-// else, no comment is lost by it, and taking it back gives the same
+// else, no comment is lost by it, and taking it back leads to the same
 // configuration.
 func FuzzEdit(f *testing.F) {
 	files, err := filepath.Glob("testdata/edit/*.txtar")
@@ -178,7 +178,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// fuzzed edits a text, and gives nil when the edit is refused.
+// fuzzed edits a text, and returns nil when the edit is refused.
 func fuzzed(t *testing.T, text string, change func(*document) ([]splice, error)) []byte {
 	out, err := edited([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {

@@ -6,7 +6,7 @@ import (
 )
 
 // A reference stands in a string for a value that is kept elsewhere. "$${" is
-// a "${" that is none. What looks otherwise is text: shells and other programs
+// the text "${". What looks otherwise is text: shells and other programs
 // have their own "${…}".
 
 // referenceSchemes are what a reference can begin with. Only env is resolved;
@@ -84,8 +84,8 @@ func (out *expansion) wrong(message, hint string) {
 	out.mistakes = append(out.mistakes, Mistake{Message: message, Hint: hint})
 }
 
-// onlyReferences says whether s holds nothing that could be secret: references,
-// perhaps after the name of an authorization scheme.
+// onlyReferences reports whether s holds nothing that could be secret:
+// references, perhaps after the name of an authorization scheme.
 func onlyReferences(s string) bool {
 	found := false
 	rest := referencePattern.ReplaceAllStringFunc(s, func(string) string { found = true; return "" })

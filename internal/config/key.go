@@ -36,7 +36,7 @@ type spec struct {
 	planned bool
 }
 
-// key binds a spec to the field of O that holds the value; at gives a pointer
+// key binds a spec to the field of O that holds the value; at returns a pointer
 // to it, or is nil when the value is not kept.
 type key[O any] struct {
 	spec
@@ -99,7 +99,7 @@ func fill[O any](keys []key[O], o *O) {
 	}
 }
 
-// within gives the keys of the object that stands at group, with their names
+// within returns the keys of the object that stands at group, with their names
 // in it.
 func within[O any](keys []key[O], group string) []key[O] {
 	var in []key[O]

@@ -3,16 +3,25 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"mcpproxy/internal/tool"
 )
 
-// Launch is how a server is launched or reached: what a person approves before
-// anything of it is started or contacted. Of the environment and the headers
-// it has the names; values may be secrets, and change.
+// Launch is how a server is launched or reached. The tags are for the file and for
+// package api.
 type Launch struct {
+	Command    string            `json:"command,omitempty" doc:"The program to start; either this or url."`
+	Args       []string          `json:"args,omitempty" doc:"Its arguments."`
+	Env        map[string]string `json:"env,omitempty" doc:"Its environment variables; values may hold references such as ${env:NAME}."`
+	WorkingDir string            `json:"working_dir,omitempty" doc:"The directory that it starts in."`
+	URL        string            `json:"url,omitempty" doc:"Where the server answers; either this or command."`
+	Headers    map[string]string `json:"headers,omitempty" doc:"Headers to send; values may hold references such as ${env:NAME}."`
+}
+
+// LaunchView is a launch as a person approves it before anything of the server is
+// started or contacted. Of the environment and the headers it has the names;
+// values may be secrets, and change. Its JSON is fingerprinted.
+type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command"`
 	Args       []string `json:"args"`
@@ -22,37 +31,7 @@ type Launch struct {
 	Headers    []string `json:"headers"`
 }
 
-func launchOf(s Server) Launch {
-	return Launch{
-		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL,
-		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)),
-	}
-}
-
-// Launch is how s is launched, as it may be shown.
-func (s Server) Launch() Launch { return launchOf(s.Shown()) }
-
-// ExactLaunch is how s is launched as the file says it: with the references, but
-// with nothing masked. It is for the person who decides about the launch, since
-// a command can be made to look like a secret.
-func (s Server) ExactLaunch() Launch {
-	if s.launch != nil {
-		return *s.launch
-	}
-	return launchOf(s)
-}
-
-// LaunchFingerprint identifies how s is launched as the file says it: with the
-// references, not with what they stand for, and with what is masked when it is
-// shown.
-func (s Server) LaunchFingerprint() tool.Fingerprint {
-	if s.launchFingerprint != nil {
-		return *s.launchFingerprint
-	}
-	return launchOf(s).fingerprint()
-}
-
-func (l Launch) fingerprint() tool.Fingerprint {
+func (l LaunchView) fingerprint() tool.Fingerprint {
 	text, err := json.Marshal(l)
 	if err != nil {
 		panic("strings always encode: " + err.Error())

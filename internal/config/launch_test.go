@@ -30,7 +30,7 @@ func TestLaunchFingerprints(t *testing.T) {
 	if !slices.Equal(exact.Args, []string{"--token=abcdef0123456789abcdef", "${env:X}"}) || !slices.Equal(exact.Env, []string{"A", "B"}) {
 		t.Errorf("exactly: %+v", exact)
 	}
-	if shown := parse(base).Launch(); shown.Args[0] == exact.Args[0] {
+	if shown := parse(base).ShownLaunch(); shown.Args[0] == exact.Args[0] {
 		t.Errorf("shown: %+v", shown)
 	}
 	seen := map[string]bool{want.String(): true}

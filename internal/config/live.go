@@ -142,14 +142,6 @@ func (l *Live) NeedsRestart() []string {
 	return changed(l.started, l.Current(), func(s spec) bool { return s.restart })
 }
 
-// Reload reads the file, prepares all components, swaps and commits; on any
-// failure nothing changes.
-func (l *Live) Reload() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.apply(l.read())
-}
-
 // follow registers the components of Run. They may have been made from an
 // earlier configuration than the current one.
 func (l *Live) follow(components []Component) {

@@ -18,6 +18,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
+// Reload reads the file, prepares all components, swaps and commits; on any
+// failure nothing changes.
+func (l *Live) Reload() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.apply(l.read())
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is a file and the Live that follows it.

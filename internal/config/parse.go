@@ -17,14 +17,6 @@ type input struct {
 	dataDir string // --data-dir or MCPPROXY_DATA_DIR
 }
 
-// Parse decodes and checks a configuration file. lookup is the environment,
-// for references and the home directory; nil means an empty one.
-// The error is a *problem.Problem INVALID_CONFIG that names everything that is
-// wrong; its detail "problems" is a []Mistake.
-func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
-	return input{file: FileName, data: data, lookup: lookup}.parse()
-}
-
 // Default is the configuration of an empty file. DataDir is "~/.mcpproxy" as
 // long as nobody said where the home directory is.
 func Default() *Config {

@@ -19,6 +19,14 @@ import (
 
 var exported = cmpopts.IgnoreUnexported(Config{}, Server{})
 
+// Parse decodes and checks a configuration file. lookup is the environment,
+// for references and the home directory; nil means an empty one.
+// The error is a *problem.Problem INVALID_CONFIG that names everything that is
+// wrong; its detail "problems" is a []Mistake.
+func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
+	return input{file: FileName, data: data, lookup: lookup}.parse()
+}
+
 func mustParse(t testing.TB, text string) *Config {
 	t.Helper()
 	c, err := Parse([]byte(text), env)
@@ -65,21 +73,12 @@ func TestEverything(t *testing.T) {
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce},
 		LogLevel:          "debug", LogFormat: "json",
 		Servers: []Server{
-			{
-				Name: "files", Protocol: "stdio", Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"},
-				Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes", Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual,
-				DisabledTools: []string{"delete_*", "a/b:c[0]"},
-				HintOverrides: []HintOverride{
-					{"*", tool.Hints{ReadOnly: tool.True}},
-					{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
-					{"a", tool.Hints{}},
-				},
-				CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff,
-			},
-			{
-				Name: "github.com", Protocol: "http", URL: "https://api.example.com/mcp?x=1",
-				Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto,
-			},
+			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
+				{"*", tool.Hints{ReadOnly: tool.True}},
+				{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
+				{"a", tool.Hints{}},
+			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff},
+			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 	}
 	got := mustParse(t, string(text))
@@ -230,7 +229,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 
 func TestShownWithoutFile(t *testing.T) {
 	c := Default()
-	c.APIKey, c.Servers = "s3cret", []Server{{Name: "a", Env: map[string]string{"A": "s3cret"}, Headers: map[string]string{"B": "s3cret"}}}
+	c.APIKey, c.Servers = "s3cret", []Server{{Name: "a", Launch: Launch{Env: map[string]string{"A": "s3cret"}, Headers: map[string]string{"B": "s3cret"}}}}
 	if text := fmt.Sprintf("%v %#v", c, *c); strings.Contains(text, "s3cret") {
 		t.Error(text)
 	}

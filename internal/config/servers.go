@@ -14,7 +14,7 @@ import (
 type entry struct {
 	value  hujson.Value
 	path   string
-	name   string // empty when a list gives none
+	name   string // empty when a list has none
 	at     int    // of the name, or of the server when it has none
 	inList bool
 }
@@ -76,7 +76,7 @@ func nameOf(v hujson.Value) (string, int) {
 	return "", v.StartOffset
 }
 
-// distinct says whether no other server has the name, or one that a person or
+// distinct reports whether no other server has the name, or one that a person or
 // a file system may take for it.
 func (d *decoder) distinct(taken map[string]string, e entry) bool {
 	name := e.name
@@ -120,7 +120,7 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 	return resolved, shown
 }
 
-// parked says whether the server is off, before anything else is decoded.
+// parked reports whether the server is off, before anything else is decoded.
 func parked(v hujson.Value) bool {
 	off := func(key string, value hujson.Kind) bool {
 		m := member(v, key)

@@ -78,14 +78,14 @@ func hide[O any](keys []key[O], o *O) {
 	}
 }
 
-// MarshalJSON gives the effective configuration in the form of the file, with
+// MarshalJSON returns the effective configuration in the form of the file, with
 // the defaults and without secrets.
 func (c Config) MarshalJSON() ([]byte, error) {
 	shown := c.Shown()
 	return encodeObject(topKeys(), shown, func(k key[Config]) bool { return !k.secret || !k.field(shown).IsZero() })
 }
 
-// MarshalJSON gives the server in the form of the file, without secrets and
+// MarshalJSON returns the server in the form of the file, without secrets and
 // without what says the default.
 func (s Server) MarshalJSON() ([]byte, error) {
 	return encodeServer(s.Shown())
@@ -277,7 +277,7 @@ func (s Server) Secrets() []string {
 	return slices.DeleteFunc(all, func(v string) bool { return v == "" })
 }
 
-// resolved gives what the references in shown stand for in actual. Where the
+// resolved returns what the references in shown stand for in actual. Where the
 // texts around them differ, since more is masked, all of actual counts.
 func resolved(shown, actual string) []string {
 	around := referencePattern.Split(shown, -1)

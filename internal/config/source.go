@@ -23,7 +23,7 @@ type source struct {
 	data []byte
 }
 
-// position gives the line and the column (in characters) of a byte.
+// position returns the line and the column (in characters) of a byte.
 func (s source) position(offset int) (line, column int) {
 	before := s.data[:min(max(offset, 0), len(s.data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
@@ -36,7 +36,8 @@ func (s source) mistake(offset int, path, message, hint string) Mistake {
 	return Mistake{line, column, path, message, hint}
 }
 
-// parse gives the syntax tree, or the one mistake that keeps it from being read.
+// parse returns the syntax tree, or the one mistake that keeps it from being
+// read.
 func (s source) parse() (hujson.Value, *Mistake) {
 	at := func(offset int, message, hint string) (hujson.Value, *Mistake) {
 		m := s.mistake(offset, "", message, hint)
@@ -67,7 +68,7 @@ func (s source) parse() (hujson.Value, *Mistake) {
 	return at(offset, message, hint)
 }
 
-// unclosed says what the end of the file leaves open.
+// unclosed returns what the end of the file leaves open.
 func (s source) unclosed(offset int) string {
 	if offset < 0 {
 		return ""
@@ -80,7 +81,7 @@ func (s source) unclosed(offset int) string {
 	return fmt.Sprintf("%s at %d:%d is not closed", what, line, column)
 }
 
-// syntax gives the place and the text of a parser's error. A text of the file
+// syntax returns the place and the text of a parser's error. A text of the file
 // is not repeated when it is a string: it may be a secret.
 func (s source) syntax(err error) (offset int, message, hint string) {
 	var line, column int
@@ -104,7 +105,7 @@ func (s source) syntax(err error) (offset int, message, hint string) {
 	return offset, message, ""
 }
 
-// invalidUTF8 finds the first byte that is not UTF-8, or gives -1.
+// invalidUTF8 finds the first byte that is not UTF-8, or returns -1.
 func invalidUTF8(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])

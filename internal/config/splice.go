@@ -71,7 +71,7 @@ func newDocument(text []byte) (*document, *Mistake) {
 	return d, nil
 }
 
-// parts gives the container that v is; it has no items when v is none.
+// parts returns the container that v is; it has no items when v is not one.
 func parts(v hujson.Value) container {
 	c := container{open: v.StartOffset, close: v.EndOffset - 1}
 	add := func(name string, start int, value hujson.Value, last bool) {
@@ -104,7 +104,7 @@ func (d *document) indentation(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// ownLine says whether an item is the first on its line, and after what white
+// ownLine reports whether an item is the first on its line, and after what white
 // space.
 func (d *document) ownLine(it item) (indent string, own bool) {
 	start := d.lineStart(it.start)
@@ -112,7 +112,7 @@ func (d *document) ownLine(it item) (indent string, own bool) {
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
 }
 
-// spread says whether the items of c stand on lines of their own, and how far
+// spread reports whether the items of c stand on lines of their own, and how far
 // they are indented. A line break inside an item says nothing.
 func (d *document) spread(c container) (indent string, lines bool) {
 	indent = d.indentation(c.open) + d.unit
@@ -141,7 +141,7 @@ func (d *document) spreadTop() (indent string, lines bool) {
 	return d.spread(top)
 }
 
-// insert adds an item at the end of c, after all comments. write gives its
+// insert adds an item at the end of c, after all comments. write returns its
 // text, for an item on a line of its own with that indentation, or for one
 // among others.
 func (d *document) insert(c container, write func(indent string, lines bool) string) []splice {
@@ -203,7 +203,7 @@ func (d *document) remove(c container, i int) []splice {
 	return append(splices, splice{from, to, ""})
 }
 
-// restOfLine gives the beginning of the next line when between the byte at and
+// restOfLine returns the beginning of the next line when between the byte at and
 // it there is nothing but white space and comments.
 func (d *document) restOfLine(at, end int) (next int, ok bool) {
 	for at < end {
@@ -233,7 +233,7 @@ func (d *document) replace(it item, value hujson.Value) splice {
 	return splice{it.value.StartOffset, it.value.EndOffset, d.render(value, d.indentation(it.start), depth)}
 }
 
-// apply makes the splices, which must not overlap, and gives the new text.
+// apply makes the splices, which must not overlap, and returns the new text.
 func (d *document) apply(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.from - b.from })
 	var out []byte

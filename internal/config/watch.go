@@ -71,11 +71,12 @@ func (l *Live) Run(ctx context.Context, components ...Component) {
 	}
 }
 
-// emptied says whether the file is there and empty: many editors empty it
+// emptied reports whether the file is there and empty: many editors empty it
 // before they write it, so it is waited for what comes.
 func emptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
-// stat gives what tells one state of the file from another, nil without a file.
+// stat returns what tells one state of the file from another, nil without a
+// file.
 func (l *Live) stat() os.FileInfo {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -124,7 +125,7 @@ func (w *watch) set() {
 	}
 }
 
-// concerns says whether the event is about the file.
+// concerns reports whether the event is about the file.
 func (w *watch) concerns(e fsnotify.Event) bool {
 	return filepath.Base(e.Name) == filepath.Base(w.path)
 }

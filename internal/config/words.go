@@ -63,7 +63,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// nearest gives the word that was probably meant by name.
+// nearest returns the word that was probably meant by name.
 func nearest(name string, words []string) (string, bool) {
 	if found := search.Nearest(name, words, 1); len(found) > 0 {
 		return found[0], true

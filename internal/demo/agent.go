@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/mcp"
 )
 
 // agent is an MCP client of the daemon, as an AI agent has one.
@@ -108,7 +110,7 @@ func (a *agent) print(r toolResult) {
 
 // connect opens a session of revision 2025-11-25.
 func (a *agent) connect(ctx context.Context) error {
-	_, err := a.send(ctx, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
+	_, err := a.send(ctx, mcp.Initialize, `{"protocolVersion":"`+mcp.Legacy+`","capabilities":{},"clientInfo":{"name":"demo-agent","version":"1.0.0"}}`)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
 
 // call calls one of the built-in tools.
 func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error) {
-	raw, err := a.send(ctx, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
+	raw, err := a.send(ctx, mcp.CallTool, fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args))
 	if err != nil {
 		return toolResult{}, err
 	}
@@ -195,7 +197,7 @@ func (a *agent) call(ctx context.Context, tool, args string) (toolResult, error)
 	return r, err
 }
 
-// send makes a request and gives its result.
+// send makes a request and returns its result.
 func (a *agent) send(ctx context.Context, method, params string) (json.RawMessage, error) {
 	a.id++
 	body, err := a.post(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.id, method, params))
@@ -225,16 +227,20 @@ func (a *agent) post(ctx context.Context, message string) ([]byte, error) {
 	// this agent understands.
 	req.Header.Set("Accept", "application/json")
 	if a.sessionID != "" {
-		req.Header.Set("Mcp-Session-Id", a.sessionID)
-		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+		req.Header.Set(mcp.HeaderSession, a.sessionID)
+		req.Header.Set(mcp.HeaderVersion, mcp.Legacy)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+	if id := resp.Header.Get(mcp.HeaderSession); id != "" {
 		a.sessionID = id
 	}
 	return io.ReadAll(resp.Body)
+}
+
+func say(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format+"\n", args...)
 }

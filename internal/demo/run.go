@@ -221,7 +221,3 @@ Or point Cursor, Claude Code or any MCP client at http://%s/mcp
 Ctrl-C ends the demo and removes its data.
 `, r.ConfigPath, r.DataDir, filepath.Dir(self), r.Address)
 }
-
-func say(out io.Writer, format string, args ...any) {
-	fmt.Fprintf(out, format+"\n", args...)
-}

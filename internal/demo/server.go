@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 )
 
 // maxMessage bounds what the demo servers read, in bytes.
@@ -38,7 +39,7 @@ type server struct {
 	tools []demoTool
 }
 
-// answer handles one message and gives the response, or nil for none.
+// answer handles one message and returns the response, or nil for none.
 func (s *server) answer(raw []byte) []byte {
 	m, err := jsonrpc.Parse(raw)
 	if err != nil {
@@ -60,18 +61,18 @@ func (s *server) answer(raw []byte) []byte {
 
 func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
-	case "initialize":
+	case mcp.Initialize:
 		return json.Marshal(struct {
 			ProtocolVersion string            `json:"protocolVersion"`
 			Capabilities    json.RawMessage   `json:"capabilities"`
 			ServerInfo      map[string]string `json:"serverInfo"`
 		}{"2025-06-18", json.RawMessage(`{"tools":{"listChanged":true}}`),
 			map[string]string{"name": s.name, "version": "1.0.0"}})
-	case "ping":
+	case mcp.Ping:
 		return json.RawMessage(`{}`), nil
-	case "tools/list":
+	case mcp.ListTools:
 		return s.list()
-	case "tools/call":
+	case mcp.CallTool:
 		return s.call(params)
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method}
@@ -159,7 +160,7 @@ func (s *server) stdio(ctx context.Context, in io.Reader, out io.Writer, changed
 			case <-ctx.Done():
 				return
 			case <-changed:
-				if write(jsonrpc.AppendNotification(nil, "notifications/tools/list_changed", nil)) != nil {
+				if write(jsonrpc.AppendNotification(nil, mcp.ToolsChanged, nil)) != nil {
 					return
 				}
 			}

@@ -172,9 +172,9 @@ func TestOtherBadInput(t *testing.T) {
 			"mcpServers": {"m": {"url": "` + upstream.URL + `", "command": "x"}},
 		}`)
 		code, stdout, stderr := d.cli("config", "validate")
-		talk := stdout + stderr
-		if code != 1 || !strings.Contains(talk, "tools_limit") || !strings.Contains(talk, "call_timeout") || strings.Count(talk, "mcp_config.json:") < 3 {
-			t.Errorf("exit code %d\n%s", code, talk)
+		printed := stdout + stderr
+		if code != 1 || !strings.Contains(printed, "tools_limit") || !strings.Contains(printed, "call_timeout") || strings.Count(printed, "mcp_config.json:") < 3 {
+			t.Errorf("exit code %d\n%s", code, printed)
 		}
 		eventually(t, "the status tells of the mistakes", func() error {
 			_, body := d.rest("GET", "/status", "")

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,13 +75,26 @@ func (c *chatty) answer(w http.ResponseWriter, r *http.Request) {
 			"serverInfo":{"name":"%[1]s92","title":"%[1]s93","version":"%[1]s94","websiteUrl":"https://%[1]s95.example"},"instructions":"%[1]s96","_meta":{"%[1]s97":1}}`, canary)
 	case m.Method == "tools/list":
 		result = `"result":{"tools":[` + c.tool + `]}`
+	case canaryLists[m.Method] != "":
+		result = `"result":` + strings.ReplaceAll(canaryLists[m.Method], "@", canary)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, result)
 }
 
+// canaryLists have a canary in each field that a prompt, a resource and a
+// template can have.
+var canaryLists = map[string]string{
+	"prompts/list": `{"prompts":[{"name":"@p1","title":"@p2","description":"@p3","arguments":[{"name":"@p4","title":"@p5","description":"@p6","x@p7":1}],
+		"icons":[{"src":"https://@p8.example","mimeType":"@p9"}],"_meta":{"@p10":"@p11"},"v@p12":"@p13"},{"name":"ask","description":"@p14"}]}`,
+	"resources/list": `{"resources":[{"uri":"notes://@r1","name":"@r2","title":"@r3","description":"@r4","mimeType":"@r5","size":"@r6","annotations":{"audience":["@r7"],"lastModified":"@r8","@r9":1},
+		"icons":[{"src":"https://@r10.example"}],"_meta":{"@r11":"@r12"},"@r13":"@r14"},{"uri":"notes://one","name":"@r15"}]}`,
+	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"@t1://{@t2}","name":"@t3","title":"@t4","description":"@t5","mimeType":"@t6","annotations":{"audience":["@t7"]},
+		"icons":[{"src":"https://@t8.example"}],"_meta":{"@t9":"@t10"},"@t11":"@t12"},{"uriTemplate":"book://{page}","name":"@t13"}]}`,
+}
+
 // everythingAnAgentSees asks every question that an agent can ask about a
-// server, and gives all that came back.
+// server, and returns all that came back.
 func (d *daemon) everythingAnAgentSees(server string) map[string]string {
 	d.t.Helper()
 	seen := map[string]string{}
@@ -136,6 +151,27 @@ func (d *daemon) everythingAnAgentSees(server string) map[string]string {
 	return seen
 }
 
+// everythingInSessions is what all lists of all servers and the built-in tools
+// say, which the server's own address does not while it is quarantined.
+func (d *daemon) everythingInSessions(server string) map[string]string {
+	d.t.Helper()
+	seen := map[string]string{}
+	for _, path := range []string{"/mcp/all", "/mcp"} {
+		c := d.openAt(path, `{}`)
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			resp, err := c.post(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{}}`)
+			seen[path+" "+method] = readAll(d.t, resp, err)
+			resp, err = d.tryModernAt(path, method, "", "", "")
+			seen[path+" modern "+method] = readAll(d.t, resp, err)
+		}
+	}
+	for _, method := range []string{"prompts/list", "resources/list", "server/discover", "resources/read"} {
+		resp, err := d.tryModern(server, method, "", `"uri":"notes://one"`, "")
+		seen["modern "+method] = readAll(d.t, resp, err)
+	}
+	return seen
+}
+
 func noCanary(t *testing.T, when string, seen map[string]string) {
 	t.Helper()
 	for question, answer := range seen {
@@ -162,14 +198,19 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	if n := quarantined.asked.Load(); n > 0 {
 		t.Errorf("the quarantined server was asked %d times", n)
 	}
+	eventually(t, "all that it offers waits", func() error { return d.waits(9, "manual") })
 	seen := d.everythingAnAgentSees("manual")
-	for question := range seen {
-		// A server that its owner added says who it is to those who ask it alone.
-		if strings.HasPrefix(question, "/mcp/servers/") && (strings.Contains(question, `"initialize"`) || strings.Contains(question, `"server/discover"`)) {
-			delete(seen, question)
+	maps.Copy(seen, d.everyList("manual"))
+	maps.Copy(seen, d.everyUse("manual"))
+	// A server that its owner added says who it is to those who ask it alone, but
+	// for its instructions.
+	who := regexp.MustCompile(canary + "9[0-57]")
+	for question, answer := range seen {
+		if strings.HasPrefix(question, "/mcp/servers/") || strings.Contains(answer, "io.modelcontextprotocol/serverInfo") {
+			seen[question] = who.ReplaceAllString(answer, "")
 		}
 	}
-	noCanary(t, "with its tool waiting", seen)
+	noCanary(t, "with all of it waiting", seen)
 
 	review := func() (raw string) {
 		_, body := d.rest("GET", "/servers/held/review", "")
@@ -183,12 +224,13 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	eventually(t, "the review shows what it says", func() error {
-		if shown := review(); strings.Count(shown, canary) < fields || !strings.Contains(shown, canary+"96") {
+		if shown := review(); strings.Count(shown, canary) < fields+40 || !strings.Contains(shown, canary+"96") || !strings.Contains(shown, canary+"t12") {
 			return fmt.Errorf("%s", shown)
 		}
 		return nil
 	})
 	noCanary(t, "during the review", d.everythingAnAgentSees("held"))
+	noCanary(t, "during the review, in sessions", d.everythingInSessions("held"))
 
 	quarantined.broken.Store(true)
 	d.rest("POST", "/servers/held/restart", "")
@@ -196,7 +238,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	d.stop()
 	d.start()
 	eventually(t, "it fails after a restart", func() error {
-		if s, err := d.server("held"); err != nil || s.State != "waiting" {
+		if s, err := d.server("held"); err != nil || s.State != "failed" {
 			return fmt.Errorf("%+v %w", s, err)
 		}
 		return nil

@@ -40,7 +40,7 @@ const (
 	scenarioTime = 25 * time.Second
 )
 
-// conformanceCommand is the suite's command. It gives the exit code.
+// conformanceCommand is the suite's command. It returns the exit code.
 func conformanceCommand(url string) int {
 	err := takeTurn()
 	if err == nil {
@@ -126,8 +126,8 @@ func (p *person) start(ctx context.Context, url string) error {
 		return err
 	}
 	p.daemon = p.command(ctx, "serve")
-	talk := &lockedBuffer{}
-	p.daemon.Stderr = io.MultiWriter(talk, os.Stderr)
+	stderr := &lockedBuffer{}
+	p.daemon.Stderr = io.MultiWriter(stderr, os.Stderr)
 	p.daemon.Cancel = func() error { return p.daemon.Process.Signal(syscall.SIGTERM) }
 	if err := p.daemon.Start(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (p *person) start(ctx context.Context, url string) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
-		if m := answersAt.FindStringSubmatch(talk.String()); m != nil {
+		if m := answersAt.FindStringSubmatch(stderr.String()); m != nil {
 			p.address = m[1]
 			if state := p.state(ctx); state != "" && state != "connecting" && state != "stopped" {
 				return nil

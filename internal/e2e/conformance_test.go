@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // The official conformance suite, run through /mcp/servers/… against the SDK's
@@ -40,7 +40,7 @@ func suite(t testing.TB) (script, node string) {
 	return script, node
 }
 
-// serveFixture runs the fixture over HTTP: with sessions, which is the older
+// serveFixture runs the fixture over HTTP: with sessions, which is the legacy
 // era, or without.
 func serveFixture(t testing.TB, fixture string, stateless bool) (url string) {
 	t.Helper()
@@ -169,7 +169,7 @@ func TestNotificationsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// methodsOf gives the methods of the messages in an answer; that of the
+// methodsOf returns the methods of the messages in an answer; that of the
 // response is "".
 func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) {
 	t.Helper()
@@ -184,7 +184,7 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 		if err != nil {
 			return methods
 		}
-		method, _ := strictjson.String(strictjson.Find(e.Data, "method"))
+		method, _ := rawjson.String(rawjson.Find(e.Data, "method"))
 		methods = append(methods, method)
 	}
 }

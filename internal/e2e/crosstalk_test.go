@@ -13,7 +13,7 @@ import (
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // busyTool says in everything it says whose call it is.
@@ -34,7 +34,7 @@ func busyTool() mcptest.Tool {
 	}
 }
 
-// relayClient is a client of the older era on /mcp/servers/….
+// relayClient is a client of the legacy era on /mcp/servers/….
 type relayClient struct {
 	t       testing.TB
 	url     string
@@ -53,7 +53,7 @@ func (d *daemon) clientAt(path string) *relayClient {
 	return d.openAt(path, `{"elicitation":{}}`)
 }
 
-// openAt begins a session of the older era with these capabilities.
+// openAt begins a session of the legacy era with these capabilities.
 func (d *daemon) openAt(path, capabilities string) *relayClient {
 	d.t.Helper()
 	c := &relayClient{t: d.t, url: "http://" + d.address + path}
@@ -97,7 +97,7 @@ func (c *relayClient) send(body string) {
 	}
 }
 
-// call makes one call, answers what it is asked, and gives the messages.
+// call makes one call, answers what it is asked, and returns the messages.
 func (c *relayClient) call(id, n int) (messages []string) {
 	resp, err := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d},"_meta":{"progressToken":%d}}}`, id, c.tool, n, id))
 	if err != nil {
@@ -112,10 +112,10 @@ func (c *relayClient) call(id, n int) (messages []string) {
 			return messages
 		}
 		messages = append(messages, string(e.Data))
-		if string(strictjson.Find(e.Data, "method")) == `"elicitation/create"` {
-			message := strictjson.Find(strictjson.Find(e.Data, "params"), "message")
+		if string(rawjson.Find(e.Data, "method")) == `"elicitation/create"` {
+			message := rawjson.Find(rawjson.Find(e.Data, "params"), "message")
 			time.Sleep(c.thinks)
-			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, strictjson.Find(e.Data, "id"), message))
+			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"heard":%s}}}`, rawjson.Find(e.Data, "id"), message))
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestNoCrossTalk(t *testing.T) {
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q}}}`, upstream.URL))
 	d.awaitTools("s:busy")
-	talkAtOnce(t, func() *relayClient { return d.relayClient("s") }, "busy")
+	callAtOnce(t, func() *relayClient { return d.relayClient("s") }, "busy")
 }
 
 // TestNoCrossTalkOfAll: the same where each session calls tools of two servers,
@@ -136,7 +136,7 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 	two := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"one":{"url":%q},"two":{"url":%q}}}`, one.URL, two.URL))
 	d.awaitTools("one:busy", "two:busy")
-	talkAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
+	callAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
 }
 
 // TestPersonsMayThink: the time that a person takes to answer is not the
@@ -167,8 +167,8 @@ func TestPersonsMayThink(t *testing.T) {
 	}
 }
 
-// talkAtOnce has clients call the tools, each in several lanes at once.
-func talkAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
+// callAtOnce has clients call the tools, each in several lanes at once.
+func callAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
 	const sessions, atOnce, perCall = 16, 4, 5
 	rounds := 10
 	if os.Getenv("CI") == "true" {

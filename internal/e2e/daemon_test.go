@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -62,15 +64,41 @@ type daemon struct {
 	dir     string // holds the configuration and the data
 	address string
 	cmd     *exec.Cmd
-	stderr  *bytes.Buffer
+	stderr  *output
 	exited  chan error
+	under   []string // the command that starts it, if it is not started directly
+}
+
+// output is what a process that still runs has written so far.
+type output struct {
+	mu    sync.Mutex // guards bytes
+	bytes bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.String()
 }
 
 // startDaemon starts `mcpproxy serve` with the configuration and stops it at
 // the end of the test.
 func startDaemon(t testing.TB, config string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir(), address: freeAddress(t)}
+	return startDaemonUnder(t, nil, config)
+}
+
+// startDaemonUnder starts it by a command that takes the rest of its line for
+// one to execute in its place.
+func startDaemonUnder(t testing.TB, under []string, config string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, dir: t.TempDir(), address: freeAddress(t), under: under}
 	d.writeConfig(config)
 	d.start()
 	t.Cleanup(func() {
@@ -97,8 +125,9 @@ func (d *daemon) dataDir() string    { return filepath.Join(d.dir, "data") }
 // start starts the process and waits until it answers.
 func (d *daemon) start() {
 	d.t.Helper()
-	d.stderr = &bytes.Buffer{}
-	d.cmd = exec.Command(binary, "serve", "--config", d.configPath(), "--data-dir", d.dataDir(), "--listen", d.address)
+	d.stderr = &output{}
+	line := append(slices.Clone(d.under), binary, "serve", "--config", d.configPath(), "--data-dir", d.dataDir(), "--listen", d.address)
+	d.cmd = exec.Command(line[0], line[1:]...)
 	d.cmd.Stderr = d.stderr
 	d.cmd.Env = append(os.Environ(), "HOME="+d.dir)
 	if err := d.cmd.Start(); err != nil {
@@ -191,14 +220,14 @@ func (d *daemon) cliWith(stdin string, args ...string) (code int, stdout, stderr
 	cmd := exec.CommandContext(ctx, binary, append([]string{"--config", d.configPath(), "--data-dir", d.dataDir()}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+d.dir)
 	cmd.Stdin = strings.NewReader(stdin)
-	var out, talk bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &talk
+	var out, notes bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &notes
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		d.t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), talk.String()
+	return cmd.ProcessState.ExitCode(), out.String(), notes.String()
 }
 
 // agent is an MCP client of the daemon.

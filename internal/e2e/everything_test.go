@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // serveEverything runs the reference server from npm over HTTP. The transport is
@@ -80,8 +80,8 @@ func (c *curious) send(body string) *http.Response {
 	return resp
 }
 
-// ask gives all that comes of a request, in order: the status, what is said and
-// asked meanwhile, the response.
+// ask returns all that comes of a request, in order: the status, what is said
+// and asked meanwhile, the response.
 func (c *curious) ask(method, params string) []string {
 	c.t.Helper()
 	resp := c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":%s}`, method, params))
@@ -109,11 +109,11 @@ func (c *curious) ask(method, params string) []string {
 		if m := message(e.Data); !unasked.MatchString(m) {
 			said = append(said, m)
 		}
-		id, asked := strictjson.Find(e.Data, "id"), strictjson.Find(e.Data, "method")
+		id, asked := rawjson.Find(e.Data, "id"), rawjson.Find(e.Data, "method")
 		if id == nil || asked == nil {
 			continue
 		}
-		method, _ := strictjson.String(asked)
+		method, _ := rawjson.String(asked)
 		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, map[string]string{
 			"roots/list":             `{"roots":[{"uri":"file:///a","name":"a"}]}`,
 			"sampling/createMessage": `{"role":"assistant","model":"m","content":{"type":"text","text":"sampled"}}`,
@@ -125,12 +125,12 @@ func (c *curious) ask(method, params string) []string {
 // message is a message without the envelope, whose order and ids are anybody's.
 func message(raw []byte) string {
 	for _, name := range []string{"result", "error"} {
-		if v := strictjson.Find(raw, name); v != nil {
+		if v := rawjson.Find(raw, name); v != nil {
 			return name + " " + string(v)
 		}
 	}
-	method, _ := strictjson.String(strictjson.Find(raw, "method"))
-	return method + " " + string(strictjson.Find(raw, "params"))
+	method, _ := rawjson.String(rawjson.Find(raw, "method"))
+	return method + " " + string(rawjson.Find(raw, "params"))
 }
 
 // changing are the parts of answers that are other ones each time.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// shared gives a path under the folder of labelled data, or skips.
+// shared returns a path under the folder of labelled data, or skips.
 func shared(t testing.TB, path string) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
@@ -25,7 +25,7 @@ func shared(t testing.TB, path string) string {
 	return full
 }
 
-// realServers gives the tools of each real server, as they were sent.
+// realServers returns the tools of each real server, as they were sent.
 func realServers(t testing.TB) map[string][]json.RawMessage {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(shared(t, "real-servers"), "*.tools.json"))

@@ -26,6 +26,7 @@ func stdioServers() map[string]func() *mcptest.Server {
 		"tasks-false": func() *mcptest.Server { return mcptest.NewTasks(false) },
 		"tasks-true":  func() *mcptest.Server { return mcptest.NewTasks(true) },
 		"spy":         spy,
+		"gossip":      gossip,
 		"zoo":         func() *mcptest.Server { return mcptest.New(mcptest.Options{}, mcptest.Zoo()...) },
 		"deaf":        func() *mcptest.Server { return mcptest.New(mcptest.Options{IgnoreTerm: true}, mcptest.Zoo()...) },
 		"resting": func() *mcptest.Server {
@@ -169,8 +170,8 @@ func TestLazyServer(t *testing.T) {
 	if _, out, _ := d.cli("upstream", "list"); !strings.Contains(out, "mcpproxy upstream restart s") {
 		t.Errorf("upstream list:\n%s", out)
 	}
-	if code, out, talk := d.cli("upstream", "restart", "s"); code != 0 || !strings.Contains(out, "ready") {
-		t.Fatalf("restart: %d %s %s", code, out, talk)
+	if code, out, stderr := d.cli("upstream", "restart", "s"); code != 0 || !strings.Contains(out, "ready") {
+		t.Fatalf("restart: %d %s %s", code, out, stderr)
 	}
 	d.awaitTools("s:pid")
 	a.mustPID()

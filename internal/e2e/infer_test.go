@@ -63,7 +63,7 @@ func TestInferredEffectsThroughEverySurface(t *testing.T) {
 	}
 }
 
-// shownAs says whether the daemon treats the tools as the mode says.
+// shownAs reports whether the daemon treats the tools as the mode says.
 func shownAs(d *daemon, mode string) error {
 	_, answer := d.rest("GET", "/servers/m/tools/delete_page", "")
 	var v struct {

@@ -100,7 +100,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	})
 }
 
-// lockedTools are the statuses that REST gives.
+// lockedTools are the statuses that REST returns.
 func (d *daemon) lockedTools() statuses {
 	d.t.Helper()
 	var answer struct {

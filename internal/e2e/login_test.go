@@ -21,8 +21,8 @@ func (d *daemon) logIn(server string) (code int, stderr string) {
 	d.t.Helper()
 	cmd := exec.Command(binary, "upstream", "login", server, "--no-browser", "--config", d.configPath(), "--data-dir", d.dataDir())
 	cmd.Env = append(os.Environ(), "HOME="+d.dir)
-	var talk bytes.Buffer
-	cmd.Stderr = &talk
+	var notes bytes.Buffer
+	cmd.Stderr = &notes
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		d.t.Fatal(err)
@@ -45,7 +45,7 @@ func (d *daemon) logIn(server string) (code int, stderr string) {
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		d.t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), talk.String()
+	return cmd.ProcessState.ExitCode(), notes.String()
 }
 
 func (d *daemon) awaitState(server, want string) {
@@ -191,7 +191,7 @@ func (d *daemon) checkNoTokens(login *mcptest.Login) {
 	for _, a := range login.Asked("/authorize") {
 		secrets = append(secrets, a.Form.Get("state"))
 	}
-	texts := map[string][]byte{"stderr": d.stderr.Bytes()}
+	texts := map[string][]byte{"stderr": []byte(d.stderr.String())}
 	err := filepath.WalkDir(d.dataDir(), func(path string, e os.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
 			texts[path], err = os.ReadFile(path)

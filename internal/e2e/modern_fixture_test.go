@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"testing"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // asking are the four tools of the fixture that ask their client by requests of
@@ -33,9 +33,9 @@ func elicit(message, properties string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%q,"requestedSchema":{"type":"object","properties":{%s}}}}`, message, properties)
 }
 
-// modernOnly stands before the fixture. It turns the older revisions away, and
+// modernOnly stands before the fixture. It turns the legacy revisions away, and
 // answers for the four tools as a server of the modern revision does: it asks
-// twice before it gives a result, and wants its state back.
+// twice before it returns a result, and wants its state back.
 func modernOnly(t testing.TB, behind string) (address string) {
 	t.Helper()
 	to, err := url.Parse(behind)
@@ -50,8 +50,8 @@ func modernOnly(t testing.TB, behind string) (address string) {
 		if err != nil {
 			return
 		}
-		params := strictjson.Find(body, "params")
-		name, _ := strictjson.String(strictjson.Find(params, "name"))
+		params := rawjson.Find(body, "params")
+		name, _ := rawjson.String(rawjson.Find(params, "name"))
 		question := asking[name]
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") != modernRevision:
@@ -60,7 +60,7 @@ func modernOnly(t testing.TB, behind string) (address string) {
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":""}}}`)
 		case question != "" && r.Header.Get("Mcp-Method") == "tools/call":
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, strictjson.Find(body, "id"), askModern(params, question))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Find(body, "id"), askModern(params, question))
 		default:
 			r.Host, r.Body = to.Host, io.NopCloser(bytes.NewReader(body))
 			proxy.ServeHTTP(w, r)
@@ -72,8 +72,8 @@ func modernOnly(t testing.TB, behind string) (address string) {
 
 // askModern asks, asks to come again, and then tells what was answered.
 func askModern(params json.RawMessage, question string) string {
-	answer := strictjson.Find(strictjson.Find(params, "inputResponses"), "the question")
-	state, _ := strictjson.String(strictjson.Find(params, "requestState"))
+	answer := rawjson.Find(rawjson.Find(params, "inputResponses"), "the question")
+	state, _ := rawjson.String(rawjson.Find(params, "requestState"))
 	switch {
 	case answer == nil && state == "":
 		return `{"resultType":"input_required","requestState":"first"}`

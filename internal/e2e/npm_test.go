@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // peers finds the MCP peers from npm and node 22, or skips; in CI they are
@@ -210,7 +210,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 		}
 		listed := direct("tools/list", "", "")
 		var definitions []json.RawMessage
-		if err := json.Unmarshal(strictjson.Find(listed, "tools"), &definitions); err != nil || len(definitions) == 0 {
+		if err := json.Unmarshal(rawjson.Find(listed, "tools"), &definitions); err != nil || len(definitions) == 0 {
 			t.Fatalf("directly: %v in %s", err, listed)
 		}
 		results := make([]json.RawMessage, len(s.calls))
@@ -228,7 +228,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 					t.Errorf("%s %s, %s: %s", surface, version, params, got)
 				}
 				for _, member := range []string{"content", "structuredContent", "isError"} {
-					if !c.varies && string(strictjson.Find(got, member)) != string(strictjson.Find(results[i], member)) {
+					if !c.varies && string(rawjson.Find(got, member)) != string(rawjson.Find(results[i], member)) {
 						t.Errorf("%s %s, %s: %s changed:\n%s\n%s", surface, version, params, member, got, results[i])
 					}
 				}
@@ -239,7 +239,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 		}
 
 		alone := d.requests("/mcp/servers/"+s.name, version)
-		if got := alone("tools/list", "", ""); string(strictjson.Find(got, "tools")) != string(strictjson.Find(listed, "tools")) || same && string(got) != string(listed) {
+		if got := alone("tools/list", "", ""); string(rawjson.Find(got, "tools")) != string(rawjson.Find(listed, "tools")) || same && string(got) != string(listed) {
 			t.Errorf("the list of %s:\n%s\n%s", version, got, listed)
 		}
 		compare("servers", alone, func(c npmCall) (string, string) { return c.tool, c.params(c.tool) })
@@ -269,7 +269,7 @@ func (s npmServer) checkAll(t *testing.T, all request, definitions []json.RawMes
 	t.Helper()
 	listed := map[string]json.RawMessage{}
 	var tools []json.RawMessage
-	if err := json.Unmarshal(strictjson.Find(all("tools/list", "", ""), "tools"), &tools); err != nil {
+	if err := json.Unmarshal(rawjson.Find(all("tools/list", "", ""), "tools"), &tools); err != nil {
 		t.Fatal(err)
 	}
 	for _, raw := range tools {
@@ -291,7 +291,7 @@ func (c npmCall) params(name string) string {
 	return fmt.Sprintf(`"name":%q,"arguments":%s`, name, c.arguments)
 }
 
-// request makes a request, of params without the braces, and gives its result.
+// request makes a request, of params without the braces, and returns its result.
 type request func(method, name, params string) json.RawMessage
 
 // requests is a client of an era at a path of the daemon.
@@ -308,7 +308,7 @@ func (d *daemon) requests(path, version string) request {
 	}
 	return func(method, name, params string) json.RawMessage {
 		answer := ask(method, name, params)
-		result := strictjson.Find(answer, "result")
+		result := rawjson.Find(answer, "result")
 		if result == nil {
 			d.t.Errorf("%s %s %s: %s", path, method, params, answer)
 		}
@@ -351,8 +351,8 @@ func (s npmServer) open(t *testing.T, version string) request {
 			if err != nil {
 				t.Fatalf("%s directly, %s: %v", s.name, method, err)
 			}
-			if strictjson.Find(line, "id") != nil {
-				return strictjson.Find(line, "result")
+			if rawjson.Find(line, "id") != nil {
+				return rawjson.Find(line, "result")
 			}
 		}
 	}

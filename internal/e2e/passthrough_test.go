@@ -19,7 +19,7 @@ import (
 // but the key.
 const spill = "sesame"
 
-// leaky says whether a text has something in it that a client proves itself
+// leaky reports whether a text has something in it that a client proves itself
 // with.
 func leaky(text string) bool { return strings.Contains(text, "mcpp_") || strings.Contains(text, spill) }
 

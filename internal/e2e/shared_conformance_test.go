@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// asks says whether a scenario of the official suite is one in which the server
-// asks its client something.
+// asks reports whether a scenario of the official suite is one in which the
+// server asks its client something.
 func asks(scenario string) bool {
 	return strings.Contains(scenario, "elicitation") || strings.Contains(scenario, "sampling") || strings.HasPrefix(scenario, "input-required-result-")
 }

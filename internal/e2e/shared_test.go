@@ -81,7 +81,7 @@ func TestSharedSession(t *testing.T) {
 	}
 	d := startDaemon(t, `{"mcpServers": {`+server("everything", "server-everything")+`, `+server("memory", "server-memory")+`}}`)
 	d.awaitTools("everything:echo", "memory:read_graph")
-	before := starts("everything") + starts("memory") // a server that does not know the newer revision may end and be started again
+	before := starts("everything") + starts("memory") // a server that does not know the modern revision may end and be started again
 
 	var all []*sharer
 	for i := range 16 {

@@ -14,7 +14,7 @@ import (
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // taskClient is a client that knows tasks, on the server itself or through the
@@ -82,7 +82,7 @@ func (c *taskClient) post(ctx context.Context, name, body string) *http.Response
 		c.t.Error(err)
 		return &http.Response{Body: http.NoBody}
 	}
-	method, _ := strictjson.String(strictjson.Find([]byte(body), "method"))
+	method, _ := rawjson.String(rawjson.Find([]byte(body), "method"))
 	headers := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "X-API-Key": c.key}
 	if c.modern {
 		headers["Mcp-Protocol-Version"], headers["Mcp-Method"], headers["Mcp-Name"] = modernRevision, method, encoded(name)
@@ -111,7 +111,7 @@ func encoded(name string) string {
 }
 
 // read takes what comes on a stream: it keeps notifications, answers questions,
-// and gives both these and the response.
+// and returns both these and the response.
 func (c *taskClient) read(r io.Reader) (asked []string, response string) {
 	events := jsonrpc.NewEventReader(r, 1<<20)
 	for {
@@ -119,8 +119,8 @@ func (c *taskClient) read(r io.Reader) (asked []string, response string) {
 		if err != nil {
 			return asked, response
 		}
-		id := string(strictjson.Find(e.Data, "id"))
-		switch method := strictjson.Find(e.Data, "method"); {
+		id := string(rawjson.Find(e.Data, "id"))
+		switch method := rawjson.Find(e.Data, "method"); {
 		case method == nil:
 			response = string(e.Data)
 		case id == "":
@@ -134,7 +134,7 @@ func (c *taskClient) read(r io.Reader) (asked []string, response string) {
 	}
 }
 
-// do makes a request about a task or a tool and gives all that came of it.
+// do makes a request about a task or a tool and returns all that came of it.
 func (c *taskClient) do(method, name, params string) string {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"x","method":%q,"params":{%s}}`, method, params)
 	resp := c.post(context.Background(), name, body)
@@ -166,7 +166,7 @@ func (c *taskClient) create(tool, id string, ask bool) string {
 	return c.do("tools/call", tool, params+`,"task":{"ttl":60000,"vendor":1.0}`)
 }
 
-// play goes through the life of several tasks; what it gives is the same each
+// play goes through the life of several tasks; what it returns is the same each
 // time.
 func (c *taskClient) play(name string) (said []string) {
 	a, b, d := name+"-a", name+"-b", name+"-d é"
@@ -209,7 +209,7 @@ func (c *taskClient) play(name string) (said []string) {
 	return said
 }
 
-// listens subscribes to a task, has it move, and gives what it was told.
+// listens subscribes to a task, has it move, and returns what it was told.
 func (c *taskClient) listens(id string) (said []string) {
 	said = append(said, c.create("work", id, true))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -232,7 +232,8 @@ func (c *taskClient) listens(id string) (said []string) {
 	return said
 }
 
-// heard gives what the client was told besides its answers, as soon as it is n.
+// heard returns what the client was told besides its answers, as soon as it is
+// n.
 func (c *taskClient) heard(n int) (notes []string) {
 	c.t.Helper()
 	eventually(c.t, "the client hears of its tasks", func() error {

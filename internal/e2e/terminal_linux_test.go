@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// openTerminal gives both ends of a new pseudo-terminal.
+// openTerminal returns both ends of a new pseudo-terminal.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -9,6 +9,7 @@ import (
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/wordlist"
 )
 
 // define makes a definition of a name, a description and property names.
@@ -156,9 +157,9 @@ func TestTitleHelps(t *testing.T) {
 func TestNoDeletionIsRead(t *testing.T) {
 	names := []string{"get_user", "list", "users.search", "fetchAllPages", "read-file", "describe_table", "check_status", ""}
 	spellings := func(a, b string) []string {
-		return []string{a + "_" + b, b + "_" + a, a + "-" + b, a + "." + b, a + strings.ToUpper(b[:1]) + b[1:], b + "2_" + a, a + "/" + thirdOf(b), gerundOf(b) + "_" + a, a + "_" + participleOf(b), strings.ToUpper(b + "_" + a)}
+		return []string{a + "_" + b, b + "_" + a, a + "-" + b, a + "." + b, a + strings.ToUpper(b[:1]) + b[1:], b + "2_" + a, a + "/" + thirdOf(b), gerundOf(b) + "_" + a, a + "_" + lexicon().participleOf(b), strings.ToUpper(b + "_" + a)}
 	}
-	for _, verb := range strings.Fields(verbs[destroys]) {
+	for _, verb := range wordlist.Read(wordsText).Of("destroys").Words() {
 		for _, n := range names {
 			for _, name := range spellings(n, verb) {
 				if in := Infer(define(t, name, "Get all users", "")); in.Operation == policy.Read {
@@ -192,7 +193,7 @@ func FuzzInfer(f *testing.F) {
 			t.Fatalf("%+v", in)
 		}
 		for _, word := range pieces(name, nil) {
-			if lexicon()[word].role == destroys && in.Operation == policy.Read {
+			if lexicon().words[word].role == destroys && in.Operation == policy.Read {
 				t.Errorf("%q is inferred to read", name)
 			}
 		}

@@ -29,7 +29,7 @@ func reading(n name, t text, s schema) (Inference, bool) {
 	switch {
 	case n.head == reads && !n.unsure:
 		sign = `its name says "` + n.verb + `"`
-	case t.lead == reads && (n.head == noRole || n.unsure && n.head != destroys && !changers[n.verb]):
+	case t.lead == reads && (n.head == noRole || n.unsure && n.head != destroys && !is(n.verb, changer)):
 		sign = `its description begins with "` + t.verb + `"`
 	default:
 		return Inference{}, false
@@ -47,7 +47,7 @@ func against(n name, t text, s schema) string {
 		return `its name says "` + n.deletes + `"`
 	case n.changes != "":
 		return `its name says "` + n.changes + `"`
-	case t.lead != noRole && t.lead != reads && !neutral[t.verb], t.lead == runs && (n.verb == "query" || n.head != reads):
+	case t.lead != noRole && t.lead != reads && !is(t.verb, neutral), t.lead == runs && (n.verb == "query" || n.head != reads):
 		return `its description begins with "` + t.verb + `"`
 	case t.deletes != "":
 		return `its description says "` + t.deletes + `"`
@@ -67,10 +67,6 @@ func against(n name, t text, s schema) string {
 	return ""
 }
 
-// making are verbs that make something of what they are given, and may keep it
-// or only hand it over.
-var making = set(`generate generates compose composes`)
-
 // writing is for every other tool, with what shows that it writes, if anything
 // does.
 func writing(n name, t text, s schema) Inference {
@@ -79,8 +75,8 @@ func writing(n name, t text, s schema) Inference {
 	switch {
 	case n.head == writes, n.head == mayWrite && !n.unsure, n.head == runs:
 		in.Reason = `its name says "` + n.verb + `"`
-		in.Unsure = making[n.verb] && n.deletes == "" && t.deletes == ""
-	case (n.head != reads || n.unsure) && t.lead != noRole && t.lead != reads && !neutral[t.verb]:
+		in.Unsure = is(n.verb, making) && n.deletes == "" && t.deletes == ""
+	case (n.head != reads || n.unsure) && t.lead != noRole && t.lead != reads && !is(t.verb, neutral):
 		in.Reason = `its description begins with "` + t.verb + `"`
 	case why != "":
 		in.Reason = why

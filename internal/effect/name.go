@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,27 +74,27 @@ func readName(s string) name {
 	n := name{long: len(words) >= maxNameWords, foreign: hasForeign(s)}
 	known := lexicon()
 	for i, w := range words {
+		v := known.words[w]
 		if n.deletes == "" && aboutDeleting(w) {
 			n.deletes = w
 		}
-		n.code = n.code || codeWords[w]
-		v := known[w]
-		if v.role == noRole || v.form == participle || v.form == gerund && v.role != destroys && i > 0 || spoken[w] {
+		n.code = n.code || v.is(codeWord)
+		if v.role == noRole || v.form == participle || v.form == gerund && v.role != destroys && i > 0 || v.is(spoken) {
 			continue
 		}
 		last := i == len(words)-1
 		switch {
 		case v.role == destroys && n.head != reads:
 			n.head, n.verb, n.unsure = destroys, w, false
-		case v.role == destroys && last && v.form == base && !asking[n.verb]:
+		case v.role == destroys && last && v.form == base && !is(n.verb, asking):
 			n.head, n.verb, n.unsure = destroys, w, false // list_delete deletes a list
 		case n.head == destroys:
 		case n.head == noRole:
 			n.head, n.verb = v.role, w
-			n.unsure = v.role == mayWrite && (i > 0 || last && !changers[w]) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && namespaces[w]
-		case n.head == reads && v.role == mayWrite && !(joins[words[i-1]] && v.form == base):
+			n.unsure = v.role == mayWrite && (i > 0 || last && !v.is(changer)) || v.form == third && v.role != writes || v.role == reads && v.form == base && i == 0 && v.is(namespace)
+		case n.head == reads && v.role == mayWrite && !(is(words[i-1], joining) && v.form == base):
 			// get_updates, list_posts; but view_update may mean either.
-			n.unsure = n.unsure || last && v.form == base && listLike[n.verb]
+			n.unsure = n.unsure || last && v.form == base && is(n.verb, listLike)
 		case n.head == reads && v.role == runs && (w == "run" || w == "runs"):
 			// list_workflow_runs
 		case n.head == reads && v.role != reads:
@@ -101,17 +102,17 @@ func readName(s string) name {
 		case n.head == mayWrite && v.role == reads && v.form == base && last:
 			// post_get, but update_list may mean either.
 			switch {
-			case asking[w] && w != "read":
+			case v.is(asking) && w != "read":
 				n.head, n.verb, n.unsure = reads, w, false
-			case listLike[w]:
+			case v.is(listLike):
 				n.unsure = true
 			}
-		case n.head == mayWrite && (n.unsure || last) && (v.role > mayWrite || v.role == writes || changers[w]):
+		case n.head == mayWrite && (n.unsure || last) && (v.role > mayWrite || v.is(changer)):
 			n.head, n.verb, n.unsure = v.role, w, v.role == mayWrite
 		case v.role == runs && n.head != runs:
 			n.changes = w
 		}
-		if n.head == reads && v.role == reads && !last && idiom[[2]string{w, words[i+1]}] {
+		if n.head == reads && v.role == reads && !last && slices.Contains(known.idioms, w+" "+words[i+1]) {
 			n.changes = w + " " + words[i+1]
 		}
 	}
@@ -137,43 +138,25 @@ func (n name) with(title name) name {
 	return n
 }
 
-// spoken are verbs about telling: they say something in a description only.
-var spoken = set(`provide return returns give display see tell know answer learn understand print obtain report reports`)
-
-// idiom are verbs that mean something else with the word after them.
-var idiom = map[[2]string]bool{
-	{"check", "in"}: true, {"check", "out"}: true, {"get", "rid"}: true, {"look", "after"}: true,
-}
-
-// namespaces are verbs that are as often the name of a service.
-var namespaces = set(`compute monitor watch scan load forecast audit`)
-
-// asking are verbs that ask about what follows: check_delete deletes nothing.
-// They are not taken for nouns.
-var asking = set(`get fetch check preview find show describe explain validate verify read is can has`)
-
-// listLike are verbs that are as often nouns.
-var listLike = set(`list view search query check count filter report record review scan watch stat display look load access
-	compare estimate rank forecast give tail head cat compute monitor diff measure audit ping rank translate print select learn`)
-
 // aboutDeleting says whether a word is one about taking away, in any form and
 // any compound.
 func aboutDeleting(w string) bool {
-	if harmless[w] {
+	known := lexicon()
+	switch v := known.words[w]; {
+	case v.is(harmless):
 		return false
-	}
-	if lexicon()[w].role == destroys {
+	case v.role == destroys:
 		return true
 	}
 	if len(w) < 5 && w[0] < utf8.RuneSelf {
 		return false
 	}
-	for _, stem := range deletions {
+	for _, stem := range known.deletions {
 		if strings.Contains(w, stem) {
 			return true
 		}
 	}
-	for _, stem := range shortDeletions {
+	for _, stem := range known.shortDeletions {
 		if strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) {
 			return true
 		}

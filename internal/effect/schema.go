@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // maxSchema is the longest schema that is read; the largest real ones have
@@ -19,15 +19,6 @@ type schema struct {
 	writes  string // a choice between actions, one of which writes
 	long    bool
 }
-
-// changing are parameters that speak of a change.
-var changing = set(`force dry_run dryrun overwrite cascade confirm confirmed confirmation purge recursive_delete delete remove
-	truncate permanently hard_delete new_name new_value save_path savepath output_path outputpath output_file outputfile
-	output_dir outputdir output_directory save_to save_dir destination_path dest_path target_path commit_message create_if_missing
-	if_exists upsert append replace updates changes set_fields unset`)
-
-// actions are parameters that choose what is done.
-var actions = set(`action operation op method command mode verb subcommand task`)
 
 // readSchema goes through the parameters.
 func readSchema(raw json.RawMessage) schema {
@@ -46,26 +37,26 @@ func readSchema(raw json.RawMessage) schema {
 // pass.
 func (s *schema) object(raw []byte, depth int) {
 	const maxDepth = 12
-	if strictjson.Kind(raw) != '{' {
+	if rawjson.Kind(raw) != '{' {
 		return
 	}
 	if depth > maxDepth {
 		s.long = true
 		return
 	}
-	_ = strictjson.Members(raw, func(name, value []byte) error {
+	_ = rawjson.Members(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "properties":
-			if strictjson.Kind(value) == '{' {
-				_ = strictjson.Members(value, func(name, value []byte) error {
+			if rawjson.Kind(value) == '{' {
+				_ = rawjson.Members(value, func(name, value []byte) error {
 					s.property(string(name), value)
 					s.object(value, depth+1)
 					return nil
 				})
 			}
 		case "anyOf", "oneOf", "allOf":
-			if strictjson.Kind(value) == '[' {
-				_ = strictjson.Elements(value, func(value []byte) error { s.object(value, depth+1); return nil })
+			if rawjson.Kind(value) == '[' {
+				_ = rawjson.Elements(value, func(value []byte) error { s.object(value, depth+1); return nil })
 			}
 		case "items", "$defs", "definitions", "additionalProperties":
 			s.object(value, depth+1)
@@ -87,17 +78,17 @@ func (s *schema) property(name string, value []byte) {
 		if k := kindOf(value); k != "boolean" && k != "integer" && k != "number" && !hasEnum(value) && !(lower == "code" && identifies(value)) {
 			s.code = cmpOr(s.code, snake)
 		}
-	case changing[lower] || changing[snake]:
+	case is(lower, changing) || is(snake, changing):
 		s.changes = cmpOr(s.changes, snake)
 	}
-	if actions[lower] || actions[snake] {
+	if is(lower, action) || is(snake, action) {
 		s.choice(value)
 	}
 }
 
 // takesCode says whether a parameter of that name is a program or a part of one.
 func takesCode(lower, snake string) bool {
-	if codeWords[lower] || codeWords[snake] {
+	if is(lower, codeWord) || is(snake, codeWord) {
 		return true
 	}
 	first, rest, parted := strings.Cut(snake, "_")
@@ -106,7 +97,7 @@ func takesCode(lower, snake string) bool {
 	}
 	switch rest {
 	case "code", "script", "command", "statement", "query", "string", "text":
-		return codeWords[first] && first != "code" || first == "source" && rest == "code"
+		return is(first, codeWord) && first != "code" || first == "source" && rest == "code"
 	}
 	return false
 }
@@ -114,9 +105,9 @@ func takesCode(lower, snake string) bool {
 // identifies says whether a parameter "code" is explained as one that names
 // something.
 func identifies(value []byte) bool {
-	about, _ := strictjson.String(strictjson.Find(value, "description"))
+	about, _ := rawjson.String(rawjson.Find(value, "description"))
 	about = strings.ToLower(about)
-	for _, w := range identifying {
+	for _, w := range lexicon().identifying {
 		if strings.Contains(about, w) {
 			return true
 		}
@@ -125,22 +116,22 @@ func identifies(value []byte) bool {
 }
 
 func kindOf(value []byte) string {
-	k, _ := strictjson.String(strictjson.Find(value, "type"))
+	k, _ := rawjson.String(rawjson.Find(value, "type"))
 	return k
 }
 
-func hasEnum(value []byte) bool { return strictjson.Kind(strictjson.Find(value, "enum")) == '[' }
+func hasEnum(value []byte) bool { return rawjson.Kind(rawjson.Find(value, "enum")) == '[' }
 
 // choice looks for actions that change something among the values of an enum.
 func (s *schema) choice(value []byte) {
 	known := lexicon()
 	each := func(v []byte) error {
-		text, ok := strictjson.String(v)
+		text, ok := rawjson.String(v)
 		if !ok {
 			return nil
 		}
 		for i, w := range pieces(text, nil) {
-			switch r := known[w]; {
+			switch r := known.words[w]; {
 			case r.role == destroys && i == 0 && r.form == base:
 				s.deletes = cmpOr(s.deletes, w)
 			case (r.role == writes || r.role == mayWrite || r.role == runs) && i == 0 && r.form == base:
@@ -149,13 +140,13 @@ func (s *schema) choice(value []byte) {
 		}
 		return nil
 	}
-	if enum := strictjson.Find(value, "enum"); strictjson.Kind(enum) == '[' {
-		_ = strictjson.Elements(enum, each)
+	if enum := rawjson.Find(value, "enum"); rawjson.Kind(enum) == '[' {
+		_ = rawjson.Elements(enum, each)
 	}
 	for _, word := range [...]string{"anyOf", "oneOf"} {
-		if list := strictjson.Find(value, word); strictjson.Kind(list) == '[' {
-			_ = strictjson.Elements(list, func(v []byte) error {
-				if constant := strictjson.Find(v, "const"); constant != nil {
+		if list := rawjson.Find(value, word); rawjson.Kind(list) == '[' {
+			_ = rawjson.Elements(list, func(v []byte) error {
+				if constant := rawjson.Find(v, "const"); constant != nil {
 					return each(constant)
 				}
 				return nil

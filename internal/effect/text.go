@@ -23,64 +23,13 @@ type text struct {
 
 func (t *text) empty() bool { return t.words == 0 }
 
-// mattering are the words that change what the next one says.
-var mattering = same(`and or then also will can may automatically optionally it this tool that which be is are being gets get
-	non not no without never cannot read to`)
-
-// passives stand before what is done to a thing; negations before what is not.
-var (
-	passives  = set(`be is are being get gets`)
-	negations = set(`non not no without never cannot`)
-)
-
-func same(words string) map[string]string {
-	m := map[string]string{}
-	for w := range set(words) {
-		m[w] = w
-	}
-	return m
-}
-
-// fillers may stand before the first verb: "This tool can be used to list …".
-var fillers = set(`a an the this that it tool tools function api endpoint method command use used using uses to you your
-	allows allow lets let enables enable helps help will can be is are for which mcp server agent agents user users
-	call when if optionally quickly easily efficiently safely first beta deprecated experimental new
-	simple simply directly automatically performs perform`)
-
-// subjects stand before what a tool does: "this tool posts".
-var subjects = set(`this tool that it which also and`)
-
-// adjectives are words about deleting which say in a description how a thing
-// is, as a rule.
-var adjectives = set(`empty clear clean drain strip trash scrap kick ban abort void expire`)
-
-// states are forms which say what happens to a text or a token.
-var states = set(`expires expired truncating truncated dropping drops reset resets`)
-
-// harmlessVerbs change something in a name, but say little in a description.
-var harmlessVerbs = set(`accept accepts enable enables increment increments decrement decrements leave leaves compose composes
-	navigate navigates generate generates compress make makes put puts disable disables`)
-
-// neutral are verbs with which the description of a reading tool may begin.
-var neutral = set(`track tracks capture captures process processes respond responds convert converts pull pulls use uses filter
-	filters sort sorts group groups match matches map maps sample transform interact test tests simulate simulates render
-	renders plot call calls request requests report stream streams run runs execute executes generate generates review
-	select selects access accesses load loads resolve resolves log logs`)
-
-// changers are verbs which can be nouns, but not after "and" or "or".
-var changers = set(`set update change store submit cancel merge push transfer restore install deploy import move`)
-
-// leaders may stand before a verb that tells what a tool does, in the middle
-// of a sentence.
-var leaders = set(`and or then also will can may automatically optionally it`)
-
 // readText goes through the words of a description.
 func readText(s string) text {
 	t := text{long: len(s) > maxText}
 	if t.long {
 		s = s[:maxText]
 	}
-	r := reader{text: &t, known: lexicon(), start: true, opening: true}
+	r := reader{text: &t, known: lexicon().words, start: true, opening: true}
 	for i := 0; i < len(s); {
 		if c := s[i]; !letter(c) {
 			switch c {
@@ -125,23 +74,24 @@ func lower(w string, scratch []byte) []byte {
 type reader struct {
 	*text
 	known   map[string]word
-	scratch [24]byte
-	before  string // the word before, when it is one that matters
-	start   bool   // a sentence begins
-	opening bool   // it is the first sentence
-	strange int    // how many words before the first verb are unknown
+	scratch [2][24]byte
+	before  []byte // the word before, and what the lexicon knows of it
+	was     word
+	start   bool // a sentence begins
+	opening bool // it is the first sentence
+	strange int  // how many words before the first verb are unknown
 }
 
 // take judges one word.
 func (r *reader) take(raw string) {
-	w := lower(raw, r.scratch[:])
+	w := lower(raw, r.scratch[r.words%2][:]) // the word before is in the other one
 	v := r.known[string(w)]
 	if r.opening && r.lead == noRole {
 		r.leading(w, v)
 	}
-	r.remarks(w)
+	r.remarks(w, v)
 	r.contrary(w, v)
-	r.before = mattering[string(w)]
+	r.before, r.was = w, v
 	r.start, r.words = false, r.words+1
 }
 
@@ -149,11 +99,11 @@ func (r *reader) take(raw string) {
 func (r *reader) leading(w []byte, v word) {
 	const mostStrange = 3
 	switch {
-	case fillers[string(w)]:
+	case v.is(filler):
 	case v.role == noRole || v.form == participle:
 		r.strange++
-	case v.form == third && r.strange <= mostStrange && (v.role != mayWrite || r.start || subjects[r.before]),
-		v.form != third && (r.strange == 0 || r.start || r.before == "to"):
+	case v.form == third && r.strange <= mostStrange && (v.role != mayWrite || r.start || r.was.is(subject)),
+		v.form != third && (r.strange == 0 || r.start || string(r.before) == "to"):
 		r.lead, r.verb = v.role, string(w)
 	default:
 		r.strange++
@@ -161,42 +111,36 @@ func (r *reader) leading(w []byte, v word) {
 }
 
 // remarks looks for words that say something about all that the tool does.
-func (r *reader) remarks(w []byte) {
-	switch string(w) {
-	case "irreversible", "irreversibly", "undone", "destructive", "irrevocably", "irrecoverable", "permanently":
-		r.final = r.final || !negations[r.before]
-	case "only":
-		r.readOnly = r.readOnly || r.before == "read"
-	case "readonly":
-		r.readOnly = true
-	}
+func (r *reader) remarks(w []byte, v word) {
+	r.final = r.final || v.is(final) && !r.was.is(negation)
+	r.readOnly = r.readOnly || string(w) == "readonly" || string(w) == "only" && string(r.before) == "read"
 }
 
 // contrary looks for words that speak against a tool that only reads.
 func (r *reader) contrary(w []byte, v word) {
 	switch v.role {
 	case destroys:
-		passive := v.form == participle && passives[r.before]
-		if r.deletes == "" && !states[string(w)] && (passive || v.form != participle && !(v.form == base && adjectives[string(w)])) {
+		passive := v.form == participle && r.was.is(passive)
+		if r.deletes == "" && !v.is(state) && (passive || v.form != participle && !(v.form == base && v.is(adjective))) {
 			r.deletes = string(w)
 		}
 	case writes, mayWrite, runs:
-		if r.changes == "" && !negations[r.before] && r.acts(w, v) {
+		if r.changes == "" && !r.was.is(negation) && r.acts(v) {
 			r.changes = string(w)
 		}
 	}
 }
 
 // acts says whether a verb stands where it says what the tool does.
-func (r *reader) acts(w []byte, v word) bool {
-	leader := leaders[r.before]
+func (r *reader) acts(v word) bool {
+	led := r.was.is(leader)
 	switch v.role {
 	case writes:
-		return !harmlessVerbs[string(w)] && (v.form == third || v.form == base && (r.start || leader))
+		return !v.is(smallChange) && (v.form == third || v.form == base && (r.start || led))
 	case mayWrite:
-		return v.form == base && leader && r.before != "can" && r.before != "may" && changers[string(w)]
+		return v.form == base && led && string(r.before) != "can" && string(r.before) != "may" && v.is(changer)
 	default:
-		return v.form == third && leader
+		return v.form == third && led
 	}
 }
 
@@ -206,7 +150,7 @@ func (t *text) foreign(s string) {
 	if t.deletes != "" || !hasForeign(s) {
 		return
 	}
-	for _, stem := range deletions {
+	for _, stem := range lexicon().deletions {
 		if stem[0] >= utf8.RuneSelf && strings.Contains(s, stem) {
 			t.deletes = stem
 			return

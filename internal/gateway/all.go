@@ -11,66 +11,63 @@ import (
 
 	"mcpproxy/internal/alias"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
-// AllRequest is a client's request that names something as the surface of all
-// servers does. It is passed on to the server whose it is.
-type AllRequest struct {
-	RelayRequest // without Server and Conversation
-	// Talk gives the client's own conversation with a server; nil for requests
-	// that stand for themselves.
-	Talk func(ctx context.Context, server string) (*upstream.Conversation, error)
+// namedRequest is a client's request that names something as the surface of all servers
+// does, on its way to the server whose it is.
+type namedRequest struct {
+	session.Request
+	server string
 }
 
-// The methods that are passed on to one server.
-const (
-	methodGetPrompt    = "prompts/get"
-	methodReadResource = "resources/read"
-	methodComplete     = "completion/complete"
-)
-
-// RelayAll passes a request on to the server that its name stands for, as
-// Relay does, with the server's own name in the place of it. What a server
-// asks meanwhile has an id that names the server: see AskedBy.
-func (g *Gateway) RelayAll(ctx context.Context, r AllRequest) (upstream.Answer, error) {
+// DoAll passes a request on to the server that its name stands for, with the
+// server's own name in the place of it. What a server asks meanwhile has an id
+// that names the server: see AskedBy. open returns the client's own session with
+// a server; nil is for requests that stand for themselves.
+func (g *Gateway) DoAll(ctx context.Context, q *session.Request, open func(ctx context.Context, server string) (session.Session, error)) (session.Reply, error) {
 	var err error
+	r := &namedRequest{Request: *q}
 	withoutTasks(&r.Request)
-	switch r.Request.Method {
-	case methodCallTool:
-		return g.callAll(ctx, &r)
-	case methodGetPrompt:
-		err = g.routePrompt(ctx, &r)
-	case methodReadResource:
-		err = g.routeResource(ctx, &r, r.Request.Params, func(params json.RawMessage) json.RawMessage { return params })
-	case methodComplete:
-		err = g.routeCompletion(ctx, &r)
+	switch r.Method {
+	case mcp.CallTool:
+		return g.callAll(ctx, r, open)
+	case mcp.GetPrompt:
+		err = g.routePrompt(ctx, r)
+	case mcp.ReadResource:
+		err = g.routeResource(ctx, r, r.Params, func(params json.RawMessage) json.RawMessage { return params })
+	case mcp.Complete:
+		err = g.routeCompletion(ctx, r)
 	default:
-		return upstream.Answer{Status: http.StatusNotFound, Error: &jsonrpc.Error{
-			Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + clip(r.Request.Method)}}, nil
+		return session.Reply{Status: http.StatusNotFound, Error: &jsonrpc.Error{
+			Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + clip(r.Method)}}, nil
 	}
 	if err != nil {
-		return upstream.Answer{}, err
+		return session.Reply{}, err
 	}
-	r.overheard()
-	if r.Talk != nil {
-		if r.Conversation, err = r.Talk(ctx, r.Server); err != nil {
-			return upstream.Answer{}, err
+	r.nameAsks()
+	var to session.Doer = g.Surface(r.server)
+	if open != nil {
+		if to, err = open(ctx, r.server); err != nil {
+			return session.Reply{}, err
 		}
 	}
-	a, err := g.Relay(ctx, r.RelayRequest)
-	return a, ended(r.Server, err)
+	a, err := to.Do(ctx, &r.Request)
+	return a, ended(r.server, err)
 }
 
 // ended makes an ordinary failure of the end of a conversation: it is one of
 // several that the client's session has, which goes on.
 func ended(server string, err error) error {
-	if !Over(err) {
+	if !errors.Is(err, session.ErrOver) {
 		return err
 	}
 	return problem.Newf(problem.ServerUnavailable, "The session with server '%s' has ended.", server).
@@ -79,61 +76,54 @@ func ended(server string, err error) error {
 }
 
 // callAll takes a client's tools/call through the door.
-func (g *Gateway) callAll(ctx context.Context, r *AllRequest) (upstream.Answer, error) {
-	name, isText := strictjson.String(strictjson.Find(r.Request.Params, "name"))
+func (g *Gateway) callAll(ctx context.Context, r *namedRequest, open func(ctx context.Context, server string) (session.Session, error)) (session.Reply, error) {
+	name, isText := rawjson.String(rawjson.Find(r.Params, "name"))
 	if !isText {
-		return upstream.Answer{}, problem.New(problem.InvalidName, "params.name must be a string: the tool to call", "")
+		return session.Reply{}, g.door.Unnamed(ctx, "", &r.Request)
 	}
-	id, known := g.named(name)
-	c := g.passing(&r.RelayRequest, id)
-	if !known {
-		c.req.Name, c.misnamed = name, errors.New("tools of all servers are called by the name that tools/list gives, server__tool")
+	n := door.Named{Name: name, Open: open}
+	var known bool
+	if n.ID, known = g.named(name); known {
+		r.server = n.ID.Server
+		r.rename("name", n.ID.Tool)
+		r.nameAsks()
 	} else {
-		r.Server = id.Server
-		g.rename(r, "name", id.Tool)
-		r.overheard()
-		c.passed.Request, c.talk = r.Request, r.Talk
+		n.Err = errors.New("tools of all servers are called by the name that tools/list gives, server__tool")
 	}
-	a, err := g.pass(ctx, c, r.Talk == nil)
+	reply, err := g.door.CallNamed(ctx, n, &r.Request)
 	if !known && err != nil {
 		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", clip(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
-	return a, ended(id.Server, err)
+	return reply, ended(n.ID.Server, err)
 }
 
 // rename puts the server's own name in the place of the one that the client
 // used, and into the header that repeats it.
-func (g *Gateway) rename(r *AllRequest, member, own string) {
-	r.Request.Params = jsonrpc.SetMember(r.Request.Params, member, text(own))
-	fields := slices.Clone(r.Request.Fields)
+func (r *namedRequest) rename(member, own string) {
+	r.Params = rawjson.SetMember(r.Params, member, rawjson.AppendString(nil, own))
+	fields := slices.Clone(r.Fields)
 	for i, f := range fields {
-		if named := upstream.NameField(own); strings.EqualFold(f.Name, named.Name) {
-			fields[i] = named
+		if strings.EqualFold(f.Name, mcp.HeaderName) {
+			fields[i] = mcp.Field{Name: mcp.HeaderName, Value: mcp.HeaderText(own)}
 		}
 	}
-	r.Request.Fields = fields
+	r.Fields = fields
 }
 
-// text is s as JSON.
-func text(s string) json.RawMessage {
-	b, _ := json.Marshal(s) // a string can always be encoded
-	return b
-}
-
-// overheard makes the ids of what the server asks name the server, and leaves
-// out what is not about the request: changes are announced for all servers.
-func (r *AllRequest) overheard() {
-	say, server := r.Request.Events, r.Server
+// nameAsks makes the ids of what the server asks name the server, and leaves out
+// what is not about the request: changes are announced for all servers.
+func (r *namedRequest) nameAsks() {
+	say, server := r.Say, r.server
 	if say == nil {
 		return
 	}
-	r.Request.Events = func(e upstream.Event) {
+	r.Say = func(e session.Event) {
 		switch {
-		case e.ID == nil && (strings.HasSuffix(e.Method, "/list_changed") || e.Method == "notifications/resources/updated"):
+		case e.ID == nil && (strings.HasSuffix(e.Method, "/list_changed") || e.Method == mcp.ResourceUpdated):
 			return
 		case e.ID != nil:
-			e.ID = text(server + ":" + string(e.ID))
+			e.ID = rawjson.AppendString(nil, server+":"+string(e.ID))
 		}
 		say(e)
 	}
@@ -142,10 +132,10 @@ func (r *AllRequest) overheard() {
 // AskedBy gives the server that a client's answer is for, and the id under
 // which it asked.
 func AskedBy(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
-	s, _ := strictjson.String(id)
+	s, _ := rawjson.String(id)
 	server, rest, ok := strings.Cut(s, ":")
 	own = json.RawMessage(rest)
-	if !ok || !json.Valid(own) || strictjson.Kind(own) != '"' && strictjson.Kind(own) != '0' {
+	if !ok || !json.Valid(own) || rawjson.Kind(own) != '"' && rawjson.Kind(own) != '0' {
 		return "", nil, false
 	}
 	return server, own, true
@@ -222,17 +212,17 @@ func nameAll(s *catalog.Snapshot) *allTools {
 // definition is the tool's own, under its name among all and with the effective
 // hints: everything else is the server's bytes.
 func (n named) definition() json.RawMessage {
-	raw := jsonrpc.SetMember(n.tool.Raw, "name", text(n.name))
+	raw := rawjson.SetMember(n.tool.Raw, "name", rawjson.AppendString(nil, n.name))
 	said, effective := n.tool.Hints, n.tool.Effective
 	if said == effective {
 		return raw
 	}
-	annotations := json.RawMessage(strictjson.Find(raw, "annotations"))
-	if strictjson.Kind(annotations) != '{' {
+	annotations := json.RawMessage(rawjson.Find(raw, "annotations"))
+	if rawjson.Kind(annotations) != '{' {
 		annotations = nil
 	}
 	if effective.Title != said.Title {
-		annotations = jsonrpc.SetMember(annotations, "title", text(effective.Title))
+		annotations = rawjson.SetMember(annotations, "title", rawjson.AppendString(nil, effective.Title))
 	}
 	for _, h := range []struct {
 		name      string
@@ -246,13 +236,22 @@ func (n named) definition() json.RawMessage {
 		switch {
 		case h.was == h.then:
 		case h.then == tool.True:
-			annotations = jsonrpc.SetMember(annotations, h.name, json.RawMessage("true"))
+			annotations = rawjson.SetMember(annotations, h.name, json.RawMessage("true"))
 		case h.then == tool.False:
-			annotations = jsonrpc.SetMember(annotations, h.name, json.RawMessage("false"))
+			annotations = rawjson.SetMember(annotations, h.name, json.RawMessage("false"))
 		}
 	}
-	return jsonrpc.SetMember(raw, "annotations", annotations)
+	return rawjson.SetMember(raw, "annotations", annotations)
 }
 
 // listTime bounds how long a list of all servers waits for the slowest.
 const listTime = 5 * time.Second
+
+// withoutTasks is a request of a client of all servers as one of a client that
+// knows no tasks: their ids say nothing about the server.
+func withoutTasks(r *session.Request) {
+	if r.Method == mcp.CallTool {
+		r.Params = rawjson.DropMember(r.Params, "task")
+	}
+	r.Params = upstream.WithoutTasks(r.Params)
+}

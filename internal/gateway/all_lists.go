@@ -7,50 +7,37 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"hash"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"mcpproxy/internal/alias"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/door"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
-	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/rawjson"
 )
 
 // Offer is a kind of thing that all servers together offer.
-type Offer uint8
+type Offer = offers.List
 
 // The kinds.
 const (
-	Tools Offer = iota
-	Prompts
-	Resources
-	Templates
+	Tools     = offers.Tools
+	Prompts   = offers.Prompts
+	Resources = offers.Resources
+	Templates = offers.Templates
 )
 
-// offers are how the kinds are called: by the method that lists them, in its
-// result, in a server's capabilities, and the member that tells one from another.
-var offers = [...]struct{ method, list, capability, key string }{
-	Tools:     {methodListTools, "tools", "tools", "name"},
-	Prompts:   {"prompts/list", "prompts", "prompts", "name"},
-	Resources: {"resources/list", "resources", "resources", "uri"},
-	Templates: {"resources/templates/list", "resourceTemplates", "resources", "uriTemplate"},
-}
-
-// OfferOf gives the kind that a method lists, and what its list is called.
+// OfferOf returns the kind that a method lists, and what its list is called.
 func OfferOf(method string) (o Offer, list string, ok bool) {
-	for i, k := range offers {
-		if k.method == method {
-			return Offer(i), k.list, true
-		}
+	if o, ok = offers.ListOf(method); ok {
+		list = o.Member()
 	}
-	return 0, "", false
+	return o, list, ok
 }
 
 // The bounds of a page.
@@ -93,7 +80,7 @@ func (g *Gateway) toolsPage(after string, c Caller) Page {
 	}
 	var seen []named
 	for _, n := range tools[at:] {
-		if inScope(c.Actor, n.tool.ID.Server) {
+		if door.InScope(c.Actor, n.tool.ID.Server) {
 			if seen = append(seen, n); len(seen) > pageItems {
 				break
 			}
@@ -147,7 +134,7 @@ func (i offered) definition(o Offer) json.RawMessage {
 	if i.name == i.own {
 		return i.raw
 	}
-	return jsonrpc.SetMember(i.raw, offers[o].key, text(i.name))
+	return rawjson.SetMember(i.raw, o.Key(), rawjson.AppendString(nil, i.name))
 }
 
 // gather gives what all servers offer of a kind, by name. A server that cannot
@@ -155,11 +142,15 @@ func (i offered) definition(o Offer) json.RawMessage {
 func (g *Gateway) gather(ctx context.Context, o Offer, c Caller) []offered {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	servers := g.offering(offers[o].capability, c.Actor)
+	servers := g.offering(o.Capability(), c.Actor)
 	lists := make([][]offered, len(servers))
 	var asking sync.WaitGroup
 	for i, s := range servers {
-		asking.Go(func() { lists[i] = g.offeredBy(ctx, s, o) })
+		asking.Go(func() {
+			for _, one := range g.offers.Of(ctx, s, o) {
+				lists[i] = append(lists[i], offered{server: s.Name, own: one.Name, raw: one.Raw})
+			}
+		})
 	}
 	asking.Wait()
 	items := slices.Concat(lists...)
@@ -193,101 +184,11 @@ func nameOffers(o Offer, items []offered) {
 func (g *Gateway) offering(capability string, a auth.Actor) []*catalog.Server {
 	var able []*catalog.Server
 	for _, s := range g.Catalog.Current().Servers() {
-		if s.Enabled && !s.Quarantined && inScope(a, s.Name) && has(s, capability) {
+		if s.Enabled && !s.Quarantined && door.InScope(a, s.Name) && offers.Has(s, capability) {
 			able = append(able, s)
 		}
 	}
 	return able
-}
-
-func has(s *catalog.Server, capability string) bool {
-	return strictjson.Kind(strictjson.Find(s.State.Capabilities, capability)) == '{'
-}
-
-// offerCache remembers what servers offered.
-type offerCache struct {
-	mu    sync.Mutex // guards lists
-	lists map[string]*[len(offers)]offerList
-}
-
-type offerList struct {
-	state uint64 // upstream.State.Offers when it was asked for
-	at    time.Time
-	items []offered // nil: not asked for yet
-	lost  bool      // it could not be had then; items are older
-}
-
-// staleAfter is how long a list is good for of a server that does not say when
-// it changes.
-const staleAfter = 10 * time.Second
-
-// lostAfter is when a list is asked for again that could not be had: a server
-// that hangs must not hold up the others each time.
-const lostAfter = 30 * time.Second
-
-// offeredBy gives what one server offers of a kind: what it said last, unless
-// that may have changed.
-func (g *Gateway) offeredBy(ctx context.Context, s *catalog.Server, o Offer) []offered {
-	kind := offers[o]
-	last := g.offers.last(s.Name, o)
-	says, _ := strictjson.Bool(strictjson.Find(strictjson.Find(s.State.Capabilities, kind.capability), "listChanged"))
-	age, good := time.Since(last.at), staleAfter
-	if last.lost {
-		says, good = false, lostAfter
-	}
-	fresh := last.items != nil && last.state == s.State.Offers && (says || age < good)
-	if fresh || s.State.Phase != upstream.Ready && last.items != nil {
-		return last.items
-	}
-	asked := time.Now()
-	raws, err := g.Relays.Offered(ctx, s.Name, kind.method, kind.list)
-	if err != nil {
-		if !errors.Is(ctx.Err(), context.Canceled) {
-			g.Logger.Warn("what a server offers could not be listed", "server", s.Name, "list", kind.list, "error", err)
-			g.offers.keep(g.Catalog.Current(), s.Name, o, offerList{s.State.Offers, time.Now(), append([]offered{}, last.items...), true})
-		}
-		return last.items
-	}
-	items, seen := make([]offered, 0, len(raws)), map[string]bool{}
-	for _, raw := range raws {
-		own, ok := strictjson.String(strictjson.Find(raw, kind.key))
-		if ok && own != "" && !seen[own] {
-			seen[own] = true
-			items = append(items, offered{server: s.Name, own: own, raw: raw})
-		}
-	}
-	g.offers.keep(g.Catalog.Current(), s.Name, o, offerList{s.State.Offers, asked, items, false})
-	return slices.Clone(items)
-}
-
-func (c *offerCache) last(server string, o Offer) offerList {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lists := c.lists[server]
-	if lists == nil {
-		return offerList{}
-	}
-	last := lists[o]
-	last.items = slices.Clone(last.items) // they get their names in place
-	return last
-}
-
-// keep takes a list over, and drops those of servers that are gone.
-func (c *offerCache) keep(s *catalog.Snapshot, server string, o Offer, l offerList) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lists == nil {
-		c.lists = map[string]*[len(offers)]offerList{}
-	}
-	for name := range c.lists {
-		if s.Server(name) == nil {
-			delete(c.lists, name)
-		}
-	}
-	if c.lists[server] == nil {
-		c.lists[server] = new([len(offers)]offerList)
-	}
-	c.lists[server][o] = l
 }
 
 // Offering says what all servers together can do for a caller. A server that
@@ -298,14 +199,14 @@ type Offering struct{ Prompts, Resources, Completions, Logging bool }
 func (g *Gateway) OfferingOf(c Caller) Offering {
 	var all Offering
 	for _, s := range g.Catalog.Current().Servers() {
-		if !s.Enabled || s.Quarantined || !inScope(c.Actor, s.Name) {
+		if !s.Enabled || s.Quarantined || !door.InScope(c.Actor, s.Name) {
 			continue
 		}
 		unknown := s.State.Capabilities == nil
-		all.Prompts = all.Prompts || unknown || has(s, "prompts")
-		all.Resources = all.Resources || unknown || has(s, "resources")
-		all.Completions = all.Completions || unknown || has(s, "completions")
-		all.Logging = all.Logging || unknown || has(s, "logging")
+		all.Prompts = all.Prompts || unknown || offers.Has(s, "prompts")
+		all.Resources = all.Resources || unknown || offers.Has(s, "resources")
+		all.Completions = all.Completions || unknown || offers.Has(s, "completions")
+		all.Logging = all.Logging || unknown || offers.Has(s, "logging")
 	}
 	return all
 }
@@ -324,9 +225,11 @@ func (g *Gateway) ListedNow(c Caller) (Listed, <-chan struct{}) {
 	}{{"prompts", &l.Prompts}, {"resources", &l.Resources}} {
 		sum := newDigest()
 		for _, s := range snapshot.Servers() {
-			if s.Enabled && !s.Quarantined && inScope(c.Actor, s.Name) && has(s, one.capability) {
+			if s.Enabled && !s.Quarantined && door.InScope(c.Actor, s.Name) && offers.Has(s, one.capability) {
 				sum.add([]byte(s.Name))
 				sum.add(binary.BigEndian.AppendUint64(nil, s.State.Offers))
+				decisions := g.Catalog.OffersNow(s.Name).Decisions()
+				sum.add(decisions[:])
 			}
 		}
 		*one.to = sum.end()

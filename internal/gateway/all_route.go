@@ -7,29 +7,30 @@ import (
 	"strings"
 
 	"mcpproxy/internal/alias"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // routePrompt finds the server of a prompt.
-func (g *Gateway) routePrompt(ctx context.Context, r *AllRequest) error {
-	name, ok := strictjson.String(strictjson.Find(r.Request.Params, "name"))
+func (g *Gateway) routePrompt(ctx context.Context, r *namedRequest) error {
+	name, ok := rawjson.String(rawjson.Find(r.Params, "name"))
 	if !ok {
 		return problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
 	}
-	server, own, err := g.promptOf(ctx, name, r.Caller)
+	server, own, err := g.promptOf(ctx, name, *r.Caller)
 	if err != nil {
 		return err
 	}
-	r.Server = server
-	g.rename(r, "name", own)
+	r.server = server
+	r.rename("name", own)
 	return nil
 }
 
 // promptOf gives what the name of a prompt stands for.
 func (g *Gateway) promptOf(ctx context.Context, name string, c Caller) (server, own string, err error) {
-	if server, own, ok := alias.Split(name); ok && g.reachable(server, c) == nil {
+	if server, own, ok := alias.Split(name); ok && g.door.Reachable(server, c.Actor) == nil {
 		return server, own, nil
 	}
 	for _, i := range g.gather(ctx, Prompts, c) {
@@ -43,20 +44,20 @@ func (g *Gateway) promptOf(ctx context.Context, name string, c Caller) (server, 
 
 // routeResource finds the server of the resource that part names; whole gives
 // the params with the part changed.
-func (g *Gateway) routeResource(ctx context.Context, r *AllRequest, part json.RawMessage, whole func(json.RawMessage) json.RawMessage) error {
-	uri, ok := strictjson.String(strictjson.Find(part, "uri"))
+func (g *Gateway) routeResource(ctx context.Context, r *namedRequest, part json.RawMessage, whole func(json.RawMessage) json.RawMessage) error {
+	uri, ok := rawjson.String(rawjson.Find(part, "uri"))
 	if !ok {
 		return problem.New(problem.InvalidParameter, "the uri must be a string: the address of a resource", "")
 	}
-	server, own, err := g.resourceOf(ctx, uri, r.Caller)
+	server, own, err := g.resourceOf(ctx, uri, *r.Caller)
 	if err != nil {
 		return err
 	}
-	r.Server = server
+	r.server = server
 	if own != uri {
-		r.Request.Params = whole(jsonrpc.SetMember(part, "uri", text(own)))
-		if r.Request.Method == methodReadResource {
-			g.rename(r, "uri", own)
+		r.Params = whole(rawjson.SetMember(part, "uri", rawjson.AppendString(nil, own)))
+		if r.Method == mcp.ReadResource {
+			r.rename("uri", own)
 		}
 	}
 	return nil
@@ -67,7 +68,7 @@ func (g *Gateway) routeResource(ctx context.Context, r *AllRequest, part json.Ra
 // only one with a template that it fits, else the only one that has resources.
 func (g *Gateway) resourceOf(ctx context.Context, uri string, c Caller) (server, own string, err error) {
 	if server, own, ok := alias.SplitURI(uri); ok {
-		if p := g.reachable(server, c); p != nil {
+		if p := g.door.Reachable(server, c.Actor); p != nil {
 			return "", "", p
 		}
 		return server, own, nil
@@ -86,7 +87,7 @@ func (g *Gateway) resourceOf(ctx context.Context, uri string, c Caller) (server,
 			return "", "", ambiguous(uri, owners)
 		}
 	}
-	able := g.offering(offers[Resources].capability, c.Actor)
+	able := g.offering(offers.Resources.Capability(), c.Actor)
 	if len(able) == 1 {
 		return able[0].Name, uri, nil
 	}
@@ -108,19 +109,19 @@ func ambiguous(uri string, owners []string) *problem.Problem {
 
 // routeCompletion finds the server of the prompt or the template whose argument
 // is to be completed.
-func (g *Gateway) routeCompletion(ctx context.Context, r *AllRequest) error {
-	ref := json.RawMessage(strictjson.Find(r.Request.Params, "ref"))
-	whole := func(ref json.RawMessage) json.RawMessage { return jsonrpc.SetMember(r.Request.Params, "ref", ref) }
-	switch kind, _ := strictjson.String(strictjson.Find(ref, "type")); kind {
+func (g *Gateway) routeCompletion(ctx context.Context, r *namedRequest) error {
+	ref := json.RawMessage(rawjson.Find(r.Params, "ref"))
+	whole := func(ref json.RawMessage) json.RawMessage { return rawjson.SetMember(r.Params, "ref", ref) }
+	switch kind, _ := rawjson.String(rawjson.Find(ref, "type")); kind {
 	case "ref/resource":
 		return g.routeResource(ctx, r, ref, whole)
 	case "ref/prompt":
-		name, _ := strictjson.String(strictjson.Find(ref, "name"))
-		server, own, err := g.promptOf(ctx, name, r.Caller)
+		name, _ := rawjson.String(rawjson.Find(ref, "name"))
+		server, own, err := g.promptOf(ctx, name, *r.Caller)
 		if err != nil {
 			return err
 		}
-		r.Server, r.Request.Params = server, whole(jsonrpc.SetMember(ref, "name", text(own)))
+		r.server, r.Params = server, whole(rawjson.SetMember(ref, "name", rawjson.AppendString(nil, own)))
 		return nil
 	}
 	return problem.New(problem.InvalidParameter, "params.ref must be of type ref/prompt or ref/resource.", "").With("parameter", "ref")

@@ -17,9 +17,11 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/alias"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -33,7 +35,7 @@ func allWorld(t *testing.T, change func(*config.Config), definitions ...string) 
 		}
 	}, definitions...)
 	r := &relays{w: w, offered: map[string][]json.RawMessage{}}
-	w.gateway.Relays = r
+	w.relays = r
 	for i, name := range []string{"s", "t"} {
 		w.catalog.StateChanged(upstream.State{Name: name, Phase: upstream.Ready, Offers: uint64(i + 1),
 			Capabilities: json.RawMessage(`{"tools":{},"prompts":{"listChanged":true},"resources":{}}`)})
@@ -46,7 +48,7 @@ func keysOf(t *testing.T, p Page, key string) []string {
 	t.Helper()
 	var all []string
 	for _, raw := range p.Items {
-		name, ok := strictjson.String(strictjson.Find(raw, key))
+		name, ok := rawjson.String(rawjson.Find(raw, key))
 		if !ok {
 			t.Errorf("no %s in %s", key, raw)
 		}
@@ -114,8 +116,8 @@ func TestAllToolsInferred(t *testing.T) {
 	w, _ := allWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferEnforce },
 		`{"name":"delete_user","description":"Deletes a user for good."}`, `{"name":"list_users","description":"Lists the users."}`)
 	all, _ := listAll(t, w, Tools)
-	if len(all) != 2 || string(strictjson.Find(all[0], "annotations")) != `{"readOnlyHint":false,"destructiveHint":true}` ||
-		!strings.Contains(string(strictjson.Find(all[1], "annotations")), `"readOnlyHint":true`) {
+	if len(all) != 2 || string(rawjson.Find(all[0], "annotations")) != `{"readOnlyHint":false,"destructiveHint":true}` ||
+		!strings.Contains(string(rawjson.Find(all[1], "annotations")), `"readOnlyHint":true`) {
 		t.Errorf("%s", all)
 	}
 }
@@ -144,13 +146,13 @@ func TestAllRealTools(t *testing.T) {
 		sent := map[string]json.RawMessage{}
 		for i, raw := range list.Tools {
 			raws[i] = string(raw)
-			name, _ := strictjson.String(strictjson.Find(raw, "name"))
+			name, _ := rawjson.String(rawjson.Find(raw, "name"))
 			sent["s__"+name] = raw
 		}
 		w, _ := allWorld(t, nil, raws...)
 		all, _ := listAll(t, w, Tools)
 		for _, raw := range all {
-			name, _ := strictjson.String(strictjson.Find(raw, "name"))
+			name, _ := rawjson.String(rawjson.Find(raw, "name"))
 			if back := bytes.Replace(raw, []byte(`"s__`), []byte(`"`), 1); sent[name] == nil || !bytes.Equal(back, sent[name]) {
 				t.Errorf("%s has changed: %.300s", name, raw)
 			}
@@ -214,15 +216,15 @@ func TestAllCall(t *testing.T) {
 		c.Servers[0].DisabledTools = []string{"denied"}
 		c.Intent.RequireIntent = true
 	}, reads, deletes, denied, `{"name":"a__b"}`, `{"name":"x/y"}`)
-	var sent []upstream.Request
-	w.answer = func(_ context.Context, c upstream.Call) (upstream.Reply, error) {
-		sent = append(sent, c.Passed.Request)
-		return upstream.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	var sent []session.Request
+	w.answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		sent = append(sent, *r)
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}
 	for name, own := range map[string]string{"s__reads": "reads", "s__deletes": "deletes", "s__a__b": "a__b", alias.Name("s", "x/y"): "x/y"} {
 		w.begun, sent = nil, nil
 		q := allCall("tools/call", `{"_meta":{"progressToken":1}, "name":"`+name+`","arguments":{"n":9007199254740993}}`)
-		q.Request.Fields = []upstream.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
+		q.Request.Fields = []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: name}}
 		a, err := w.gateway.RelayAll(t.Context(), q)
 		if err != nil || string(a.Result) != `{"content":[]}` || len(sent) != 1 {
 			t.Fatalf("%s: %s %v", name, a.Result, err)
@@ -230,7 +232,7 @@ func TestAllCall(t *testing.T) {
 		if got := string(sent[0].Params); got != `{"_meta":{"progressToken":1}, "name":"`+own+`","arguments":{"n":9007199254740993}}` {
 			t.Errorf("%s: sent %s", name, got)
 		}
-		if want := []upstream.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: own}}; !slices.Equal(sent[0].Fields, want) {
+		if want := []mcp.Field{{Name: "Mcp-Method", Value: "tools/call"}, {Name: "Mcp-Name", Value: own}}; !slices.Equal(sent[0].Fields, want) {
 			t.Errorf("%s: sent with %v", name, sent[0].Fields)
 		}
 		if b := w.begun[0]; b.ServerName != "s" || b.ToolName != own || b.Metadata.ToolVariant == "" ||
@@ -389,13 +391,13 @@ func TestListedNow(t *testing.T) {
 
 func TestAskedBy(t *testing.T) {
 	for _, id := range []string{`7`, `"a\"b:c"`, `-1`} {
-		r := AllRequest{RelayRequest: RelayRequest{Server: "s.1"}}
+		r := namedRequest{server: "s.1"}
 		var got json.RawMessage
-		r.Request.Events = func(e upstream.Event) { got = e.ID }
-		r.overheard()
-		r.Request.Events(upstream.Event{ID: json.RawMessage(id)})
-		r.Request.Events(upstream.Event{Method: "notifications/tools/list_changed"})
-		r.Request.Events(upstream.Event{Method: "notifications/resources/updated"})
+		r.Say = func(e session.Event) { got = e.ID }
+		r.nameAsks()
+		r.Say(session.Event{ID: json.RawMessage(id)})
+		r.Say(session.Event{Method: "notifications/tools/list_changed"})
+		r.Say(session.Event{Method: "notifications/resources/updated"})
 		if server, own, ok := AskedBy(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
 			t.Errorf("%s becomes %s, then %s %s", id, got, server, own)
 		}

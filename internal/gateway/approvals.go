@@ -13,53 +13,56 @@ import (
 // maxWaiting is how many waiting tools Approvals gives.
 const maxWaiting = 500
 
-// SwitchTool switches a tool on or off, in the name of a person.
-func (g *Gateway) SwitchTool(ctx context.Context, id tool.ID, on bool, c Caller) (ToolView, error) {
-	action := "switch_tool_off"
-	if on {
-		action = "switch_tool_on"
+// EnableTool switches a tool on, in the name of a person.
+func (g *Gateway) EnableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
+	return g.decideTool(in, "switch_tool_on", nil, c, func(t *catalog.Tool) error {
+		return g.Book.Switch(ctx, t.ID, true, c.Actor.String())
+	})
+}
+
+// DisableTool switches a tool off, in the name of a person.
+func (g *Gateway) DisableTool(ctx context.Context, c Caller, in ToolRef) (ToolView, error) {
+	return g.decideTool(in, "switch_tool_off", nil, c, func(t *catalog.Tool) error {
+		return g.Book.Switch(ctx, t.ID, false, c.Actor.String())
+	})
+}
+
+// ApproveTool approves the definition of a tool that was seen, if it is still the
+// one that the server lists.
+func (g *Gateway) ApproveTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+	return g.decideTool(in.ToolRef, "approve_tool", &in.Seen, c, func(t *catalog.Tool) error {
+		return g.Book.Approve(ctx, in.Server, c.Actor.String(), []approval.Candidate{t.Candidate()}, nil)
+	})
+}
+
+// BlockTool refuses the definition of a tool that was seen, if it is still the one
+// that the server lists. When it was approved it is not any more.
+func (g *Gateway) BlockTool(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+	return g.decideTool(in.ToolRef, "block_tool", &in.Seen, c, func(t *catalog.Tool) error {
+		return g.Book.Block(ctx, t.ID, t.Fingerprint(), c.Actor.String())
+	})
+}
+
+// decideTool has a person decide about a tool that is there, if what was seen is
+// still its definition, and returns how it is then. Without seen it is about the
+// tool, whatever its definition.
+func (g *Gateway) decideTool(in ToolRef, action string, seen *Seen, c Caller, decide func(*catalog.Tool) error) (ToolView, error) {
+	id, detail := tool.ID(in), ""
+	if seen != nil {
+		detail = clip(seen.Fingerprint)
 	}
-	return g.decideTool(id, about(activity.Approval, id, action, ""), c, func(*catalog.Tool) error {
-		return g.Book.Switch(ctx, id, on, c.Actor.String())
-	})
-}
-
-// ApproveTool approves the definition of a tool that has this fingerprint, if
-// it is still the one that the server lists.
-func (g *Gateway) ApproveTool(ctx context.Context, id tool.ID, fingerprint string, c Caller) (ToolView, error) {
-	return g.decideTool(id, about(activity.Approval, id, "approve_tool", clip(fingerprint)), c, func(t *catalog.Tool) error {
-		if err := same("The definition of '"+id.String()+"'", t.Fingerprint().String(), fingerprint); err != nil {
-			return err
-		}
-		return g.Book.Approve(ctx, id.Server, c.Actor.String(), []approval.Candidate{t.Candidate()}, nil)
-	})
-}
-
-// BlockTool refuses the definition of a tool that has this fingerprint, if it
-// is still the one that the server lists. When it was approved it is not any
-// more.
-func (g *Gateway) BlockTool(ctx context.Context, id tool.ID, fingerprint string, c Caller) (ToolView, error) {
-	return g.decideTool(id, about(activity.Approval, id, "block_tool", clip(fingerprint)), c, func(t *catalog.Tool) error {
-		if err := same("The definition of '"+id.String()+"'", t.Fingerprint().String(), fingerprint); err != nil {
-			return err
-		}
-		return g.Book.Block(ctx, id, t.Fingerprint(), c.Actor.String())
-	})
-}
-
-// decideTool has a person decide about a tool that is there, and gives how it
-// is then.
-func (g *Gateway) decideTool(id tool.ID, r activity.Record, c Caller, decide func(*catalog.Tool) error) (ToolView, error) {
-	err := g.act(c, r, func() error {
+	err := g.act(c, about(c, activity.Approval, id, action, detail), func() error {
 		t, err := g.findTool(id)
-		if err != nil {
-			return err
+		if err == nil && seen != nil {
+			err = same("The definition of '"+id.String()+"'", t.Fingerprint().String(), seen.Fingerprint)
 		}
-		if err := decide(t); err != nil {
-			return err
+		if err == nil {
+			err = decide(t)
 		}
-		g.Catalog.Refresh()
-		return nil
+		if err == nil {
+			g.Catalog.Refresh()
+		}
+		return err
 	})
 	if err != nil {
 		return ToolView{}, err
@@ -71,9 +74,10 @@ func (g *Gateway) decideTool(id tool.ID, r activity.Record, c Caller, decide fun
 	return g.viewTrusted(t), nil
 }
 
-// DiffTool gives a tool's approved definition beside the one that its server
+// DiffTool returns a tool's approved definition beside the one that its server
 // lists.
-func (g *Gateway) DiffTool(ctx context.Context, id tool.ID) (ToolDiff, error) {
+func (g *Gateway) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, error) {
+	id := tool.ID(in)
 	t, err := g.findTool(id)
 	if err != nil {
 		return ToolDiff{}, err
@@ -88,7 +92,7 @@ func (g *Gateway) DiffTool(ctx context.Context, id tool.ID) (ToolDiff, error) {
 	if e.Pin == nil {
 		return d, nil
 	}
-	raw, err := g.Book.Definition(ctx, id)
+	raw, err := g.Book.Definition(ctx, tool.KindTool, id)
 	if err != nil {
 		return ToolDiff{}, err
 	}
@@ -114,9 +118,9 @@ func findings(r scan.Report) []scan.Finding {
 	return r.Findings
 }
 
-// Approvals gives everything that waits for a person.
-func (g *Gateway) Approvals(context.Context) (Waiting, error) {
-	w := Waiting{Servers: []WaitingServer{}, Tools: []WaitingTool{}}
+// Approvals returns everything that waits for a person.
+func (g *Gateway) Approvals(context.Context, Caller, Nothing) (Waiting, error) {
+	w := Waiting{Servers: []WaitingServer{}, Tools: []WaitingTool{}, Offers: []WaitingOffer{}}
 	for _, s := range g.reviewed() {
 		w.Servers = append(w.Servers, s.waiting())
 	}
@@ -134,6 +138,7 @@ func (g *Gateway) Approvals(context.Context) (Waiting, error) {
 				w.Tools = append(w.Tools, waitingTool(e, t))
 			}
 		}
+		g.addWaiting(&w, s, decided)
 	}
 	return w, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 )
 
@@ -62,14 +63,36 @@ func BenchmarkRetrieveWithDisabled10000(b *testing.B) {
 	}
 }
 
-func BenchmarkDecide10000(b *testing.B) {
+// BenchmarkCall10000 is a call among 10,000 tools, but for its server and its
+// record.
+func BenchmarkCall10000(b *testing.B) {
 	w := manyTools(b)
+	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.begun, w.ended, w.events = w.begun[:0], w.ended[:0], w.events[:0]
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
 	req := CallRequest{Variant: policy.CallToolRead, Name: "server42:list_issue", Args: json.RawMessage(`{"id":"1"}`), Caller: anAgent}
 	b.ReportAllocs()
 	for b.Loop() {
-		c := call{req: &req, cfg: w.cfg}
-		if p := w.gateway.decide(&c); p != nil {
-			b.Fatal(p)
+		if _, err := w.gateway.Call(context.Background(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPassed10000 is the same of a client's own call, by itself.
+func BenchmarkPassed10000(b *testing.B) {
+	w := manyTools(b)
+	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.begun, w.ended, w.events = w.begun[:0], w.ended[:0], w.events[:0]
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	caller := anAgent
+	req := session.Request{ID: json.RawMessage("1"), Method: "tools/call", Params: json.RawMessage(`{"name":"list_issue","arguments":{"id":"1"}}`), Caller: &caller}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.gateway.Surface("server42").Do(context.Background(), &req); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
@@ -92,7 +115,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	w := manyTools(b)
 	on := false
 	for b.Loop() {
-		if _, err := w.gateway.SwitchTool(context.Background(), tool.ID{Server: "server42", Tool: "list_issue"}, on, aPerson); err != nil {
+		if _, err := switchTool(w.gateway, tool.ID{Server: "server42", Tool: "list_issue"}, on); err != nil {
 			b.Fatal(err)
 		}
 		on = !on

@@ -3,9 +3,11 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
 )
 
@@ -16,31 +18,48 @@ func TestChangeableKeys(t *testing.T) {
 	w.gateway.Editor = w
 	ctx := context.Background()
 	for _, key := range []string{"command", "args", "env", "url", "headers", "working_dir", "quarantined", "enabled", "name", "", "Trust"} {
-		if p := problem.From(second(w.gateway.ChangeServer(ctx, "s", key, json.RawMessage(`"x"`), aPerson))); p == nil || p.Code != problem.InvalidParameter {
+		if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"s"}, key, json.RawMessage(`"x"`)}))); p == nil || p.Code != problem.InvalidParameter {
 			t.Errorf("%q: %v", key, p)
 		}
 	}
-	if p := problem.From(second(w.gateway.ChangeServer(ctx, "t", "trust", nil, aPerson))); p == nil || p.Code != problem.ServerNotFound {
+	if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"t"}, "trust", nil}))); p == nil || p.Code != problem.ServerNotFound {
 		t.Errorf("an unknown server: %v", p)
 	}
 	w.begun, w.ended = nil, nil
-	if _, err := w.gateway.ChangeServer(ctx, "s", "disabled_tools", json.RawMessage(`["a*"]`), aPerson); err != nil {
+	if _, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"s"}, "disabled_tools", json.RawMessage(`["a*"]`)}); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.begun[0]; r.Type != activity.ConfigChange || r.Metadata.Action != "set_disabled_tools" || r.Metadata.Detail != `["a*"]` || r.Actor != "admin" || w.ended[0].Status != activity.Success {
 		t.Errorf("on record are %+v, %+v", w.begun, w.ended)
 	}
 	withKey := Caller{Actor: aPerson.Actor, Source: activity.SourceMCP} // no person all the same
-	if v, err := w.gateway.AddServer(ctx, NewServer{Name: "new", Command: "c"}, withKey); err != nil || !v.Quarantined || v.Stage != StageLaunch {
+	if v, err := w.gateway.AddServer(ctx, withKey, NewServer{Name: "new", Launch: config.Launch{Command: "c"}}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
 		t.Fatalf("%+v %v", v, err)
 	}
 	for name, err := range map[string]error{
-		"change":  second(w.gateway.ChangeServer(ctx, "new", "trust", json.RawMessage(`"auto"`), aPerson)),
-		"enable":  second(w.gateway.EnableServer(ctx, "new", true, aPerson)),
-		"restart": w.gateway.RestartServer(ctx, "new", aPerson),
+		"change":  second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"new"}, "trust", json.RawMessage(`"auto"`)})),
+		"enable":  second(w.gateway.EnableServer(ctx, aPerson, ServerRef{Name: "new"})),
+		"restart": second(w.gateway.RestartServer(ctx, aPerson, ServerRef{Name: "new"})),
 	} {
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("%s of a proposal: %v", name, p)
+		}
+	}
+}
+
+// What has an operation of its own is that, also as a change.
+func TestChangesThatAreOperations(t *testing.T) {
+	ctx := context.Background()
+	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
+		w := newWorld(t, nil, readsTool)
+		w.gateway.Editor, w.gateway.Relaunch = w, func() {}
+		key, value, _ := strings.Cut(change, " ")
+		v, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"s"}, key, json.RawMessage(value)})
+		if err != nil || v.Enabled != (want != "disable") || v.Quarantined != (want == "quarantine") {
+			t.Errorf("%s: %+v %v", change, v, err)
+		}
+		if r := w.begun[0]; r.Type != activity.ServerChange || r.Metadata.Action != want || r.ServerName != "s" {
+			t.Errorf("%s: on record is %+v", change, r)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
 
@@ -40,7 +41,7 @@ func newSearches() *searches { return &searches{bySession: map[string]*searched{
 
 // remember notes an answer.
 func (s *searches) remember(session, query string, hits []catalog.Hit) {
-	a := searchAnswer{query: clipTo(query, maxQueryOfCall), tools: make([]tool.ID, min(len(hits), answerKept))}
+	a := searchAnswer{query: problem.Shown(query, maxQueryOfCall), tools: make([]tool.ID, min(len(hits), answerKept))}
 	for i := range a.tools {
 		a.tools[i] = hits[i].Tool.ID
 	}

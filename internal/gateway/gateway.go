@@ -1,14 +1,11 @@
-// Package gateway is the one door, and every operation of the product as a
-// method: calling a tool, finding tools, reading a large result, looking at
-// servers, the log and the status, and what a person decides about servers and
-// tools.
+// Package gateway is every operation of the product as a method: finding tools,
+// reading a large result, looking at servers, the log and the status, and what a
+// person decides about servers and tools. All servers at once are here, too.
 //
-// It guarantees that Call is the only way to an upstream tool; that it decides
-// (policy.Decide on the live catalog), has the record in the spool before the
-// upstream is asked, and writes the outcome always, also on panic and
-// cancellation; that what is forwarded is the bytes that were judged; and that
-// nobody but a person decides what may be called or started, on record. It
-// knows no protocol: MCP, REST and the CLI translate to and from its types.
+// It guarantees that nobody but a person decides what may be called or started,
+// on record before it happens, and that what is shown and found is what the
+// catalog says now. It calls no tool but through package door, and it knows no
+// protocol: MCP, REST and the CLI translate to and from its types.
 package gateway
 
 import (
@@ -21,26 +18,30 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/search"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/upstream"
 )
 
 // Upstreams is what the gateway needs of upstream.Set.
 type Upstreams interface {
-	Call(ctx context.Context, server string, c upstream.Call) (upstream.Reply, error)
+	offers.Source
+	Surface(server string) session.Surface
 	Restart(server string) error
+	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	LogTail(server string, lines int) ([]string, error)
+	Progress(server string) upstream.Progress
 }
 
 // Log is what the gateway needs of activity.Log.
 type Log interface {
-	Begin(r *activity.Record) error
-	End(id string, o activity.Outcome) error
+	door.Log
 	Append(r *activity.Record) error
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)
@@ -49,7 +50,7 @@ type Log interface {
 
 // Results keeps the whole of results that were cut.
 type Results interface {
-	PutResult(ctx context.Context, r store.StoredResult) error
+	door.Results
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
@@ -71,7 +72,6 @@ type Deps struct {
 	Book      *approval.Book
 	Relaunch  func()
 	Upstreams Upstreams
-	Relays    Relays
 	Log       Log
 	Results   Results
 	Logins    *oauth.Keeper // nil: no server takes a login
@@ -91,39 +91,30 @@ type About struct {
 	Warnings     func() []string
 }
 
-// Gateway is the one door. It is a config.Component.
+// Gateway is the operations. It is a config.Component.
 type Gateway struct {
 	Deps
-	admission     atomic.Pointer[admission]
-	conversations *conversations
-	searches      *searches
-	habits        atomic.Pointer[search.Habits]
-	everything    atomic.Pointer[allTools] // by their names among all
-	naming        sync.Mutex               // one at a time makes everything anew
-	offers        offerCache
-	tasks         *tasks
+	door       *door.Door
+	offers     *offers.Guard
+	searches   *searches
+	habits     atomic.Pointer[search.Habits]
+	everything atomic.Pointer[allTools] // by their names among all
+	naming     sync.Mutex               // one at a time makes everything anew
 }
 
 // New makes a Gateway.
 func New(d Deps) *Gateway {
-	g := &Gateway{Deps: d, conversations: newConversations(), searches: newSearches(), tasks: newTasks()}
-	g.admission.Store(newAdmission(d.Config(), nil))
+	g := &Gateway{Deps: d, searches: newSearches(), offers: offers.New(d.Catalog, d.Upstreams, d.Logger)}
+	g.door = door.New(door.Deps{
+		Config: d.Config, Catalog: d.Catalog, Servers: d.Upstreams.Surface, Offers: g.offers, Log: d.Log, Results: d.Results,
+		NeedsLogin: g.needsLogin, Found: g.searches.found, Logger: d.Logger,
+	})
 	return g
 }
 
-// Prepare implements config.Component. Calls that are in flight keep their
-// places: in the same limits where these are as before, else in the old ones.
-func (g *Gateway) Prepare(next *config.Config) (func(), error) {
-	return func() { g.admission.Store(newAdmission(next, g.admission.Load())) }, nil
-}
+// Prepare implements config.Component.
+func (g *Gateway) Prepare(next *config.Config) (func(), error) { return g.door.Prepare(next) }
 
-// Caller is who calls and from where, as the record keeps it. Without a
-// SessionID the gateway gives one: see conversations.
-type Caller struct {
-	Actor         auth.Actor
-	Source        activity.Source
-	SessionID     string
-	RequestID     string
-	ClientName    string
-	ClientVersion string
-}
+// FollowOffers has what servers offer beside tools listed and judged whenever
+// they connect or say that it has changed, until ctx ends.
+func (g *Gateway) FollowOffers(ctx context.Context) { g.offers.Follow(ctx) }

@@ -6,21 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
@@ -45,7 +47,19 @@ type world struct {
 	results  map[string]store.StoredResult
 
 	beginErr, editErr error
-	answer            func(ctx context.Context, c upstream.Call) (upstream.Reply, error)
+	refuses           error // to restart for an agent
+	answer            func(ctx context.Context, r *session.Request) (session.Reply, error)
+	relays            interface {
+		offers.Source
+		Relay(ctx context.Context, server string, r *session.Request) (session.Reply, error)
+		Open() (session.Session, session.Reply, error)
+	}
+}
+
+// servers are all servers, as the gateway shows them.
+func (w *world) servers() []ServerView {
+	all, _ := w.gateway.Servers(context.Background(), Caller{}, Nothing{})
+	return all.Servers
 }
 
 func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
@@ -55,8 +69,8 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	if change != nil {
 		change(w.cfg)
 	}
-	w.answer = func(context.Context, upstream.Call) (upstream.Reply, error) {
-		return upstream.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}],"x":9007199254740993}`)}, nil
+	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}],"x":9007199254740993}`)}, nil
 	}
 	book := w.approvals.Book()
 	w.catalog = catalog.New(catalog.Options{Servers: w.cfg.Servers, Infer: w.cfg.Intent.InferHints, Book: book, Logger: slog.New(slog.DiscardHandler)})
@@ -66,6 +80,13 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 		Results: w, Logger: slog.New(slog.DiscardHandler),
 	})
 	return w
+}
+
+// renew has the gateway made anew, on the catalog that there is now.
+func (w *world) renew(book *approval.Book) {
+	d := w.gateway.Deps
+	d.Catalog, d.Book = w.catalog, book
+	w.gateway = New(d)
 }
 
 // list makes the definitions the tools of server s.
@@ -115,6 +136,11 @@ func (w *world) Append(r *activity.Record) error {
 	return nil
 }
 
+func (w *world) Refuse(r *activity.Record) error {
+	r.Type, r.Status = activity.PolicyDecision, activity.Blocked
+	return w.Append(r)
+}
+
 func (w *world) List(context.Context, activity.Filter) (activity.Page, error) {
 	return activity.Page{Records: w.logged}, nil
 }
@@ -134,12 +160,53 @@ func (w *world) GetResult(_ context.Context, handle string) (store.StoredResult,
 	return r, nil
 }
 
-func (w *world) Call(ctx context.Context, _ string, c upstream.Call) (upstream.Reply, error) {
-	w.note("call "+string(c.Arguments), nil)
-	return w.answer(ctx, c)
+// Surface is a server: what is no call relays answers, or what stands for them.
+func (w *world) Surface(server string) session.Surface { return worldSurface{w, server} }
+
+type worldSurface struct {
+	w      *world
+	server string
 }
-func (w *world) Restart(string) error                  { w.note("restart", nil); return nil }
+
+func (f worldSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if r.Method != mcp.CallTool {
+		return f.w.relays.Relay(ctx, f.server, r)
+	}
+	f.w.note("call "+string(argumentsOf(r)), nil)
+	return f.w.answer(ctx, r)
+}
+
+func (f worldSurface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
+	return f.w.relays.Open()
+}
+
+// argumentsOf are the arguments that a server gets with a call.
+func argumentsOf(r *session.Request) json.RawMessage {
+	if r.Call != nil {
+		return r.Call.Arguments
+	}
+	return rawjson.Find(r.Params, "arguments")
+}
+
+func (w *world) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+	return w.relays.Offered(ctx, server, method, list)
+}
+func (w *world) Learn(server string, definitions []json.RawMessage) bool {
+	return w.relays.Learn(server, definitions)
+}
+func (w *world) Refresh(ctx context.Context, server string, since time.Time) {
+	w.relays.Refresh(ctx, server, since)
+}
+func (w *world) Restart(string) error { w.note("restart", nil); return nil }
+func (w *world) RestartQuietly(_ context.Context, _ string, begin func() error) error {
+	w.note("restart quietly", nil)
+	if w.refuses != nil {
+		return w.refuses
+	}
+	return begin()
+}
 func (w *world) LogTail(string, int) ([]string, error) { return nil, nil }
+func (w *world) Progress(string) upstream.Progress     { return upstream.Progress{} }
 
 var anAgent = Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, SessionID: "session"}
 
@@ -161,75 +228,6 @@ const (
 	destroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
 	brokenTool   = `{"name":"broken","inputSchema":{"type":"object","properties":{"n":{"type":"no such type"}}}}`
 )
-
-func TestTheRecordComesBeforeTheCall(t *testing.T) {
-	w := newWorld(t, nil, readsTool)
-	r, p := w.call(policy.CallToolRead, "s:reads", ` {"n": 9007199254740993} `)
-	if p != nil {
-		t.Fatal(p)
-	}
-	if string(r.Result) != `{"content":[{"type":"text","text":"done"}],"x":9007199254740993}` {
-		t.Errorf("the result changed: %s", r.Result)
-	}
-	want := []string{"begin", `call  {"n": 9007199254740993} `, "end"}
-	if !slices.Equal(w.events, want) {
-		t.Errorf("events %q, want %q", w.events, want)
-	}
-	begun, ended := w.begun[0], w.ended[0]
-	if begun.Metadata.Intent.OperationType != "read" || begun.Metadata.ToolVariant != "call_tool_read" || begun.Actor != "agent" {
-		t.Errorf("the record: %+v", begun)
-	}
-	if ended.Status != activity.Success || ended.ResponseBytes != int64(len(r.Result)) {
-		t.Errorf("the outcome: %+v", ended)
-	}
-}
-
-func TestWithoutARecordThereIsNoCall(t *testing.T) {
-	w := newWorld(t, nil, readsTool)
-	w.beginErr = problem.New(problem.AuditUnavailable, "the disk is full", "")
-	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Code != problem.AuditUnavailable {
-		t.Errorf("got %v", p)
-	}
-	if len(w.events) != 0 {
-		t.Errorf("something happened all the same: %q", w.events)
-	}
-}
-
-func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
-	cases := []struct {
-		name    string
-		variant policy.Variant
-		tool    string
-		args    string
-		code    problem.Code
-	}{
-		{"destructive tool in the read lane", policy.CallToolRead, "s:destroys", `{}`, problem.ServerMismatch},
-		{"no variant", policy.NoVariant, "s:reads", `{"n":1}`, ""},
-		{"no colon", policy.CallToolRead, "reads", `{}`, problem.InvalidName},
-		{"no server", policy.CallToolRead, "x:reads", `{}`, problem.ServerNotFound},
-		{"no tool", policy.CallToolRead, "s:read", `{}`, problem.ToolNotFound},
-		{"not an object", policy.CallToolRead, "s:reads", `7`, problem.InvalidArgs},
-		{"duplicate keys", policy.CallToolRead, "s:reads", `{"n":1,"n":2}`, problem.InvalidArgs},
-		{"case variants", policy.CallToolRead, "s:reads", `{"n":1,"N":2}`, problem.InvalidArgs},
-		{"against the schema", policy.CallToolRead, "s:reads", `{"n":"x"}`, problem.ArgsMismatch},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, nil, readsTool, destroysTool)
-			_, p := w.call(c.variant, c.tool, c.args)
-			if p == nil || c.code != "" && p.Code != c.code {
-				t.Fatalf("got %+v, want %s", p, c.code)
-			}
-			if !slices.Equal(w.events, []string{"append"}) {
-				t.Fatalf("events %q", w.events)
-			}
-			r := w.appended[0]
-			if r.Type != activity.PolicyDecision || r.Status != activity.Blocked || r.Metadata.ErrorCode != string(p.Code) {
-				t.Errorf("the record: %+v", r)
-			}
-		})
-	}
-}
 
 func TestLockedToolsAreRefusedAsDiscoverySaysThem(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }, readsTool, destroysTool)
@@ -311,120 +309,11 @@ func TestAnswersAreTheSameBytesWithoutTheLockedTools(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
-	cases := map[string]struct {
-		answer  func(ctx context.Context, c upstream.Call) (upstream.Reply, error)
-		code    problem.Code
-		message string
-	}{
-		"upstream error": {func(context.Context, upstream.Call) (upstream.Reply, error) {
-			return upstream.Reply{Error: &jsonrpc.Error{Code: -32602, Message: "bad city", Data: json.RawMessage(`{"x":1}`)}}, nil
-		}, problem.UpstreamError, "bad city"},
-		"unavailable": {func(context.Context, upstream.Call) (upstream.Reply, error) {
-			return upstream.Reply{}, problem.New(problem.ServerUnavailable, "it is away", "")
-		}, problem.ServerUnavailable, "it is away"},
-		"deadline": {func(ctx context.Context, _ upstream.Call) (upstream.Reply, error) {
-			return upstream.Reply{}, context.DeadlineExceeded
-		}, problem.Timeout, "did not answer within"},
-		"no object": {func(context.Context, upstream.Call) (upstream.Reply, error) {
-			return upstream.Reply{Result: json.RawMessage(`[1]`)}, nil
-		}, problem.UpstreamError, "not a result object"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil, readsTool)
-			w.answer = c.answer
-			_, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
-			if p == nil || p.Code != c.code || !strings.Contains(p.Message, c.message) {
-				t.Fatalf("got %+v", p)
-			}
-			if len(w.ended) != 1 || w.ended[0].Status != activity.Failed || w.ended[0].ErrorCode != string(c.code) {
-				t.Errorf("the outcome: %+v", w.ended)
-			}
-		})
-	}
-}
-
-func TestAPanicIsRecorded(t *testing.T) {
-	w := newWorld(t, nil, readsTool)
-	w.answer = func(context.Context, upstream.Call) (upstream.Reply, error) { panic("boom") }
-	func() {
-		defer func() { _ = recover() }()
-		w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
-	}()
-	if len(w.ended) != 1 || w.ended[0].Status != activity.Failed {
-		t.Errorf("the outcome: %+v", w.ended)
-	}
-}
-
-func TestCancellationAndTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil, readsTool)
-		w.answer = func(ctx context.Context, _ upstream.Call) (upstream.Reply, error) {
-			<-ctx.Done()
-			return upstream.Reply{}, ctx.Err()
-		}
-		started := time.Now()
-		_, err := w.gateway.Call(context.Background(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent, Timeout: time.Second})
-		if problem.From(err).Code != problem.Timeout || time.Since(started) != time.Second {
-			t.Errorf("%v after %s", err, time.Since(started))
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, err = w.gateway.Call(ctx, CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
-		if problem.From(err).Code != problem.Interrupted {
-			t.Errorf("cancelled: %v", err)
-		}
-		if len(w.ended) != 2 {
-			t.Errorf("%d outcomes", len(w.ended))
-		}
-	})
-}
-
-func TestValidateArgumentsModes(t *testing.T) {
-	for _, c := range []struct {
-		general, own config.Validation
-		passes, warn bool
-	}{
-		{config.ValidateReject, "", false, false},
-		{config.ValidateWarn, "", true, true},
-		{config.ValidateOff, "", true, false},
-		{config.ValidateReject, config.ValidateOff, true, false},
-		{config.ValidateOff, config.ValidateReject, false, false},
-	} {
-		w := newWorld(t, func(cfg *config.Config) {
-			cfg.ValidateArguments = c.general
-			cfg.Servers[0].ValidateArguments = c.own
-		}, readsTool)
-		r, p := w.call(policy.CallToolRead, "s:reads", `{"n":"x"}`)
-		if (p == nil) != c.passes || (len(r.Warnings) > 0) != c.warn {
-			t.Errorf("%s/%s: %+v %v", c.general, c.own, r, p)
-		}
-	}
-}
-
-func TestABrokenSchemaWarnsAndPasses(t *testing.T) {
-	w := newWorld(t, nil, brokenTool)
-	r, p := w.call(policy.CallToolWrite, "s:broken", `{"n":1}`)
-	if p != nil || len(r.Warnings) != 1 {
-		t.Fatalf("%+v %v", r, p)
-	}
-	var got struct {
-		Meta struct {
-			Warnings []string `json:"mcpproxy/warnings"`
-		} `json:"_meta"`
-		X json.Number
-	}
-	if err := json.Unmarshal(r.Result, &got); err != nil || !slices.Equal(got.Meta.Warnings, r.Warnings) || got.X != "9007199254740993" {
-		t.Errorf("the result: %s %v", r.Result, err)
-	}
-}
-
 func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.ResultLimit = 2000 }, readsTool)
 	whole := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("0123456789", 1000))
-	w.answer = func(context.Context, upstream.Call) (upstream.Reply, error) {
-		return upstream.Reply{Result: json.RawMessage(whole)}, nil
+	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{Result: json.RawMessage(whole)}, nil
 	}
 	r, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 	if p != nil || r.Handle == "" || len(r.Result) > 2000 || !json.Valid(r.Result) {
@@ -463,80 +352,5 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 		if _, err := w.gateway.ReadResult(context.Background(), req); problem.From(err).Code != problem.NotFound {
 			t.Errorf("a foreign or unknown handle gave %v", err)
 		}
-	}
-}
-
-func TestLimitsOfConcurrency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *config.Config) {
-			c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Second
-		}, readsTool)
-		release := make(chan struct{})
-		w.answer = func(context.Context, upstream.Call) (upstream.Reply, error) {
-			<-release
-			return upstream.Reply{Result: json.RawMessage(`{}`)}, nil
-		}
-		codes := make(chan problem.Code, 3)
-		for range 3 {
-			go func() {
-				_, err := w.gateway.Call(context.Background(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
-				if err == nil {
-					codes <- ""
-					return
-				}
-				codes <- problem.From(err).Code
-			}()
-		}
-		// One runs, one waits a second in vain, one finds the queue full.
-		if a, b := <-codes, <-codes; a != problem.Overloaded || b != problem.Overloaded {
-			t.Errorf("got %s, %s", a, b)
-		}
-		close(release)
-		if c := <-codes; c != "" {
-			t.Errorf("the running call ended with %s", c)
-		}
-	})
-}
-
-// While a server flips its hints, no call in the read lane reaches a tool that
-// the snapshot it was decided on calls destructive.
-func TestHintsAreReadAtCallTime(t *testing.T) {
-	w := newWorld(t, nil, `{"name":"destroys","annotations":{"readOnlyHint":true}}`)
-	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {
-		t.Fatalf("read-only at first: %v", p)
-	}
-	w.list(destroysTool) // stricter: accepted by trust auto
-	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p == nil || p.Code != problem.ServerMismatch {
-		t.Fatalf("destructive now: %v", p)
-	}
-}
-
-// What a caller makes too large to check is refused: else every caller could
-// switch the check off.
-func TestArgumentsThatCannotBeCheckedAreRefused(t *testing.T) {
-	w := newWorld(t, nil, `{"name":"rows","inputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"anyOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"string"}]}}}}}`)
-	_, p := w.call(policy.CallToolWrite, "s:rows", `{"rows":[`+strings.Repeat(`{"a":1},`, 100_000)+`{"a":1}]}`)
-	if p == nil || p.Code != problem.ArgsMismatch {
-		t.Fatalf("got %v", p)
-	}
-	if !slices.Equal(w.events, []string{"append"}) {
-		t.Errorf("events %q", w.events)
-	}
-}
-
-// A reload lifts no limit that it does not change.
-func TestAReloadKeepsThePlaces(t *testing.T) {
-	cfg := config.Default()
-	cfg.MaxConcurrent = 8
-	cfg.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 3}}
-	before := newAdmission(cfg, nil)
-	if before.servers["a"].n != 2 || before.servers["b"].n != 3 {
-		t.Errorf("places %d and %d, want a quarter of all and its own", before.servers["a"].n, before.servers["b"].n)
-	}
-	changed := *cfg
-	changed.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 4}}
-	after := newAdmission(&changed, before)
-	if after.all != before.all || after.servers["a"] != before.servers["a"] || after.servers["b"] == before.servers["b"] {
-		t.Error("only the changed limit is made anew")
 	}
 }

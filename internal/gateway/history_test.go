@@ -3,9 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +18,10 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/upstream"
 )
 
 // The model: what may be called, in the fewest words.
@@ -34,6 +38,16 @@ type model struct {
 	listed, pin map[string]variant
 	blocked     map[string]variant
 	off         map[string]bool
+	// After the database was lost nothing is accepted at first sight until a
+	// person has approved the server, and never another definition than before.
+	lost, acquainted bool
+	was              map[string]variant
+}
+
+func (m *model) lose() {
+	m.lost, m.acquainted = true, false
+	maps.Copy(m.was, m.pin)
+	clear(m.pin)
 }
 
 func (m *model) admit() {
@@ -43,14 +57,20 @@ func (m *model) admit() {
 		if _, blocked := m.blocked[name]; pinned && (pin == v || v == 3) || blocked || m.quarantined {
 			accepted = false
 		}
+		was, known := m.was[name]
+		if !pinned && (known && was != v || m.lost && !m.acquainted) {
+			accepted = false
+		}
 		if accepted {
 			m.pin[name] = v
+			delete(m.was, name)
 		}
 	}
 }
 
 func (m *model) approve(name string) {
 	m.pin[name] = m.listed[name]
+	delete(m.was, name)
 	if refused, blocked := m.blocked[name]; blocked && refused == m.listed[name] {
 		delete(m.blocked, name)
 	}
@@ -86,6 +106,7 @@ type life struct {
 	*world
 	path  string
 	store *store.DB
+	home  *restriction.Keeper
 	model model
 	r     *rand.Rand
 	ran   string // what the upstream was last asked to do, as it listed it
@@ -93,19 +114,31 @@ type life struct {
 
 func (l *life) up() {
 	l.store = store.Open(l.path, nil)
-	book := approval.NewBook(l.store)
+	l.home = restriction.New(l.path+".restrictions", l.store, nil, nil)
+	book := approval.NewBook(l.home)
 	if err := book.Load(context.Background()); err != nil {
 		l.t.Fatal(err)
 	}
 	l.catalog = catalog.New(catalog.Options{Servers: l.cfg.Servers, Infer: l.cfg.Intent.InferHints, Book: book, Logger: l.gateway.Logger})
-	l.gateway.Catalog, l.gateway.Book = l.catalog, book
+	l.renew(book)
 	l.relist()
 }
 
 func (l *life) down() {
-	if err := l.store.Close(); err != nil {
+	if err := errors.Join(l.home.Close(), l.store.Close()); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// lose has the database gone at the next start.
+func (l *life) lose() error {
+	l.down()
+	if err := os.Remove(l.path); err != nil {
+		return err
+	}
+	l.model.lose()
+	l.up()
+	return nil
 }
 
 // relist has the server list what it has.
@@ -124,7 +157,7 @@ var names = []string{"a", "b", "c"}
 
 // decide has the person approve or block a tool, sometimes by a fingerprint
 // that is not the one of the definition that is listed.
-func (l *life) decide(name string, decide func(context.Context, tool.ID, string, Caller) (ToolView, error), then func(string)) error {
+func (l *life) decide(name string, decide func(context.Context, Caller, ToolDecision) (ToolView, error), then func(string)) error {
 	v, listed := l.model.listed[name]
 	seen := v
 	if l.r.IntN(4) == 0 {
@@ -134,7 +167,7 @@ func (l *life) decide(name string, decide func(context.Context, tool.ID, string,
 	if err != nil {
 		return err
 	}
-	_, err = decide(context.Background(), d.ID, d.Fingerprint().String(), aPerson)
+	_, err = decide(context.Background(), aPerson, ToolDecision{ToolRef(d.ID), Seen{d.Fingerprint().String()}})
 	p := problem.From(err)
 	switch {
 	case !listed && p != nil && p.Code == problem.ToolNotFound, listed && seen != v && p != nil && p.Code == problem.Conflict:
@@ -149,11 +182,15 @@ func (l *life) decide(name string, decide func(context.Context, tool.ID, string,
 // review takes the quarantined server through its review, or some of it.
 func (l *life) review() error {
 	for range 1 + l.r.IntN(2) {
-		review, err := l.gateway.ReviewServer(context.Background(), "s")
+		review, err := l.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: "s"})
 		if err != nil {
 			return err
 		}
-		if review.Stage == StageDefinitions {
+		if review.Stage == StageApproved && !l.model.lost {
+			return nil
+		}
+		l.model.acquainted = true
+		if review.Stage != StageLaunch {
 			for name, v := range l.model.listed {
 				if pin, pinned := l.model.pin[name]; (!pinned || pin != v) && l.reason(name) != approval.Blocked {
 					l.model.approve(name)
@@ -161,10 +198,7 @@ func (l *life) review() error {
 			}
 			l.model.quarantined = false
 		}
-		if review.Stage == StageApproved {
-			return nil
-		}
-		if _, err := l.gateway.ApproveServer(context.Background(), "s", review.Fingerprint, aPerson); err != nil {
+		if _, err := l.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"s"}, Seen{review.Fingerprint}}); err != nil {
 			return err
 		}
 		l.relist()
@@ -173,7 +207,7 @@ func (l *life) review() error {
 }
 
 func (l *life) reason(name string) approval.Why {
-	v, err := l.gateway.Tool(context.Background(), tool.ID{Server: "s", Tool: name})
+	v, err := l.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: name})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -200,7 +234,7 @@ func (l *life) step() (what string, err error) {
 	case n < 56:
 		_, listed := l.model.listed[name]
 		on := l.r.IntN(3) > 0
-		if _, err := l.gateway.SwitchTool(context.Background(), id, on, aPerson); (err == nil) != listed {
+		if _, err := switchTool(l.gateway, id, on); (err == nil) != listed {
 			return "switch " + name, fmt.Errorf("%w", err)
 		}
 		if listed {
@@ -208,9 +242,11 @@ func (l *life) step() (what string, err error) {
 		}
 		return fmt.Sprintf("switch %s: %v", name, on), nil
 	case n < 59:
-		_, err := l.gateway.QuarantineServer(context.Background(), "s", aPerson)
-		l.model.quarantined = true
+		_, err := l.gateway.QuarantineServer(context.Background(), aPerson, ServerRef{Name: "s"})
+		l.model.quarantined, l.model.acquainted = true, false
 		return "quarantine", err
+	case n < 60:
+		return "the database is lost", l.lose()
 	case n < 65:
 		return "review", l.review()
 	case n < 68:
@@ -243,19 +279,19 @@ func (l *life) tryCall(name string) error {
 var replay = flag.Uint64("seed", 0, "replay the history of this seed")
 
 // TestNoHistoryExecutesWhatIsNotApproved: after any history of approving,
-// blocking, switching, changing, reviewing and restarting, exactly those calls
-// are executed that the model allows.
+// blocking, switching, changing, reviewing, restarting and losing the database,
+// exactly those calls are executed that the model allows.
 func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	seed := *replay
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
-	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}}
+	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
 	l.gateway.Editor, l.gateway.Relaunch = l.world, func() {}
-	l.answer = func(_ context.Context, c upstream.Call) (upstream.Reply, error) {
-		l.ran = string(c.Listed)
-		return upstream.Reply{Result: json.RawMessage(`{}`)}, nil
+	l.answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+		l.ran = string(r.Judged.Listed())
+		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}
 	l.up()
 	defer func() { l.down() }()

@@ -74,7 +74,7 @@ func TestInferHints(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				view, err := w.gateway.Tool(context.Background(), id)
+				view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef(id))
 				if err != nil || view.InferredOperation != want || (view.InferredReason != "") != ok || view.CallWith != f.CallWith {
 					t.Errorf("%s is shown as %+v, %v", f.Name, view, err)
 				}
@@ -98,7 +98,7 @@ func TestOverrideEndsInference(t *testing.T) {
 		cfg.Intent.InferHints = policy.InferEnforce
 		cfg.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "delete_*", Hints: tool.Hints{Destructive: tool.False}}}
 	}, silentDelete)
-	view, err := w.gateway.Tool(context.Background(), tool.ID{Server: "s", Tool: "delete_note"})
+	view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "delete_note"})
 	if err != nil || view.InferredOperation != "" || view.CallWith != "call_tool_write" {
 		t.Errorf("%+v, %v", view, err)
 	}

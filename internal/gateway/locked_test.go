@@ -18,7 +18,6 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -36,7 +35,7 @@ func zoo(t *testing.T, locked bool) *world {
 			names = append(names, "off", "held", "unreviewed")
 		}
 		for _, name := range names {
-			c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Command: name, Enabled: true, Trust: config.TrustAuto})
+			c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Launch: config.Launch{Command: name}, Enabled: true, Trust: config.TrustAuto})
 		}
 		if locked {
 			c.Servers[0].DisabledTools = []string{"denied_*"}
@@ -55,15 +54,15 @@ func zoo(t *testing.T, locked bool) *world {
 	w.listOn("off", one("off_feed"))
 	w.listOn("held", one("held_feed"))
 	w.listOn("unreviewed", one("unreviewed_feed"))
-	if _, err := w.gateway.SwitchTool(ctx, tool.ID{Server: "open", Tool: "switched_feed"}, false, aPerson); err != nil {
+	if _, err := w.gateway.DisableTool(ctx, aPerson, ToolRef{Server: "open", Tool: "switched_feed"}); err != nil {
 		t.Fatal(err)
 	}
 	w.listOn("open", one("open_feed"), one("denied_feed"), one("switched_feed"),
 		`{"name":"changing_feed","description":"Feed a zebra CANARY.","annotations":{"readOnlyHint":true,"destructiveHint":false}}`)
-	if _, err := w.gateway.EnableServer(ctx, "off", false, aPerson); err != nil {
+	if _, err := w.gateway.DisableServer(ctx, aPerson, ServerRef{Name: "off"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gateway.QuarantineServer(ctx, "held", aPerson); err != nil {
+	if _, err := w.gateway.QuarantineServer(ctx, aPerson, ServerRef{Name: "held"}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -182,14 +181,14 @@ func TestEveryoneTellsTheSameStory(t *testing.T) {
 		}
 	}
 	counts := map[string]Counts{}
-	for _, s := range w.gateway.Servers(context.Background()) {
+	for _, s := range w.servers() {
 		if s.Tools != nil {
 			counts[s.Name] = *s.Tools
 		}
 	}
 	wantCounts := map[string]Counts{
-		"open": {Callable: 1, DisabledByConfig: 1, DisabledByUser: 1, PendingApproval: 1}, "off": {ServerDisabled: 1},
-		"held": {ServerQuarantined: 1}, "unreviewed": {ServerQuarantined: 1},
+		"open": {policy.Callable: 1, policy.DisabledByConfig: 1, policy.DisabledByUser: 1, policy.PendingApproval: 1}, "off": {policy.ServerDisabled: 1},
+		"held": {policy.ServerQuarantined: 1}, "unreviewed": {policy.ServerQuarantined: 1},
 	}
 	for name, c := range wantCounts {
 		if counts[name] != c {
@@ -203,7 +202,7 @@ func TestUnreadableApprovalsRefuse(t *testing.T) {
 	w := newWorld(t, nil)
 	book := approval.NewBook(&w.approvals) // never loaded
 	w.catalog = catalog.New(catalog.Options{Servers: w.cfg.Servers, Book: book, Logger: w.gateway.Logger})
-	w.gateway.Catalog, w.gateway.Book = w.catalog, book
+	w.renew(book)
 	w.listOn("s", readsTool)
 	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_unknown" {
 		t.Errorf("the call: %v", p)
@@ -220,9 +219,9 @@ func TestUnreadableApprovalsRefuse(t *testing.T) {
 func TestLockedBeforeItWasListed(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers = []config.Server{
-			{Name: "off", Protocol: "stdio", Command: "off"},
-			{Name: "held", Protocol: "stdio", Command: "held", Enabled: true, Quarantined: true},
-			{Name: "new", Protocol: "stdio", Command: "new", Enabled: true},
+			{Name: "off", Protocol: "stdio", Launch: config.Launch{Command: "off"}},
+			{Name: "held", Protocol: "stdio", Launch: config.Launch{Command: "held"}, Enabled: true, Quarantined: true},
+			{Name: "new", Protocol: "stdio", Launch: config.Launch{Command: "new"}, Enabled: true},
 		}
 	})
 	for server, want := range map[string]problem.Code{"off": problem.ToolLocked, "held": problem.ToolLocked, "new": problem.ServerUnavailable} {

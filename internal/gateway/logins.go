@@ -6,8 +6,10 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
@@ -32,7 +34,7 @@ func viewLogin(server string, p oauth.Progress) LoginView {
 func (g *Gateway) account(name string) (*oauth.Account, error) {
 	snapshot := g.Catalog.Current()
 	if snapshot.Server(name) == nil {
-		return nil, serverNotFound(snapshot, name)
+		return nil, door.NoServer(snapshot, name)
 	}
 	if a := g.login(name); a != nil {
 		return a, nil
@@ -74,66 +76,63 @@ func onlyPerson(c Caller, what string) error {
 
 // LoginServer begins the login of a person to a server, or gives the one that
 // waits already. When it is done the server is connected anew.
-func (g *Gateway) LoginServer(ctx context.Context, name string, c Caller) (LoginView, error) {
+func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
 	if err := onlyPerson(c, "log in to a server"); err != nil {
 		return LoginView{}, err
 	}
-	a, err := g.account(name)
+	a, err := g.account(in.Name)
 	if err != nil {
 		return LoginView{}, err
 	}
 	progress, err := a.Begin(ctx, func() {
-		g.recordLogin(name, "login", c)
-		if err := g.Upstreams.Restart(name); err != nil {
-			g.Logger.Warn("a server was not connected after its login", "server", name, "error", err)
+		g.recordLogin(in.Name, "login", c)
+		if err := g.Upstreams.Restart(in.Name); err != nil {
+			g.Logger.Warn("a server was not connected after its login", "server", in.Name, "error", err)
 		}
 	})
 	if err != nil {
 		return LoginView{}, err
 	}
-	return viewLogin(name, progress), nil
+	return viewLogin(in.Name, progress), nil
 }
 
 // LoginProgress tells how far the last login to a server is.
-func (g *Gateway) LoginProgress(_ context.Context, name string) (LoginView, error) {
-	a, err := g.account(name)
+func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (LoginView, error) {
+	a, err := g.account(in.Name)
 	if err != nil {
 		return LoginView{}, err
 	}
 	progress, ok := a.Progress()
 	if !ok {
-		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", name).
-			WithHint("Begin one with `mcpproxy upstream login " + name + "`.")
+		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", in.Name).
+			WithHint("Begin one with `mcpproxy upstream login " + in.Name + "`.")
 	}
-	return viewLogin(name, progress), nil
+	return viewLogin(in.Name, progress), nil
 }
 
 // LogoutServer forgets the login to a server, and connects it anew without.
-func (g *Gateway) LogoutServer(ctx context.Context, name string, c Caller) (ServerView, error) {
+func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	if err := onlyPerson(c, "log out of a server"); err != nil {
 		return ServerView{}, err
 	}
-	a, err := g.account(name)
+	a, err := g.account(in.Name)
 	if err != nil {
 		return ServerView{}, err
 	}
 	if err := a.Logout(ctx); err != nil {
 		return ServerView{}, err
 	}
-	g.recordLogin(name, "logout", c)
-	if err := g.Upstreams.Restart(name); err != nil {
+	g.recordLogin(in.Name, "logout", c)
+	if err := g.Upstreams.Restart(in.Name); err != nil {
 		return ServerView{}, err
 	}
-	return g.Server(ctx, name)
+	return g.Server(ctx, c, in)
 }
 
 func (g *Gateway) recordLogin(server, action string, c Caller) {
-	if err := g.Log.Append(&activity.Record{
-		Type: activity.ServerChange, Status: activity.Success, ServerName: server,
-		Source: c.Source, Actor: c.Actor.String(), SessionID: c.SessionID, RequestID: c.RequestID,
-		ClientName: c.ClientName, ClientVersion: c.ClientVersion,
-		Metadata: activity.Metadata{Action: action},
-	}); err != nil {
+	r := about(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r.Status = activity.Success
+	if err := g.Log.Append(&r); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}
 }
@@ -142,7 +141,7 @@ func (g *Gateway) recordLogin(server, action string, c Caller) {
 // somebody has logged in.
 const stateNeedsLogin = "needs_login"
 
-// needsLogin says whether the server asks for a login.
+// needsLogin reports whether the server asks for a login.
 func (g *Gateway) needsLogin(server string) bool {
 	a := g.login(server)
 	return a != nil && a.NeedsLogin()
@@ -154,8 +153,8 @@ func (g *Gateway) addLogin(v ServerView) ServerView {
 		return v
 	}
 	v.NeedsLogin = true
-	if v.State == string(upstream.Waiting) {
-		v.State = stateNeedsLogin
+	if v.State == string(upstream.Failed) {
+		v.State, v.Detail = stateNeedsLogin, "needs a login: mcpproxy upstream login "+v.Name
 	}
 	return v
 }

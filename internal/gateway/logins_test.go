@@ -40,17 +40,17 @@ func TestLoginIsAPersons(t *testing.T) {
 	ctx := context.Background()
 	for _, who := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "ci"}} {
 		c := Caller{Actor: who}
-		if _, err := w.gateway.LoginServer(ctx, "s", c); problem.From(err).Code != problem.Forbidden {
+		if _, err := w.gateway.LoginServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%s may log in: %v", who, err)
 		}
-		if _, err := w.gateway.LogoutServer(ctx, "s", c); problem.From(err).Code != problem.Forbidden {
+		if _, err := w.gateway.LogoutServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%s may log out: %v", who, err)
 		}
 	}
-	if _, err := w.gateway.LoginProgress(ctx, "s"); problem.From(err).Code != problem.NotFound {
+	if _, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("progress of no login: %v", err)
 	}
-	begun, err := w.gateway.LoginServer(ctx, "s", person)
+	begun, err := w.gateway.LoginServer(ctx, person, ServerRef{Name: "s"})
 	if err != nil || begun.State != "waiting" || !strings.HasPrefix(begun.URL, "http://127.0.0.1:") || begun.ExpiresAt == nil {
 		t.Fatalf("%+v %v", begun, err)
 	}
@@ -63,7 +63,7 @@ func TestLoginIsAPersons(t *testing.T) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for range look.C {
-		l, err := w.gateway.LoginProgress(ctx, "s")
+		l, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"})
 		if err != nil || l.State == "failed" {
 			t.Fatalf("%+v %v", l, err)
 		}
@@ -91,11 +91,11 @@ func TestNeedsLoginIsShown(t *testing.T) {
 	w, _ := loginWorld(t)
 	w.gateway.About = About{Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
-	if v := w.gateway.addLogin(ServerView{Name: "s", State: "waiting"}); v.NeedsLogin || v.State != "waiting" {
+	if v := w.gateway.addLogin(ServerView{Name: "s", State: "failed"}); v.NeedsLogin || v.State != "failed" {
 		t.Errorf("nobody was asked: %+v", v)
 	}
 	w.gateway.Logins.Account("s").Refused(context.Background(), "", 401, "Bearer")
-	if v := w.gateway.addLogin(ServerView{Name: "s", State: "waiting"}); !v.NeedsLogin || v.State != "needs_login" {
+	if v := w.gateway.addLogin(ServerView{Name: "s", State: "failed"}); !v.NeedsLogin || v.State != "needs_login" {
 		t.Errorf("%+v", v)
 	}
 	if v := w.gateway.addLogin(ServerView{Name: "s", State: "ready"}); !v.NeedsLogin || v.State != "ready" {
@@ -108,7 +108,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		if name == "s" {
 			w.gateway.Logins = nil
 		}
-		if _, err := w.gateway.LoginServer(context.Background(), name, person); err == nil {
+		if _, err := w.gateway.LoginServer(context.Background(), person, ServerRef{Name: name}); err == nil {
 			t.Errorf("a login to %s began", name)
 		}
 	}

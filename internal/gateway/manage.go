@@ -2,17 +2,14 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/upstream"
 )
 
 // The bounds of a server that is added.
@@ -24,18 +21,18 @@ const (
 
 // AddServer adds a server: for a person to the configuration, for an agent to
 // the proposals, from where only a person can take it further.
-func (g *Gateway) AddServer(ctx context.Context, s NewServer, c Caller) (ServerView, error) {
+func (g *Gateway) AddServer(ctx context.Context, c Caller, s NewServer) (ServerView, error) {
 	edit, err := s.edit()
 	if err != nil {
 		return ServerView{}, err
 	}
-	if err := g.nameIsFree(s.Name); err != nil {
+	if err := g.nameIsFree(s.Name, c); err != nil {
 		return ServerView{}, err
 	}
 	id := tool.ID{Server: s.Name}
 	switch {
-	case c.person():
-		err = g.act(c, about(activity.ConfigChange, id, "add_server", ""), func() error {
+	case c.Person():
+		err = g.act(c, about(c, activity.ConfigChange, id, "add_server", ""), func() error {
 			return g.Editor.AddServer(s.Name, edit)
 		})
 	case c.Actor.Kind == auth.Agent, c.Actor.Kind == auth.Admin:
@@ -46,24 +43,11 @@ func (g *Gateway) AddServer(ctx context.Context, s NewServer, c Caller) (ServerV
 	if err != nil {
 		return ServerView{}, err
 	}
-	return g.Server(ctx, s.Name)
-}
-
-// propose keeps what an agent wants to have. It says neither how far its server
-// is trusted nor that it needs no review.
-func (g *Gateway) propose(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
-	if g.Config().MCPManagement != config.ManagePropose {
-		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
+	v, err := g.Server(ctx, c, ServerRef{s.Name})
+	if err == nil && c.Person() {
+		g.yield(ctx, &v, c)
 	}
-	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
-	text, err := json.Marshal(edit)
-	if err != nil {
-		return err
-	}
-	r := about(activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	r.Source, r.Actor, r.SessionID, r.RequestID = c.Source, c.Actor.String(), c.SessionID, c.RequestID
-	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
-	return g.recorded(&r, func() error { return g.Book.Propose(ctx, name, text, c.Actor.String()) })
+	return v, err
 }
 
 // edit checks a new server as far as its own texts go; the rest is checked when
@@ -81,13 +65,13 @@ func (s NewServer) edit() (config.ServerEdit, error) {
 	if s.bounded() {
 		return config.ServerEdit{}, badServer("args", "The server has more, or longer, texts than are allowed.")
 	}
-	return config.ServerEdit{
-		Command: s.Command, Args: s.Args, Env: s.Env, WorkingDir: s.WorkingDir, URL: s.URL, Headers: s.Headers,
-		Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
-	}, nil
+	edit := config.ServerEdit{
+		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
+	}
+	return edit, edit.Check()
 }
 
-// bounded says whether a bound is broken.
+// bounded reports whether a bound is broken.
 func (s NewServer) bounded() bool {
 	texts := append([]string{s.Command, s.URL, s.WorkingDir, s.Trust}, s.Args...)
 	for _, m := range []map[string]string{s.Env, s.Headers} {
@@ -97,7 +81,7 @@ func (s NewServer) bounded() bool {
 	}
 	size := 0
 	for _, text := range texts {
-		if size += len(text); size > maxServer || len(text) > maxServerText || strings.ContainsRune(text, 0) {
+		if size += len(text); size > maxServer || len(text) > maxServerText {
 			return true
 		}
 	}
@@ -108,55 +92,11 @@ func badServer(parameter, message string) error {
 	return problem.New(problem.InvalidParameter, message, "Change it and try again.").With("parameter", parameter)
 }
 
-// nameIsFree refuses a name that a server has or that is proposed, in whatever
-// case.
-func (g *Gateway) nameIsFree(name string) error {
-	taken := false
-	for _, s := range g.Config().Servers {
-		taken = taken || strings.EqualFold(s.Name, name)
-	}
-	for _, p := range g.Book.Proposals() {
-		taken = taken || strings.EqualFold(p.Name, name)
-	}
-	if taken {
-		return problem.Newf(problem.Conflict, "There is a server named '%s' already.", name).
-			WithHint("Choose another name, or remove that server first.")
-	}
-	return nil
-}
-
-// readProposal is the server that is proposed, as it would stand in the file.
-func readProposal(p approval.Proposal) (config.Server, config.ServerEdit, error) {
-	var edit config.ServerEdit
-	if err := json.Unmarshal(p.Server, &edit); err != nil {
-		return config.Server{}, edit, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
-			WithHint("Remove it with `mcpproxy upstream remove " + p.Name + "`.").Because(err)
-	}
-	edit.Quarantined, edit.Trust, edit.Enabled = true, "", nil
-	s := config.Server{
-		Name: p.Name, Protocol: "stdio", Command: edit.Command, Args: edit.Args, Env: edit.Env,
-		WorkingDir: edit.WorkingDir, URL: edit.URL, Headers: edit.Headers, Enabled: true, Quarantined: true,
-	}
-	if edit.URL != "" {
-		s.Protocol = "http"
-	}
-	return s, edit, nil
-}
-
-// viewProposal is a proposed server among the others.
-func (s *subject) viewProposal() ServerView {
-	shown := s.config.Launch()
-	return ServerView{
-		Name: s.name, Protocol: s.config.Protocol, Enabled: true, Quarantined: true, Stage: StageLaunch,
-		ProposedBy: s.proposal.By, State: string(upstream.Stopped),
-		Command: shown.Command, Args: shown.Args, URL: shown.URL,
-	}
-}
-
 // RemoveServer takes a server out of the configuration, or a proposal away, and
 // forgets what was decided about it.
-func (g *Gateway) RemoveServer(ctx context.Context, name string, c Caller) error {
-	return g.act(c, about(activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+func (g *Gateway) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
+	name := in.Name
+	return Removed{name}, g.act(c, about(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		s, err := g.subject(name)
 		if err != nil {
 			return err
@@ -174,26 +114,4 @@ func (g *Gateway) RemoveServer(ctx context.Context, name string, c Caller) error
 		g.Catalog.Refresh()
 		return nil
 	})
-}
-
-// EnableServer enables or disables a server in the configuration.
-func (g *Gateway) EnableServer(ctx context.Context, name string, on bool, c Caller) (ServerView, error) {
-	action, value := "disable", json.RawMessage("false")
-	if on {
-		action, value = "enable", json.RawMessage("true")
-	}
-	err := g.act(c, about(activity.ServerChange, tool.ID{Server: name}, action, ""), func() error {
-		s, err := g.subject(name)
-		if err != nil {
-			return err
-		}
-		if err := s.notProposed(); err != nil {
-			return err
-		}
-		return g.Editor.SetServer(name, "enabled", value)
-	})
-	if err != nil {
-		return ServerView{}, err
-	}
-	return g.Server(ctx, name)
 }

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/upstream"
 )
 
 // crowd is a gateway that many use at once. Its upstream runs a call only if it
@@ -34,14 +34,22 @@ type crowd struct {
 	ran     atomic.Int64
 }
 
-func (c *crowd) Call(_ context.Context, _ string, call upstream.Call) (upstream.Reply, error) {
-	if d := c.listed.Load(); string(d.Raw) == string(call.Listed) {
+func (c *crowd) Surface(string) session.Surface { return crowdSurface{c} }
+
+type crowdSurface struct{ *crowd }
+
+func (crowdSurface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
+	return nil, session.Reply{}, nil
+}
+
+func (c crowdSurface) Do(_ context.Context, call *session.Request) (session.Reply, error) {
+	if d := c.listed.Load(); string(d.Raw) == string(call.Judged.Listed()) {
 		c.ran.Add(1)
 		if d.Hints.ReadOnly == tool.True { // no person has approved that
 			c.lies.Add(1)
 		}
 	}
-	return upstream.Reply{Result: json.RawMessage(`{}`)}, nil
+	return session.Reply{Result: json.RawMessage(`{}`)}, nil
 }
 
 // list has the server list a definition; version 3 claims to be read-only.
@@ -120,7 +128,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	always(c.catalog.Refresh)
 	always(func() { // what was seen; never the one that claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
-			_, _ = c.gateway.ApproveTool(ctx, id, seen.Fingerprint().String(), aPerson)
+			_, _ = c.gateway.ApproveTool(ctx, aPerson, ToolDecision{ToolRef(id), Seen{seen.Fingerprint().String()}})
 		}
 	})
 	const rounds = 100
@@ -130,17 +138,19 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 			_ = call()
 		}
 	})
-	often(rounds/10, func(r *rand.Rand) { _, _ = c.gateway.BlockTool(ctx, id, fingerprints[r.IntN(variants)], aPerson) })
+	often(rounds/10, func(r *rand.Rand) {
+		_, _ = c.gateway.BlockTool(ctx, aPerson, ToolDecision{ToolRef(id), Seen{fingerprints[r.IntN(variants)]}})
+	})
 	often(rounds/2, func(r *rand.Rand) {
 		c.change(func(s *config.Server) { s.Trust = []config.Trust{config.TrustScan, config.TrustAuto}[r.IntN(2)] })
 	})
 	often(rounds/2, func(r *rand.Rand) { // a lock holds for every call from its return on
 		if r.IntN(2) == 0 {
-			_, _ = c.gateway.SwitchTool(ctx, id, false, aPerson)
+			_, _ = c.gateway.DisableTool(ctx, aPerson, ToolRef(id))
 			if call() == nil {
 				t.Error("called after it was switched off")
 			}
-			_, _ = c.gateway.SwitchTool(ctx, id, true, aPerson)
+			_, _ = c.gateway.EnableTool(ctx, aPerson, ToolRef(id))
 			return
 		}
 		c.change(func(s *config.Server) { s.Quarantined = true })

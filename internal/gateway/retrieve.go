@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // The bounds of a search's answer.
@@ -41,7 +41,7 @@ const usage = "Call a tool with its call_with variant and name: call_tool_read o
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
 	cfg := g.Config()
 	if len(req.Query) > maxQuery {
-		req.Query = clipTo(req.Query, maxQuery)
+		req.Query = problem.Shown(req.Query, maxQuery)
 	}
 	limit := clamp(req.Limit, cfg.ToolsLimit)
 	detail, err := chooseDetail(req.Detail, cfg.ToolsDetail)
@@ -55,12 +55,12 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	keep = both(scopeFilter(req.Caller.Actor), keep)
 	snapshot := g.Catalog.Current()
 	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
-	g.converse(&req.Caller)
+	g.door.Name(&req.Caller)
 	g.searches.remember(req.Caller.SessionID, req.Query, hits)
 
 	out := make([]byte, 0, 1024+len(hits)*1024)
 	out = append(out, `{"query":`...)
-	out = appendString(out, req.Query)
+	out = rawjson.AppendString(out, req.Query)
 	out = append(out, `,"total":`...)
 	out = strconv.AppendInt(out, int64(total), 10)
 	out = append(out, `,"tools":[`...)
@@ -74,7 +74,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		out = appendTool(out, h, fitting(h.Tool, detail, len(out)))
 	}
 	out = append(out, `],"usage_instructions":`...)
-	out = appendString(out, usage)
+	out = rawjson.AppendString(out, usage)
 	if req.IncludeDisabled {
 		out = g.appendLocked(out, snapshot, req.Query, min(limit, maxLocked), both(keep, g.nameable(snapshot)))
 	} else if total == 0 {
@@ -121,14 +121,14 @@ func invalidParameter(name, value string, allowed ...string) *problem.Problem {
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	t := h.Tool
 	out = append(out, `{"name":`...)
-	out = appendString(out, t.ID.String())
+	out = rawjson.AppendString(out, t.ID.String())
 	out = append(out, `,"server":`...)
-	out = appendString(out, t.ID.Server)
+	out = rawjson.AppendString(out, t.ID.Server)
 	out = append(out, `,"description":`...)
-	out = appendString(out, t.Description)
+	out = rawjson.AppendString(out, t.Description)
 	if detail == config.Compact {
 		out = append(out, `,"signature":`...)
-		out = appendString(out, signature(t.ID.Tool, t.InputSchema))
+		out = rawjson.AppendString(out, signature(t.ID.Tool, t.InputSchema))
 	} else {
 		if t.InputSchema != nil {
 			out = append(out, `,"inputSchema":`...)
@@ -163,11 +163,11 @@ func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, mo
 		}
 		present[h.Tool.Status] = true
 		out = append(out, `{"name":`...)
-		out = appendString(out, h.Tool.ID.Tool)
+		out = rawjson.AppendString(out, h.Tool.ID.Tool)
 		out = append(out, `,"server":`...)
-		out = appendString(out, h.Tool.ID.Server)
+		out = rawjson.AppendString(out, h.Tool.ID.Server)
 		out = append(out, `,"description":`...)
-		out = appendString(out, g.shownDescription(s, h.Tool))
+		out = rawjson.AppendString(out, g.shownDescription(s, h.Tool))
 		out = append(out, `,"status":"`...)
 		out = append(out, h.Tool.Status.String()...)
 		out = append(out, `"}`...)
@@ -182,9 +182,9 @@ func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, mo
 			out = append(out, ',')
 		}
 		first = false
-		out = appendString(out, status.String())
+		out = rawjson.AppendString(out, status.String())
 		out = append(out, ':')
-		out = appendString(out, status.Remedy())
+		out = rawjson.AppendString(out, status.Remedy())
 	}
 	return append(out, '}')
 }
@@ -224,29 +224,6 @@ func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*cata
 		return out
 	}
 	out = append(out, `,"notice":`...)
-	return appendString(out, fmt.Sprintf(
+	return rawjson.AppendString(out, fmt.Sprintf(
 		"No tool that can be called matches, but %d that cannot be called now do. Retry with include_disabled: true to see why and what would unlock them.", locked))
-}
-
-// appendString appends s as JSON, without the HTML escapes that would make a
-// description harder to read for a model.
-func appendString(out []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return appendEscaped(out, s)
-		}
-	}
-	out = append(out, '"')
-	out = append(out, s...)
-	return append(out, '"')
-}
-
-func appendEscaped(out []byte, s string) []byte {
-	buffer := bytes.NewBuffer(out)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(s); err != nil {
-		return append(out, `""`...) // strings always encode
-	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte{'\n'})
 }

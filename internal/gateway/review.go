@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/scan"
@@ -31,17 +32,23 @@ type subject struct {
 	proposal *approval.Proposal // nil for a server of the configuration
 	decided  *approval.View
 	listed   *catalog.Server // nil for a proposal
+	offers   []*catalog.Offer
+	more     int  // offers that are left out
+	settled  bool // what it offers was asked for
 }
 
 // subject finds a server to review.
 func (g *Gateway) subject(name string) (*subject, error) {
 	snapshot := g.Catalog.Current()
-	if c := configured(g.Config(), name); c != nil {
-		return &subject{name: name, config: *c, decided: g.Book.View(name), listed: snapshot.Server(name)}, nil
+	if c := g.Config().Server(name); c != nil {
+		s := &subject{name: name, config: *c, listed: snapshot.Server(name)}
+		g.addOffers(s, snapshot)
+		s.decided = g.Book.View(name)
+		return s, nil
 	}
 	p, there := g.Book.Proposal(name)
 	if !there {
-		return nil, serverNotFound(snapshot, name)
+		return nil, door.NoServer(snapshot, name)
 	}
 	return proposed(p)
 }
@@ -74,7 +81,7 @@ func (g *Gateway) reviewed() []*subject {
 func (g *Gateway) proposals() []*subject {
 	var all []*subject
 	for _, p := range g.Book.Proposals() {
-		if configured(g.Config(), p.Name) != nil {
+		if g.Config().Server(p.Name) != nil {
 			continue
 		}
 		one, err := proposed(p)
@@ -115,6 +122,13 @@ func (s *subject) fingerprint() string {
 	for _, t := range tools {
 		fmt.Fprintf(h, "%s %q\n", t.Fingerprint(), t.ID.Tool)
 	}
+	offers := slices.Clone(s.offers)
+	slices.SortFunc(offers, func(a, b *catalog.Offer) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for _, o := range offers {
+		fmt.Fprintf(h, "%s %s %q\n", o.Fingerprint, o.Kind, o.Name)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -139,7 +153,7 @@ func (s *subject) tools() []*catalog.Tool {
 // told says whether the tools are what the server lists. What another launch of
 // it has listed is not, nor what is remembered, unless it is approved already.
 func (s *subject) told() bool {
-	return s.listed != nil && s.listed.Listed && (s.listed.Told || s.stage() == StageApproved)
+	return s.listed != nil && s.listed.Listed && (s.listed.Told && s.settled || s.stage() == StageApproved)
 }
 
 func (s *subject) instructions() string {
@@ -159,8 +173,10 @@ func (s *subject) proposer() (by string, at *time.Time) {
 func (s *subject) waiting() WaitingServer {
 	w := WaitingServer{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(),
-		Launch: s.launch(), ToolCount: len(s.tools()),
-		Findings: len(scan.Text("instructions", s.instructions()).Findings),
+		Launch: s.launch(), ToolCount: len(s.tools()), OfferCount: len(s.offers) + s.more,
+	}
+	for _, o := range s.offers {
+		w.Findings += len(o.Candidate().Report().Findings)
 	}
 	w.ProposedBy, w.ProposedAt = s.proposer()
 	for _, t := range s.tools() {
@@ -169,12 +185,13 @@ func (s *subject) waiting() WaitingServer {
 	return w
 }
 
-func (s *subject) review() ServerReview {
+func (g *Gateway) review(ctx context.Context, s *subject) ServerReview {
 	said := scan.Text("instructions", s.instructions())
 	r := ServerReview{
 		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launch(),
 		State: string(upstream.Stopped), Instructions: s.instructions(),
 		Verdict: said.Verdict, Findings: findings(said), Tools: []ReviewedTool{},
+		Offers: g.reviewedOffers(ctx, s), TotalOffers: len(s.offers) + s.more,
 	}
 	r.ProposedBy, r.ProposedAt = s.proposer()
 	if s.proposal != nil {
@@ -186,7 +203,10 @@ func (s *subject) review() ServerReview {
 	if s.listed == nil {
 		return r
 	}
-	r.Listed, r.LastError = s.told(), redact.Text(s.listed.State.LastError)
+	r.Listed = s.told()
+	if s.listed.State.Phase != upstream.Ready {
+		r.LastError = redact.Text(s.listed.State.LastError)
+	}
 	if s.listed.State.Phase != "" {
 		r.State = string(s.listed.State.Phase)
 	}
@@ -201,31 +221,37 @@ func (s *subject) review() ServerReview {
 	return r
 }
 
-// ReviewServer gives what a person looks at before approving a server.
-func (g *Gateway) ReviewServer(_ context.Context, name string) (ServerReview, error) {
-	s, err := g.subject(name)
+const restrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."
+
+// ReviewServer returns what a person looks at before approving a server.
+func (g *Gateway) ReviewServer(ctx context.Context, _ Caller, in ServerRef) (ServerReview, error) {
+	s, err := g.subject(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
-	return s.review(), nil
+	r := g.review(ctx, s)
+	if g.Book.RestrictionsLost() {
+		r.Notice = restrictionsLost
+	}
+	return r, nil
 }
 
 // ApproveServer takes a server one stage further, if the fingerprint is that of
 // what is reviewed in it: how it is launched; then its definitions, which ends
 // the quarantine. Of a server that is not quarantined it approves the
 // definitions that wait, but for those that a person has blocked.
-func (g *Gateway) ApproveServer(ctx context.Context, name, fingerprint string, c Caller) (ServerReview, error) {
-	s, err := g.subject(name)
+func (g *Gateway) ApproveServer(ctx context.Context, c Caller, in ServerDecision) (ServerReview, error) {
+	s, err := g.subject(in.Name)
 	if err != nil {
 		return ServerReview{}, err
 	}
 	stage := s.stage()
-	detail := clip(fingerprint)
+	detail := clip(in.Fingerprint)
 	if stage == StageLaunch {
 		detail = s.describeLaunch()
 	}
-	err = g.act(c, about(activity.Approval, tool.ID{Server: name}, "approve_server_"+string(stage), detail), func() error {
-		if err := same("Server '"+name+"'", s.fingerprint(), fingerprint); err != nil {
+	err = g.act(c, about(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
 		if stage == StageLaunch {
@@ -236,7 +262,7 @@ func (g *Gateway) ApproveServer(ctx context.Context, name, fingerprint string, c
 	if err != nil {
 		return ServerReview{}, err
 	}
-	return g.ReviewServer(ctx, name)
+	return g.ReviewServer(ctx, c, in.ServerRef)
 }
 
 // launch is what a person sees of the launch: nothing of it is masked while it
@@ -245,12 +271,12 @@ func (s *subject) launch() LaunchView {
 	if s.stage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
 	}
-	return LaunchView(s.config.Launch())
+	return LaunchView(s.config.ShownLaunch())
 }
 
 // describeLaunch is the launch for the record.
 func (s *subject) describeLaunch() string {
-	l := s.config.Launch()
+	l := s.config.ShownLaunch()
 	if l.URL != "" {
 		return clip(l.URL)
 	}
@@ -274,7 +300,7 @@ func (g *Gateway) approveLaunch(ctx context.Context, s *subject, c Caller) error
 			return err
 		}
 	}
-	now := configured(g.Config(), s.name)
+	now := g.Config().Server(s.name)
 	if now == nil || now.LaunchFingerprint() != s.config.LaunchFingerprint() || !now.Quarantined {
 		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed meanwhile.", s.name).
 			WithHint("Look at it again, then decide.")
@@ -298,6 +324,11 @@ func (g *Gateway) approveDefinitions(ctx context.Context, s *subject, c Caller) 
 	for _, t := range s.listed.Tools {
 		if why := waits(s.decided.Tool(t.ID.Tool), t).Why; why == approval.New || why == approval.Changed {
 			all = append(all, t.Candidate())
+		}
+	}
+	for _, o := range s.offers {
+		if why := offerWaits(s.decided, o).Why; why == approval.New || why == approval.Changed {
+			all = append(all, o.Candidate())
 		}
 	}
 	if err := g.Book.Approve(ctx, s.name, c.Actor.String(), all, g.launchToPin(s)); err != nil {
@@ -328,8 +359,9 @@ func (g *Gateway) launchToPin(s *subject) *tool.Fingerprint {
 // QuarantineServer has a server reviewed anew: it is stopped, nothing of it can
 // be called, and its launch waits for a person. The file says so before the
 // approval of the launch is taken back: a changed launch is held by that.
-func (g *Gateway) QuarantineServer(ctx context.Context, name string, c Caller) (ServerView, error) {
-	err := g.act(c, about(activity.ServerChange, tool.ID{Server: name}, "quarantine", ""), func() error {
+func (g *Gateway) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
+	name := in.Name
+	err := g.act(c, about(c, activity.ServerChange, tool.ID{Server: name}, "quarantine", ""), func() error {
 		s, err := g.subject(name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err
@@ -349,5 +381,5 @@ func (g *Gateway) QuarantineServer(ctx context.Context, name string, c Caller) (
 	if err != nil {
 		return ServerView{}, err
 	}
-	return g.Server(ctx, name)
+	return g.Server(ctx, c, in)
 }

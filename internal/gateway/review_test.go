@@ -35,11 +35,11 @@ func reviewing(t *testing.T) (w *world, running func() []string) {
 	return w, func() []string { relaunch(); return may }
 }
 
-var proposed1 = NewServer{Name: "new", Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}, Trust: "auto"}
+var proposed1 = NewServer{Name: "new", Launch: config.Launch{Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}}, Trust: "auto"}
 
 func (w *world) review(name string) ServerReview {
 	w.t.Helper()
-	r, err := w.gateway.ReviewServer(context.Background(), name)
+	r, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (w *world) review(name string) ServerReview {
 
 func (w *world) approveServer(name string) ServerReview {
 	w.t.Helper()
-	r, err := w.gateway.ApproveServer(context.Background(), name, w.review(name).Fingerprint, aPerson)
+	r, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{name}, Seen{w.review(name).Fingerprint}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -58,25 +58,25 @@ func (w *world) approveServer(name string) ServerReview {
 // What an agent adds is a proposal, which a person takes through two stages.
 func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	w, running := reviewing(t)
-	v, err := w.gateway.AddServer(context.Background(), proposed1, anAgent)
+	v, err := w.gateway.AddServer(context.Background(), anAgent, proposed1)
 	if err != nil || !v.Quarantined || v.Stage != StageLaunch || v.ProposedBy != "agent" || v.State != string(upstream.Stopped) {
 		t.Fatalf("proposed: %+v, %v", v, err)
 	}
 	if len(w.cfg.Servers) > 0 || len(running()) > 0 {
 		t.Fatal("the agent has changed the configuration")
 	}
-	if all := w.gateway.Servers(context.Background()); len(all) != 1 || all[0].Name != "new" {
+	if all := w.servers(); len(all) != 1 || all[0].Name != "new" {
 		t.Errorf("the servers are %+v", all)
 	}
 	r := w.review("new")
 	if r.Stage != StageLaunch || r.Launch.Command != "sh" || !slices.Equal(r.Launch.Args, proposed1.Args) || !slices.Equal(r.Launch.Env, []string{"TOKEN"}) || r.ProposedEnv["TOKEN"] != "abc" || r.ProposedBy != "agent" {
 		t.Errorf("the review: %+v", r)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background())
+	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
 	if len(waiting.Servers) != 1 || waiting.Servers[0].Fingerprint != r.Fingerprint {
 		t.Errorf("waiting: %+v", waiting)
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), "new", strings.Repeat("0", 64), aPerson); problem.From(err).Code != problem.Conflict || len(w.cfg.Servers) > 0 {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict || len(w.cfg.Servers) > 0 {
 		t.Errorf("another launch: %v", err)
 	}
 
@@ -88,7 +88,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	if !slices.Equal(running(), []string{"new"}) || len(w.gateway.Book.Proposals()) > 0 {
 		t.Errorf("running are %v, proposals %v", running(), w.gateway.Book.Proposals())
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), "new", r.Fingerprint, aPerson); problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("before it has told its tools: %v", err)
 	}
 	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
@@ -104,16 +104,16 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	// Whatever changes after the person has looked is a conflict.
 	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
 	w.catalog.Refresh()
-	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); problem.From(err).Code != problem.Conflict {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("other instructions: %v", err)
 	}
 	w.catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
 	w.listOn("new", strings.Replace(readsTool, "Read", "Write", 1), destroysTool)
-	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); problem.From(err).Code != problem.Conflict {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("another definition: %v", err)
 	}
 	w.listOn("new", readsTool, destroysTool)
-	if _, err := w.gateway.ApproveServer(context.Background(), "new", seen.Fingerprint, aPerson); err != nil {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{seen.Fingerprint}}); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.status("new:reads"); s != "callable" || w.cfg.Servers[0].Quarantined {
@@ -128,7 +128,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 // beginning.
 func TestAChangedLaunchIsANewReview(t *testing.T) {
 	w, running := reviewing(t)
-	if _, err := w.gateway.AddServer(context.Background(), proposed1, anAgent); err != nil {
+	if _, err := w.gateway.AddServer(context.Background(), anAgent, proposed1); err != nil {
 		t.Fatal(err)
 	}
 	w.approveServer("new")
@@ -156,8 +156,8 @@ func TestAChangedLaunchIsANewReview(t *testing.T) {
 // command is another one.
 func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	w, _ := reviewing(t)
-	mine := NewServer{Name: "mine", Command: "x", Trust: "auto", Quarantined: true}
-	if _, err := w.gateway.AddServer(context.Background(), mine, aPerson); err != nil {
+	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
+	if _, err := w.gateway.AddServer(context.Background(), aPerson, mine); err != nil {
 		t.Fatal(err)
 	}
 	w.approveServer("mine")
@@ -171,7 +171,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	if r.Stage != StageDefinitions || r.Listed {
 		t.Errorf("before it has told its tools: %s, listed %v", r.Stage, r.Listed)
 	}
-	if _, err := w.gateway.ApproveServer(context.Background(), "mine", r.Fingerprint, aPerson); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"mine"}, Seen{r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("the definitions of another command: %v", err)
 	}
 	w.listOn("mine", readsTool)
@@ -185,25 +185,25 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 // stops it, and gets it through the same review.
 func TestQuarantine(t *testing.T) {
 	w, running := reviewing(t)
-	if _, err := w.gateway.AddServer(context.Background(), NewServer{Name: "mine", Command: "x"}, aPerson); err != nil {
+	if _, err := w.gateway.AddServer(context.Background(), aPerson, NewServer{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.listOn("mine", readsTool)
 	if s := w.status("mine:reads"); s != "callable" || !slices.Equal(running(), []string{"mine"}) {
 		t.Fatalf("added by a person: %s, %v", s, running())
 	}
-	if v, err := w.gateway.QuarantineServer(context.Background(), "mine", aPerson); err != nil || !v.Quarantined || v.Stage != StageLaunch {
+	if v, err := w.gateway.QuarantineServer(context.Background(), aPerson, ServerRef{Name: "mine"}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
 		t.Errorf("quarantined: %+v, %v", v, err)
 	}
 	if s := w.status("mine:reads"); s != "server_quarantined" || len(running()) > 0 {
 		t.Errorf("quarantined: %s, %v", s, running())
 	}
-	if err := w.gateway.RestartServer(context.Background(), "mine", aPerson); problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.RestartServer(context.Background(), aPerson, ServerRef{Name: "mine"}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("restarted: %v", err)
 	}
 	w.approveServer("mine")
 	w.listOn("mine", readsTool)
-	if err := w.gateway.RestartServer(context.Background(), "mine", anAgent); problem.From(err).Code != problem.ServerUnavailable {
+	if _, err := w.gateway.RestartServer(context.Background(), anAgent, ServerRef{Name: "mine"}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("restarted by an agent during the review: %v", err)
 	}
 	w.approveServer("mine")
@@ -217,7 +217,7 @@ func TestQuarantine(t *testing.T) {
 func TestApprovingAllThatWaits(t *testing.T) {
 	w := newWorld(t, trust(config.TrustManual), readsTool, destroysTool)
 	id, f := w.fingerprint("s:destroys")
-	if _, err := w.gateway.BlockTool(context.Background(), id, f, aPerson); err != nil {
+	if _, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef(id), Seen{f}}); err != nil {
 		t.Fatal(err)
 	}
 	w.gateway.Relaunch = func() {}
@@ -237,42 +237,46 @@ func TestApprovingAllThatWaits(t *testing.T) {
 func TestProposalsAreChecked(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
-	if _, err := w.gateway.AddServer(ctx, proposed1, anAgent); err != nil {
+	if _, err := w.gateway.AddServer(ctx, anAgent, proposed1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "mine", URL: "https://example.com/mcp"}, aPerson); err != nil {
+	if _, err := w.gateway.AddServer(ctx, aPerson, NewServer{Name: "mine", Launch: config.Launch{URL: "https://example.com/mcp"}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		server NewServer
 		code   problem.Code
 	}{
-		"proposed already":   {NewServer{Name: "NEW", Command: "x"}, problem.Conflict},
-		"configured already": {NewServer{Name: "Mine", Command: "x"}, problem.Conflict},
-		"no name":            {NewServer{Command: "x"}, problem.InvalidParameter},
-		"a bad name":         {NewServer{Name: "a:b", Command: "x"}, problem.InvalidParameter},
+		"proposed already":   {NewServer{Name: "NEW", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"configured already": {NewServer{Name: "Mine", Launch: config.Launch{Command: "x"}}, problem.Conflict},
+		"no name":            {NewServer{Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
+		"a bad name":         {NewServer{Name: "a:b", Launch: config.Launch{Command: "x"}}, problem.InvalidParameter},
 		"nothing to start":   {NewServer{Name: "a"}, problem.InvalidParameter},
-		"two ways":           {NewServer{Name: "a", Command: "x", URL: "https://example.com"}, problem.InvalidParameter},
-		"no address":         {NewServer{Name: "a", URL: "file:///etc/passwd"}, problem.InvalidParameter},
-		"too long":           {NewServer{Name: "a", Command: strings.Repeat("x", maxServerText+1)}, problem.InvalidParameter},
-		"too many":           {NewServer{Name: "a", Command: "x", Args: make([]string, maxServerParts+1)}, problem.InvalidParameter},
-		"a NUL":              {NewServer{Name: "a", Command: "x\x00"}, problem.InvalidParameter},
+		"two ways":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", URL: "https://example.com"}}, problem.InvalidParameter},
+		"no address":         {NewServer{Name: "a", Launch: config.Launch{URL: "file:///etc/passwd"}}, problem.InvalidParameter},
+		"too long":           {NewServer{Name: "a", Launch: config.Launch{Command: strings.Repeat("x", maxServerText+1)}}, problem.InvalidParameter},
+		"too many":           {NewServer{Name: "a", Launch: config.Launch{Command: "x", Args: make([]string, maxServerParts+1)}}, problem.InvalidParameter},
+		"a NUL":              {NewServer{Name: "a", Launch: config.Launch{Command: "x\x00"}}, problem.InvalidParameter},
+		"no variable":        {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"": "v"}}}, problem.InvalidParameter},
+		"an assignment":      {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A=B": "v"}}}, problem.InvalidParameter},
+		"two assignments":    {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB=C": "v"}}}, problem.InvalidParameter},
+		"a line break":       {NewServer{Name: "a", Launch: config.Launch{Command: "x", Env: map[string]string{"A\nB": "v"}}}, problem.InvalidParameter},
 	} {
-		if _, err := w.gateway.AddServer(ctx, c.server, anAgent); problem.From(err) == nil || problem.From(err).Code != c.code {
+		if _, err := w.gateway.AddServer(ctx, anAgent, c.server); problem.From(err) == nil || problem.From(err).Code != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "a", Command: "x"}, Caller{Actor: auth.Actor{}}); problem.From(err).Code != problem.Forbidden {
+	if _, err := w.gateway.AddServer(ctx, Caller{Actor: auth.Actor{}}, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("nobody: %v", err)
 	}
 	w.cfg.MCPManagement = config.ManageRead
-	if _, err := w.gateway.AddServer(ctx, NewServer{Name: "a", Command: "x"}, anAgent); problem.From(err).Code != problem.Forbidden {
+	if _, err := w.gateway.AddServer(ctx, anAgent, NewServer{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("where agents may only look: %v", err)
 	}
-	if err := w.gateway.RemoveServer(ctx, "new", aPerson); err != nil || len(w.gateway.Book.Proposals()) > 0 {
+	if _, err := w.gateway.RemoveServer(ctx, aPerson, ServerRef{Name: "new"}); err != nil || len(w.gateway.Book.Proposals()) > 0 {
 		t.Errorf("removed: %v", err)
 	}
-	if p := problem.From(w.gateway.RemoveServer(ctx, "new", aPerson)); p == nil || p.Code != problem.ServerNotFound {
+	if p := problem.From(second(w.gateway.RemoveServer(ctx, aPerson, ServerRef{Name: "new"}))); p == nil || p.Code != problem.ServerNotFound {
 		t.Errorf("removed again: %v", p)
 	}
 }
@@ -284,7 +288,7 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 	ctx := context.Background()
 	seen := map[string]bool{}
 	for _, env := range []map[string]string{nil, {"A": "1"}, {"A": "2"}, {"B": "1"}, {"A": "1", "B": "2"}, {"A": "1\"\n\"B\" \"2"}} {
-		if _, err := w.gateway.AddServer(ctx, NewServer{Name: "new", Command: "c", Env: env}, anAgent); err != nil {
+		if _, err := w.gateway.AddServer(ctx, anAgent, NewServer{Name: "new", Launch: config.Launch{Command: "c", Env: env}}); err != nil {
 			t.Fatal(err)
 		}
 		r := w.review("new")
@@ -292,7 +296,7 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 			t.Errorf("%v: %+v", env, r)
 		}
 		seen[r.Fingerprint] = true
-		if err := w.gateway.RemoveServer(ctx, "new", aPerson); err != nil {
+		if _, err := w.gateway.RemoveServer(ctx, aPerson, ServerRef{Name: "new"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -301,12 +305,12 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 // Whatever fails on the way, nothing runs that was not reviewed.
 func TestAReviewFailsClosed(t *testing.T) {
 	w, running := reviewing(t)
-	if _, err := w.gateway.AddServer(context.Background(), proposed1, anAgent); err != nil {
+	if _, err := w.gateway.AddServer(context.Background(), anAgent, proposed1); err != nil {
 		t.Fatal(err)
 	}
 	f := w.review("new").Fingerprint
 	approve := func() error {
-		_, err := w.gateway.ApproveServer(context.Background(), "new", f, aPerson)
+		_, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"new"}, Seen{f}})
 		return err
 	}
 	w.editErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
@@ -333,8 +337,8 @@ func TestAReviewFailsClosed(t *testing.T) {
 func TestRemovingForgets(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
-	mine := NewServer{Name: "mine", Command: "x", Trust: "manual"}
-	if _, err := w.gateway.AddServer(ctx, mine, aPerson); err != nil {
+	mine := NewServer{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "manual"}
+	if _, err := w.gateway.AddServer(ctx, aPerson, mine); err != nil {
 		t.Fatal(err)
 	}
 	w.listOn("mine", readsTool)
@@ -351,10 +355,10 @@ func TestRemovingForgets(t *testing.T) {
 	if s := w.status("mine:reads"); s != "callable" {
 		t.Errorf("back in the file: %s", s)
 	}
-	if err := w.gateway.RemoveServer(ctx, "mine", aPerson); err != nil {
+	if _, err := w.gateway.RemoveServer(ctx, aPerson, ServerRef{Name: "mine"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gateway.AddServer(ctx, mine, aPerson); err != nil {
+	if _, err := w.gateway.AddServer(ctx, aPerson, mine); err != nil {
 		t.Fatal(err)
 	}
 	w.listOn("mine", readsTool)

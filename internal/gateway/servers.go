@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
@@ -18,57 +18,55 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Servers gives all servers, by name: those that are configured, and those that
+// Servers returns all servers, by name: those that are configured, and those that
 // agents propose.
-func (g *Gateway) Servers(context.Context) []ServerView {
+func (g *Gateway) Servers(context.Context, Caller, Nothing) (ServerList, error) {
 	cfg, snapshot := g.Config(), g.Catalog.Current()
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
-		views = append(views, g.addLogin(g.viewServer(s, configured(cfg, s.Name))))
+		views = append(views, g.addLogin(g.viewServer(s, cfg.Server(s.Name))))
 	}
 	for _, s := range g.proposals() {
 		views = append(views, s.viewProposal())
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
-	return views
+	return ServerList{views}, nil
 }
 
-// Server gives one server, or SERVER_NOT_FOUND with the nearest names.
-func (g *Gateway) Server(_ context.Context, name string) (ServerView, error) {
+// Server returns one server, or SERVER_NOT_FOUND with the nearest names.
+func (g *Gateway) Server(_ context.Context, _ Caller, in ServerRef) (ServerView, error) {
+	name := in.Name
 	cfg, snapshot := g.Config(), g.Catalog.Current()
 	s := snapshot.Server(name)
 	if s != nil {
-		return g.addLogin(g.viewServer(s, configured(cfg, name))), nil
+		return g.addLogin(g.viewServer(s, cfg.Server(name))), nil
 	}
 	for _, p := range g.proposals() {
 		if p.name == name {
 			return p.viewProposal(), nil
 		}
 	}
-	return ServerView{}, serverNotFound(snapshot, name)
-}
-
-func serverNotFound(s *catalog.Snapshot, name string) *problem.Problem {
-	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", clip(name)).
-		WithHint("See the configured servers with `mcpproxy upstream list`.")
-	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
-		p.With("nearest", near)
-	}
-	return p
+	return ServerView{}, door.NoServer(snapshot, name)
 }
 
 func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
-		State: string(s.State.Phase), ToolCount: len(s.Tools), LastError: redact.Text(s.State.LastError),
+		State: string(s.State.Phase), ToolCount: len(s.Tools),
 		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
 		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
-	v.Hint = unlistedHint(s)
+	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
 	if v.State == "" {
 		v.State = string(upstream.Stopped)
 	}
+	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready { // what was wrong is over then
+		v.LastError, v.LastErrorAt, v.Failure = redact.Text(st.LastError), whenSet(st.FailedAt), st.Failure.String()
+	}
+	p := g.Upstreams.Progress(s.Name)
+	v.Step, v.StepSince, v.Ahead = p.Step, whenSet(p.Since), p.Ahead
+	v.Detail = detail(&v, p)
 	if c != nil {
 		shown := c.Shown()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
@@ -81,6 +79,29 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		}
 	}
 	return v
+}
+
+// detail says what a server is at that is not ready, or why it is not; "" for
+// one that is ready, or rests, or is switched off.
+func detail(v *ServerView, p upstream.Progress) string {
+	switch {
+	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
+		return ""
+	case v.State == string(upstream.Failed):
+		return "failed, " + v.LastError + "; see `mcpproxy upstream logs " + v.Name + "`"
+	case v.Quarantined && v.State == string(upstream.Stopped):
+		return "waits for your review: mcpproxy upstream approve " + v.Name
+	case v.State == string(upstream.Stopped):
+		return "is about to start"
+	}
+	words := p.String()
+	if words == "" {
+		words = "connecting"
+	}
+	if v.LastError != "" && v.LastErrorAt != nil {
+		words += "; the last try failed " + upstream.Seconds(time.Since(*v.LastErrorAt)) + " ago, " + v.LastError
+	}
+	return words
 }
 
 // unlistedHint says how the tools of a server become known that was never
@@ -104,118 +125,47 @@ func whenSet(t time.Time) *time.Time {
 func count(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
-		switch t.Status {
-		case policy.Callable:
-			c.Callable++
-		case policy.ServerDisabled:
-			c.ServerDisabled++
-		case policy.ServerQuarantined:
-			c.ServerQuarantined++
-		case policy.DisabledByConfig:
-			c.DisabledByConfig++
-		case policy.DisabledByUser:
-			c.DisabledByUser++
-		case policy.PendingApproval:
-			c.PendingApproval++
-		default:
-			c.DisabledUnknown++
-		}
+		c[t.Status]++
 	}
-	if c.Callable == len(tools) {
+	if c[policy.Callable] == len(tools) {
 		return nil
 	}
 	return &c
 }
 
-// restartTime is how long RestartServer waits for the new connection.
-const restartTime = 10 * time.Second
-
-// RestartServer ends a server's connection and makes a new one. It returns
-// when that is ready or has failed, at the latest after restartTime; how it
-// went is in the server's state.
-func (g *Gateway) RestartServer(ctx context.Context, name string, c Caller) error {
-	s := g.Catalog.Current().Server(name)
-	if s == nil {
-		one, err := g.subject(name)
-		if err != nil {
-			return err
-		}
-		if err := one.notProposed(); err != nil {
-			return err
-		}
-		return serverNotFound(g.Catalog.Current(), name)
+// ServerLogs returns the last lines that a server wrote to its stderr.
+func (g *Gateway) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail, error) {
+	if g.Catalog.Current().Server(in.Name) == nil {
+		return LogTail{}, door.NoServer(g.Catalog.Current(), in.Name)
 	}
-	if configured := configured(g.Config(), name); configured == nil ||
-		!catalog.MayStart(*configured, g.Book.View(name)) || s.Quarantined && !c.person() {
-		return problem.Newf(problem.ServerUnavailable, "Server '%s' is not running: it is disabled or quarantined.", name).
-			WithHint("Enable it with `mcpproxy upstream enable " + name + "`, or review it with `mcpproxy upstream approve " + name + "`.")
-	}
-	if err := g.Log.Append(&activity.Record{
-		Type: activity.ServerChange, Status: activity.Success, ServerName: name,
-		Source: c.Source, Actor: c.Actor.String(), SessionID: c.SessionID, RequestID: c.RequestID,
-		ClientName: c.ClientName, ClientVersion: c.ClientVersion,
-		Metadata: activity.Metadata{Action: "restart"},
-	}); err != nil {
-		return err
-	}
-	asked := time.Now()
-	if err := g.Upstreams.Restart(name); err != nil {
-		return err
-	}
-	return g.awaitServer(ctx, name, asked)
-}
-
-// awaitServer waits until the server is in a state that it entered after the
-// time given and that is not a step on the way.
-func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time) error {
-	limit, look := time.NewTimer(restartTime), time.NewTicker(10*time.Millisecond)
-	defer limit.Stop()
-	defer look.Stop()
-	for {
-		s := g.Catalog.Current().Server(name)
-		if s == nil || s.State.Since.After(after) && s.State.Phase != upstream.Connecting {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-limit.C:
-			return nil
-		case <-look.C:
-		}
-	}
-}
-
-// ServerLogs gives the last lines that a server wrote to its stderr.
-func (g *Gateway) ServerLogs(_ context.Context, name string, lines int) ([]string, error) {
-	if g.Catalog.Current().Server(name) == nil {
-		return nil, serverNotFound(g.Catalog.Current(), name)
-	}
-	tail, err := g.Upstreams.LogTail(name, lines)
+	tail, err := g.Upstreams.LogTail(in.Name, in.Lines)
 	if err != nil {
-		return nil, err
+		return LogTail{}, err
 	}
 	for i, line := range tail {
 		tail[i] = redact.Text(line)
 	}
-	return tail, nil
+	return LogTail{in.Name, tail}, nil
 }
 
 // Status tells what runs.
-func (g *Gateway) Status(context.Context) Status {
-	snapshot, cfg := g.Catalog.Current(), g.Config()
+func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
+	snapshot, cfg, health := g.Catalog.Current(), g.Config(), g.Log.Health()
 	s := Status{
 		Version: g.About.Version, PID: os.Getpid(), StartedAt: g.About.StartedAt,
 		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
-		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), g.trustWarnings(), g.loginsNeeded()),
-		DataDir: cfg.DataDir, Activity: g.Log.Health(),
+		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.trustWarnings(), g.loginsNeeded()),
+		DataDir: cfg.DataDir, Activity: health,
 	}
 	if err := g.About.ConfigError(); err != nil {
 		s.ConfigError = err.Error()
 	}
 	for _, server := range snapshot.Servers() {
+		for _, n := range g.Catalog.OffersNow(server.Name).Counts() {
+			s.Offers.Total, s.Offers.Waiting = s.Offers.Total+n.Total, s.Offers.Waiting+n.Waiting
+		}
 		s.Servers.Total++
 		if server.Enabled {
 			s.Servers.Enabled++
@@ -223,44 +173,40 @@ func (g *Gateway) Status(context.Context) Status {
 		switch server.State.Phase {
 		case upstream.Ready:
 			s.Servers.Ready++
+			continue
 		case upstream.Idle:
 			s.Servers.Idle++
+			continue
+		}
+		if v := g.addLogin(g.viewServer(server, nil)); v.Enabled {
+			s.Servers.NotReady = append(s.Servers.NotReady, NotReady{v.Name, v.State, v.Detail, v.Since, v.RetryAt})
 		}
 	}
-	return s
+	return s, nil
 }
 
-// Activities gives the records that a filter selects, newest first.
-func (g *Gateway) Activities(ctx context.Context, f activity.Filter) (activity.Page, error) {
-	return g.Log.List(ctx, f)
-}
-
-// Activity gives one record by its id or a unique prefix of it.
-func (g *Gateway) Activity(ctx context.Context, idOrPrefix string) (activity.Record, error) {
-	return g.Log.Get(ctx, idOrPrefix)
-}
-
-// Tools gives the known tools that a filter selects, by server and in the
+// Tools returns the known tools that a filter selects, by server and in the
 // server's order.
-func (g *Gateway) Tools(_ context.Context, f ToolFilter) []ToolView {
+func (g *Gateway) Tools(_ context.Context, _ Caller, f ToolFilter) (ToolList, error) {
 	views := []ToolView{}
 	for _, s := range g.Catalog.Current().Servers() {
 		if f.Server != "" && s.Name != f.Server {
 			continue
 		}
 		for _, t := range s.Tools {
-			if (f.CallWith == "" || t.CallWith.String() == f.CallWith) && (f.Status == "" || t.Status.String() == f.Status) {
+			if (f.CallWith == "" || t.CallWith.String() == f.CallWith) && (f.Operation == "" || t.CallWith.Operation().String() == f.Operation) &&
+				(f.Status == "" || t.Status.Word() == f.Status) {
 				views = append(views, g.viewTrusted(t))
 			}
 		}
 	}
-	return views
+	return ToolList{views, len(views)}, nil
 }
 
-// Tool gives one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
+// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
 // names.
-func (g *Gateway) Tool(_ context.Context, id tool.ID) (ToolView, error) {
-	t, err := g.findTool(id)
+func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
+	t, err := g.findTool(tool.ID(in))
 	if err != nil {
 		return ToolView{}, err
 	}
@@ -268,12 +214,12 @@ func (g *Gateway) Tool(_ context.Context, id tool.ID) (ToolView, error) {
 }
 
 // SearchTools is Retrieve for people: the same ranking, as views.
-func (g *Gateway) SearchTools(_ context.Context, q SearchQuery) (SearchAnswer, error) {
+func (g *Gateway) SearchTools(_ context.Context, _ Caller, q SearchQuery) (SearchAnswer, error) {
 	keep, err := laneFilter(q.Operation)
 	if err != nil {
 		return SearchAnswer{}, err
 	}
-	snapshot, text, used := g.Catalog.Current(), clipTo(q.Query, maxQuery), g.learned()
+	snapshot, text, used := g.Catalog.Current(), problem.Shown(q.Query, maxQuery), g.learned()
 	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), keep)
 	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
 	for i, h := range hits {
@@ -297,16 +243,13 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: t.Status.String(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
 	}
 	if in := t.Inferred(); in.Operation != policy.NoOperation {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
-	}
-	if t.Status != policy.Callable {
-		v.Status = t.Status.String()
 	}
 	return v
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // The bounds of a signature. It is to be called from, and to be read at a
@@ -29,7 +30,7 @@ func signature(name string, inputSchema json.RawMessage) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
 	}
-	if len(inputSchema) > maxDefinition || strictjson.Check(inputSchema, strictjson.Limits{}) != nil || strictjson.Kind(inputSchema) != '{' {
+	if len(inputSchema) > maxDefinition || rawjson.Check(inputSchema, rawjson.Limits{}) != nil || rawjson.Kind(inputSchema) != '{' {
 		return name + "(…)"
 	}
 	w := signer{root: inputSchema}
@@ -57,14 +58,14 @@ type parameter struct {
 // that are required first.
 func properties(schema json.RawMessage) []parameter {
 	var required []string
-	_ = strictjson.Elements(strictjson.Find(schema, "required"), func(value []byte) error {
-		if s, ok := strictjson.String(value); ok {
+	_ = rawjson.Elements(rawjson.Find(schema, "required"), func(value []byte) error {
+		if s, ok := rawjson.String(value); ok {
 			required = append(required, s)
 		}
 		return nil
 	})
 	var first, then []parameter
-	_ = strictjson.Members(strictjson.Find(schema, "properties"), func(name, value []byte) error {
+	_ = rawjson.Members(rawjson.Find(schema, "properties"), func(name, value []byte) error {
 		p := parameter{string(name), value, slices.Contains(required, string(name))}
 		if p.required {
 			first = append(first, p)
@@ -93,7 +94,7 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 		w.out = append(w.out, ": "...)
 		s := w.resolve(p.schema, depth)
 		w.describe(s, depth)
-		if value := strictjson.Find(s, "default"); value != nil {
+		if value := rawjson.Find(s, "default"); value != nil {
 			w.out = append(w.out, " = "...)
 			w.literal(value)
 		}
@@ -104,7 +105,7 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 func (w *signer) name(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
-			w.out = appendString(w.out, cutText(name))
+			w.out = rawjson.AppendString(w.out, cutText(name))
 			return
 		}
 	}
@@ -115,7 +116,7 @@ func cutText(s string) string {
 	if len(s) <= maxLiteral {
 		return s
 	}
-	return clipTo(s, maxLiteral) + "…"
+	return problem.Shown(s, maxLiteral) + "…"
 }
 
 func (w *signer) literal(value json.RawMessage) {
@@ -131,18 +132,18 @@ func (w *signer) literal(value json.RawMessage) {
 // where there is one.
 func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
 	for ; depth < 2*maxNesting; depth++ {
-		if all := elements(strictjson.Find(schema, "allOf"), 2); len(all) == 1 {
+		if all := elements(rawjson.Find(schema, "allOf"), 2); len(all) == 1 {
 			schema = all[0]
 			continue
 		}
-		ref, ok := strictjson.String(strictjson.Find(schema, "$ref"))
+		ref, ok := rawjson.String(rawjson.Find(schema, "$ref"))
 		path, local := strings.CutPrefix(ref, "#/")
 		if !ok || !local {
 			return schema
 		}
 		found := w.root
 		for step := range strings.SplitSeq(path, "/") {
-			found = strictjson.Find(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+			found = rawjson.Find(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
 		}
 		if found == nil {
 			return schema
@@ -154,10 +155,10 @@ func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
 
 // elements gives at most n elements of an array.
 func elements(array json.RawMessage, n int) (out []json.RawMessage) {
-	if strictjson.Kind(array) != '[' {
+	if rawjson.Kind(array) != '[' {
 		return nil
 	}
-	_ = strictjson.Elements(array, func(value []byte) error {
+	_ = rawjson.Elements(array, func(value []byte) error {
 		if len(out) < n {
 			out = append(out, value)
 		}
@@ -168,11 +169,11 @@ func elements(array json.RawMessage, n int) (out []json.RawMessage) {
 
 // describe writes the type of what a schema allows.
 func (w *signer) describe(schema json.RawMessage, depth int) {
-	if value := strictjson.Find(schema, "const"); value != nil {
+	if value := rawjson.Find(schema, "const"); value != nil {
 		w.literal(value)
 		return
 	}
-	if values := elements(strictjson.Find(schema, "enum"), maxEnum+1); len(values) > 0 {
+	if values := elements(rawjson.Find(schema, "enum"), maxEnum+1); len(values) > 0 {
 		w.enum(values)
 		return
 	}
@@ -181,7 +182,7 @@ func (w *signer) describe(schema json.RawMessage, depth int) {
 		return
 	}
 	for _, keyword := range [...]string{"anyOf", "oneOf"} {
-		if choices := elements(strictjson.Find(schema, keyword), maxEnum+1); len(choices) > 0 {
+		if choices := elements(rawjson.Find(schema, keyword), maxEnum+1); len(choices) > 0 {
 			w.union(choices, depth)
 			return
 		}
@@ -197,21 +198,21 @@ func (w *signer) describe(schema json.RawMessage, depth int) {
 
 // typesOf gives the types that a schema names, or the one that it implies.
 func typesOf(schema json.RawMessage) (kinds []string) {
-	named := strictjson.Find(schema, "type")
-	if one, ok := strictjson.String(named); ok {
+	named := rawjson.Find(schema, "type")
+	if one, ok := rawjson.String(named); ok {
 		return []string{one}
 	}
 	for _, value := range elements(named, 8) {
-		if kind, ok := strictjson.String(value); ok {
+		if kind, ok := rawjson.String(value); ok {
 			kinds = append(kinds, kind)
 		}
 	}
 	switch {
 	case len(kinds) > 0:
 		return kinds
-	case strictjson.Find(schema, "properties") != nil:
+	case rawjson.Find(schema, "properties") != nil:
 		return []string{"object"}
-	case strictjson.Find(schema, "items") != nil:
+	case rawjson.Find(schema, "items") != nil:
 		return []string{"array"}
 	}
 	return []string{"any"}
@@ -220,7 +221,7 @@ func typesOf(schema json.RawMessage) (kinds []string) {
 func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
 	switch kind {
 	case "array":
-		w.array(strictjson.Find(schema, "items"), depth)
+		w.array(rawjson.Find(schema, "items"), depth)
 	case "object":
 		w.object(schema, depth)
 	default:
@@ -229,7 +230,7 @@ func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
 }
 
 func (w *signer) array(items json.RawMessage, depth int) {
-	if strictjson.Kind(items) != '{' {
+	if rawjson.Kind(items) != '{' {
 		w.out = append(w.out, "any[]"...)
 		return
 	}
@@ -242,13 +243,13 @@ func (w *signer) array(items json.RawMessage, depth int) {
 }
 
 func (w *signer) object(schema json.RawMessage, depth int) {
-	if strictjson.Kind(strictjson.Find(schema, "properties")) == '{' {
+	if rawjson.Kind(rawjson.Find(schema, "properties")) == '{' {
 		w.out = append(w.out, '{')
 		w.parameters(schema, depth+1)
 		w.out = append(w.out, '}')
 		return
 	}
-	if values := strictjson.Find(schema, "additionalProperties"); strictjson.Kind(values) == '{' {
+	if values := rawjson.Find(schema, "additionalProperties"); rawjson.Kind(values) == '{' {
 		w.out = append(w.out, "{[key]: "...)
 		w.describe(w.resolve(values, depth+1), depth+1)
 		w.out = append(w.out, '}')

@@ -46,15 +46,15 @@ type ToolUse struct {
 }
 
 // ToolStats reads the calls since a time, at most the latest 20,000.
-func (g *Gateway) ToolStats(ctx context.Context, since time.Time) (ToolStats, error) {
+func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
 	t := newTally()
-	err := g.eachCall(ctx, since, func(r *activity.Record) { t.add(r) })
+	err := g.eachCall(ctx, in.Since, func(r *activity.Record) { t.add(r) })
 	if err != nil {
 		return ToolStats{}, err
 	}
 	s := t.stats()
-	if !since.IsZero() && !s.Cut {
-		s.Since = since
+	if !in.Since.IsZero() && !s.Cut {
+		s.Since = in.Since
 	}
 	for _, server := range g.Catalog.Current().Servers() {
 		for _, x := range server.Tools {
@@ -69,7 +69,7 @@ func (g *Gateway) ToolStats(ctx context.Context, since time.Time) (ToolStats, er
 	return s, nil
 }
 
-// eachCall gives the calls since a time, the latest first.
+// eachCall passes the calls since a time, the latest first.
 func (g *Gateway) eachCall(ctx context.Context, since time.Time, do func(*activity.Record)) error {
 	f := activity.Filter{Types: []activity.Type{activity.ToolCall}, Since: since, Limit: statsPage}
 	for n := 0; n < statsRecords; n += statsPage {

@@ -127,7 +127,7 @@ func TestLearnFromUse(t *testing.T) {
 func TestToolStats(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	w.logged = []activity.Record{{Type: activity.ToolCall, ServerName: "s", ToolName: "reads", Timestamp: time.Now()}}
-	s, err := w.gateway.ToolStats(context.Background(), time.Time{})
+	s, err := w.gateway.ToolStats(context.Background(), Caller{}, StatsQuery{})
 	if err != nil || s.Calls != 1 || len(s.Dead) != 1 || s.Dead[0] != "s:destroys" || s.DeadAll != 1 {
 		t.Errorf("stats %+v, %v", s, err)
 	}

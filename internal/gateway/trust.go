@@ -1,38 +1,30 @@
 package gateway
 
 import (
+	"slices"
 	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
-
-// inScope says whether an actor may know of a server and use it. It comes
-// before everything that tells whether a tool exists or is locked.
-func inScope(a auth.Actor, _ string) bool { return a.Kind != auth.Nobody }
 
 // scopeFilter keeps the tools in an actor's scope; nil keeps all.
 func scopeFilter(a auth.Actor) func(*catalog.Tool) bool {
 	if a.Kind != auth.Nobody {
 		return nil
 	}
-	return func(t *catalog.Tool) bool { return inScope(a, t.ID.Server) }
+	return func(t *catalog.Tool) bool { return door.InScope(a, t.ID.Server) }
 }
-
-// person says whether a person decides. The key makes an MCP client none, even
-// where it has to present it: who speaks there is a model.
-func (c Caller) person() bool { return c.Actor.Kind == auth.Admin && c.Source != activity.SourceMCP }
 
 // act does what only a person may do, and has it on record: who asked is
 // durable before anything changes, and how it went after.
 func (g *Gateway) act(c Caller, r activity.Record, do func() error) error {
-	r.Source, r.Actor, r.SessionID, r.RequestID = c.Source, c.Actor.String(), c.SessionID, c.RequestID
-	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
-	if !c.person() {
+	if !c.Person() {
 		p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
 			"Ask the user to do it.")
 		r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
@@ -67,9 +59,11 @@ func (g *Gateway) recorded(r *activity.Record, do func() error) error {
 	return nil
 }
 
-// about is the beginning of a record.
-func about(kind activity.Type, id tool.ID, action, detail string) activity.Record {
+// about is the beginning of a record of what a caller does.
+func about(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	return activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool,
+		Source: c.Source, Actor: c.Actor.String(), SessionID: c.SessionID, RequestID: c.RequestID,
+		ClientName: c.ClientName, ClientVersion: c.ClientVersion,
 		Metadata: activity.Metadata{Action: action, Detail: detail}}
 }
 
@@ -86,19 +80,6 @@ func same(what, current, given string) error {
 		WithHint("Look at it again, then decide.").With("fingerprint", current)
 }
 
-// trustOf is what is decided about a tool.
-func (g *Gateway) trustOf(t *catalog.Tool) *Trust {
-	e := g.Book.View(t.ID.Server).Tool(t.ID.Tool)
-	v := &Trust{Fingerprint: t.Fingerprint().String(), Reason: waits(e, t).Why}
-	if e.Pin != nil {
-		v.Approved, v.ApprovedBy, v.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
-	}
-	if e.Off != nil {
-		v.OffBy, v.OffAt = e.Off.By, &e.Off.At
-	}
-	return v
-}
-
 // waits says why a definition waits for a person, if it does.
 func waits(e approval.Entry, t *catalog.Tool) approval.Judgement {
 	return approval.Judge(approval.Rules{}, e, t.Candidate())
@@ -106,12 +87,18 @@ func waits(e approval.Entry, t *catalog.Tool) approval.Judgement {
 
 // viewTrusted is viewTool with what is decided.
 func (g *Gateway) viewTrusted(t *catalog.Tool) ToolView {
-	v := viewTool(t, 0)
-	v.Trust = g.trustOf(t)
+	v, e := viewTool(t, 0), g.Book.View(t.ID.Server).Tool(t.ID.Tool)
+	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: waits(e, t).Why}
+	if e.Pin != nil {
+		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At
+	}
+	if e.Off != nil {
+		v.Trust.OffBy, v.Trust.OffAt = e.Off.By, &e.Off.At
+	}
 	return v
 }
 
-// findTool gives a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
+// findTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
 // names.
 func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 	snapshot := g.Catalog.Current()
@@ -120,7 +107,7 @@ func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 	case t != nil:
 		return t, nil
 	case snapshot.Server(id.Server) == nil:
-		return nil, serverNotFound(snapshot, id.Server)
+		return nil, door.NoServer(snapshot, id.Server)
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", clip(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
@@ -132,13 +119,16 @@ func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 
 // trustWarnings say why nothing is approved, where that is no person's decision.
 func (g *Gateway) trustWarnings() []string {
-	if g.Book.Lost() {
-		for _, s := range g.Catalog.Current().Servers() {
-			if !s.Quarantined && g.Book.View(s.Name).Launch() == nil {
-				return []string{"The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, " +
-					"are not known any more. Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
-			}
-		}
+	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
+	unacquainted := func(s *catalog.Server) bool { // nobody has approved it
+		return !s.Quarantined && g.Book.View(s.Name).Launch() == nil
+	}
+	switch {
+	case g.Book.RestrictionsLost():
+		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
+	case g.Book.Lost() && slices.ContainsFunc(g.Catalog.Current().Servers(), unacquainted):
+		return []string{lost + "What was blocked or switched off stays so. " +
+			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
 	}
 	select {
 	case <-g.Book.Loaded():

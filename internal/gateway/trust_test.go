@@ -43,8 +43,7 @@ func (w *world) AddServer(name string, s config.ServerEdit) error {
 		if trust == "" {
 			trust = config.TrustScan
 		}
-		c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Command: s.Command, Args: s.Args,
-			Env: s.Env, Enabled: true, Quarantined: s.Quarantined, Trust: trust})
+		c.Servers = append(c.Servers, config.Server{Name: name, Protocol: "stdio", Launch: config.Launch{Command: s.Command, Args: s.Args, Env: s.Env}, Enabled: true, Quarantined: s.Quarantined, Trust: trust})
 		return nil
 	})
 }
@@ -58,7 +57,7 @@ func (w *world) RemoveServer(name string) error {
 
 func (w *world) SetServer(name, field string, value json.RawMessage) error {
 	return w.edit(func(c *config.Config) error {
-		s := configured(c, name)
+		s := c.Server(name)
 		switch field {
 		case "quarantined":
 			s.Quarantined = string(value) == "true"
@@ -102,7 +101,7 @@ func (w *world) status(id string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	v, err := w.gateway.Tool(context.Background(), parsed)
+	v, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef(parsed))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -165,7 +164,7 @@ func TestEveryChangeIsHeld(t *testing.T) {
 		if a := w.retrieve(RetrieveRequest{Query: "full reads a thing"}); a.Total != 0 || a.Notice == "" {
 			t.Errorf("%s: it is found: %+v", name, a)
 		}
-		d, err := w.gateway.DiffTool(context.Background(), tool.ID{Server: "s", Tool: "full"})
+		d, err := w.gateway.DiffTool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "full"})
 		if err != nil || len(d.Changes) == 0 || d.Reason != approval.Changed {
 			t.Errorf("%s: the difference is %+v, %v", name, d, err)
 		}
@@ -220,7 +219,7 @@ func (w *world) fingerprint(id string) (tool.ID, string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d, err := w.gateway.DiffTool(context.Background(), parsed)
+	d, err := w.gateway.DiffTool(context.Background(), Caller{}, ToolRef(parsed))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -230,7 +229,7 @@ func (w *world) fingerprint(id string) (tool.ID, string) {
 func (w *world) approve(id string) {
 	w.t.Helper()
 	parsed, fingerprint := w.fingerprint(id)
-	if v, err := w.gateway.ApproveTool(context.Background(), parsed, fingerprint, aPerson); err != nil || v.Status != "" {
+	if v, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolDecision{ToolRef(parsed), Seen{fingerprint}}); err != nil || v.Status != "" {
 		w.t.Fatalf("approving %s: %+v, %v", id, v, err)
 	}
 }
@@ -250,7 +249,7 @@ func TestFirstSight(t *testing.T) {
 		if clean, poisoned := w.status("s:reads"), w.status("s:poison"); clean != c.clean || poisoned != c.poison {
 			t.Errorf("trust %q: clean %s, poisoned %s", c.trust, clean, poisoned)
 		}
-		waiting, err := w.gateway.Approvals(context.Background())
+		waiting, err := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
 		if err != nil || len(waiting.Tools) != strings.Count(c.clean+c.poison, "pending") || waiting.TotalTools != len(waiting.Tools) {
 			t.Errorf("trust %q: waiting %+v, %v", c.trust, waiting, err)
 		}
@@ -273,7 +272,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	if s := w.status("s:destroys"); s != "pending_approval" {
 		t.Errorf("a loosened hint: %s", s)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background())
+	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
 	if len(waiting.Tools) != 1 || !slices.Equal(waiting.Tools[0].Loosened, []string{"destructiveHint"}) {
 		t.Errorf("waiting: %+v", waiting.Tools)
 	}
@@ -286,12 +285,15 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w.listOn("s", strings.Replace(full, "Reads", "Writes", 1))
 	for name, decide := range map[string]func(string) error{
 		"approve": func(f string) error {
-			_, err := w.gateway.ApproveTool(context.Background(), id, f, aPerson)
+			_, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolDecision{ToolRef(id), Seen{f}})
 			return err
 		},
-		"block": func(f string) error { _, err := w.gateway.BlockTool(context.Background(), id, f, aPerson); return err },
+		"block": func(f string) error {
+			_, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef(id), Seen{f}})
+			return err
+		},
 		"server": func(f string) error {
-			_, err := w.gateway.ApproveServer(context.Background(), "s", f, aPerson)
+			_, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef{"s"}, Seen{f}})
 			return err
 		},
 	} {
@@ -310,7 +312,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 		t.Errorf("approved: %s", s)
 	}
 	_, now := w.fingerprint("s:full")
-	if v, err := w.gateway.BlockTool(context.Background(), id, now, aPerson); err != nil || v.Status != "pending_approval" || v.Trust.Reason != approval.Blocked {
+	if v, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef(id), Seen{now}}); err != nil || v.Status != "pending_approval" || v.Trust.Reason != approval.Blocked {
 		t.Errorf("blocked: %+v, %v", v, err)
 	}
 }
@@ -322,24 +324,27 @@ func TestOnlyAPersonDecides(t *testing.T) {
 		w := newWorld(t, trust(config.TrustManual), full)
 		w.gateway.Editor = w
 		id, f := w.fingerprint("s:full")
-		review, err := w.gateway.ReviewServer(context.Background(), "s")
+		review, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: "s"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := Caller{Actor: kind, Source: activity.SourceMCP}
 		ctx := context.Background()
 		for name, try := range map[string]func() error{
-			"switch on":  func() error { _, err := w.gateway.SwitchTool(ctx, id, true, c); return err },
-			"switch off": func() error { _, err := w.gateway.SwitchTool(ctx, id, false, c); return err },
-			"approve":    func() error { _, err := w.gateway.ApproveTool(ctx, id, f, c); return err },
-			"block":      func() error { _, err := w.gateway.BlockTool(ctx, id, f, c); return err },
-			"server":     func() error { _, err := w.gateway.ApproveServer(ctx, "s", review.Fingerprint, c); return err },
-			"quarantine": func() error { _, err := w.gateway.QuarantineServer(ctx, "s", c); return err },
-			"remove":     func() error { return w.gateway.RemoveServer(ctx, "s", c) },
-			"enable":     func() error { _, err := w.gateway.EnableServer(ctx, "s", true, c); return err },
-			"disable":    func() error { _, err := w.gateway.EnableServer(ctx, "s", false, c); return err },
+			"switch on":  func() error { _, err := w.gateway.EnableTool(ctx, c, ToolRef(id)); return err },
+			"switch off": func() error { _, err := w.gateway.DisableTool(ctx, c, ToolRef(id)); return err },
+			"approve":    func() error { _, err := w.gateway.ApproveTool(ctx, c, ToolDecision{ToolRef(id), Seen{f}}); return err },
+			"block":      func() error { _, err := w.gateway.BlockTool(ctx, c, ToolDecision{ToolRef(id), Seen{f}}); return err },
+			"server": func() error {
+				_, err := w.gateway.ApproveServer(ctx, c, ServerDecision{ServerRef{"s"}, Seen{review.Fingerprint}})
+				return err
+			},
+			"quarantine": func() error { _, err := w.gateway.QuarantineServer(ctx, c, ServerRef{Name: "s"}); return err },
+			"remove":     func() error { _, err := w.gateway.RemoveServer(ctx, c, ServerRef{Name: "s"}); return err },
+			"enable":     func() error { _, err := w.gateway.EnableServer(ctx, c, ServerRef{Name: "s"}); return err },
+			"disable":    func() error { _, err := w.gateway.DisableServer(ctx, c, ServerRef{Name: "s"}); return err },
 			"change": func() error {
-				_, err := w.gateway.ChangeServer(ctx, "s", "trust", json.RawMessage(`"auto"`), c)
+				_, err := w.gateway.ChangeServer(ctx, c, ServerChange{ServerRef{"s"}, "trust", json.RawMessage(`"auto"`)})
 				return err
 			},
 		} {
@@ -365,7 +370,7 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 		t.Errorf("on record are %+v, %+v", w.begun, w.ended)
 	}
 	w.beginErr = problem.New(problem.AuditUnavailable, "the disk is full", "")
-	if _, err := w.gateway.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "full"}, false, aPerson); err == nil || w.status("s:full") != "callable" {
+	if _, err := w.gateway.DisableTool(context.Background(), aPerson, ToolRef{Server: "s", Tool: "full"}); err == nil || w.status("s:full") != "callable" {
 		t.Errorf("without a record: %v", err)
 	}
 }
@@ -382,4 +387,12 @@ func TestCallsAreHeldAgainstTheBook(t *testing.T) {
 	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_by_user" {
 		t.Errorf("the call: %v", p)
 	}
+}
+
+// switchTool switches a tool on or off.
+func switchTool(g *Gateway, id tool.ID, on bool) (ToolView, error) {
+	if on {
+		return g.EnableTool(context.Background(), aPerson, ToolRef(id))
+	}
+	return g.DisableTool(context.Background(), aPerson, ToolRef(id))
 }

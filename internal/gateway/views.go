@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 // ServerView is a server as every surface shows it: the entries of
@@ -14,17 +16,24 @@ type ServerView struct {
 	Protocol        string          `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
 	Enabled         bool            `json:"enabled"`
 	Quarantined     bool            `json:"quarantined"`
-	Stage           ReviewStage     `json:"stage,omitempty" doc:"How far the review of a quarantined server is."`
-	Trust           string          `json:"trust,omitempty" doc:"Which definitions are accepted without a person: manual, scan or auto."`
+	Stage           ReviewStage     `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
+	Trust           string          `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted without a person: manual, scan or auto."`
 	ProposedBy      string          `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
-	State           string          `json:"state" doc:"stopped, connecting, ready, waiting (for the next try), idle (until it is used), or needs_login."`
+	State           string          `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), or needs_login."`
 	ToolCount       int             `json:"tool_count"`
 	Lazy            bool            `json:"lazy,omitempty" doc:"Not started before its first call."`
 	Session         string          `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
 	Hint            string          `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
 	NeedsLogin      bool            `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
-	LastError       string          `json:"last_error,omitempty"`
+	Detail          string          `json:"detail,omitempty" doc:"What a server is at that is not ready, or why it is not, in words for a person."`
+	Step            upstream.Step   `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
+	StepSince       *time.Time      `json:"step_since,omitempty"`
+	Ahead           int             `json:"ahead,omitempty" doc:"How many servers start before a queued one."`
+	LastError       string          `json:"last_error,omitempty" doc:"What ended the last connection or try, until the server is ready again. It may hold the last line of its standard error."`
+	LastErrorAt     *time.Time      `json:"last_error_at,omitempty"`
+	Failure         string          `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
 	Tools           *Counts         `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
+	Offers          *OfferCounts    `json:"offers,omitempty" doc:"What the server offers beside tools, as far as it is known. Absent when it is nothing."`
 	Command         string          `json:"command,omitempty"`
 	Args            []string        `json:"args,omitempty"`
 	URL             string          `json:"url,omitempty"`
@@ -34,18 +43,33 @@ type ServerView struct {
 	RetryAt         *time.Time      `json:"retry_at,omitempty"`
 	ProtocolVersion string          `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage `json:"server_info,omitempty"`
+	Warnings        []string        `json:"warnings,omitempty" doc:"When it is added: proposals that gave way to it, and what its name looks like."`
 }
 
-// Counts tells how many tools of a server can be called and why the others
-// cannot. Reasons with no tool are left out.
-type Counts struct {
-	Callable          int `json:"callable"`
-	ServerDisabled    int `json:"server_disabled,omitempty"`
-	ServerQuarantined int `json:"server_quarantined,omitempty"`
-	DisabledByConfig  int `json:"disabled_by_config,omitempty"`
-	DisabledByUser    int `json:"disabled_by_user,omitempty"`
-	PendingApproval   int `json:"pending_approval,omitempty"`
-	DisabledUnknown   int `json:"disabled_unknown,omitempty"`
+// ServerList is all servers.
+type ServerList struct {
+	Servers []ServerView `json:"servers"`
+}
+
+// LogTail is the end of a server's log.
+type LogTail struct {
+	Server string   `json:"server"`
+	Lines  []string `json:"lines" doc:"Oldest first."`
+}
+
+// OfferCounts tells what a server offers beside tools. Kinds without any are
+// left out.
+type OfferCounts struct {
+	Instructions *OfferCount `json:"instructions,omitempty"`
+	Prompts      *OfferCount `json:"prompts,omitempty"`
+	Resources    *OfferCount `json:"resources,omitempty"`
+	Templates    *OfferCount `json:"templates,omitempty"`
+}
+
+// OfferCount tells how many there are, and how many wait for a person.
+type OfferCount struct {
+	Total   int `json:"total"`
+	Waiting int `json:"waiting,omitempty"`
 }
 
 // ToolView is a tool as REST and the CLI show it.
@@ -59,10 +83,10 @@ type ToolView struct {
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations         json.RawMessage `json:"annotations" doc:"The effective hints; only those that are said."`
 	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"What the server said, where the effective hints differ."`
-	CallWith            string          `json:"call_with"`
-	InferredOperation   string          `json:"inferred_operation,omitempty" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
+	CallWith            string          `json:"call_with" words:"variant"`
+	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
 	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
-	Status              string          `json:"status,omitempty" doc:"Why the tool cannot be called; absent when it can."`
+	Status              string          `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
 	Score               float64         `json:"score,omitempty"`
 	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, the weightiest reason first; only when asked for."`
@@ -77,19 +101,10 @@ type Why struct {
 	Share  float64  `json:"share,omitempty" doc:"Part of what the words add to the score; absent for a name, which comes before all words, and for use."`
 }
 
-// SearchQuery is what people search for. Empty fields are as configured.
-type SearchQuery struct {
-	Query     string
-	Limit     int
-	Operation string // read, write or destructive; empty = any
-	Explain   bool   // say why each tool was found
-}
-
-// ToolFilter selects tools. Empty fields select everything.
-type ToolFilter struct {
-	Server   string
-	CallWith string // a variant's name
-	Status   string // "callable" or a status
+// ToolList is the tools that a filter selects.
+type ToolList struct {
+	Tools []ToolView `json:"tools"`
+	Total int        `json:"total"`
 }
 
 // SearchAnswer is what a search found. Total counts the callable matches.
@@ -107,6 +122,7 @@ type Status struct {
 	UptimeSeconds int64           `json:"uptime_seconds"`
 	Servers       StatusServers   `json:"servers"`
 	Tools         StatusTools     `json:"tools"`
+	Offers        OfferCount      `json:"offers" doc:"Prompts, resources, templates and instructions, as far as they are known."`
 	Surfaces      []Surface       `json:"surfaces"`
 	ConfigPath    string          `json:"config_path"`
 	ConfigError   string          `json:"config_error,omitempty" doc:"Why the file as it is now was refused; the old configuration is live."`
@@ -122,6 +138,17 @@ type StatusServers struct {
 	Enabled int `json:"enabled"`
 	Ready   int `json:"ready"`
 	Idle    int `json:"idle" doc:"Not running until they are used; their tools can be called."`
+
+	NotReady []NotReady `json:"not_ready,omitempty" doc:"The enabled servers that are neither ready nor idle, and why."`
+}
+
+// NotReady is a server that cannot be used now.
+type NotReady struct {
+	Name    string     `json:"name"`
+	State   string     `json:"state"`
+	Detail  string     `json:"detail" doc:"What it is at, or why it is not ready, in words for a person."`
+	Since   *time.Time `json:"since,omitempty" doc:"When it entered its state."`
+	RetryAt *time.Time `json:"retry_at,omitempty"`
 }
 
 // StatusTools counts the tools.
@@ -136,21 +163,8 @@ type Surface struct {
 	Address string `json:"address"`
 }
 
-// RetrieveRequest asks for tools that fit a query, as an agent does.
-type RetrieveRequest struct {
-	Query           string
-	Limit           int    // 0 = the configured one; clamped to 1–100
-	Operation       string // "" = any, else read, write or destructive
-	Detail          string // "" = the configured one, else full or compact
-	IncludeDisabled bool
-	Caller          Caller
-}
+// clip shortens what goes into a record or a message though nobody checked it.
+func clip(s string) string { return problem.Shown(s, maxShown) }
 
-// ReadRequest asks for a part of a large result.
-type ReadRequest struct {
-	Handle string
-	Path   string
-	Offset int
-	Limit  int // 0 = result.DefaultBytes or DefaultElements
-	Caller Caller
-}
+// maxShown bounds such a name, in bytes.
+const maxShown = 200

@@ -6,22 +6,12 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
 )
 
-// NewServer is a server to add. Its texts are as in the file: they may hold
-// references (${env:NAME}), which are resolved by the configuration alone.
-type NewServer struct {
-	Name       string            `json:"name"`
-	Command    string            `json:"command,omitempty" doc:"Either this or url."`
-	Args       []string          `json:"args,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`
-	WorkingDir string            `json:"working_dir,omitempty"`
-	URL        string            `json:"url,omitempty"`
-	Headers    map[string]string `json:"headers,omitempty"`
-	Trust      string            `json:"trust,omitempty" doc:"manual, scan or auto. An agent cannot say it."`
-	// Quarantined lets a person add a server that is to be reviewed first. What
-	// an agent adds always is.
-	Quarantined bool `json:"quarantined,omitempty"`
+// Removed is the answer to a removal.
+type Removed struct {
+	Removed string `json:"removed" doc:"The name of the server that is gone."`
 }
 
 // Waiting is everything that waits for a person.
@@ -29,19 +19,36 @@ type Waiting struct {
 	Servers []WaitingServer `json:"servers"`
 	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, at most 500; the tools of the others are part of the server's review."`
 	// TotalTools counts those that are left out, too.
-	TotalTools int `json:"total_tools"`
+	TotalTools int            `json:"total_tools"`
+	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: at most 500."`
+	// TotalOffers counts those that are left out, too.
+	TotalOffers int `json:"total_offers"`
 }
 
 // WaitingServer is a server that waits for review.
 type WaitingServer struct {
 	Name        string      `json:"name"`
-	Stage       ReviewStage `json:"stage" doc:"launch: nothing is started before it is approved. definitions: it runs for the review only."`
+	Stage       ReviewStage `json:"stage" enum:"launch,definitions" doc:"launch: nothing is started before it is approved. definitions: it runs for the review only."`
 	Fingerprint string      `json:"fingerprint" doc:"What an approval has to name."`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
 	Launch      LaunchView  `json:"launch"`
 	ToolCount   int         `json:"tool_count"`
+	OfferCount  int         `json:"offer_count" doc:"How many prompts, resources, templates and instructions it has."`
 	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
+}
+
+// WaitingOffer is a prompt, a resource, a template, or a server's instructions,
+// whose definition nobody has approved.
+type WaitingOffer struct {
+	Kind        tool.Kind      `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server      string         `json:"server"`
+	Name        string         `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
+	Reason      approval.Why   `json:"reason" doc:"new, changed or blocked."`
+	Fingerprint string         `json:"fingerprint" doc:"What an approval has to name."`
+	Approved    string         `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
+	Verdict     scan.Verdict   `json:"verdict"`
+	Findings    []scan.Finding `json:"findings"`
 }
 
 // WaitingTool is a tool whose definition nobody has approved.
@@ -67,6 +74,11 @@ const (
 	StageApproved    ReviewStage = "approved"    // it is not quarantined; single tools may wait
 )
 
+// Words are all stages.
+func (ReviewStage) Words() []string {
+	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
+}
+
 // LaunchView is how a server is launched or reached: what a person approves
 // before it is started or contacted. Secrets are masked once it is approved.
 type LaunchView struct {
@@ -83,6 +95,7 @@ type LaunchView struct {
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage"`
+	Notice      string      `json:"notice,omitempty" doc:"What a person should know before deciding: that earlier refusals may be lost."`
 	Fingerprint string      `json:"fingerprint" doc:"What the approval of this stage has to name: that of the launch, or that of the launch and all definitions and instructions shown."`
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
@@ -100,13 +113,48 @@ type ServerReview struct {
 	Verdict          scan.Verdict   `json:"verdict" doc:"Of the instructions."`
 	Findings         []scan.Finding `json:"findings" doc:"In the instructions."`
 	Tools            []ReviewedTool `json:"tools"`
+	// Offers are what waits first, then the others, at most 5,000 in all.
+	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions: those that wait first. At most 5,000; an approval is about those that are shown."`
+	TotalOffers int             `json:"total_offers"`
+}
+
+// ReviewedOffer is one definition of a server under review that is not a tool's.
+type ReviewedOffer struct {
+	Kind        tool.Kind       `json:"kind" doc:"prompt, resource, template or instructions."`
+	Name        string          `json:"name,omitempty"`
+	Fingerprint string          `json:"fingerprint"`
+	Status      string          `json:"status,omitempty" words:"status"`
+	Reason      approval.Why    `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	ForClients  bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
+	Definition  json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
+	// Changes are those of the first 100 that have changed.
+	Changes  []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
+	Verdict  scan.Verdict          `json:"verdict"`
+	Findings []scan.Finding        `json:"findings"`
+}
+
+// OfferDiff is the approved definition of a prompt, a resource, a template or of
+// instructions beside the one that the server has now.
+type OfferDiff struct {
+	Kind        tool.Kind             `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server      string                `json:"server"`
+	Name        string                `json:"name,omitempty"`
+	Status      string                `json:"status,omitempty" words:"status" doc:"Why it cannot be used; absent when it can."`
+	Reason      approval.Why          `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string                `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
+	Approved    *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
+	Definition  json.RawMessage       `json:"definition"`
+	Changes     []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
+	Truncated   bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
+	Verdict     scan.Verdict          `json:"verdict"`
+	Findings    []scan.Finding        `json:"findings"`
 }
 
 // ReviewedTool is one definition of a server under review.
 type ReviewedTool struct {
 	Tool        string          `json:"tool"`
 	Fingerprint string          `json:"fingerprint"`
-	Status      string          `json:"status,omitempty"`
+	Status      string          `json:"status,omitempty" words:"status"`
 	Reason      approval.Why    `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Definition  json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
 	Verdict     scan.Verdict    `json:"verdict"`
@@ -119,7 +167,7 @@ type ToolDiff struct {
 	Name        string                `json:"name" doc:"The tool id: server:tool."`
 	Server      string                `json:"server"`
 	Tool        string                `json:"tool"`
-	Status      string                `json:"status,omitempty"`
+	Status      string                `json:"status,omitempty" words:"status"`
 	Reason      approval.Why          `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
 	Fingerprint string                `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
 	Approved    *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/auth"
 )
 
-// Refuse says why a request must not come in, or "" when it may. trusted are
+// Refuse returns why a request must not come in, or "" when it may. trusted are
 // names (any port) or names with a port.
 func Refuse(r *http.Request, trusted []string) string {
 	switch {

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 type body struct {
 	w    *response
 	left int64
-	by   time.Time // the deadline that the handler has set
+	by   time.Time // the deadline that the handler has set; zero = none
 	over bool      // what comes next is not the handler's
 }
 
@@ -26,11 +27,17 @@ func (b *body) Read(p []byte) (int, error) {
 		p = p[:b.left]
 	}
 	c := b.w.c
-	if c.br.Buffered() == 0 && !c.readBy.Equal(b.by) {
-		c.setReadDeadline(b.by)
+	if c.br.Buffered() == 0 {
+		b.await()
 	}
 	n, err := c.br.Read(p)
+	if c.phase == inBody {
+		c.got.Add(int64(n))
+	}
 	if b.left -= int64(n); n > 0 && b.left == 0 {
+		if c.phase == inBody && c.whole() == dropped {
+			return 0, net.ErrClosed // nobody would get an answer
+		}
 		c.watchLater()
 		return n, nil
 	}
@@ -40,22 +47,34 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// await bounds the waiting for what comes next.
+func (b *body) await() {
+	c := b.w.c
+	by := c.since.Add(c.l.BodyTime)
+	if !b.by.IsZero() {
+		by = sooner(by, b.by)
+	}
+	if !c.readBy.Equal(by) {
+		c.setReadDeadline(by)
+	}
+}
+
 // Close ends the reading: what is left is drained.
 func (b *body) Close() error {
 	b.over = true
 	return nil
 }
 
-// drain reads what the handler has left of the body, for as long as a head may
-// take: to close the connection before would take the answer from a client
-// that is still sending.
+// drain throws away what the handler has left of the body, and reports whether
+// that was all of it.
 func (b *body) drain() bool {
-	b.over = true
 	if b.left == 0 {
 		return true
 	}
 	c := b.w.c
-	c.setReadDeadline(time.Now().Add(c.l.HeaderTime))
+	if c.phase == inBody { // else it is here
+		c.setReadDeadline(sooner(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
+	}
 	n, _ := io.CopyN(io.Discard, c.br, b.left)
 	return n == b.left
 }

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 )
 
@@ -22,6 +22,9 @@ const (
 	// slack is by how much a deadline may be earlier than asked for, so that it
 	// need not be set for every request, when it is further away than farAway.
 	slack, farAway = time.Second, 4 * time.Second
+	// lingerTime is how long a body that nobody reads is thrown away: to close the
+	// connection before would take the answer from a client that is still sending.
+	lingerTime = 500 * time.Millisecond
 )
 
 // past makes whatever waits for the connection return.
@@ -29,11 +32,9 @@ var past = time.Unix(1, 0)
 
 // conn is one connection of a client.
 type conn struct {
-	l      *Listener
-	nc     net.Conn
-	br     *bufio.Reader
+	*place
+	*scratch
 	remote string
-	names  names
 	room   []byte // for answers, between two of them
 	gone   bool   // to net/http
 
@@ -44,81 +45,69 @@ type conn struct {
 	fired  chan struct{}      // the watch has ended; has room for that
 	cancel context.CancelFunc // ends the context of the request
 	stop   context.CancelFunc // ends the context of the connection
+	over   bool               // the handler has returned: nobody is watched; mu guards it
+}
 
-	mu     sync.Mutex // guards what follows
-	idle   bool       // no request is being answered
-	ending bool       // the one that is being answered is the last
-	over   bool       // the handler has returned: nobody is watched
+// scratch is what a connection is read with. It is used again: who opens many
+// connections is not to fill the heap.
+type scratch struct {
+	br    *bufio.Reader
+	names names
 }
 
 func newConn(l *Listener, nc net.Conn) *conn {
-	return &conn{l: l, nc: nc, br: bufio.NewReaderSize(nc, headRoom), remote: nc.RemoteAddr().String(), idle: true, fired: make(chan struct{}, 1)}
+	s, used := l.used.Get().(*scratch)
+	if !used {
+		s = &scratch{br: bufio.NewReaderSize(nil, headRoom)}
+	}
+	s.br.Reset(nc)
+	return &conn{place: &place{l: l, nc: nc, new: true}, scratch: s, remote: nc.RemoteAddr().String(), fired: make(chan struct{}, 1)}
+}
+
+// giveBack is for when nobody reads from the connection any more. Nothing of what
+// its client said is kept.
+func (c *conn) giveBack() {
+	c.br.Reset(nil)
+	c.names = names{}
+	c.l.used.Put(c.scratch)
+	c.scratch = nil
 }
 
 // serve answers plain requests until there is one that is not.
-func (c *conn) serve(ctx context.Context) {
+func (c *conn) serve(ctx context.Context, now time.Time) {
 	defer func() {
 		c.stop()
 		if !c.gone {
 			c.nc.Close()
-			c.l.remove(c)
+			c.l.remove(c.place)
 		}
 	}()
-	wait := c.l.HeaderTime // the first request has to come at once
-	for {
-		r, err := c.next(wait)
+	for first := true; ; first = false {
+		r, err := c.next(now, first)
 		if errors.Is(err, errOdd) {
 			c.leave()
 			return
 		}
-		if err != nil || !c.begin() || !c.answer(ctx, r) || !c.end() {
-			return
+		if err != nil || !c.begin(r) || !c.answer(ctx, r) {
+			break
 		}
-		wait = c.l.IdleTime
+		if now = time.Now(); c.enter(waiting, now) != staying {
+			break
+		}
 	}
+	c.giveBack()
 }
 
-// leave gives the connection to net/http, with what was read and without what
-// was set for requests before.
+// leave passes the connection on to net/http, with what was read and without
+// what was set for requests before.
 func (c *conn) leave() {
 	c.nc.SetDeadline(time.Time{})
 	read, _ := c.br.Peek(c.br.Buffered())
+	r := &replayed{Conn: c.nc, place: c.place, read: bytes.Clone(read)}
+	c.giveBack()
 	c.gone = true
-	c.l.remove(c)
-	c.l.handOver(&replayed{Conn: c.nc, read: read, closed: sync.OnceFunc(c.l.back)})
-}
-
-// replayed is a connection some of which was read before.
-type replayed struct {
-	net.Conn
-	read   []byte
-	closed func()
-}
-
-// Close ends the connection, which is counted no more.
-func (r *replayed) Close() error {
-	r.closed()
-	return r.Conn.Close()
-}
-
-// CloseWrite is what net/http ends a connection with on which a client may
-// still be sending.
-func (r *replayed) CloseWrite() error {
-	if tcp, ok := r.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
-	}
-	return nil
-}
-
-func (r *replayed) Read(p []byte) (int, error) {
-	if len(r.read) == 0 {
-		return r.Conn.Read(p)
-	}
-	n := copy(p, r.read)
-	if r.read = r.read[n:]; len(r.read) == 0 {
-		r.read = nil // and the room that it is in
-	}
-	return n, nil
+	c.l.moved(c.place)
+	c.l.handOver(r)
 }
 
 // closeIdle ends the connection now or after the request that is being
@@ -126,37 +115,36 @@ func (r *replayed) Read(p []byte) (int, error) {
 func (c *conn) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ending = true
-	if c.idle {
+	if c.fate == staying {
+		c.fate = ending
+	}
+	if c.phase == waiting || c.phase == inHead {
 		c.nc.Close()
 	}
-}
-
-// begin and end keep account of whether a request is being answered; false:
-// there must not be one more.
-func (c *conn) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = false
-	return !c.ending
-}
-
-func (c *conn) end() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = true
-	return !c.ending
 }
 
 func (c *conn) isEnding() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ending
+	return c.fate != staying
 }
 
-// next reads the head of the next request. errOdd: it is not plain.
-func (c *conn) next(wait time.Duration) (*request, error) {
-	if by := time.Now().Add(wait); !near(c.readBy, by) {
+// begin keeps account of a request, and reports whether it may be answered.
+func (c *conn) begin(r *request) bool {
+	if int64(c.br.Buffered()) >= int64(r.size)+r.length {
+		return c.whole() == staying
+	}
+	return c.enter(inBody, time.Now()) == staying
+}
+
+// next reads the head of the next request. errOdd: it is not plain. The first
+// request of a connection has to come at once, with its head.
+func (c *conn) next(now time.Time, first bool) (*request, error) {
+	by := now.Add(c.l.IdleTime)
+	if first {
+		by = now.Add(c.l.HeaderTime)
+	}
+	if !near(c.readBy, by, now) {
 		c.setReadDeadline(by)
 	}
 	if _, err := c.br.Peek(1); err != nil {
@@ -175,7 +163,11 @@ func (c *conn) next(wait time.Duration) (*request, error) {
 			return nil, errOdd
 		}
 		if !asked {
-			c.setReadDeadline(time.Now().Add(c.l.HeaderTime))
+			now := time.Now()
+			c.enter(inHead, now)
+			if !first {
+				c.setReadDeadline(now.Add(c.l.HeaderTime))
+			}
 			asked = true
 		}
 		if _, err := c.br.Peek(len(head) + 1); err == io.EOF {
@@ -186,7 +178,7 @@ func (c *conn) next(wait time.Duration) (*request, error) {
 	}
 }
 
-// answer runs the handler. It gives false when the connection cannot go on.
+// answer runs the handler, and reports whether the connection can go on.
 func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 	c.br.Discard(r.size)
 	ctx, cancel := context.WithCancel(ctx)
@@ -204,10 +196,11 @@ func (c *conn) answer(ctx context.Context, r *request) (goOn bool) {
 		c.unwatch()
 	}
 	cancel()
+	w.body.over = true
 	return !aborted && w.finish() && w.body.drain() && !w.last
 }
 
-// run calls the handler and says whether it has panicked.
+// run calls the handler and reports whether it has panicked.
 func (c *conn) run(w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		cause := recover()
@@ -258,13 +251,20 @@ func (c *conn) unwatch() {
 	c.setReadDeadline(time.Time{})
 }
 
-// near says whether the deadline that is set will do for the one asked for;
+// near reports whether the deadline that is set will do for the one asked for;
 // zero is none.
-func near(set, by time.Time) bool {
+func near(set, by, now time.Time) bool {
 	if set.IsZero() || by.IsZero() {
 		return set.Equal(by)
 	}
-	return !set.After(by) && by.Sub(set) <= slack && time.Until(by) > farAway
+	return !set.After(by) && by.Sub(set) <= slack && by.Sub(now) > farAway
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // A deadline that cannot be set is that of a connection that is closed: the

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// dialRaw gives a connection and what reads its answers.
+// dialRaw returns a connection and what reads its answers.
 func dialRaw(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -228,7 +228,7 @@ func TestNear(t *testing.T) {
 			}
 			return now.Add(d)
 		}
-		if got := near(at(c.set), at(c.by)); got != c.want {
+		if got := near(at(c.set), at(c.by), now); got != c.want {
 			t.Errorf("%v for %v: %v", c.set, c.by, got)
 		}
 	}
@@ -374,10 +374,10 @@ func act(w http.ResponseWriter, script string) {
 }
 
 // scripts are those on which both agree: interim answers are not sent, no handler
-// of a POST gives 304, and net/http announces a length with a plus like that.
+// of a POST answers 304, and net/http announces a length with a plus like that.
 var scripts = regexp.MustCompile(`^( *(W(2\d\d|30[0-3]|[4-9]\d\d)|w\d{1,6}|l[-x]?\d{0,19}|h\d*|[fca])( |$))*$`)
 
-// FuzzAnswers: whatever a handler does, clients get what net/http gives them.
+// FuzzAnswers: whatever a handler does, clients get what net/http sends them.
 func FuzzAnswers(f *testing.F) {
 	for _, script := range []string{
 		"", "w5", "W202 l0", "W204", "W204 w5", "W404 w5", "l5 w5", "l5 w3 w2", "l5 w3", "l3 w5", "l5 w3 f w9 w2", "lx w5",
@@ -436,9 +436,10 @@ func TestStopUnderLoad(t *testing.T) {
 	})
 	l := New(inner, Options{
 		Handler: handler, Plain: func(path string) bool { return path == "/mcp" }, Base: func(net.Listener) context.Context { return context.Background() },
-		HeaderTime: 20 * time.Millisecond, IdleTime: time.Second, MaxConns: 12, Logger: slog.New(slog.DiscardHandler),
+		HeaderTime: 20 * time.Millisecond, BodyTime: 20 * time.Millisecond, IdleTime: time.Second, MaxConns: 12, Logger: slog.New(slog.DiscardHandler),
 	})
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 20 * time.Millisecond, ErrorLog: discard}
+	server := &http.Server{Handler: handler, ErrorLog: discard}
+	l.Oversee(server)
 	var all sync.WaitGroup
 	all.Go(func() { server.Serve(l) })
 	const plain, get = plainHead + "Content-Length: 1\r\n\r\nz", "GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -485,7 +486,7 @@ func TestStopUnderLoad(t *testing.T) {
 			t.Fatalf("%d connections are not forgotten", open)
 		}
 		l.mu.Lock()
-		open = len(l.conns) + l.left
+		open = len(l.places)
 		l.mu.Unlock()
 		runtime.Gosched()
 	}
@@ -542,7 +543,7 @@ func TestCloseWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replayed{Conn: inner, closed: func() {}}
+	r := &replayed{Conn: inner, place: &place{l: New(l, Options{})}}
 	defer r.Close()
 	if err := r.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -562,9 +563,10 @@ func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()
 	client, server := net.Pipe()
-	l.left = 1
-	l.handOver(&replayed{Conn: server, closed: l.back})
-	if _, err := client.Read(make([]byte, 1)); err != io.EOF || l.left != 0 {
-		t.Errorf("%v, %d are counted", err, l.left)
+	p := &place{l: l, nc: server}
+	l.places[p] = nil
+	l.handOver(&replayed{Conn: server, place: p})
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.places) != 0 {
+		t.Errorf("%v, %d are counted", err, len(l.places))
 	}
 }

@@ -12,12 +12,17 @@
 //
 // It guarantees that the handler's context ends when the client has gone or the
 // handler has returned, that waiting for a client has bounds (for the first
-// byte, for the head, and for the body and the answer those that the handler
-// sets), and that no connection outlives the Listener's Close. Why it is there:
-// docs/adr/0032-a-short-way-for-plain-requests.md.
+// byte, the head and the body; for the answer the handler sets it), that a body
+// which nobody reads is not waited for, here and at net/http, and that no
+// connection outlives the Listener's Close. When connections run short, those
+// are closed that keep their places by saying little, and a client that sends
+// whole requests finds a place. Why it is there:
+// docs/adr/0032-a-short-way-for-plain-requests.md and
+// docs/adr/0042-who-keeps-a-place.md.
 package http1
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +31,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -33,15 +39,16 @@ import (
 type Options struct {
 	Handler http.Handler
 	Plain   func(path string) bool // the paths that are served here
-	// Base gives the context that those of all requests descend from.
+	// Base returns the context that those of all requests descend from.
 	Base       func(net.Listener) context.Context
 	HeaderTime time.Duration // for the head of a request, from its first byte on
+	BodyTime   time.Duration // for the body of a request, from the end of its head on
 	IdleTime   time.Duration // between two requests of a connection
-	MaxConns   int           // open at once, those at net/http too; who comes then is told so
+	MaxConns   int           // open at once, those at net/http too; who comes when all are being worked on is told so
 	Logger     *slog.Logger
 }
 
-// Listener is a net.Listener whose Accept gives the connections that net/http
+// Listener is a net.Listener whose Accept returns the connections that net/http
 // has to serve.
 type Listener struct {
 	Options
@@ -49,20 +56,22 @@ type Listener struct {
 	other chan net.Conn
 	fail  chan error
 	ended chan struct{} // closed by Close
+	made  time.Time
+	used  sync.Pool // of *scratch
 	dated atomic.Pointer[dated]
 
-	mu      sync.Mutex // guards what follows
-	conns   map[*conn]bool
-	left    int // connections that are open at net/http
-	started bool
-	closed  bool
-	running sync.WaitGroup
+	mu        sync.Mutex       // guards what follows
+	places    map[*place]*conn // that are taken; nil for a connection at net/http
+	newcomers *list.List       // of *place: the oldest first
+	started   bool
+	closed    bool
+	running   sync.WaitGroup
 }
 
 // New makes a Listener. It begins to accept from l with the first Accept.
 func New(l net.Listener, opt Options) *Listener {
 	return &Listener{Options: opt, inner: l, other: make(chan net.Conn), fail: make(chan error),
-		ended: make(chan struct{}), conns: map[*conn]bool{}}
+		ended: make(chan struct{}), made: time.Now(), places: map[*place]*conn{}, newcomers: list.New()}
 }
 
 func (l *Listener) start() {
@@ -74,11 +83,12 @@ func (l *Listener) start() {
 	}
 }
 
-// accept gives each connection a goroutine of its own.
+// accept starts a goroutine for each connection.
 func (l *Listener) accept(ctx context.Context) {
 	for {
 		nc, err := l.inner.Accept()
 		if err != nil {
+			l.relieve(err)
 			select {
 			case l.fail <- err: // whoever accepts from us decides how long to wait
 				continue
@@ -90,45 +100,79 @@ func (l *Listener) accept(ctx context.Context) {
 	}
 }
 
+// relieve closes a connection when the process has no file left for another.
+func (l *Listener) relieve(err error) {
+	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); !l.dropNewcomer(now) {
+		l.dropKnown(now)
+	}
+}
+
 // full is for who comes when there are too many.
 const full = "Too many connections are open. Close some, and try again."
 
 var refusal = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(full), full)
 
-// admit serves a connection if it may.
+// admit serves a connection if it may. It waits while places change hands too
+// quickly: who has just come has to get a word in.
 func (l *Listener) admit(ctx context.Context, c *conn) {
+	for {
+		again := l.tryToAdmit(ctx, c)
+		if again == 0 {
+			return
+		}
+		select {
+		case <-time.After(again):
+		case <-l.ended:
+		}
+	}
+}
+
+// tryToAdmit serves a connection or refuses it; else it returns when to try
+// again.
+func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		c.nc.Close()
+		return 0
+	}
+	now := time.Now()
+	ok, again := l.room(now)
 	switch {
-	case l.closed:
-		c.nc.Close()
-	case len(l.conns)+l.left >= l.MaxConns:
-		c.nc.SetWriteDeadline(time.Now().Add(time.Second)) // the first write of a connection does not wait
-		c.nc.Write(refusal)
-		c.nc.Close()
-	default:
-		l.conns[c] = true
+	case ok:
+		l.places[c.place] = c
+		c.at, c.came, c.since = l.newcomers.PushBack(c.place), now, now
 		// A context of its own spares its requests the lock of the one for all.
 		ctx, c.stop = context.WithCancel(ctx)
-		l.running.Go(func() { c.serve(ctx) })
+		l.running.Go(func() { c.serve(ctx, now) })
+		return 0
+	case again == 0:
+		c.nc.SetWriteDeadline(now.Add(time.Second)) // the first write of a connection does not wait
+		c.nc.Write(refusal)
+		c.nc.Close()
 	}
+	return again
 }
 
-// remove forgets a connection, which is open at net/http when it has gone there.
-func (l *Listener) remove(c *conn) {
+// remove frees the place of a connection that is closed.
+func (l *Listener) remove(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.conns, c)
-	if c.gone {
-		l.left++
-	}
+	l.forget(p)
 }
 
-// back says that net/http has closed a connection.
-func (l *Listener) back() {
+// moved notes that a connection is net/http's now. It keeps its place.
+func (l *Listener) moved(p *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.left--
+	if l.places[p] != nil { // it was not dropped
+		l.places[p] = nil
+	}
 }
 
 // Accept waits for the next connection that net/http has to serve.
@@ -144,7 +188,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// handOver gives a connection to net/http.
+// handOver passes a connection on to net/http.
 func (l *Listener) handOver(r *replayed) {
 	select {
 	case l.other <- r:
@@ -167,8 +211,10 @@ func (l *Listener) Close() error {
 	l.closed = true
 	close(l.ended)
 	err := l.inner.Close()
-	for c := range l.conns {
-		c.closeIdle()
+	for _, c := range l.places {
+		if c != nil {
+			c.closeIdle()
+		}
 	}
 	l.mu.Unlock()
 	return err
@@ -178,8 +224,8 @@ func (l *Listener) Close() error {
 const lastTime = time.Second
 
 // Shutdown closes the Listener and waits until every request is answered. When
-// ctx ends before, it cuts off what is left and gives ctx.Err(), a second later
-// if there are handlers that do not end.
+// ctx ends before, it cuts off what is left and returns ctx.Err(), a second
+// later if there are handlers that do not end.
 func (l *Listener) Shutdown(ctx context.Context) error {
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		l.Logger.Debug("the listener did not close", "error", err)
@@ -192,9 +238,11 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
-	for c := range l.conns {
-		c.stop()
-		c.nc.Close()
+	for _, c := range l.places {
+		if c != nil {
+			c.stop()
+			c.nc.Close()
+		}
 	}
 	l.mu.Unlock()
 	select {

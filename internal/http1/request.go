@@ -30,7 +30,7 @@ type request struct {
 // blank is what every request is made of; never written to.
 var blank http.Request
 
-// http is the request as net/http gives it to a handler.
+// http is the request as net/http passes it to a handler.
 func (r *request) http(ctx context.Context, w *response) *http.Request {
 	h := blank.WithContext(ctx)
 	h.Method, h.URL, h.RequestURI = http.MethodPost, &url.URL{Path: r.path}, r.path
@@ -135,7 +135,7 @@ func (s *names) field(r *request, line []byte, i int) error {
 			return errOdd
 		}
 		r.host = f.value(value)[0]
-		return nil // net/http gives it as Request.Host alone
+		return nil // net/http has it as Request.Host alone
 	case "Content-Length":
 		n, err := strconv.ParseUint(string(value), 10, 63)
 		if r.length >= 0 || err != nil || n > maxLength {
@@ -157,7 +157,7 @@ func (s *names) field(r *request, line []byte, i int) error {
 	return nil
 }
 
-// find gives what is kept of the i-th line, for a line with this name.
+// find returns what is kept of the i-th line, for a line with this name.
 func (s *names) find(name []byte, i int) *field {
 	f := &s.fields[i]
 	if !bytes.Equal(f.name, name) {
@@ -166,7 +166,7 @@ func (s *names) find(name []byte, i int) *field {
 	return f
 }
 
-// value gives the value as a header has it. Nobody writes to it.
+// value returns the value as a header has it. Nobody writes to it.
 func (f *field) value(v []byte) []string {
 	if len(f.values) == 0 || f.values[0] != string(v) {
 		f.values = []string{string(v)}

@@ -12,8 +12,8 @@ import (
 const (
 	// maxPending is how much of a body is kept until it is flushed, in bytes.
 	maxPending = 32 << 10
-	// keptRoom is how much room for answers an idle connection keeps.
-	keptRoom = 4 << 10
+	// keptBuffer is how much memory for answers an idle connection keeps.
+	keptBuffer = 4 << 10
 )
 
 // response is the http.ResponseWriter of the request that is being answered.
@@ -37,7 +37,7 @@ type response struct {
 // Header is the header that will be sent.
 func (w *response) Header() http.Header { return w.header }
 
-// SetReadDeadline bounds the reading of the body; zero is no bound.
+// SetReadDeadline bounds the reading of the body, which has a bound of its own.
 func (w *response) SetReadDeadline(by time.Time) error {
 	w.body.by = by
 	return nil
@@ -203,7 +203,7 @@ func (w *response) finish() bool {
 	if len(w.out) > 0 {
 		w.send(nil)
 	}
-	if cap(w.out) <= keptRoom {
+	if cap(w.out) <= keptBuffer {
 		w.c.room = w.out
 	}
 	if w.err != nil {
@@ -218,9 +218,12 @@ func (w *response) send(p []byte) {
 	if w.err != nil {
 		return
 	}
-	if c := w.c; !near(c.writeBy, w.by) {
+	now := time.Now()
+	if c := w.c; !near(c.writeBy, w.by, now) {
 		c.setWriteDeadline(w.by)
 	}
+	w.c.writing(now)
+	defer w.c.written()
 	if len(p) > 0 && w.chunked {
 		w.out = append(strconv.AppendInt(w.out, int64(len(p)), 16), "\r\n"...)
 	}

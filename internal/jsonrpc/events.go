@@ -27,7 +27,7 @@ type EventReader struct {
 	w        window
 	id       string
 	retry    time.Duration
-	data     []byte // what Next gave
+	data     []byte // what Next returned
 	begun    bool   // a line was read: there is no byte order mark any more
 	afterCR  bool   // an LF at the start of the window belongs to a CR before it
 	skipping bool   // the rest of an event that was too long
@@ -49,8 +49,8 @@ func NewEventReaderIn(r io.Reader, limit int, room Room) *EventReader {
 	return &EventReader{w: window{r: r, small: 4 << 10, max: limit, room: room}}
 }
 
-// Release gives back what has been taken of the room. Nothing can be read after
-// that, and what Next gave is no longer valid.
+// Release hands back what has been taken of the room. Nothing can be read after
+// that, and what Next returned is no longer valid.
 func (e *EventReader) Release() { e.w.release() }
 
 // LastID is the last event id that the stream has given, in whatever event.
@@ -60,13 +60,13 @@ func (e *EventReader) LastID() string { return e.id }
 // event; 0 when none.
 func (e *EventReader) Retry() time.Duration { return e.retry }
 
-// Next gives the next event. Its data is valid until the next call. An event
+// Next returns the next event. Its data is valid until the next call. An event
 // that the end of the stream cuts off is not given.
 //
-// An event that is too long gives ErrTooLong at once, and one that finds no
-// place in the room ErrCrowded; the next call skips the
-// rest of it, in constant memory, and goes on. Any other error, io.EOF or the
-// reader's, is final.
+// For an event that is too long it returns ErrTooLong at once, for one that
+// finds no place in the room ErrCrowded; the next call skips the rest of it, in
+// constant memory, and goes on. Any other error, io.EOF or the reader's, is
+// final.
 func (e *EventReader) Next() (Event, error) {
 	e.reset()
 	if err := e.skip(); err != nil {
@@ -92,7 +92,7 @@ func (e *EventReader) Next() (Event, error) {
 	}
 }
 
-// Keep gives the data that Next gave for the caller to keep. It copies small
+// Keep returns the data that Next returned for the caller to keep. It copies small
 // data only: with large data the caller gets the buffer.
 func (e *EventReader) Keep() []byte {
 	data := e.w.keep(e.data)
@@ -115,7 +115,7 @@ func (e *EventReader) dispatch() Event {
 	return ev
 }
 
-// line gives the next line of the event and sets e.next behind its end.
+// line returns the next line of the event and sets e.next behind its end.
 func (e *EventReader) line() ([]byte, error) {
 	seen := e.next
 	for {
@@ -151,7 +151,7 @@ func (e *EventReader) line() ([]byte, error) {
 	}
 }
 
-// lineEnd gives the offset of the first LF or CR, or -1.
+// lineEnd returns the offset of the first LF or CR, or -1.
 func lineEnd(text []byte) int {
 	lf := bytes.IndexByte(text, '\n')
 	if lf >= 0 {

@@ -8,7 +8,7 @@ import (
 // LineReader reads the messages of a stdio server: one line each.
 type LineReader struct {
 	w        window
-	line     []byte // what Next gave
+	line     []byte // what Next returned
 	skipping bool   // the rest of a line that was too long
 }
 
@@ -20,14 +20,14 @@ func NewLineReaderIn(r io.Reader, limit int, room Room) *LineReader {
 	return &LineReader{w: window{r: r, small: 16 << 10, max: limit, room: room}}
 }
 
-// Release gives back what has been taken of the room. Nothing can be read after
-// that, and what Next gave is no longer valid.
+// Release hands back what has been taken of the room. Nothing can be read after
+// that, and what Next returned is no longer valid.
 func (l *LineReader) Release() { l.w.release() }
 
-// Next gives the next line, without its end (LF or CRLF); it may be empty. The
+// Next returns the next line, without its end (LF or CRLF); it may be empty. The
 // slice is valid until the next call. The last line need not have an end.
 //
-// For a line that is too long Next gives its beginning and ErrTooLong at once,
+// For a line that is too long Next returns its beginning and ErrTooLong at once,
 // for one that finds no place in the room its beginning and ErrCrowded;
 // the next call skips the rest of it, in constant memory, and goes on. Any
 // other error, io.EOF or the reader's, is final.
@@ -60,7 +60,7 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// take gives the first n unread bytes and drops them and the end of the line.
+// take returns the first n unread bytes and drops them and the end of the line.
 func (l *LineReader) take(n, end int) []byte {
 	line := l.w.bytes()[:n:n]
 	l.w.drop(n + end)
@@ -68,7 +68,7 @@ func (l *LineReader) take(n, end int) []byte {
 	return l.line
 }
 
-// Keep gives the line that Next gave for the caller to keep. It copies small
+// Keep returns the line that Next returned for the caller to keep. It copies small
 // lines only: with a large one the caller gets the buffer.
 func (l *LineReader) Keep() []byte {
 	line := l.w.keep(l.line)

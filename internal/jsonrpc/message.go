@@ -4,13 +4,15 @@
 // It guarantees that params, results and error data keep the sender's bytes,
 // that messages are handed on in the order in which they arrived, and that
 // every size is bounded. Requests from clients are parsed strictly (package
-// strictjson); answers of servers are parsed leniently in what they carry and
+// rawjson); answers of servers are parsed leniently in what they carry and
 // strictly in their envelope. It does not know MCP's methods.
 package jsonrpc
 
 import (
 	"encoding/json"
 	"strconv"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // Message is one JSON-RPC message. A request has Method and ID, a notification
@@ -24,13 +26,13 @@ type Message struct {
 	Error  *Error
 }
 
-// IsRequest says whether m asks for an answer.
+// IsRequest reports whether m asks for an answer.
 func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification says whether m asks for no answer.
+// IsNotification reports whether m asks for no answer.
 func (m Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse says whether m is an answer.
+// IsResponse reports whether m is an answer.
 func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
 // Error is a JSON-RPC error object. It is also a Go error.
@@ -40,19 +42,16 @@ type Error struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// The codes that JSON-RPC and MCP define.
+// The codes that JSON-RPC defines.
 const (
-	CodeParse              = -32700
-	CodeInvalidRequest     = -32600
-	CodeMethodNotFound     = -32601
-	CodeInvalidParams      = -32602
-	CodeInternal           = -32603
-	CodeHeaderMismatch     = -32020
-	CodeMissingCapability  = -32021
-	CodeUnsupportedVersion = -32022
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
 )
 
-// Error gives the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
 const opening = `{"jsonrpc":"2.0",`
@@ -65,6 +64,12 @@ func AppendRequest(dst []byte, id uint64, method string, params json.RawMessage)
 	return appendCall(dst, method, params)
 }
 
+// AppendRequestAs appends a request with an id that somebody else gave it.
+func AppendRequestAs(dst []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
+	dst = append(append(dst, opening+`"id":`...), id...)
+	return appendCall(append(dst, ','), method, params)
+}
+
 // AppendNotification appends a notification to dst. Params that are nil are
 // left out.
 func AppendNotification(dst []byte, method string, params json.RawMessage) []byte {
@@ -72,7 +77,7 @@ func AppendNotification(dst []byte, method string, params json.RawMessage) []byt
 }
 
 func appendCall(dst []byte, method string, params json.RawMessage) []byte {
-	dst = appendString(append(dst, `"method":`...), method)
+	dst = rawjson.AppendString(append(dst, `"method":`...), method)
 	if params != nil {
 		dst = append(append(dst, `,"params":`...), params...)
 	}
@@ -93,7 +98,7 @@ func AppendResult(dst []byte, id, result json.RawMessage) []byte {
 func AppendError(dst []byte, id json.RawMessage, e *Error) []byte {
 	dst = append(appendID(dst, id), `,"error":{"code":`...)
 	dst = strconv.AppendInt(dst, int64(e.Code), 10)
-	dst = appendString(append(dst, `,"message":`...), e.Message)
+	dst = rawjson.AppendString(append(dst, `,"message":`...), e.Message)
 	if e.Data != nil {
 		dst = append(append(dst, `,"data":`...), e.Data...)
 	}
@@ -105,25 +110,4 @@ func appendID(dst []byte, id json.RawMessage) []byte {
 		id = json.RawMessage("null")
 	}
 	return append(append(dst, opening+`"id":`...), id...)
-}
-
-// appendString appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for _, r := range s { // broken bytes come as U+FFFD
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, `\n`...)
-		case r < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-		case r < 0x80:
-			dst = append(dst, byte(r))
-		default:
-			dst = append(dst, string(r)...)
-		}
-	}
-	return append(dst, '"')
 }

@@ -6,12 +6,8 @@ import (
 	"errors"
 	"strconv"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
-
-// maxDepth bounds the nesting of what a server sends. It is far beyond any
-// real result, and below what makes recursive parsers fail.
-const maxDepth = 1000
 
 // MaxBatch is the largest number of messages in a batch.
 const MaxBatch = 100
@@ -21,11 +17,11 @@ const MaxBatch = 100
 // id a string or an integer, params an object or an array. The error is an
 // *Error with CodeParse or CodeInvalidRequest; Message.ID is then set when it
 // could be read, for the answer.
-func ParseRequest(data []byte, lim strictjson.Limits) (Message, error) {
-	if err := strictjson.Check(data, lim); err != nil {
+func ParseRequest(data []byte, lim rawjson.Limits) (Message, error) {
+	if err := rawjson.Check(data, lim); err != nil {
 		return Message{}, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
-	switch strictjson.Kind(data) {
+	switch rawjson.Kind(data) {
 	case '{':
 	case '[':
 		return Message{}, invalid("a batch is not accepted here, send one message at a time")
@@ -33,24 +29,24 @@ func ParseRequest(data []byte, lim strictjson.Limits) (Message, error) {
 		return Message{}, invalid("the message is not an object")
 	}
 	var e envelope
-	if err := strictjson.Members(data, e.set); err != nil {
+	if err := rawjson.Members(data, e.set); err != nil {
 		return Message{ID: e.clientID()}, invalid(err.Error())
 	}
 	return e.fromClient()
 }
 
-// SplitBatch gives the messages of a batch, which clients of MCP 2025-03-26
+// SplitBatch returns the messages of a batch, which clients of MCP 2025-03-26
 // may send, each to be read by ParseRequest. They are nil when data is no
 // array. The error is as ParseRequest's.
-func SplitBatch(data []byte, lim strictjson.Limits) ([]json.RawMessage, error) {
-	if strictjson.Kind(data) != '[' {
+func SplitBatch(data []byte, lim rawjson.Limits) ([]json.RawMessage, error) {
+	if rawjson.Kind(data) != '[' {
 		return nil, nil
 	}
-	if err := strictjson.Check(data, lim); err != nil {
+	if err := rawjson.Check(data, lim); err != nil {
 		return nil, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
 	batch := []json.RawMessage{}
-	err := strictjson.Elements(data, func(value []byte) error {
+	err := rawjson.Elements(data, func(value []byte) error {
 		if batch = append(batch, value); len(batch) > MaxBatch {
 			return invalid("a batch holds at most " + strconv.Itoa(MaxBatch) + " messages")
 		}
@@ -71,37 +67,48 @@ func SplitBatch(data []byte, lim strictjson.Limits) ([]json.RawMessage, error) {
 // are not looked at. The error is an *Error with CodeParse or
 // CodeInvalidRequest.
 func Parse(data []byte) (Message, error) {
+	c := rawjson.Cursor{Text: data, Depth: rawjson.CarriedDepth}
 	var e envelope
-	w := walker{data: data}
-	for w.next() {
-		if err := e.set(w.name(), data[w.from:w.to:w.to]); err != nil {
+	if c.Peek() != '{' && c.Value() != nil {
+		return Message{}, invalid("the message is not an object")
+	}
+	for end := c.Open('{'); c.More(end); {
+		name := rawjson.Unescape(c.Name())
+		value := c.Value()
+		if value == nil {
+			break
+		}
+		if err := e.set(name, value); err != nil {
 			return Message{}, invalid(err.Error())
 		}
 	}
-	switch {
-	case w.err == errNotObject:
-		return Message{}, invalid(w.err.Error())
-	case w.err != nil:
-		return Message{}, &Error{Code: CodeParse, Message: "Parse error: " + w.err.Error()}
+	if err := c.Finish(); err != nil {
+		return Message{}, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	}
 	return e.fromServer()
 }
 
-// BrokenAnswer gives the id of a response that Parse does not read, so that the
+// BrokenAnswer returns the id of a response that Parse does not read, so that the
 // request need not wait for another one: its result or error is cut off, is no
 // JSON or nested too deep, or does not go with the rest of the envelope. It is
 // nil when the text before that place does not make it a response: a line of
 // somebody's log may be JSON with an id, too.
 func BrokenAnswer(data []byte) json.RawMessage {
+	c := rawjson.Cursor{Text: data, Depth: rawjson.CarriedDepth}
 	var e envelope
-	w := walker{data: data}
-	for w.next() {
-		if e.set(w.name(), data[w.from:w.to:w.to]) != nil {
+	var name []byte
+	for end := c.Open('{'); c.More(end); {
+		next := c.Name()
+		if next == nil {
+			break
+		}
+		name = next
+		if value := c.Value(); value != nil && e.set(rawjson.Unescape(name), value) != nil {
 			return nil
 		}
 	}
-	if w.err != nil {
-		if name := string(data[w.nameAt:w.nameTo]); name != `"result"` && name != `"error"` {
+	if c.Finish() != nil {
+		if string(name) != "result" && string(name) != "error" {
 			return nil
 		}
 	} else if e.result == nil && e.err == nil {
@@ -172,9 +179,9 @@ func (e *envelope) fromClient() (Message, error) {
 		reason = "id must be a string or an integer"
 	case method == "" && e.id == nil:
 		reason = "a response must have an id"
-	case e.params != nil && strictjson.Kind(e.params) != '{' && strictjson.Kind(e.params) != '[':
+	case e.params != nil && rawjson.Kind(e.params) != '{' && rawjson.Kind(e.params) != '[':
 		reason = "params must be an object or an array"
-	case e.err != nil && strictjson.Kind(e.err) != '{':
+	case e.err != nil && rawjson.Kind(e.err) != '{':
 		reason = "error must be an object"
 	}
 	if reason != "" {
@@ -189,7 +196,7 @@ func (e *envelope) fromClient() (Message, error) {
 
 // clientID is the id when it is a string or an integer, else nil.
 func (e *envelope) clientID() json.RawMessage {
-	switch strictjson.Kind(e.id) {
+	switch rawjson.Kind(e.id) {
 	case '"':
 		return e.id
 	case '0':
@@ -217,7 +224,7 @@ func (e *envelope) fromServer() (Message, error) {
 		e.id = []byte("null")
 	}
 	method, reason := e.common()
-	kind := strictjson.Kind(e.id)
+	kind := rawjson.Kind(e.id)
 	switch {
 	case reason != "":
 	case method == "" && e.id == nil:
@@ -240,10 +247,10 @@ func unlessNull(value []byte) []byte {
 	return value
 }
 
-// common judges what holds for both sides, and gives the method.
+// common judges what holds for both sides, and returns the method.
 func (e *envelope) common() (method, reason string) {
 	if string(e.version) != `"2.0"` {
-		if version, _ := strictjson.String(e.version); version != "2.0" {
+		if version, _ := rawjson.String(e.version); version != "2.0" {
 			return "", `"jsonrpc" must be "2.0"`
 		}
 	}
@@ -259,7 +266,7 @@ func (e *envelope) common() (method, reason string) {
 	case e.method == nil:
 		return "", ""
 	}
-	if method, _ = strictjson.String(e.method); method == "" {
+	if method, _ = rawjson.String(e.method); method == "" {
 		return "", "method must be a string that is not empty"
 	}
 	return method, ""
@@ -272,15 +279,15 @@ func readError(raw []byte) *Error {
 		return nil
 	}
 	e := &Error{Code: CodeInternal}
-	if strictjson.Kind(raw) != '{' {
-		e.Message, _ = strictjson.String(raw)
+	if rawjson.Kind(raw) != '{' {
+		e.Message, _ = rawjson.String(raw)
 		e.Data = raw
 		return e
 	}
-	if code, ok := strictjson.Int(strictjson.Find(raw, "code")); ok {
+	if code, ok := rawjson.Int(rawjson.Find(raw, "code")); ok {
 		e.Code = int(code)
 	}
-	e.Message, _ = strictjson.String(strictjson.Find(raw, "message"))
-	e.Data = strictjson.Find(raw, "data")
+	e.Message, _ = rawjson.String(rawjson.Find(raw, "message"))
+	e.Data = rawjson.Find(raw, "data")
 	return e
 }

@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // show puts what a parser gave into one line.
@@ -83,7 +83,7 @@ func TestParseRequest(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":null,"result":{}}`, `-32600 Invalid request: id must be a string or an integer`},
 		{`{"jsonrpc":"2.0","id":1,"error":"no"}`, `-32600 Invalid request: error must be an object id=1`},
 	} {
-		if got := show(ParseRequest([]byte(c.text), strictjson.Limits{})); got != c.want {
+		if got := show(ParseRequest([]byte(c.text), rawjson.Limits{})); got != c.want {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestMessageKinds(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"result":{}}`, [3]bool{false, false, true}},
 		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`, [3]bool{false, false, true}},
 	} {
-		for _, m := range []Message{must(ParseRequest([]byte(c.text), strictjson.Limits{})), must(Parse([]byte(c.text)))} {
+		for _, m := range []Message{must(ParseRequest([]byte(c.text), rawjson.Limits{})), must(Parse([]byte(c.text)))} {
 			if got := [3]bool{m.IsRequest(), m.IsNotification(), m.IsResponse()}; got != c.kinds {
 				t.Errorf("%s: %v, want %v", c.text, got, c.kinds)
 			}
@@ -158,7 +158,7 @@ func must(m Message, err error) Message {
 }
 
 func TestSplitBatch(t *testing.T) {
-	batch, err := SplitBatch([]byte(` [ {"a":[1,2]} , 5 ] `), strictjson.Limits{})
+	batch, err := SplitBatch([]byte(` [ {"a":[1,2]} , 5 ] `), rawjson.Limits{})
 	if err != nil || len(batch) != 2 || string(batch[0]) != `{"a":[1,2]}` || string(batch[1]) != "5" {
 		t.Errorf("got %q, %v", batch, err)
 	}
@@ -168,7 +168,7 @@ func TestSplitBatch(t *testing.T) {
 		`[1,]`:    "-32700 Parse error: invalid JSON at byte 3: expected a value",
 		"[" + strings.Repeat("{},", MaxBatch) + "{}]": "-32600 Invalid request: a batch holds at most 100 messages",
 	} {
-		batch, err := SplitBatch([]byte(text), strictjson.Limits{})
+		batch, err := SplitBatch([]byte(text), rawjson.Limits{})
 		if got := show(Message{}, err); batch != nil || got != want {
 			t.Errorf("%.20s: %q %s, want %s", text, batch, got, want)
 		}
@@ -209,7 +209,7 @@ func TestRoundTrip(t *testing.T) {
 
 func agree(t *testing.T, data []byte, want Message) {
 	t.Helper()
-	for _, m := range []Message{must(ParseRequest(data, strictjson.Limits{})), must(Parse(data))} {
+	for _, m := range []Message{must(ParseRequest(data, rawjson.Limits{})), must(Parse(data))} {
 		if show(m, nil) != show(want, nil) {
 			t.Errorf("%s\ngot  %s\nwant %s", data, show(m, nil), show(want, nil))
 		}
@@ -220,7 +220,7 @@ func agree(t *testing.T, data []byte, want Message) {
 // oracle checks that the SDK reads an accepted message as ParseRequest does.
 func oracle(t *testing.T, data []byte) {
 	t.Helper()
-	m, err := ParseRequest(data, strictjson.Limits{})
+	m, err := ParseRequest(data, rawjson.Limits{})
 	if err != nil {
 		return
 	}
@@ -279,7 +279,7 @@ func TestMutations(t *testing.T) {
 func inspect(t *testing.T, data []byte) {
 	t.Helper()
 	oracle(t, data)
-	strict, strictErr := ParseRequest(data, strictjson.Limits{})
+	strict, strictErr := ParseRequest(data, rawjson.Limits{})
 	m, err := Parse(data)
 	if err == nil && !json.Valid(data) {
 		t.Fatalf("%q is accepted by Parse, but no JSON", data)
@@ -331,7 +331,7 @@ func TestCorpus(t *testing.T) {
 		asResult := AppendResult(nil, []byte("1"), text)
 		inspect(t, asResult)
 		if strings.HasPrefix(id, "json-n_") {
-			if _, err := ParseRequest(asParams, strictjson.Limits{}); err == nil {
+			if _, err := ParseRequest(asParams, rawjson.Limits{}); err == nil {
 				t.Errorf("%s is accepted as params: %q", id, asParams)
 			}
 			// n_structure_object_with_trailing_garbage and its like change the
@@ -359,7 +359,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params []byte) {
 		data := AppendRequest(nil, 1, "m", params)
 		inspect(t, data)
-		m, err := ParseRequest(data, strictjson.Limits{})
+		m, err := ParseRequest(data, rawjson.Limits{})
 		if err == nil && json.Valid(params) != sameJSON(m.Params, params) {
 			t.Fatalf("%q: %s", data, show(m, err))
 		}
@@ -396,7 +396,7 @@ func reply(n int) []byte {
 func TestParseAllocations(t *testing.T) {
 	request, answer := call(), reply(1000)
 	if n := testing.AllocsPerRun(100, func() {
-		must(ParseRequest(request, strictjson.Limits{}))
+		must(ParseRequest(request, rawjson.Limits{}))
 		must(Parse(answer))
 	}); n > 1 {
 		t.Errorf("%v allocations, want 1", n)
@@ -408,7 +408,7 @@ func BenchmarkParseRequest(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		must(ParseRequest(data, strictjson.Limits{}))
+		must(ParseRequest(data, rawjson.Limits{}))
 	}
 }
 

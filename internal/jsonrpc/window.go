@@ -16,7 +16,7 @@ var ErrCrowded = errors.New("too many large messages come at the same time")
 // Room is where messages above largeMessage are read, so that those that come
 // at the same time take only so much memory together.
 type Room interface {
-	// Take gives a buffer of at least n bytes, or nil when there is no place. It
+	// Take returns a buffer of at least n bytes, or nil when there is no place. It
 	// may wait.
 	Take(n int) []byte
 	// Give takes a buffer of Take back.
@@ -56,7 +56,7 @@ func (w *window) drop(n int) {
 	}
 }
 
-// fill reads more. The unread bytes may move. It gives false, and sets err,
+// fill reads more. The unread bytes may move. It returns false, and sets err,
 // when there is nothing more; without err there is no place for more.
 func (w *window) fill() bool {
 	if w.err != nil {
@@ -83,7 +83,7 @@ func (w *window) fill() bool {
 	return false
 }
 
-// makeRoom makes room behind end. It gives false when there is no place.
+// makeRoom makes room behind end. It returns false when there is no place.
 func (w *window) makeRoom() bool {
 	size := len(w.buf)
 	switch room := size - w.end; {
@@ -131,7 +131,7 @@ func (w *window) move(buf []byte) {
 	w.buf = buf
 }
 
-// skip drops everything and reads more, of which nothing is wanted. It gives
+// skip drops everything and reads more, of which nothing is wanted. It returns
 // false when there is nothing more.
 func (w *window) skip() bool {
 	w.drop(w.len())

@@ -11,8 +11,11 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/union"
 )
 
 // fakeAll passes what is about one server on to it, as one.
@@ -32,23 +35,28 @@ func (f *fakeAll) ListAll(_ context.Context, o gateway.Offer, cursor string, _ g
 	return gateway.Page{Items: []json.RawMessage{json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}, Next: "n\""}, nil
 }
 
-func (f *fakeAll) RelayAll(ctx context.Context, r gateway.AllRequest) (upstream.Answer, error) {
-	r.Server = "one"
-	if r.Talk != nil {
+func (f *fakeAll) Surface(server string) session.Surface { return f.At(server) }
+
+func (f *fakeAll) Refused(context.Context, string, *session.Request, *problem.Problem) {}
+
+func (f *fakeAll) DoAll(ctx context.Context, r *session.Request, open func(context.Context, string) (session.Session, error)) (session.Reply, error) {
+	var one session.Doer = f.At("one")
+	if open != nil {
 		var err error
-		if r.Conversation, err = r.Talk(ctx, "one"); err != nil {
-			return upstream.Answer{}, err
+		if one, err = open(ctx, "one"); err != nil {
+			return session.Reply{}, err
 		}
 	}
-	if say := r.Request.Events; say != nil {
-		r.Request.Events = func(e upstream.Event) {
+	q := *r
+	if say := r.Say; say != nil {
+		q.Say = func(e session.Event) {
 			if e.ID != nil {
 				e.ID, _ = json.Marshal("one:" + string(e.ID))
 			}
 			say(e)
 		}
 	}
-	return f.Relay(ctx, r.RelayRequest)
+	return one.Do(ctx, &q)
 }
 
 func (f *fakeAll) OfferingOf(gateway.Caller) gateway.Offering {
@@ -73,7 +81,7 @@ func (f *fakeAll) change(change func(*gateway.Listed)) {
 func allHarness(t *testing.T) (*harness, *fakeAll, *mcptest.Server) {
 	h, set, server := relayHarness(t)
 	all := &fakeAll{throughSet: set, again: make(chan struct{})}
-	h.srv.All = all
+	h.srv.All = union.New(all, h.srv.Reply)
 	return h, all, server
 }
 
@@ -140,7 +148,7 @@ func TestAllSession(t *testing.T) {
 	if len(server.Seen("notifications/roots/list_changed")) != 1 {
 		t.Error("the server was not told of the roots")
 	}
-	big := strings.Replace(allHello, `"roots":{}`, `"x":"`+strings.Repeat("x", maxIntroduction)+`"`, 1)
+	big := strings.Replace(allHello, `"roots":{}`, `"x":"`+strings.Repeat("x", 64<<10)+`"`, 1)
 	if _, body, header := h.to("/mcp/all", "", big); header.Get("Mcp-Session-Id") != "" || !strings.Contains(body, "65536 bytes") {
 		t.Errorf("%s", body)
 	}
@@ -158,20 +166,20 @@ func TestAllTalksEnd(t *testing.T) {
 	if _, body, _ := h.to("/mcp/all", session, call); sessions() != one || !strings.Contains(body, `"result"`) {
 		t.Errorf("%d sessions, then %d: %s", one, sessions(), body)
 	}
-	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, allTarget)
-	found.release()
-	first := found.all.find("one")
+	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, atAll)
+	found.release(false)
+	first := found.session.(*union.Session).With("one")
 	server.DropSessions()
 	h.to("/mcp/all", session, call) // it notices
 	if status, body, _ := h.to("/mcp/all", session, call); status != http.StatusOK || !strings.Contains(body, `"result"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	second := found.all.find("one")
+	second := found.session.(*union.Session).With("one")
 	if second == nil || second == first {
 		t.Error("the conversation was not replaced")
 	}
 	h.srv.sessions.end(found)
-	<-second.Over()
+	<-second.Done()
 	if status, _, _ := h.to("/mcp/all", session, call); status != http.StatusNotFound {
 		t.Errorf("after the end: %d", status)
 	}
@@ -205,7 +213,7 @@ func (h *harness) events(method, path, session, body string) (next func() string
 		req.Header.Set("Mcp-Session-Id", session)
 	} else {
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Mcp-Protocol-Version", modernVersion)
+		req.Header.Set("Mcp-Protocol-Version", mcp.Modern)
 		req.Header.Set("Mcp-Method", "subscriptions/listen")
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -276,7 +284,7 @@ func TestAllModern(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-			"Mcp-Protocol-Version": modernVersion, "Mcp-Method": method} {
+			"Mcp-Protocol-Version": mcp.Modern, "Mcp-Method": method} {
 			req.Header.Set(name, value)
 		}
 		resp, err := http.DefaultClient.Do(req)
@@ -308,7 +316,7 @@ func TestAllModern(t *testing.T) {
 // A batch, which one revision has, may be about several servers.
 func TestAllBatch(t *testing.T) {
 	h, _, _ := allHarness(t)
-	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, latestLegacy, batchVersion, 1))
+	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, mcp.Legacy, mcp.Batches, 1))
 	status, body, _ := h.to("/mcp/all", header.Get("Mcp-Session-Id"), `[{"jsonrpc":"2.0","id":1,"method":"tools/list"},`+
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},`+
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"n":7}}},`+

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp"
 )
 
 // discardWriter is a ResponseWriter that costs nothing.
@@ -42,16 +43,16 @@ func BenchmarkCall(b *testing.B) {
 	small := json.RawMessage(`{"content":[{"type":"text","text":"[{\"id\":1,\"name\":\"hello\"},{\"id\":2,\"name\":\"world\"}]"}],"structuredContent":{"items":[{"id":1,"name":"hello"},{"id":2,"name":"world"}]}}`)
 	gw := &benchGateway{result: small}
 	s := plainServer(gw)
-	session := direct(s, nil, initializeBody).Header().Get(headerSession)
+	session := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 	for _, bb := range []struct {
 		name   string
 		body   string
 		header http.Header
 	}{
 		{"modern", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + args + `,` + modernMeta + `}}`,
-			http.Header{headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}},
+			http.Header{mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}},
 		{"legacy", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + args + `}}`,
-			http.Header{headerVersion: {latestLegacy}, headerSession: {session}}},
+			http.Header{mcp.HeaderVersion: {mcp.Legacy}, mcp.HeaderSession: {session}}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			bb.header["Content-Type"] = typeJSON
@@ -82,7 +83,7 @@ func BenchmarkRetrieve(b *testing.B) {
 	s := plainServer(gw)
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":"list"},` + modernMeta + `}}`
 	r, _ := http.NewRequest("POST", "http://127.0.0.1:8080/mcp", nil)
-	r.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"retrieve_tools"}}
+	r.Header = http.Header{"Content-Type": typeJSON, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"retrieve_tools"}}
 	r.ContentLength = int64(len(body))
 	w := &discardWriter{header: http.Header{}}
 	b.ReportAllocs()

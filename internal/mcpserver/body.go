@@ -9,38 +9,38 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 const (
 	maxBody     = 4 << 20
 	maxDrain    = 16 << 20 // read and thrown away, so that the client gets to see the refusal
-	firstRoom   = 64 << 10 // what is taken for a body of which nothing has come yet
+	firstRoom   = 4 << 10  // what is taken for a body of which nothing has come yet
 	bodyTimeout = 10 * time.Second
 	maxDepth    = 64
 )
 
 // limits bound the text of a request.
-var limits = strictjson.Limits{Bytes: maxBody, Depth: maxDepth}
+var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
 
 var errTooLarge = errors.New("the body is too large")
 
 // readBody reads the body, or answers why it cannot. The buffer is the
 // request's own and not pooled: record and upstream may hold on to parts of it
 // for longer than the request lasts.
-func (x *exchange) readBody() ([]byte, bool) {
+func (x *request) readBody() ([]byte, bool) {
 	size := x.r.ContentLength
 	if size > maxBody && (size > maxDrain || x.r.Header.Get("Expect") != "") {
-		x.w.Header().Set("Connection", "close")
+		x.out.w.Header().Set("Connection", "close")
 		x.tooLarge()
 		return nil, false
 	}
-	rc := http.NewResponseController(x.w)
+	rc := http.NewResponseController(x.out.w)
 	deadline := rc.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil
 	body, err := readAll(x.r.Body, size)
-	if deadline {
+	if deadline && err == nil {
 		// The server goes on reading to notice that the client has gone; that
-		// must not time out.
+		// must not time out. What is left of another body must.
 		_ = rc.SetReadDeadline(time.Time{})
 	}
 	switch {
@@ -49,18 +49,18 @@ func (x *exchange) readBody() ([]byte, bool) {
 	case errors.Is(err, errTooLarge):
 		x.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		x.w.Header().Set("Connection", "close")
-		x.fail(http.StatusRequestTimeout, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.w.Header().Set("Connection", "close")
+		x.out.fail(http.StatusRequestTimeout, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 			Message: "The request body did not arrive within " + bodyTimeout.String() + "."})
 	default:
-		x.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 			Message: "The request body could not be read completely."})
 	}
 	return nil, false
 }
 
-func (x *exchange) tooLarge() {
-	x.fail(http.StatusRequestEntityTooLarge, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+func (x *request) tooLarge() {
+	x.out.fail(http.StatusRequestEntityTooLarge, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."})
 }
 

@@ -11,56 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
-
-// What a calling tool's parameters become.
-func TestReadCall(t *testing.T) {
-	text := func(s string) *string { return &s }
-	type request = gateway.CallRequest
-	type declared = policy.Declared
-	for _, tt := range []struct {
-		args string
-		want request
-	}{
-		{`{}`, request{}},
-		{`{"name":"a:b"}`, request{Name: "a:b"}},
-		{`{"name":"a:b/c:d.\u00e9"}`, request{Name: "a:b/c:d.é"}},
-		{`{"name":42}`, request{Name: "42"}},
-		{`{"name":{"a":1}}`, request{Name: `{"a":1}`}},
-		{`{"name":null}`, request{}},
-		{`{"name":"a:b","args":{"x": 9007199254740993}}`, request{Name: "a:b", Args: json.RawMessage(`{"x": 9007199254740993}`)}},
-		{`{"args":[1]}`, request{Args: json.RawMessage(`[1]`)}},
-		{`{"args":"{}"}`, request{Args: json.RawMessage(`"{}"`)}},
-		{`{"args":null,"args_json":null}`, request{}},
-		{`{"args_json":"{\"a\":1}"}`, request{ArgsJSON: text(`{"a":1}`)}},
-		{`{"args_json":""}`, request{ArgsJSON: text("")}},
-		{`{"args":{},"args_json":"{}"}`, request{Args: json.RawMessage(`{}`), ArgsJSON: text("{}")}},
-		{`{"args_json":{"a":1}}`, request{ArgsProblem: "args_json must be a string that holds the arguments as JSON; give an object as args"}},
-		{`{"args_json":5}`, request{ArgsProblem: "args_json must be a string that holds the arguments as JSON; give an object as args"}},
-		{`{"unknown":1,"limit":"x"}`, request{}},
-
-		{`{"intent_reason":"why","intent_data_sensitivity":"private"}`,
-			request{Declared: declared{HasReason: true, Reason: "why", HasSensitivity: true, DataSensitivity: "private"}}},
-		{`{"intent_reason":null}`, request{}},
-		{`{"intent":null}`, request{}},
-		{`{"intent":{"operation_type":"read"}}`, request{Declared: declared{Present: true, HasOperation: true, OperationType: "read"}}},
-		{`{"intent":"read"}`, request{Declared: declared{Present: true, Malformed: policy.IntentNotObject}}},
-	} {
-		var got request
-		readCall([]byte(tt.args), &got)
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", tt.args, diff)
-		}
-	}
-}
 
 // Who calls, as the record gets it.
 func TestCaller(t *testing.T) {
@@ -75,14 +33,14 @@ func TestCaller(t *testing.T) {
 	if c.Actor != (auth.Actor{Kind: auth.Agent}) || c.Source != activity.SourceMCP || c.RequestID != "7" || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID != "" {
 		t.Errorf("%+v", c)
 	}
-	session := h.open(latestLegacy, "X-Api-Key", testKey)
+	session := h.open(mcp.Legacy, "X-Api-Key", testKey)
 	h.legacy(session, "tools/call", `{"name":"call_tool_destructive","arguments":`+call+`}`, "X-Api-Key", testKey).tool()
 	c = h.gw.lastCall(t).Caller
 	if c.Actor.Kind != auth.Admin || c.ClientName != "tester" || c.ClientVersion != "9" || c.SessionID == "" || strings.Contains(session, c.SessionID) {
 		t.Errorf("%+v", c)
 	}
 	for id, want := range map[string]string{`12`: "12", `"abc"`: "abc", `"a\u00e9"`: "aé", `9007199254740993`: "9007199254740993"} {
-		h.post(map[string]string{headerSession: h.open(latestLegacy)}, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}}}`).is(200)
+		h.post(map[string]string{mcp.HeaderSession: h.open(mcp.Legacy)}, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}}}`).is(200)
 		if got := h.gw.lastCall(t).Caller.RequestID; got != want {
 			t.Errorf("id %s: %q", id, got)
 		}
@@ -100,12 +58,12 @@ func TestMetaIsForwarded(t *testing.T) {
 		h.modern("tools/call", `"name":"call_tool_read","arguments":{}`, "x", "x")
 		body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},` +
 			strings.TrimSuffix(modernMeta, "}") + `,` + tt.meta + `}}}`
-		h.post(map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}, body).tool()
+		h.post(map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}, body).tool()
 		if got := string(h.gw.lastCall(t).Meta); got != tt.want {
 			t.Errorf("%s: %s", tt.meta, got)
 		}
 	}
-	session := h.open(latestLegacy)
+	session := h.open(mcp.Legacy)
 	h.legacy(session, "tools/call", `{"name":"call_tool_read","_meta":{"progressToken": 5}}`).tool()
 	if got := string(h.gw.lastCall(t).Meta); got != `{"progressToken": 5}` {
 		t.Errorf("%s", got)
@@ -123,14 +81,14 @@ func TestRefusal(t *testing.T) {
 	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) { return gateway.CallResult{}, p }
 	for _, a := range []answer{
 		h.callModern(callToolRead, `{"name":"github:delete_repo"}`),
-		h.callLegacy(h.open(latestLegacy), callToolRead, `{"name":"github:delete_repo"}`),
+		h.callLegacy(h.open(mcp.Legacy), callToolRead, `{"name":"github:delete_repo"}`),
 	} {
 		got := a.refused(problem.ServerMismatch)
 		if got.Message != p.Message || got.Hint != p.Hint || string(got.Details["call_with"]) != `"call_tool_destructive"` {
 			t.Errorf("%s", a.body)
 		}
 	}
-	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[metaServerInfo] == nil {
+	if r := h.callModern(callToolRead, `{}`).tool(); r.ResultType != "complete" || r.Meta[mcp.MetaServerInfo] == nil {
 		t.Errorf("%+v", r)
 	}
 	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
@@ -153,7 +111,7 @@ func TestRefusal(t *testing.T) {
 
 func TestUnknownTool(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(latestLegacy)
+	session := h.open(mcp.Legacy)
 	m := h.callLegacy(session, "call_tool", `{"name":"a:b"}`).is(200).fails(jsonrpc.CodeInvalidParams)
 	const want = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and recommendations."
 	if m.Error.Message != want {
@@ -197,7 +155,7 @@ func TestPanic(t *testing.T) {
 	}
 	// Half an answer is not made to look like a whole one.
 	req, _ := http.NewRequest("POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"stream"},`+modernMeta+`}}`))
-	req.Header = http.Header{"Content-Type": typeJSON, "Accept": {"text/event-stream, application/json"}, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+	req.Header = http.Header{"Content-Type": typeJSON, "Accept": {"text/event-stream, application/json"}, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}
 	res, err := h.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +170,7 @@ func TestPanic(t *testing.T) {
 // Notifications go out in order, before the response, as they come.
 func TestStreamedCall(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(latestLegacy)
+	session := h.open(mcp.Legacy)
 	next := make(chan struct{})
 	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
 		for i := range 3 {
@@ -231,9 +189,9 @@ func TestStreamedCall(t *testing.T) {
 		return h.openStream("POST", all, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}`+meta+`}}`)
 	}
 	for name, legacy := range map[string]bool{"session": true, "modern": false} {
-		header, meta := map[string]string{headerSession: session}, ""
+		header, meta := map[string]string{mcp.HeaderSession: session}, ""
 		if !legacy {
-			header, meta = map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}, ","+modernMeta
+			header, meta = map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}, ","+modernMeta
 		}
 		go func() { next <- struct{}{} }() // the header of the stream comes with the first event
 		st := call(header, meta)
@@ -272,7 +230,7 @@ func TestStreamedCall(t *testing.T) {
 	h.legacy(session, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
 	// Who takes nothing else gets one.
 	h.gw.call = nil
-	st := call(map[string]string{headerSession: session, "Accept": "text/event-stream"}, "")
+	st := call(map[string]string{mcp.HeaderSession: session, "Accept": "text/event-stream"}, "")
 	if got := st.next(); !strings.Contains(got, `"id":7`) {
 		t.Error(got)
 	}
@@ -281,7 +239,7 @@ func TestStreamedCall(t *testing.T) {
 		r.Notify("notifications/progress", json.RawMessage(`{}`))
 		return gateway.CallResult{}, problem.New(problem.Timeout, "too slow", "")
 	}
-	st = call(map[string]string{headerSession: session}, "")
+	st = call(map[string]string{mcp.HeaderSession: session}, "")
 	st.next()
 	if got := st.next(); !strings.Contains(got, "too slow") {
 		t.Error(got)
@@ -300,7 +258,7 @@ func TestDisconnectCancels(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	req, _ := http.NewRequestWithContext(ctx, "POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{},`+modernMeta+`}}`))
-	req.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+	req.Header = http.Header{"Content-Type": typeJSON, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}
 	go func() {
 		<-entered
 		cancel()
@@ -315,7 +273,7 @@ func TestDisconnectCancels(t *testing.T) {
 
 func TestCancelledNotification(t *testing.T) {
 	h := newHarness(t)
-	session, other := h.open(latestLegacy), h.open(latestLegacy)
+	session, other := h.open(mcp.Legacy), h.open(mcp.Legacy)
 	entered, left := make(chan struct{}), make(chan error)
 	h.gw.call = func(ctx ctxT, _ gateway.CallRequest) (gateway.CallResult, error) {
 		entered <- struct{}{}
@@ -327,20 +285,20 @@ func TestCancelledNotification(t *testing.T) {
 		for _, id := range []string{`7`, `"7"`} {
 			got := make(chan answer)
 			go func() {
-				got <- h.post(map[string]string{headerSession: session, "Accept": accept},
+				got <- h.post(map[string]string{mcp.HeaderSession: session, "Accept": accept},
 					`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call_tool_read","arguments":{}}}`)
 			}()
 			<-entered
 			for _, miss := range []struct{ session, id string }{{other, id}, {session, `8`}, {session, `null`}, {session, `"x"`}} {
-				h.post(map[string]string{headerSession: miss.session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+miss.id+`}}`).is(202)
+				h.post(map[string]string{mcp.HeaderSession: miss.session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+miss.id+`}}`).is(202)
 			}
-			h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`).is(202)
+			h.post(map[string]string{mcp.HeaderSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`).is(202)
 			select {
 			case err := <-left:
 				t.Fatalf("cancelled by somebody else: %v", err)
 			default:
 			}
-			h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`,"reason":"x"}}`).is(202)
+			h.post(map[string]string{mcp.HeaderSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`,"reason":"x"}}`).is(202)
 			if err := <-left; !errors.Is(err, errCancelled) {
 				t.Error(err)
 			}
@@ -429,14 +387,14 @@ func modernCall() *http.Request {
 	r, _ := http.NewRequest("POST", "http://localhost/mcp", strings.NewReader(
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"},`+modernMeta+`}}`))
 	r.Header = http.Header{"Content-Type": typeJSON, "Accept": {"application/json, text/event-stream"},
-		headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+		mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}
 	return r
 }
 
 // A notification that comes too late is nobody's.
 func TestLateNotification(t *testing.T) {
 	h := newHarness(t)
-	var late notify
+	var late func(method string, params json.RawMessage)
 	h.gw.call = func(_ ctxT, r gateway.CallRequest) (gateway.CallResult, error) {
 		late = r.Notify
 		return gateway.CallResult{Result: json.RawMessage(`{}`)}, nil
@@ -445,5 +403,3 @@ func TestLateNotification(t *testing.T) {
 	late("notifications/progress", json.RawMessage(`{}`))
 	h.callModern(callToolRead, `{}`).tool()
 }
-
-var _ Gateway = (*gateway.Gateway)(nil)

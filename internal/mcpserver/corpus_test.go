@@ -15,6 +15,7 @@ import (
 
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 )
 
 type malformed struct {
@@ -43,12 +44,12 @@ func malformedFiles(t testing.TB) []malformed {
 // refused is refused, what must be accepted comes through as its bytes.
 func TestMalformedJSON(t *testing.T) {
 	h := newHarness(t)
-	session, batches := h.open(latestLegacy), h.open(batchVersion)
+	session, batches := h.open(mcp.Legacy), h.open(mcp.Batches)
 	refused, accepted := 0, 0
 	for _, f := range malformedFiles(t) {
 		body := string(f.B64)
 		for _, header := range []map[string]string{
-			{headerVersion: modernVersion, headerMethod: "tools/list"}, {headerSession: session}, {headerSession: batches}, {},
+			{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/list"}, {mcp.HeaderSession: session}, {mcp.HeaderSession: batches}, {},
 		} {
 			// No file is a message: none may get a result.
 			a := h.post(header, body)
@@ -57,7 +58,7 @@ func TestMalformedJSON(t *testing.T) {
 			}
 		}
 		before := h.gw.count()
-		a := h.post(map[string]string{headerSession: session},
+		a := h.post(map[string]string{mcp.HeaderSession: session},
 			`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":`+body+`}}}`)
 		came := h.gw.count() > before
 		switch {
@@ -112,8 +113,8 @@ func TestParserDifferences(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"call_tool_read"}}`,
 		`{"jsonrpc":"2.0","id":7,"method":5}`, ``, ` `, `null`, `5`, `"x"`,
 	} {
-		session := h.open(latestLegacy)
-		a := h.post(map[string]string{headerSession: session}, body)
+		session := h.open(mcp.Legacy)
+		a := h.post(map[string]string{mcp.HeaderSession: session}, body)
 		if a.status != 400 {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 			continue
@@ -140,7 +141,7 @@ func TestParserDifferences(t *testing.T) {
 func TestMutatedMessages(t *testing.T) {
 	gw := &fakeGateway{}
 	s := plainServer(gw)
-	session := direct(s, nil, initializeBody).Header().Get(headerSession)
+	session := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 	whole := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{"x":[1,"\u00e9",{"y":null}]},` +
 		`"intent":{"operation_type":"read","reason":"why"},"intent_data_sensitivity":"public"},"_meta":{"progressToken":1}}}`
 	bits := []string{`"`, `\`, `{`, `}`, `[`, `]`, `,`, `:`, "\x00", "\xff", `"name":"c:d",`, `"Name":"c:d",`, `null`, `1e999`, `\u0000`, `\ud800`, `-`, ` `}
@@ -157,7 +158,7 @@ func TestMutatedMessages(t *testing.T) {
 			body = body[:at] + put + body[min(len(body), at+cut):]
 		}
 		before := gw.count()
-		w := direct(s, map[string]string{headerSession: session}, body)
+		w := direct(s, map[string]string{mcp.HeaderSession: session}, body)
 		if w.Code != 200 && w.Code != 202 && w.Code != 400 {
 			t.Fatalf("seed %d: %d %s for %q", seed, w.Code, w.Body, body)
 		}
@@ -197,7 +198,7 @@ func orNil(v *any) *any {
 // and that what reaches the gateway is JSON of the sender's bytes.
 func FuzzPost(f *testing.F) {
 	f.Add([]byte(initializeBody), "", "", "", false)
-	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{}},`+modernMeta+`}}`), modernVersion, "tools/call", "call_tool_read", false)
+	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{}},`+modernMeta+`}}`), mcp.Modern, "tools/call", "call_tool_read", false)
 	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"intent":{"operation_type":"read"},"args_json":"{}"}}}`), "", "", "", true)
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":"a","limit":5}}}`), "", "", "", true)
 	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`), "", "", "", true)
@@ -213,19 +214,19 @@ func FuzzPost(f *testing.F) {
 		return gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}, nil
 	}}
 	s := plainServer(gw)
-	session := direct(s, nil, strings.Replace(initializeBody, latestLegacy, batchVersion, 1)).Header().Get(headerSession)
+	session := direct(s, nil, strings.Replace(initializeBody, mcp.Legacy, mcp.Batches, 1)).Header().Get(mcp.HeaderSession)
 	f.Fuzz(func(t *testing.T, body []byte, version, method, name string, inSession bool) {
 		called = nil
 		gw.calls, gw.found, gw.reads = nil, nil, nil
 		r := httptest.NewRequestWithContext(gone, "POST", "http://localhost/mcp", bytes.NewReader(body))
 		r.Header = http.Header{"Content-Type": typeJSON}
-		for k, v := range map[string]string{headerVersion: version, headerMethod: method, headerName: name} {
+		for k, v := range map[string]string{mcp.HeaderVersion: version, mcp.HeaderMethod: method, mcp.HeaderName: name} {
 			if v != "" {
 				r.Header.Set(k, v)
 			}
 		}
 		if inSession {
-			r.Header.Set(headerSession, session)
+			r.Header.Set(mcp.HeaderSession, session)
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
@@ -248,22 +249,6 @@ func FuzzPost(f *testing.F) {
 	})
 }
 
-// FuzzText holds our strings against the standard library's reading of them.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "abc", "\"\\\n\r\t\x00\x1f\x7f", "é\u2028😀", "\xff\xc3", "a\xe2\x82"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var got string
-		if err := json.Unmarshal(appendText(nil, text), &got); err != nil {
-			t.Fatal(err)
-		}
-		if want := string([]rune(string(text))); got != want {
-			t.Fatalf("%q became %q", want, got)
-		}
-	})
-}
-
 // FuzzDecodeHeader holds that what is encoded is decoded, and that nothing but
 // ASCII passes unencoded.
 func FuzzDecodeHeader(f *testing.F) {
@@ -271,10 +256,10 @@ func FuzzDecodeHeader(f *testing.F) {
 	f.Add("=?base64?eA==?=")
 	f.Add("é")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := decodeHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
+		if got, ok := mcp.PlainHeader("=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="); !ok || got != s {
 			t.Fatalf("%q became %q", s, got)
 		}
-		if got, ok := decodeHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
+		if got, ok := mcp.PlainHeader(s); ok && got != s && !strings.HasPrefix(s, "=?base64?") {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})

@@ -9,13 +9,15 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/guard"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/problem"
 )
 
 // admit lets a request in that may come in, and finds out whose it is. It
 // looks at the header only, so that nothing is read for those who stay out.
-func (x *exchange) admit() bool {
+func (x *request) admit() bool {
+	cfg := x.s.Config()
 	socket := auth.FromSocket(x.r.Context())
-	if why := guard.Refuse(x.r, x.cfg.TrustedHosts); why != "" {
+	if why := guard.Refuse(x.r, cfg.TrustedHosts); why != "" {
 		x.forbid(why)
 		return false
 	}
@@ -31,7 +33,7 @@ func (x *exchange) admit() bool {
 	case x.actor.Kind == auth.Nobody:
 		x.unauthorized("The API key is wrong." + howToProve)
 		return false
-	case unproven && x.cfg.RequireMCPAuth && !socket:
+	case unproven && cfg.RequireMCPAuth && !socket:
 		x.unauthorized("An API key is required (require_mcp_auth is on)." + howToProve)
 		return false
 	}
@@ -40,16 +42,22 @@ func (x *exchange) admit() bool {
 
 const howToProve = ` Send the key from the file api_key of the data directory as "Authorization: Bearer KEY" or "X-API-Key: KEY".`
 
-func (x *exchange) forbid(why string) {
-	x.fail(http.StatusForbidden, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Forbidden: " + why + "."})
+// Whose request is refused before it is read may not keep the connection by
+// sending the rest of it.
+
+func (x *request) forbid(why string) {
+	x.out.w.Header().Set("Connection", "close")
+	x.out.fail(http.StatusForbidden, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Forbidden: " + why + "."})
 }
 
-func (x *exchange) unauthorized(message string) {
-	x.w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
-	x.fail(http.StatusUnauthorized, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+func (x *request) unauthorized(message string) {
+	x.record(x.r.Context(), problem.New(problem.Unauthorized, message, ""))
+	x.out.w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+	x.out.w.Header().Set("Connection", "close")
+	x.out.fail(http.StatusUnauthorized, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
 }
 
-// jsonBody says whether the body is announced as plain JSON. A page can send
+// jsonBody reports whether the body is announced as plain JSON. A page can send
 // anything else across origins without asking first.
 func jsonBody(h http.Header) bool {
 	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {

@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 )
 
 func TestGuardBeforeEverything(t *testing.T) {
@@ -119,8 +120,8 @@ func TestMethods(t *testing.T) {
 		if a.header.Get("Allow") != "POST" {
 			t.Errorf("%s: Allow %q", method, a.header.Get("Allow"))
 		}
-		session := h.open(latestLegacy)
-		h.do(method, map[string]string{headerVersion: modernVersion, headerSession: session}, "").is(405)
+		session := h.open(mcp.Legacy)
+		h.do(method, map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderSession: session}, "").is(405)
 	}
 	h.do("HEAD", nil, "").is(405)
 }
@@ -131,7 +132,7 @@ func TestBodyBound(t *testing.T) {
 		return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{"x":"` +
 			strings.Repeat("x", pad) + `"}},` + modernMeta + `}}`
 	}
-	header := map[string]string{headerVersion: modernVersion, headerMethod: "tools/call", headerName: "call_tool_read"}
+	header := map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}
 	h.post(header, call(maxBody-len(call(0)))).is(200)
 	for _, size := range []int{maxBody + 1 - len(call(0)), 10 << 20, 20 << 20} {
 		a := h.post(header, call(size)).is(413)
@@ -145,7 +146,7 @@ func TestBodyBound(t *testing.T) {
 	// Without Content-Length.
 	for _, size := range []int{100, 5 << 20, 40 << 20} {
 		req, _ := http.NewRequest("POST", h.http.URL, io.MultiReader(strings.NewReader(call(size))))
-		req.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}}
+		req.Header = http.Header{"Content-Type": typeJSON, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}
 		res, err := h.http.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)

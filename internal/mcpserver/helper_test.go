@@ -16,15 +16,22 @@ import (
 	"testing"
 
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reply"
+	"mcpproxy/internal/session"
 )
 
 const (
 	callToolRead        = "call_tool_read"
 	callToolWrite       = "call_tool_write"
 	callToolDestructive = "call_tool_destructive"
+	retrieveTools       = "retrieve_tools"
+	readResult          = "read_result"
+	upstreamServers     = "upstream_servers"
 )
 
 const testKey = "0123456789abcdef0123456789abcdef"
@@ -36,12 +43,20 @@ type fakeGateway struct {
 	read     func(context.Context, gateway.ReadRequest) (json.RawMessage, error)
 	servers  []gateway.ServerView
 
-	mu    sync.Mutex
-	calls []gateway.CallRequest
-	found []gateway.RetrieveRequest
-	reads []gateway.ReadRequest
-	added []gateway.NewServer
-	asked []gateway.Caller // of restart and add
+	mu      sync.Mutex
+	calls   []gateway.CallRequest
+	found   []gateway.RetrieveRequest
+	reads   []gateway.ReadRequest
+	added   []gateway.NewServer
+	asked   []gateway.Caller // of restart and add
+	refused []gateway.Refusal
+}
+
+func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = append(g.refused, r)
+	return "refusal"
 }
 
 func (g *fakeGateway) Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error) {
@@ -74,29 +89,30 @@ func (g *fakeGateway) ReadResult(ctx context.Context, r gateway.ReadRequest) (js
 	return json.RawMessage(`{"text":"part"}`), nil
 }
 
-func (g *fakeGateway) Servers(context.Context) []gateway.ServerView { return g.servers }
+func (g *fakeGateway) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
+	return gateway.ServerList{Servers: g.servers}, nil
+}
 
-func (g *fakeGateway) Server(_ context.Context, name string) (gateway.ServerView, error) {
+func (g *fakeGateway) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	for _, s := range g.servers {
-		if s.Name == name {
+		if s.Name == in.Name {
 			return s, nil
 		}
 	}
-	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", name)
+	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' not found.", in.Name)
 }
 
-func (g *fakeGateway) RestartServer(ctx context.Context, name string, c gateway.Caller) error {
+func (g *fakeGateway) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	g.asked = append(g.asked, c)
-	_, err := g.Server(ctx, name)
-	return err
+	return g.Server(ctx, c, in)
 }
 
-func (g *fakeGateway) AddServer(_ context.Context, s gateway.NewServer, c gateway.Caller) (gateway.ServerView, error) {
+func (g *fakeGateway) AddServer(_ context.Context, c gateway.Caller, s gateway.NewServer) (gateway.ServerView, error) {
 	g.asked, g.added = append(g.asked, c), append(g.added, s)
 	if s.Name == "taken" {
 		return gateway.ServerView{}, problem.New(problem.Conflict, "There is a server with this name.", "Choose another one.")
 	}
-	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server"}, nil
+	return gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: true, State: "stopped", Command: s.Command, LastError: "said by the server", Failure: "EXITED: exit status 1"}, nil
 }
 
 func (g *fakeGateway) lastCall(t *testing.T) gateway.CallRequest {
@@ -142,9 +158,13 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
-	return New(Deps{Gateway: gw, Config: cfg, Auth: auth.New(testKey),
-		Logger: slog.New(slog.NewJSONHandler(logs, nil)), Version: "1.2.3"})
+func newServer(gw builtin.Gateway, cfg func() *config.Config, logs io.Writer) *Server {
+	logger := slog.New(slog.NewJSONHandler(logs, nil))
+	w := reply.New("1.2.3", logger)
+	return New(Deps{BuiltIn: builtin.New(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey), Logger: logger,
+		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+			gw.Refuse(ctx, gateway.Refusal{Caller: *r.Caller, Server: server, Problem: p})
+		}})
 }
 
 func newHarness(t *testing.T) *harness {
@@ -214,11 +234,11 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 // modern sends a sound request of the modern era; params without _meta.
 func (h *harness) modern(method, params string, header ...string) answer {
 	h.t.Helper()
-	all := map[string]string{headerVersion: modernVersion, headerMethod: method}
+	all := map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: method}
 	var p struct{ Name, URI string }
 	_ = json.Unmarshal([]byte("{"+params+"}"), &p)
 	if method == "tools/call" {
-		all[headerName] = p.Name
+		all[mcp.HeaderName] = p.Name
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		all[header[i]] = header[i+1]
@@ -245,7 +265,7 @@ func (h *harness) open(version string, header ...string) string {
 	a := h.post(all, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+version+
 		`","capabilities":{},"clientInfo":{"name":"tester","version":"9"}}}`)
 	a.is(http.StatusOK)
-	id := a.header.Get(headerSession)
+	id := a.header.Get(mcp.HeaderSession)
 	if id == "" {
 		h.t.Fatal("no session id")
 	}
@@ -255,7 +275,7 @@ func (h *harness) open(version string, header ...string) string {
 // legacy sends a request in a session; params complete.
 func (h *harness) legacy(session, method, params string, header ...string) answer {
 	h.t.Helper()
-	all := map[string]string{headerSession: session}
+	all := map[string]string{mcp.HeaderSession: session}
 	for i := 0; i+1 < len(header); i += 2 {
 		all[header[i]] = header[i+1]
 	}

@@ -13,9 +13,12 @@ import (
 	"time"
 
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/session"
 )
 
 func TestInitialize(t *testing.T) {
@@ -38,13 +41,13 @@ func TestInitialize(t *testing.T) {
 			r.ServerInfo.Name != "mcpproxy" || r.ServerInfo.Version != "1.2.3" || r.Instructions == "" {
 			t.Errorf("%s: %s", asked, a.body)
 		}
-		if id := a.header.Get(headerSession); len(id) < 26 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		if id := a.header.Get(mcp.HeaderSession); len(id) < 26 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 			t.Errorf("session id %q", id)
 		}
 	}
 	// Whatever the header of initialize says, it opens a session.
 	for _, header := range []string{"2025-11-25", "2026-07-28", "2030-01-01"} {
-		h.post(map[string]string{headerVersion: header}, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).is(200)
+		h.post(map[string]string{mcp.HeaderVersion: header}, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).is(200)
 	}
 	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`).is(400).fails(jsonrpc.CodeInvalidParams)
 	h.post(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`).is(200)
@@ -58,18 +61,18 @@ func TestSession(t *testing.T) {
 		t.Fatal("two sessions with one id")
 	}
 	notification := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	if a := h.post(map[string]string{headerSession: session}, notification).is(202); len(a.body) > 0 {
+	if a := h.post(map[string]string{mcp.HeaderSession: session}, notification).is(202); len(a.body) > 0 {
 		t.Errorf("a body: %s", a.body)
 	}
-	h.post(map[string]string{headerSession: session}, `{"jsonrpc":"2.0","id":3,"result":{}}`).is(202)
+	h.post(map[string]string{mcp.HeaderSession: session}, `{"jsonrpc":"2.0","id":3,"result":{}}`).is(202)
 	if r := h.legacy(session, "ping", "").is(200).rpc(); string(r.Result) != "{}" {
 		t.Errorf("ping: %s", r.Result)
 	}
 	h.legacy(session, "tools/list", "").is(200)
 	for _, v := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		h.legacy(session, "ping", "", headerVersion, v).is(200)
+		h.legacy(session, "ping", "", mcp.HeaderVersion, v).is(200)
 	}
-	h.legacy(session, "ping", "", headerVersion, "1999-01-01").is(400).fails(jsonrpc.CodeUnsupportedVersion)
+	h.legacy(session, "ping", "", mcp.HeaderVersion, "1999-01-01").is(400).fails(mcp.CodeUnsupportedVersion)
 	for _, method := range []string{"resources/list", "prompts/list", "logging/setLevel", "completion/complete", "server/discover", "subscriptions/listen", "x"} {
 		h.legacy(session, method, "").is(200).fails(jsonrpc.CodeMethodNotFound)
 	}
@@ -84,11 +87,11 @@ func TestSession(t *testing.T) {
 	admins := h.open("2025-06-18", "X-Api-Key", testKey)
 	h.legacy(admins, "ping", "").is(404)
 	h.legacy(admins, "ping", "", "X-Api-Key", testKey).is(200)
-	h.do("DELETE", map[string]string{headerSession: admins}, "").is(404)
-	h.do("DELETE", map[string]string{headerSession: session, headerVersion: "2025-06-18"}, "").is(204)
+	h.do("DELETE", map[string]string{mcp.HeaderSession: admins}, "").is(404)
+	h.do("DELETE", map[string]string{mcp.HeaderSession: session, mcp.HeaderVersion: "2025-06-18"}, "").is(204)
 	h.legacy(session, "ping", "").is(404)
-	h.do("DELETE", map[string]string{headerSession: session}, "").is(404)
-	h.do("GET", map[string]string{headerSession: session, "Accept": "text/event-stream"}, "").is(404)
+	h.do("DELETE", map[string]string{mcp.HeaderSession: session}, "").is(404)
+	h.do("GET", map[string]string{mcp.HeaderSession: session, "Accept": "text/event-stream"}, "").is(404)
 	h.legacy(other, "ping", "").is(200)
 	h.srv.Close()
 	h.legacy(other, "ping", "").is(404)
@@ -96,18 +99,18 @@ func TestSession(t *testing.T) {
 
 func TestGetStream(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(latestLegacy)
-	header := map[string]string{headerSession: session, "Accept": "text/event-stream"}
-	h.do("GET", map[string]string{headerSession: session, "Accept": "application/json"}, "").is(406)
+	session := h.open(mcp.Legacy)
+	header := map[string]string{mcp.HeaderSession: session, "Accept": "text/event-stream"}
+	h.do("GET", map[string]string{mcp.HeaderSession: session, "Accept": "application/json"}, "").is(406)
 	one := h.openStream("GET", header, "")
 	two := h.openStream("GET", header, "")
 	one.close()
-	h.do("DELETE", map[string]string{headerSession: session}, "").is(204)
+	h.do("DELETE", map[string]string{mcp.HeaderSession: session}, "").is(204)
 	if got := two.next(); got != "" {
 		t.Errorf("an event: %s", got)
 	}
-	h.open(latestLegacy)
-	header[headerSession] = h.open(latestLegacy)
+	h.open(mcp.Legacy)
+	header[mcp.HeaderSession] = h.open(mcp.Legacy)
 	three := h.openStream("GET", header, "")
 	h.srv.Close()
 	if got := three.next(); got != "" {
@@ -117,8 +120,8 @@ func TestGetStream(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(batchVersion)
-	header := map[string]string{headerSession: session}
+	session := h.open(mcp.Batches)
+	header := map[string]string{mcp.HeaderSession: session}
 	a := h.post(header, `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},`+
 		`{"jsonrpc":"2.0","id":"two","method":"tools/call","params":{"name":"call_tool_write","arguments":{"name":"a:b"}}},{"jsonrpc":"2.0","id":9,"result":{}},`+
 		`{"jsonrpc":"2.0","id":3,"method":"nope"},{"jsonrpc":"2.0","id":4,"method":"initialize"},{"id":5,"method":"ping"}]`).is(200)
@@ -142,18 +145,18 @@ func TestBatch(t *testing.T) {
 	h.post(header, `[1]`).is(200)
 	one := `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`
 	for _, version := range []string{"2024-11-05", "2025-06-18", "2025-11-25"} {
-		h.post(map[string]string{headerSession: h.open(version)}, one).is(400).fails(jsonrpc.CodeInvalidRequest)
+		h.post(map[string]string{mcp.HeaderSession: h.open(version)}, one).is(400).fails(jsonrpc.CodeInvalidRequest)
 	}
 	h.post(nil, one).is(400).fails(jsonrpc.CodeInvalidRequest)
-	h.post(map[string]string{headerSession: "x"}, one).is(404)
-	h.post(map[string]string{headerSession: session, headerVersion: modernVersion}, one).is(400)
+	h.post(map[string]string{mcp.HeaderSession: "x"}, one).is(404)
+	h.post(map[string]string{mcp.HeaderSession: session, mcp.HeaderVersion: mcp.Modern}, one).is(400)
 }
 
 // Neither the number of requests in a batch nor the size of their answers can
 // be used to have far more sent than was received.
 func TestBatchBounds(t *testing.T) {
 	h := newHarness(t)
-	header := map[string]string{headerSession: h.open(batchVersion)}
+	header := map[string]string{mcp.HeaderSession: h.open(mcp.Batches)}
 	const one = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
 	batch := func(n, ran int, bound string) {
 		t.Helper()
@@ -196,7 +199,7 @@ func direct(s *Server, header map[string]string, body string) *httptest.Response
 	return w
 }
 
-func plainServer(gw Gateway) *Server {
+func plainServer(gw builtin.Gateway) *Server {
 	cfg := &config.Config{MCPManagement: config.ManagePropose}
 	return newServer(gw, func() *config.Config { return cfg }, &lockedBuffer{})
 }
@@ -206,9 +209,9 @@ const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
 func TestSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := plainServer(&fakeGateway{})
-		id := direct(s, nil, initializeBody).Header().Get(headerSession)
+		id := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 		ping := func() int {
-			return direct(s, map[string]string{headerSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code
+			return direct(s, map[string]string{mcp.HeaderSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code
 		}
 		for range 3 {
 			time.Sleep(23 * time.Hour)
@@ -226,7 +229,7 @@ func TestSessionExpires(t *testing.T) {
 		}
 		time.Sleep(25 * time.Hour)
 		direct(s, nil, initializeBody)
-		if n := len(s.sessions.byID); n != 1 || s.sessions.order.Len() != 1 {
+		if n := len(s.sessions.byID); n != 1 || s.sessions.unused.Len()+s.sessions.order.Len() != 1 {
 			t.Errorf("%d sessions", n)
 		}
 	})
@@ -235,17 +238,23 @@ func TestSessionExpires(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	ss := newSessions()
 	agent := auth.Actor{Kind: auth.Agent}
-	first, _ := opened(ss, agent)
+	// Each is asked for something, and there is no connection with many.
+	one := func() *entry {
+		s, err := openedBy(ss, agent, fmt.Sprint(len(ss.byID)%10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ss.find(s.id, agent, "").release(true)
+		return s
+	}
+	first := one()
 	busy := ss.find(first.id, agent, "")
-	second, _ := opened(ss, agent)
-	third, _ := opened(ss, agent)
+	second, third := one(), one()
 	for len(ss.byID) < maxSessions {
-		_, _ = opened(ss, agent)
+		one()
 	}
-	ss.find(second.id, agent, "").release()
-	if _, err := opened(ss, agent); err != nil {
-		t.Fatal(err)
-	}
+	ss.find(second.id, agent, "").release(true)
+	one()
 	if len(ss.byID) != maxSessions {
 		t.Errorf("%d sessions", len(ss.byID))
 	}
@@ -255,11 +264,11 @@ func TestSessionsAreBounded(t *testing.T) {
 	if ss.find(first.id, agent, "") == nil || ss.find(second.id, agent, "") == nil {
 		t.Error("a busy or a used one is gone")
 	}
-	busy.release()
+	busy.release(true)
 	for _, s := range ss.byID {
 		ss.find(s.id, agent, "") // all busy
 	}
-	if _, err := opened(ss, agent); err == nil {
+	if _, err := openedBy(ss, agent, "another"); err == nil {
 		t.Error("no bound")
 	}
 	if len(ss.byID) != maxSessions {
@@ -284,7 +293,7 @@ func TestSessionMemory(t *testing.T) {
 	before, goroutines := heap(), runtime.NumGoroutine()
 	ids := make([]string, n)
 	for i := range ids {
-		ids[i] = direct(s, nil, initializeBody).Header().Get(headerSession)
+		ids[i] = direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 	}
 	each := (heap() - before) / n
 	t.Logf("%d bytes per idle session", each)
@@ -315,7 +324,7 @@ func TestManySessions(t *testing.T) {
 	}
 	ids := make([]string, sessions)
 	for i := range ids {
-		ids[i] = h.open(latestLegacy)
+		ids[i] = h.open(mcp.Legacy)
 	}
 	work := make(chan int)
 	var wg sync.WaitGroup
@@ -329,7 +338,7 @@ func TestManySessions(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				res.Header = http.Header{"Content-Type": typeJSON, headerSession: {id}}
+				res.Header = http.Header{"Content-Type": typeJSON, mcp.HeaderSession: {id}}
 				got, err := h.http.Client().Do(res)
 				if err != nil {
 					t.Error(err)
@@ -373,10 +382,20 @@ func TestSessionIDs(t *testing.T) {
 }
 
 // opened is a session that has just been opened.
-func opened(ss *sessions, actor auth.Actor) (*session, *jsonrpc.Error) {
-	s := &session{actor: actor, version: latestLegacy}
+func opened(ss *sessions, actor auth.Actor) (*entry, *jsonrpc.Error) {
+	return openedBy(ss, actor, "")
+}
+
+// openedBy is one that was opened over that connection.
+func openedBy(ss *sessions, actor auth.Actor, conn string) (*entry, *jsonrpc.Error) {
+	s := &entry{opener: opener{actor, conn}, version: mcp.Legacy, session: closingSession{}}
 	if err := ss.open(s); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// closingSession can be closed, and no more.
+type closingSession struct{ session.Session }
+
+func (closingSession) Close() {}

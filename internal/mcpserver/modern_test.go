@@ -12,7 +12,11 @@ import (
 
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 )
+
+// versions are the revisions that are served, the newest first.
+var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 func TestDiscover(t *testing.T) {
 	h := newHarness(t)
@@ -29,14 +33,14 @@ func TestDiscover(t *testing.T) {
 	if err := json.Unmarshal(a.rpc().Result, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.ResultType != "complete" || !slices.Equal(r.SupportedVersions, versions[:]) || len(r.Capabilities) != 1 ||
+	if r.ResultType != "complete" || !slices.Equal(r.SupportedVersions, versions) || len(r.Capabilities) != 1 ||
 		string(r.Capabilities["tools"]) != "{}" || r.Instructions == "" || r.TTLMs == nil || *r.TTLMs < 0 || r.CacheScope != "public" {
 		t.Errorf("%s", a.body)
 	}
-	if got := string(r.Meta[metaServerInfo]); got != `{"name":"mcpproxy","title":"MCPProxy","version":"1.2.3"}` {
+	if got := string(r.Meta[mcp.MetaServerInfo]); got != `{"name":"mcpproxy","title":"MCPProxy","version":"1.2.3"}` {
 		t.Errorf("serverInfo %s", got)
 	}
-	if a.header.Get(headerSession) != "" {
+	if a.header.Get(mcp.HeaderSession) != "" {
 		t.Error("a session was minted")
 	}
 	if got := a.header.Get("Content-Type"); got != "application/json" {
@@ -53,24 +57,24 @@ func TestModernMeta(t *testing.T) {
 		params, header string
 		code           int
 	}{
-		"no params":              {"", modernVersion, jsonrpc.CodeInvalidParams},
-		"no _meta":               {`{}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"null _meta":             {`{"_meta":null}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"_meta is a string":      {`{"_meta":"x"}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"params is an array":     {`[]`, modernVersion, jsonrpc.CodeInvalidParams},
-		"empty _meta":            {`{"_meta":{}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"no version":             {`{"_meta":{` + caps + `}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"no capabilities":        {`{"_meta":{` + version(`"2026-07-28"`) + `}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"null capabilities":      {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":null}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"capabilities a list":    {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":[]}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"version a number":       {`{"_meta":{` + version(`20260728`) + `,` + caps + `}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"version null":           {`{"_meta":{` + version(`null`) + `,` + caps + `}}`, modernVersion, jsonrpc.CodeInvalidParams},
-		"unknown version":        {`{"_meta":{` + version(`"v999.0.0"`) + `,` + caps + `}}`, "v999.0.0", jsonrpc.CodeUnsupportedVersion},
-		"a version with session": {`{"_meta":{` + version(`"2025-11-25"`) + `,` + caps + `}}`, "2025-11-25", jsonrpc.CodeUnsupportedVersion},
-		"unknown, header only":   {`{}`, "2030-01-01", jsonrpc.CodeUnsupportedVersion},
-		"header differs":         {`{"_meta":{` + version(`"2026-07-28"`) + `,` + caps + `}}`, "2025-11-25", jsonrpc.CodeHeaderMismatch},
-		"body differs":           {`{"_meta":{` + version(`"v999.0.0"`) + `,` + caps + `}}`, modernVersion, jsonrpc.CodeHeaderMismatch},
-		"no header":              {`{"_meta":{` + version(`"2026-07-28"`) + `,` + caps + `}}`, "-", jsonrpc.CodeHeaderMismatch},
+		"no params":              {"", mcp.Modern, jsonrpc.CodeInvalidParams},
+		"no _meta":               {`{}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"null _meta":             {`{"_meta":null}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"_meta is a string":      {`{"_meta":"x"}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"params is an array":     {`[]`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"empty _meta":            {`{"_meta":{}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"no version":             {`{"_meta":{` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"no capabilities":        {`{"_meta":{` + version(`"2026-07-28"`) + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"null capabilities":      {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":null}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"capabilities a list":    {`{"_meta":{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/clientCapabilities":[]}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"version a number":       {`{"_meta":{` + version(`20260728`) + `,` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"version null":           {`{"_meta":{` + version(`null`) + `,` + caps + `}}`, mcp.Modern, jsonrpc.CodeInvalidParams},
+		"unknown version":        {`{"_meta":{` + version(`"v999.0.0"`) + `,` + caps + `}}`, "v999.0.0", mcp.CodeUnsupportedVersion},
+		"a version with session": {`{"_meta":{` + version(`"2025-11-25"`) + `,` + caps + `}}`, "2025-11-25", mcp.CodeUnsupportedVersion},
+		"unknown, header only":   {`{}`, "2030-01-01", mcp.CodeUnsupportedVersion},
+		"header differs":         {`{"_meta":{` + version(`"2026-07-28"`) + `,` + caps + `}}`, "2025-11-25", mcp.CodeHeaderMismatch},
+		"body differs":           {`{"_meta":{` + version(`"v999.0.0"`) + `,` + caps + `}}`, mcp.Modern, mcp.CodeHeaderMismatch},
+		"no header":              {`{"_meta":{` + version(`"2026-07-28"`) + `,` + caps + `}}`, "-", mcp.CodeHeaderMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.t = t
@@ -78,32 +82,32 @@ func TestModernMeta(t *testing.T) {
 			if tt.params != "" {
 				body += `,"params":` + tt.params
 			}
-			m := h.post(map[string]string{headerVersion: tt.header, headerMethod: "server/discover"}, body+`}`).is(400).fails(tt.code)
+			m := h.post(map[string]string{mcp.HeaderVersion: tt.header, mcp.HeaderMethod: "server/discover"}, body+`}`).is(400).fails(tt.code)
 			if string(m.ID) != `"a"` {
 				t.Errorf("id %s", m.ID)
 			}
-			if tt.code != jsonrpc.CodeUnsupportedVersion {
+			if tt.code != mcp.CodeUnsupportedVersion {
 				return
 			}
 			var d struct {
 				Supported []string
 				Requested string
 			}
-			if err := json.Unmarshal(m.Error.Data, &d); err != nil || !slices.Equal(d.Supported, versions[:]) || d.Requested != tt.header {
+			if err := json.Unmarshal(m.Error.Data, &d); err != nil || !slices.Equal(d.Supported, versions) || d.Requested != tt.header {
 				t.Errorf("data %s", m.Error.Data)
 			}
 		})
 	}
 	// What is optional is.
 	h.t = t
-	h.post(map[string]string{headerVersion: modernVersion, headerMethod: "server/discover"},
+	h.post(map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "server/discover"},
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{`+version(`"2026-07-28"`)+`,`+caps+`}}}`).is(200)
 }
 
 // Forty requests whose headers and body tell different stories.
 func TestHeaderMismatches(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(latestLegacy)
+	session := h.open(mcp.Legacy)
 	type headers = map[string]string
 	encode := func(s string) string { return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?=" }
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"},` + modernMeta + `}}`
@@ -111,7 +115,7 @@ func TestHeaderMismatches(t *testing.T) {
 	read := `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///a",` + modernMeta + `}}`
 	prompt := `{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"p",` + modernMeta + `}}`
 	legacyCall := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
-	v := modernVersion
+	v := mcp.Modern
 	var cases []struct {
 		body   string
 		header headers
@@ -125,32 +129,32 @@ func TestHeaderMismatches(t *testing.T) {
 	for _, name := range []string{"call_tool_write", "call_tool_destructive", "Call_tool_read", "CALL_TOOL_READ", "call_tool_read2", "call_tool_rea",
 		"", "a:b", "call_tool_read, call_tool_write", encode("call_tool_write"), encode(""), "=?base64?????=", "=?base64?Y2FsbA=?=",
 		"=?BASE64?Y2FsbF90b29sX3JlYWQ=?=", "=?base64?Y2FsbF90b29sX3JlYWQ", "call_tool_read\u00e9", "c\u0430ll_tool_read", "\"call_tool_read\"", encode("call_tool_read\x00"), "%63all_tool_read"} {
-		add(call, headers{headerVersion: v, headerMethod: "tools/call", headerName: name})
+		add(call, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tools/call", mcp.HeaderName: name})
 	}
-	add(call, headers{headerVersion: v, headerMethod: "tools/call"})
+	add(call, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tools/call"})
 	for _, method := range []string{"tools/list", "Tools/Call", "TOOLS/CALL", "tools/call2", "", "ping", encode("tools/call")} {
-		add(call, headers{headerVersion: v, headerMethod: method, headerName: "call_tool_read"})
+		add(call, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: method, mcp.HeaderName: "call_tool_read"})
 	}
-	add(call, headers{headerVersion: v, headerName: "call_tool_read"})
+	add(call, headers{mcp.HeaderVersion: v, mcp.HeaderName: "call_tool_read"})
 	for _, version := range []string{"2025-11-25", "2025-03-26", "v999", "", "2026-07-28, 2026-07-28"} {
-		add(call, headers{headerVersion: version, headerMethod: "tools/call", headerName: "call_tool_read"})
+		add(call, headers{mcp.HeaderVersion: version, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"})
 	}
-	add(call, headers{headerMethod: "tools/call", headerName: "call_tool_read"})
-	add(list, headers{headerVersion: v, headerMethod: "tools/call"})
-	add(read, headers{headerVersion: v, headerMethod: "resources/read", headerName: "file:///b"})
-	add(read, headers{headerVersion: v, headerMethod: "resources/read"})
-	add(prompt, headers{headerVersion: v, headerMethod: "prompts/get", headerName: "q"})
+	add(call, headers{mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"})
+	add(list, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tools/call"})
+	add(read, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "resources/read", mcp.HeaderName: "file:///b"})
+	add(read, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "resources/read"})
+	add(prompt, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "prompts/get", mcp.HeaderName: "q"})
 	task := `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t",` + modernMeta + `}}`
-	add(task, headers{headerVersion: v, headerMethod: "tasks/get", headerName: "u"})
+	add(task, headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tasks/get", mcp.HeaderName: "u"})
 	// In a session the headers are not needed, but must not lie either.
-	add(legacyCall, headers{headerSession: session, headerMethod: "tools/list"})
-	add(legacyCall, headers{headerSession: session, headerMethod: "tools/call", headerName: "call_tool_write"})
+	add(legacyCall, headers{mcp.HeaderSession: session, mcp.HeaderMethod: "tools/list"})
+	add(legacyCall, headers{mcp.HeaderSession: session, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_write"})
 	if len(cases) < 40 {
 		t.Fatalf("%d cases", len(cases))
 	}
 	for _, c := range cases {
 		a := h.post(c.header, c.body)
-		if m := a.rpc(); a.status != 400 || m.Error == nil || m.Error.Code != jsonrpc.CodeHeaderMismatch || string(m.ID) != "7" {
+		if m := a.rpc(); a.status != 400 || m.Error == nil || m.Error.Code != mcp.CodeHeaderMismatch || string(m.ID) != "7" {
 			t.Errorf("%v with %s: %d %s", c.header, c.body, a.status, a.body)
 		}
 	}
@@ -160,19 +164,19 @@ func TestHeaderMismatches(t *testing.T) {
 	t.Logf("%d mismatches, %d refused", len(cases), len(cases))
 	// What agrees passes, whatever its spelling.
 	for _, name := range []string{"call_tool_read", encode("call_tool_read"), "  call_tool_read "} {
-		h.post(headers{headerVersion: v, headerMethod: "tools/call", headerName: name}, call).is(200).tool()
+		h.post(headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tools/call", mcp.HeaderName: name}, call).is(200).tool()
 	}
 	h.post(headers{"mcp-protocol-version": v, "MCP-METHOD": "tools/call", "mcp-name": "call_tool_read"}, call).is(200).tool()
-	h.post(headers{headerSession: session, headerMethod: "tools/call", headerName: "call_tool_read"}, legacyCall).is(200).tool()
+	h.post(headers{mcp.HeaderSession: session, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}, legacyCall).is(200).tool()
 }
 
 // Two headers of one name are two stories.
 func TestRepeatedHeaders(t *testing.T) {
 	h := newHarness(t)
-	session := h.open(latestLegacy)
-	for _, name := range []string{headerVersion, headerMethod, headerName, headerSession} {
+	session := h.open(mcp.Legacy)
+	for _, name := range []string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
 		req, _ := http.NewRequest("POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read",`+modernMeta+`}}`))
-		req.Header = http.Header{"Content-Type": typeJSON, headerVersion: {modernVersion}, headerMethod: {"tools/call"}, headerName: {"call_tool_read"}, headerSession: {session}}
+		req.Header = http.Header{"Content-Type": typeJSON, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}, mcp.HeaderSession: {session}}
 		req.Header.Add(name, req.Header.Get(name))
 		res, err := h.http.Client().Do(req)
 		if err != nil {
@@ -194,12 +198,12 @@ func TestModernMethods(t *testing.T) {
 		}
 	}
 	// A session means nothing here, not even one that does not exist.
-	a := h.modern("tools/list", "", headerSession, "nonsense", "Last-Event-Id", "1").is(200)
-	if a.header.Get(headerSession) != "" {
+	a := h.modern("tools/list", "", mcp.HeaderSession, "nonsense", "Last-Event-Id", "1").is(200)
+	if a.header.Get(mcp.HeaderSession) != "" {
 		t.Error("the session id is echoed")
 	}
 	// Notifications are taken, responses are not.
-	header := map[string]string{headerVersion: modernVersion}
+	header := map[string]string{mcp.HeaderVersion: mcp.Modern}
 	if a := h.post(header, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`).is(202); len(a.body) > 0 {
 		t.Errorf("a body: %s", a.body)
 	}
@@ -209,8 +213,8 @@ func TestModernMethods(t *testing.T) {
 
 func TestModernErrorsOfCalls(t *testing.T) {
 	h := newHarness(t)
-	h.modern("tools/call", `"name":5`, headerName, "5").is(400).fails(jsonrpc.CodeInvalidParams)
-	h.modern("tools/call", ``, headerName, "x").is(400).fails(jsonrpc.CodeInvalidParams)
+	h.modern("tools/call", `"name":5`, mcp.HeaderName, "5").is(400).fails(jsonrpc.CodeInvalidParams)
+	h.modern("tools/call", ``, mcp.HeaderName, "x").is(400).fails(jsonrpc.CodeInvalidParams)
 	for _, args := range []string{`[]`, `"x"`, `1`, `true`} {
 		h.callModern(callToolRead, args).is(400).fails(jsonrpc.CodeInvalidParams)
 	}
@@ -247,7 +251,7 @@ func TestModernResult(t *testing.T) {
 		if !json.Valid(a.body) {
 			t.Errorf("not JSON: %s", a.body)
 		}
-		session := h.open(latestLegacy)
+		session := h.open(mcp.Legacy)
 		a = h.callLegacy(session, callToolRead, `{"name":"a:b"}`).is(200)
 		if want := `{"jsonrpc":"2.0","id":7,"result":` + tt.raw + `}`; string(a.body) != want {
 			t.Errorf("in a session:\n got %s\nwant %s", a.body, want)
@@ -261,7 +265,7 @@ func TestLargeResult(t *testing.T) {
 	h.gw.call = func(ctxT, gateway.CallRequest) (gateway.CallResult, error) {
 		return gateway.CallResult{Result: json.RawMessage(raw)}, nil
 	}
-	session := h.open(latestLegacy)
+	session := h.open(mcp.Legacy)
 	if a := h.callLegacy(session, callToolRead, `{"name":"a:b"}`); !bytes.Contains(a.body, []byte(raw)) {
 		t.Error("not whole")
 	}
@@ -275,7 +279,7 @@ func TestListen(t *testing.T) {
 	for _, id := range []string{`5`, `"five"`} {
 		body := `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + modernMeta + `}}`
 		st := h.openStream("POST", map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-			headerVersion: modernVersion, headerMethod: "subscriptions/listen"}, body)
+			mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"}, body)
 		want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{}}}`, id)
 		if got := st.next(); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
@@ -289,7 +293,7 @@ func TestListen(t *testing.T) {
 // nothing broke.
 func TestListenEndsWithServer(t *testing.T) {
 	h := newHarness(t)
-	st := h.openStream("POST", map[string]string{"Content-Type": "application/json", headerVersion: modernVersion, headerMethod: "subscriptions/listen"},
+	st := h.openStream("POST", map[string]string{"Content-Type": "application/json", mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"},
 		`{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{`+modernMeta+`}}`)
 	st.next()
 	h.srv.Close()
@@ -306,7 +310,7 @@ func TestListenEndsWithServer(t *testing.T) {
 func TestStreamsAreCounted(t *testing.T) {
 	h := newHarness(t)
 	h.srv.streams.max = 1
-	header := map[string]string{"Content-Type": "application/json", headerVersion: modernVersion, headerMethod: "subscriptions/listen"}
+	header := map[string]string{"Content-Type": "application/json", mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"}
 	body := `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{` + modernMeta + `}}`
 	st := h.openStream("POST", header, body)
 	st.next()

@@ -10,6 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "mcpproxy/internal/mcp"
+
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
@@ -103,7 +105,7 @@ func TestOfficialClientNegotiates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cs.Close()
-	if v := cs.InitializeResult().ProtocolVersion; v != modernVersion {
+	if v := cs.InitializeResult().ProtocolVersion; v != protocol.Modern {
 		t.Errorf("%s", v)
 	}
 }

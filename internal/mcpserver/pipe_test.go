@@ -15,7 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp"
 )
 
 // pipes is a listener without a network, whose deadlines follow the clock of a
@@ -49,7 +51,7 @@ func (p *pipes) dial() net.Conn {
 }
 
 // inBubble runs a real http.Server with the surface in a bubble.
-func inBubble(t *testing.T, gw Gateway, run func(t *testing.T, s *Server, dial func() net.Conn)) {
+func inBubble(t *testing.T, gw builtin.Gateway, run func(t *testing.T, s *Server, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := plainServer(gw)
 		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -92,11 +94,41 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
+// Who is told that his body is late does not keep the connection by sending more
+// of it.
+func TestSlowBodyEnds(t *testing.T) {
+	inBubble(t, &fakeGateway{}, func(t *testing.T, _ *Server, dial func() net.Conn) {
+		c := dial()
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		defer c.Close()
+		start := time.Now()
+		_, _ = io.WriteString(c, strings.Replace(rawCall(callBody), "Content-Length: ", "Content-Length: 10", 1))
+		sending.Go(func() {
+			for err := error(nil); err == nil; time.Sleep(time.Second) {
+				_, err = io.WriteString(c, "1")
+			}
+		})
+		br := bufio.NewReader(c)
+		res, err := http.ReadResponse(br, nil)
+		if err != nil || res.StatusCode != http.StatusRequestTimeout {
+			t.Fatalf("%v %+v", err, res)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		if _, err := br.ReadByte(); err == nil {
+			t.Error("something comes after the refusal")
+		}
+		if d := time.Since(start); d > bodyTimeout+time.Second {
+			t.Errorf("after %s", d)
+		}
+	})
+}
+
 // A client that does not read is cut off, however small the answer is: a
 // result, an error, an acknowledgement.
 func TestClientThatDoesNotRead(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, s *Server, dial func() net.Conn) {
-		id := direct(s, nil, initializeBody).Header().Get(headerSession)
+		id := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 		notification := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 		for name, request := range map[string]string{
 			"result": rawCall(callBody),
@@ -178,7 +210,7 @@ func TestSlowCall(t *testing.T) {
 // with the server.
 func TestHeldStream(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, s *Server, dial func() net.Conn) {
-		id := direct(s, nil, initializeBody).Header().Get(headerSession)
+		id := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
 		c := dial()
 		_, _ = io.WriteString(c, "GET /mcp HTTP/1.1\r\nHost: localhost:8080\r\nAccept: text/event-stream\r\nMcp-Session-Id: "+id+"\r\n\r\n")
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -199,7 +231,7 @@ func TestHeldStream(t *testing.T) {
 		if n := s.streams.n.Load(); n != 0 {
 			t.Errorf("%d streams", n)
 		}
-		if code := direct(s, map[string]string{headerSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code; code != 200 {
+		if code := direct(s, map[string]string{mcp.HeaderSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code; code != 200 {
 			t.Errorf("the session: %d", code)
 		}
 	})

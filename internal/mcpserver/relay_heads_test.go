@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 )
 
@@ -23,9 +25,9 @@ func saying(version string) http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		id := string(strictjson.Find(body, "id"))
-		method, _ := strictjson.String(strictjson.Find(body, "method"))
-		how, _ := strictjson.String(strictjson.Find(strictjson.Find(body, "params"), "how"))
+		id := string(rawjson.Find(body, "id"))
+		method, _ := rawjson.String(rawjson.Find(body, "method"))
+		how, _ := rawjson.String(rawjson.Find(rawjson.Find(body, "params"), "how"))
 		answer := func(status int, contentType, text string) {
 			h := w.Header()
 			h["Content-Type"] = []string{contentType}
@@ -49,10 +51,10 @@ func saying(version string) http.Handler {
 			w.WriteHeader(http.StatusTooManyRequests)
 		case id == "":
 			w.WriteHeader(http.StatusAccepted)
-		case method == "initialize" && version != modernVersion:
+		case method == "initialize" && version != mcp.Modern:
 			w.Header().Set("Mcp-Session-Id", "leak")
 			answer(200, "application/json", result(`{"protocolVersion":"`+version+`","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`))
-		case method == "server/discover" && version == modernVersion:
+		case method == "server/discover" && version == mcp.Modern:
 			answer(200, "application/json", result(`{"resultType":"complete","supportedVersions":["`+version+`"],"capabilities":{"tools":{}}}`))
 		case method == "tools/list":
 			answer(200, "application/json", result(`{"tools":[]}`))
@@ -80,7 +82,7 @@ func saying(version string) http.Handler {
 // TestHeadsAsSent: the status of a server's answer and what its head has for
 // the client are what the client gets, however it is answered.
 func TestHeadsAsSent(t *testing.T) {
-	for _, version := range []string{modernVersion, latestLegacy} {
+	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		t.Run(version, func(t *testing.T) {
 			address := mcptest.Serve(t, saying(version)).URL
 			set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
@@ -91,12 +93,12 @@ func TestHeadsAsSent(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			h.srv.Relay = set
+			h.srv.At = set.At
 			set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}})
 			send := func(method, how string, session string) (*http.Response, string) {
 				t.Helper()
 				meta := ""
-				if version == modernVersion {
+				if version == mcp.Modern {
 					meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 				}
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.http.URL+"/mcp/servers/one", strings.NewReader(
@@ -105,8 +107,8 @@ func TestHeadsAsSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-					headerVersion: version, headerMethod: method, headerName: "x", headerSession: session} {
-					if value != "" && (version == modernVersion || name[0] != 'M' || name == headerSession) {
+					mcp.HeaderVersion: version, mcp.HeaderMethod: method, mcp.HeaderName: "x", mcp.HeaderSession: session} {
+					if value != "" && (version == mcp.Modern || name[0] != 'M' || name == mcp.HeaderSession) {
 						req.Header.Set(name, value)
 					}
 				}
@@ -136,10 +138,10 @@ func TestHeadsAsSent(t *testing.T) {
 				}
 			}
 			session := ""
-			if version != modernVersion {
+			if version != mcp.Modern {
 				resp, body := send("initialize", "", "")
 				check("initialize", resp, body)
-				session = resp.Header.Get(headerSession)
+				session = resp.Header.Get(mcp.HeaderSession)
 			}
 			for _, method := range []string{"tools/call", "prompts/get"} {
 				for how, want := range map[string]struct {
@@ -181,9 +183,9 @@ func TestHeadsAsSent(t *testing.T) {
 // TestNotFoundEndsNoSession: in a session a 404 says that it is over. A server
 // that has none, or does not know of this one, does not mean that.
 func TestNotFoundEndsNoSession(t *testing.T) {
-	server := saying(latestLegacy)
+	server := saying(mcp.Legacy)
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.ServeHTTP(without{w, headerSession}, r)
+		server.ServeHTTP(without{w, mcp.HeaderSession}, r)
 	})
 	set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
 	h := newHarness(t)
@@ -193,8 +195,8 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h.srv.Relay, h.srv.All = set, &fakeAll{throughSet: set}
-	hello := strings.Replace(allHello, "2025-11-25", latestLegacy, 1)
+	h.srv.At, h.srv.All = set.At, union.New(&fakeAll{throughSet: set}, h.srv.Reply)
+	hello := strings.Replace(allHello, "2025-11-25", mcp.Legacy, 1)
 	for _, c := range []struct {
 		what, path string
 		server     http.Handler
@@ -206,7 +208,7 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 	} {
 		set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: mcptest.Serve(t, c.server).URL, Shared: c.shared}})
 		_, body, header := h.to(c.path, "", hello)
-		session := header.Get(headerSession)
+		session := header.Get(mcp.HeaderSession)
 		for _, how := range []string{"rpc 404", "bare 404", "rpc 400"} {
 			status, answer, _ := h.to(c.path, session, `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","how":"`+how+`"}}`)
 			if want := map[string]int{"rpc 404": 200, "bare 404": 200, "rpc 400": 400}[how]; session == "" || status != want || !strings.Contains(answer, `"error":{`) {

@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/upstream"
 )
 
@@ -23,23 +24,46 @@ type throughSet struct {
 	refuse atomic.Pointer[problem.Problem]
 }
 
-func (s *throughSet) Converse(ctx context.Context, r gateway.RelayRequest) (*upstream.Conversation, upstream.Answer, error) {
-	return s.Set.Converse(ctx, r.Server, r.Request)
+// At returns the surface of one server, whose calls are all let through.
+func (s *throughSet) At(server string) session.Surface { return through{s, s.Set.Surface(server)} }
+
+type through struct {
+	set *throughSet
+	session.Surface
 }
 
-func (s *throughSet) Relay(ctx context.Context, r gateway.RelayRequest) (upstream.Answer, error) {
-	switch p := s.refuse.Load(); {
-	case p != nil:
-		return upstream.Answer{}, p
-	case r.Request.Method == "tools/call":
-		reply, err := s.Call(ctx, r.Server, upstream.Call{Passed: &upstream.Passed{Request: r.Request, Conversation: r.Conversation}})
-		return upstream.Answer(reply), err
+func (t through) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return t.set.judged(ctx, t.Surface, r)
+}
+
+func (t through) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+	s, reply, err := t.Surface.Open(ctx, initialize)
+	if s == nil {
+		return nil, reply, err
 	}
-	return s.Set.Relay(ctx, r.Server, r.Conversation, r.Request)
+	return throughSession{t.set, s}, reply, err
 }
 
-func (s *throughSet) Overhear(ctx context.Context, r gateway.RelayRequest, say func(upstream.Event), opened func()) error {
-	return r.Conversation.Overhear(ctx, say, opened)
+type throughSession struct {
+	set *throughSet
+	session.Session
+}
+
+func (t throughSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	return t.set.judged(ctx, t.Session, r)
+}
+
+func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Request) (session.Reply, error) {
+	if p := s.refuse.Load(); p != nil {
+		return session.Reply{}, p
+	}
+	if r.Method == "tools/call" {
+		name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+		judged := *r
+		judged.Judged = session.Judge(name, nil, func() error { return nil })
+		r = &judged
+	}
+	return d.Do(ctx, r)
 }
 
 // relayHarness is a harness with two servers behind /mcp/servers/….
@@ -54,7 +78,7 @@ func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
 			t.Error(err)
 		}
 	})
-	h.srv.Relay = set
+	h.srv.At = set.At
 	set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: address}, {Name: "two", Transport: upstream.HTTP, URL: address}})
 	return h, set, server
 }

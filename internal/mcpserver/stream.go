@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -10,7 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/session"
 )
 
 const (
@@ -24,7 +23,7 @@ const (
 )
 
 var (
-	errCancelled = errors.New("the client cancelled the request")
+	errCancelled = &session.Cancelled{} // by a client whose words are not for the server
 	errStalled   = errors.New("the client does not read its stream")
 )
 
@@ -42,7 +41,7 @@ type stream struct {
 
 	mu    sync.Mutex // guards what follows
 	state streamState
-	head  []upstream.Field // goes out with the first event
+	head  []session.Field // goes out with the first event
 	queue []byte
 	room  sync.Cond     // the queue was taken, or the stream has ended
 	wake  chan struct{} // made with the goroutine
@@ -66,9 +65,9 @@ func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 	return st
 }
 
-// notify queues a notification of the call.
-func (st *stream) notify(method string, params json.RawMessage) {
-	event := jsonrpc.AppendEvent(nil, "", jsonrpc.AppendNotification(nil, method, params))
+// pass queues what a server says that a client which is behind may miss.
+func (st *stream) pass(e session.Event) {
+	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
@@ -79,7 +78,7 @@ func (st *stream) notify(method string, params json.RawMessage) {
 
 // tell queues what a server says to a request that was passed on. It waits
 // while the client is behind: nothing of it is dropped.
-func (st *stream) tell(e *upstream.Event) {
+func (st *stream) tell(e session.Event) {
 	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -91,7 +90,7 @@ func (st *stream) tell(e *upstream.Event) {
 
 // offer is tell for somebody who must not wait. A client that is too far
 // behind loses its stream.
-func (st *stream) offer(e *upstream.Event) {
+func (st *stream) offer(e session.Event) {
 	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -114,7 +113,7 @@ func (st *stream) push(event []byte) {
 
 // setHead says what the head of the answer has besides what is ours. For a
 // stream that is open it comes too late.
-func (st *stream) setHead(fields []upstream.Field) {
+func (st *stream) setHead(fields []session.Field) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.head = fields
@@ -239,42 +238,6 @@ func writeEvents(w http.ResponseWriter, rc *http.ResponseController, events []by
 		}
 	}
 	return rc.Flush()
-}
-
-// hold keeps a stream open on which nothing but signs of life will come. It
-// gives true when it is the server who ends it.
-func (x *exchange) hold(first []byte, ended <-chan struct{}) bool {
-	if !x.s.streams.take() {
-		x.tooManyStreams()
-		return false
-	}
-	defer x.s.streams.give()
-	x.answered = true
-	eventHeader(x.w)
-	rc := http.NewResponseController(x.w)
-	tick := time.NewTicker(quiet)
-	defer tick.Stop()
-	for say := first; ; say = keepAlive {
-		if writeEvents(x.w, rc, say) != nil {
-			return false
-		}
-		select {
-		case <-tick.C:
-		case <-x.r.Context().Done():
-			return false
-		case <-ended:
-			return true
-		case <-x.s.closed:
-			return true
-		}
-	}
-}
-
-// lastEvent ends a stream that was held open.
-func (x *exchange) lastEvent(message []byte) {
-	rc := http.NewResponseController(x.w)
-	_ = writeEvents(x.w, rc, jsonrpc.AppendEvent(nil, "", message))
-	_ = rc.SetWriteDeadline(time.Time{})
 }
 
 // counter counts what there may be only so many of.

@@ -15,6 +15,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
@@ -63,7 +64,7 @@ func TestDefinitions(t *testing.T) {
 		var r struct {
 			Tools json.RawMessage
 		}
-		if err := json.Unmarshal(h.legacy(h.open(latestLegacy), "tools/list", "").is(200).rpc().Result, &r); err != nil {
+		if err := json.Unmarshal(h.legacy(h.open(mcp.Legacy), "tools/list", "").is(200).rpc().Result, &r); err != nil {
 			t.Fatal(err)
 		}
 		if len(r.Tools) >= 5000 {
@@ -84,76 +85,14 @@ func TestDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(modern.Tools, r.Tools) || modern.ResultType != "complete" || modern.TTLMs == nil || *modern.TTLMs < 0 ||
-			modern.CacheScope != "public" || modern.NextCursor != nil || modern.Meta[metaServerInfo] == nil {
+			modern.CacheScope != "public" || modern.NextCursor != nil || modern.Meta[mcp.MetaServerInfo] == nil {
 			t.Errorf("%+v", modern)
 		}
 		for _, cursor := range []string{`{"cursor":""}`, `{"cursor":null}`, `{}`} {
-			h.legacy(h.open(latestLegacy), "tools/list", cursor).is(200).rpc()
+			h.legacy(h.open(mcp.Legacy), "tools/list", cursor).is(200).rpc()
 		}
 		for _, cursor := range []string{`{"cursor":"x"}`, `{"cursor":5}`} {
-			h.legacy(h.open(latestLegacy), "tools/list", cursor).is(200).fails(jsonrpc.CodeInvalidParams)
-		}
-	}
-}
-
-// What every definition has to keep to.
-func TestDefinitionRules(t *testing.T) {
-	for _, intent := range []bool{false, true} {
-		management := config.ManagePropose
-		if intent {
-			management = config.ManageRead
-		}
-		var tools []struct {
-			Name, Description string
-			InputSchema       struct {
-				Type       string
-				Properties map[string]struct{ Type string }
-				Required   []string
-			}
-			Annotations map[string]bool
-		}
-		if err := json.Unmarshal([]byte(definitions(intent, management)), &tools); err != nil {
-			t.Fatal(err)
-		}
-		readOnly := map[string]bool{retrieveTools: true, callToolRead: true, readResult: true, upstreamServers: management == config.ManageRead}
-		for _, d := range tools {
-			if d.InputSchema.Type != "object" || d.Description == "" {
-				t.Errorf("%+v", d)
-			}
-			for name, p := range d.InputSchema.Properties {
-				if p.Type == "object" && name != "args" && !(name == "intent" && intent) {
-					t.Errorf("%s.%s is nested", d.Name, name)
-				}
-			}
-			if d.Annotations["readOnlyHint"] != readOnly[d.Name] || d.Annotations["destructiveHint"] != (d.Name == callToolDestructive) ||
-				d.Annotations["openWorldHint"] != strings.HasPrefix(d.Name, "call_tool_") {
-				t.Errorf("%s: %v", d.Name, d.Annotations)
-			}
-			for _, hint := range []string{"readOnlyHint", "destructiveHint", "openWorldHint"} {
-				if _, said := d.Annotations[hint]; !said {
-					t.Errorf("%s does not say %s", d.Name, hint)
-				}
-			}
-			v, calls := policy.ParseVariant(d.Name)
-			if !calls {
-				continue
-			}
-			if _, advertised := d.InputSchema.Properties["intent"]; advertised != intent {
-				t.Errorf("%s: intent advertised %v", d.Name, advertised)
-			}
-			for _, word := range []string{"retrieve_tools", "intent", v.Operation().String(), "efused"} {
-				if !strings.Contains(d.Description, word) {
-					t.Errorf("%s does not say %q: %s", d.Name, word, d.Description)
-				}
-			}
-			if n := strings.Count(d.Description, ". ") + 1; n < 2 || n > 3 {
-				t.Errorf("%s: %d sentences", d.Name, n)
-			}
-		}
-		for _, word := range []string{"call_tool_read", "call_tool_write", "call_tool_destructive", "annotations", "call_with", "include_disabled"} {
-			if !strings.Contains(tools[0].Description, word) {
-				t.Errorf("retrieve_tools does not say %q", word)
-			}
+			h.legacy(h.open(mcp.Legacy), "tools/list", cursor).is(200).fails(jsonrpc.CodeInvalidParams)
 		}
 	}
 }
@@ -176,7 +115,7 @@ func TestRetrieveTools(t *testing.T) {
 	h.gw.retrieve = func(ctxT, gateway.RetrieveRequest) (json.RawMessage, error) { return json.RawMessage(found), nil }
 	for _, a := range []answer{
 		h.callModern(retrieveTools, `{"query":"q"}`),
-		h.callLegacy(h.open(latestLegacy), retrieveTools, `{"query":"q"}`),
+		h.callLegacy(h.open(mcp.Legacy), retrieveTools, `{"query":"q"}`),
 	} {
 		r := a.tool()
 		if string(r.StructuredContent) != found || len(r.Content) != 1 || r.Content[0].Text != found || r.Content[0].Type != "text" || r.IsError {
@@ -265,8 +204,8 @@ func TestUpstreamServers(t *testing.T) {
 	list(`{"servers":[]}`)
 	h.gw.servers = []gateway.ServerView{
 		{Name: "a", Protocol: "stdio", Enabled: true, State: "ready", ToolCount: 3, Command: "run", Args: []string{"--deep"}, PID: 7,
-			Restarts: 2, Since: &time.Time{}, ProtocolVersion: latestLegacy, ServerInfo: json.RawMessage(`{"name":"x"}`)}, // agents see none of it
-		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "x", URL: "http://inside.example/mcp", RetryAt: &time.Time{}, Tools: &gateway.Counts{Callable: 1, DisabledByConfig: 1}},
+			Restarts: 2, Since: &time.Time{}, ProtocolVersion: mcp.Legacy, ServerInfo: json.RawMessage(`{"name":"x"}`)}, // agents see none of it
+		{Name: "b", Protocol: "http", State: "stopped", ToolCount: 2, LastError: "what the server wrote to stderr", Failure: "x", URL: "http://inside.example/mcp", RetryAt: &time.Time{}, Tools: &gateway.Counts{policy.Callable: 1, policy.DisabledByConfig: 1}},
 	}
 	const a = `{"name":"a","protocol":"stdio","enabled":true,"quarantined":false,"state":"ready","tool_count":3}`
 	const b = `{"name":"b","protocol":"http","enabled":false,"quarantined":false,"state":"stopped","tool_count":2,"last_error":"x","tools":{"callable":1,"disabled_by_config":1}}`
@@ -294,10 +233,10 @@ func TestProposals(t *testing.T) {
 	h.gw.servers = []gateway.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
 	const entry = `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}]}`
 	for args, want := range map[string]gateway.NewServer{
-		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}},
-		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}},
-		`{"operation":"add","name":"new","url":"https://example.com/mcp"}`:                                         {Name: "new", URL: "https://example.com/mcp"},
-		`{"operation":"add","name":"new","url":"https://x","quarantined":false,"enabled":true,"trust":"auto"}`:     {Name: "new", URL: "https://x"},
+		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}},
+		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}}},
+		`{"operation":"add","name":"new","url":"https://example.com/mcp"}`:                                         {Name: "new", Launch: config.Launch{URL: "https://example.com/mcp"}},
+		`{"operation":"add","name":"new","url":"https://x","quarantined":false,"enabled":true,"trust":"auto"}`:     {Name: "new", Launch: config.Launch{URL: "https://x"}},
 	} {
 		if r := h.callModern(upstreamServers, args).tool(); string(r.StructuredContent) != entry {
 			t.Errorf("%s: %s", args, r.StructuredContent)

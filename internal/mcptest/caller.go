@@ -39,8 +39,8 @@ func (s Surface) String() string {
 }
 
 // Caller is a client that calls the tools of one server through the gateway,
-// one call at a time, and says what came of it. It begins another session when
-// the one before is over.
+// one call at a time, and returns what came of it. It begins another session
+// when the one before is over.
 type Caller struct {
 	Base    string // of the gateway: http://host:port
 	Surface Surface
@@ -112,7 +112,7 @@ func (c *Caller) open() (Outcome, bool) {
 	return Outcome{}, true
 }
 
-// judge says what an answer means.
+// judge returns what an answer means.
 func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, right string) Outcome {
 	var m struct {
 		ID     json.RawMessage
@@ -151,7 +151,7 @@ func (c *Caller) judge(resp *http.Response, answer []byte, err error, id int64, 
 	return Outcome{What: "ok"}
 }
 
-// send sends a message and gives the last one of the answer. name is of the
+// send sends a message and returns the last one of the answer. name is of the
 // tool that it calls, if it does.
 func (c *Caller) send(method, name, body string) (*http.Response, []byte, error) {
 	url := c.Base + c.Surface.Path

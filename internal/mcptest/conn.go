@@ -9,10 +9,10 @@ import (
 	"sync"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
-// ErrNoAnswer is what a handler gives when there is to be no response.
+// ErrNoAnswer is what a handler returns when there is to be no response.
 var ErrNoAnswer = errors.New("no answer")
 
 // conn is one client: a session, or the client on stdio.
@@ -81,7 +81,7 @@ type Call struct {
 	Arguments json.RawMessage
 	Server    *Server
 	// HTTP is the response of the call over HTTP, for handlers that write it
-	// themselves and then give ErrNoAnswer; nil over stdio.
+	// themselves and then return ErrNoAnswer; nil over stdio.
 	HTTP http.ResponseWriter
 
 	ctx  context.Context
@@ -93,9 +93,9 @@ type Call struct {
 // Context ends when the call is cancelled or the client has gone.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Int gives an argument that is an integer, or def.
+// Int returns an argument that is an integer, or def.
 func (c *Call) Int(name string, def int) int {
-	if n, ok := strictjson.Int(strictjson.Find(c.Arguments, name)); ok {
+	if n, ok := rawjson.Int(rawjson.Find(c.Arguments, name)); ok {
 		return int(n)
 	}
 	return def
@@ -108,7 +108,7 @@ func (c *Call) Notify(method string, params json.RawMessage) {
 
 // Progress sends progress n, if the caller wants to know.
 func (c *Call) Progress(n int) {
-	token := strictjson.Find(strictjson.Find(c.Params, "_meta"), "progressToken")
+	token := rawjson.Find(rawjson.Find(c.Params, "_meta"), "progressToken")
 	if token == nil {
 		return
 	}
@@ -125,7 +125,7 @@ func (c *Call) Log(text string) {
 // event stream of the call.
 func (c *Call) Raw(b []byte) { c.raw(b) }
 
-// Ask sends a request to the client and gives its response.
+// Ask sends a request to the client and returns its response.
 func (c *Call) Ask(method string, params json.RawMessage) (jsonrpc.Message, error) {
 	c.conn.mu.Lock()
 	c.conn.asks++
@@ -142,8 +142,8 @@ func (c *Call) Ask(method string, params json.RawMessage) (jsonrpc.Message, erro
 	}
 }
 
-// handle deals with one message. For a request it gives the response, nil when
-// there is to be none.
+// handle deals with one message. For a request it returns the response, nil
+// when there is to be none.
 func (c *conn) handle(ctx context.Context, m *jsonrpc.Message, call Call) []byte {
 	if c.server.opt.Mute {
 		return nil
@@ -154,7 +154,7 @@ func (c *conn) handle(ctx context.Context, m *jsonrpc.Message, call Call) []byte
 		return nil
 	case m.IsNotification():
 		if m.Method == "notifications/cancelled" {
-			c.cancelled(string(strictjson.Find(m.Params, "requestId")))
+			c.cancelled(string(rawjson.Find(m.Params, "requestId")))
 		}
 		return nil
 	}
@@ -189,7 +189,7 @@ func (c *conn) result(ctx context.Context, m *jsonrpc.Message, call Call) (json.
 }
 
 func (c *conn) call(ctx context.Context, m *jsonrpc.Message, call Call) (json.RawMessage, error) {
-	name, _ := strictjson.String(strictjson.Find(m.Params, "name"))
+	name, _ := rawjson.String(rawjson.Find(m.Params, "name"))
 	t, ok := c.server.tool(name)
 	if !ok {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Unknown tool: " + name}
@@ -209,7 +209,7 @@ func (c *conn) call(ctx context.Context, m *jsonrpc.Message, call Call) (json.Ra
 		c.mu.Unlock()
 	}()
 	call.Tool, call.ID, call.Params = name, m.ID, m.Params
-	call.Arguments = strictjson.Find(m.Params, "arguments")
+	call.Arguments = rawjson.Find(m.Params, "arguments")
 	call.Server, call.ctx, call.conn = c.server, ctx, c
 	return t.Handle(&call)
 }

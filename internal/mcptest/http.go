@@ -34,7 +34,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session gives the client of a request, or answers that there is none.
+// session returns the client of a request, or answers that there is none.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) *conn {
 	id := r.Header.Get(sessionHeader)
 	s.mu.Lock()

@@ -4,7 +4,7 @@
 //
 // A Server has tools, each with its definition as raw JSON and a handler from
 // raw arguments to a raw result; a handler may also notify, write what it likes
-// to the wire, wait, or end the process. Zoo gives ready-made tools of all these
+// to the wire, wait, or end the process. Zoo has ready-made tools of all these
 // kinds. Over stdio a server runs in a process of its own, which is the test
 // binary again: see Child.
 //
@@ -20,7 +20,7 @@ import (
 	"sync/atomic"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // Options are how a Server behaves apart from its tools. The zero value is a
@@ -42,7 +42,7 @@ type Options struct {
 
 	// Over HTTP.
 	Events    bool // answers are event streams even without notifications
-	Stateless bool // it gives no session id
+	Stateless bool // it issues no session id
 	NoStream  bool // it offers no stream for its own messages
 	OldStatus bool // it answers 400 instead of 404 for a session it does not know
 
@@ -60,7 +60,7 @@ type Tool struct {
 
 // name is the tool's name in its definition.
 func (t Tool) name() string {
-	name, _ := strictjson.String(strictjson.Find([]byte(t.Definition), "name"))
+	name, _ := rawjson.String(rawjson.Find([]byte(t.Definition), "name"))
 	return name
 }
 
@@ -115,7 +115,7 @@ func (s *Server) Broadcast(method string, params json.RawMessage) {
 	}
 }
 
-// Seen gives the messages of a method that have come so far, all when method
+// Seen returns the messages of a method that have come so far, all when method
 // is empty.
 func (s *Server) Seen(method string) []Seen {
 	s.mu.Lock()
@@ -156,7 +156,7 @@ func (s *Server) remember(m *jsonrpc.Message, header map[string][]string) {
 func (s *Server) initialize(params json.RawMessage) json.RawMessage {
 	version := s.opt.Protocol
 	if version == "" {
-		version, _ = strictjson.String(strictjson.Find(params, "protocolVersion"))
+		version, _ = rawjson.String(rawjson.Find(params, "protocolVersion"))
 	}
 	caps := `{"tools":{"listChanged":true},"logging":{}}`
 	if s.opt.NoTools {
@@ -179,7 +179,7 @@ func (s *Server) list(params json.RawMessage) (json.RawMessage, error) {
 	tools := s.tools
 	s.mu.Unlock()
 	from := 0
-	if cursor, ok := strictjson.String(strictjson.Find(params, "cursor")); ok && !s.opt.EndlessPages {
+	if cursor, ok := rawjson.String(rawjson.Find(params, "cursor")); ok && !s.opt.EndlessPages {
 		if _, err := fmt.Sscanf(cursor, "from-%d", &from); err != nil || from > len(tools) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "bad cursor"}
 		}

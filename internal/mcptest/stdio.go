@@ -99,8 +99,8 @@ func Child(servers map[string]func() *Server) {
 	os.Exit(0)
 }
 
-// Command gives the command and the environment that start the server of that
-// name of the map that this test binary gives to Child.
+// Command returns the command and the environment that start the server of that
+// name of the map that this test binary passes to Child.
 func Command(t testing.TB, name string) (command string, env map[string]string) {
 	t.Helper()
 	command, err := os.Executable()

@@ -8,7 +8,8 @@ import (
 	"sync"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
 )
 
 // NewTasks makes a server whose tools run as tasks: those of 2025-11-25, or,
@@ -89,10 +90,10 @@ func (k *task) related() string {
 
 // work is the call of a tool.
 func (t *tasks) work(c *Call) (json.RawMessage, error) {
-	id, _ := strictjson.String(strictjson.Find(c.Arguments, "id"))
-	ask, _ := strictjson.Bool(strictjson.Find(c.Arguments, "ask"))
+	id, _ := rawjson.String(rawjson.Find(c.Arguments, "id"))
+	ask, _ := rawjson.Bool(rawjson.Find(c.Arguments, "ask"))
 	k := &task{id: id, status: "working", ask: ask, owner: c.conn, done: make(chan struct{})}
-	wanted := strictjson.Find(c.Params, "task") != nil
+	wanted := rawjson.Find(c.Params, "task") != nil
 	if t.modern {
 		wanted = declares(c)
 	}
@@ -115,12 +116,12 @@ func (t *tasks) work(c *Call) (json.RawMessage, error) {
 }
 
 func declares(c *Call) bool {
-	capabilities := strictjson.Find(strictjson.Find(c.Params, "_meta"), "io.modelcontextprotocol/clientCapabilities")
-	return strictjson.Find(strictjson.Find(capabilities, "extensions"), tasksExtension) != nil
+	capabilities := rawjson.Find(rawjson.Find(c.Params, "_meta"), "io.modelcontextprotocol/clientCapabilities")
+	return rawjson.Find(rawjson.Find(capabilities, "extensions"), tasksExtension) != nil
 }
 
 func (t *tasks) undeclared() error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMissingCapability, Message: "Missing required client capability",
+	return &jsonrpc.Error{Code: mcp.CodeMissingCapability, Message: "Missing required client capability",
 		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
 }
 
@@ -136,7 +137,7 @@ func (t *tasks) answer(method string, c *Call) (json.RawMessage, error) {
 	case t.modern && !declares(c):
 		return nil, t.undeclared()
 	}
-	id, _ := strictjson.String(strictjson.Find(c.Params, "taskId"))
+	id, _ := rawjson.String(rawjson.Find(c.Params, "taskId"))
 	t.mu.Lock()
 	k := t.byID[id]
 	t.mu.Unlock()
@@ -148,13 +149,13 @@ func (t *tasks) answer(method string, c *Call) (json.RawMessage, error) {
 	case method == "tasks/cancel":
 		return t.cancel(k)
 	case method == "tasks/update":
-		t.tell(k, strictjson.Find(strictjson.Find(c.Params, "inputResponses"), "q"))
+		t.tell(k, rawjson.Find(rawjson.Find(c.Params, "inputResponses"), "q"))
 		return json.RawMessage(`{"resultType":"complete"}`), nil
 	}
 	return t.await(k, c)
 }
 
-// get gives the state, and moves the task on.
+// get returns the state, and moves the task on.
 func (t *tasks) get(k *task) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,13 +256,13 @@ func (t *tasks) list(of *conn) json.RawMessage {
 // listen tells of the tasks that are asked for, until the client has enough.
 func (t *tasks) listen(c *Call) (json.RawMessage, error) {
 	ids := []string{}
-	wanted := strictjson.Find(strictjson.Find(c.Params, "notifications"), "taskIds")
+	wanted := rawjson.Find(rawjson.Find(c.Params, "notifications"), "taskIds")
 	if wanted != nil && !declares(c) {
 		return nil, t.undeclared()
 	}
 	t.mu.Lock()
-	_ = strictjson.Elements(wanted, func(raw []byte) error {
-		if id, _ := strictjson.String(raw); t.byID[id] != nil {
+	_ = rawjson.Elements(wanted, func(raw []byte) error {
+		if id, _ := rawjson.String(raw); t.byID[id] != nil {
 			ids = append(ids, id)
 		}
 		return nil

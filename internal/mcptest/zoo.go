@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/jsonrpc"
 )
 
-// Zoo gives one tool of each kind. Arguments are integers unless said.
+// Zoo returns one tool of each kind. Arguments are integers unless said.
 //
 //	echo                answers with its arguments as structuredContent
 //	params              answers with its params as structuredContent
@@ -125,7 +125,7 @@ func liars() []Tool {
 	}
 }
 
-// Define gives a definition of a tool that takes any arguments.
+// Define returns a definition of a tool that takes any arguments.
 func Define(name string) string {
 	return `{"name":` + quote(name) + `,"description":` + quote("does "+name) + `,"inputSchema":{"type":"object"}}`
 }

@@ -51,7 +51,18 @@ type credential struct {
 	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
 }
 
+// tokenAnswer is a token as it was issued.
+type tokenAnswer struct {
+	Access   string
+	Refresh  string
+	Scope    string
+	Lifetime time.Duration // 0: not said
+}
+
 func (c *credential) header() string { return "Bearer " + c.Access }
+
+// renewBefore is how long before it expires a token is renewed.
+const renewBefore = time.Minute
 
 // margin is how long before its end a token is renewed: less for one that does
 // not live long.
@@ -104,7 +115,7 @@ func decodeCredential(raw []byte) *credential {
 	return &c
 }
 
-// sendable says whether a token can stand in a header.
+// sendable reports whether a token can stand in a header.
 func sendable(token string) bool {
 	if token == "" || len(token) > maxToken {
 		return false

@@ -115,7 +115,7 @@ func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named strin
 	return nil, nil
 }
 
-// covers says whether a resource is the server: the same origin, and the path
+// covers reports whether a resource is the server: the same origin, and the path
 // or a part of it from its beginning.
 func covers(resource string, server *url.URL) bool {
 	r, err := url.Parse(resource)

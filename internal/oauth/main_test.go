@@ -85,7 +85,7 @@ func worldOf(t *testing.T, server *mcptest.Login, vault *memory, s Settings) *wo
 // again is the same after a restart.
 func (w *world) again(s Settings) *world { return worldOf(w.t, w.server, w.vault, s) }
 
-// ask asks the server as upstream does, and gives the status.
+// ask asks the server as upstream does, and returns the status.
 func (w *world) ask() int {
 	w.t.Helper()
 	for range 2 {
@@ -128,7 +128,7 @@ func visit(t *testing.T, address string) (status int, page string) {
 	return resp.StatusCode, string(body)
 }
 
-// login logs in and gives the error.
+// login logs in and returns the error.
 func (w *world) login() error {
 	w.t.Helper()
 	begun, err := w.account.Begin(context.Background(), func() {})

@@ -24,25 +24,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reach"
 )
-
-// Settings are what the configuration says about the login to one server.
-type Settings struct {
-	ClientID            string // of a client that was registered by hand
-	ClientSecret        string
-	ClientMetadataURL   string // of a client metadata document
-	AuthorizationServer string // the issuer to use, of those that the server names
-	Scopes              []string
-	RedirectPort        int  // of the callback; 0 = a free one
-	AllowPrivate        bool // documents and endpoints may be on private addresses
-}
-
-// Target is a server that may ask for a login.
-type Target struct {
-	Name     string
-	URL      string
-	Settings Settings
-}
 
 // Options are the surroundings of a Keeper.
 type Options struct {
@@ -70,15 +53,15 @@ func New(opt Options) *Keeper {
 }
 
 // Configure makes the accounts those at the targets. An account stays what it
-// is as long as its server's name and URL do. A URL that is none has no account.
+// is as long as its server's name and URL do. An invalid URL has no account.
 func (k *Keeper) Configure(targets []Target) {
 	for _, gone := range k.replace(targets) {
 		gone.abandon()
 	}
 }
 
-// replace makes the accounts those at the targets and gives the ones that were
-// dropped.
+// replace makes the accounts those at the targets and returns the ones that
+// were dropped.
 func (k *Keeper) replace(targets []Target) (dropped []*Account) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -175,10 +158,16 @@ func newAccount(k *Keeper, t Target) *Account {
 	return &Account{keeper: k, name: t.Name, given: t.URL, resource: resource}
 }
 
+// web makes a web for one piece of work.
+func (a *Account) web() *web {
+	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.settings.Load().AllowPrivate}}
+	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
+}
+
 // key is where the vault keeps what belongs to the account.
 func (a *Account) key() string { return a.name + " " + a.resource.String() }
 
-// NeedsLogin says whether the server has asked for a login that nobody has
+// NeedsLogin reports whether the server has asked for a login that nobody has
 // made since.
 func (a *Account) NeedsLogin() bool { return a.needs.Load() }
 
@@ -191,12 +180,11 @@ type renewal struct {
 
 // The times of a token.
 const (
-	renewBefore = time.Minute      // a token is renewed so long before it expires
-	renewTime   = 20 * time.Second // and that may take so long
-	tooFresh    = 10 * time.Second // a token that is refused so early is not renewed again
+	renewTime = 20 * time.Second // that renewing may take
+	tooFresh  = 10 * time.Second // a token that is refused so early is not renewed again
 )
 
-// Authorization gives the value of the Authorization header for the server, ""
+// Authorization returns the value of the Authorization header for the server, ""
 // when nobody has logged in. A token that is about to expire is renewed first.
 func (a *Account) Authorization(ctx context.Context) (string, error) {
 	if !a.loaded.Load() {
@@ -222,7 +210,7 @@ func (a *Account) Authorization(ctx context.Context) (string, error) {
 }
 
 // Refused is told that the server has answered a request that carried the
-// authorization used with 401 or 403 and a challenge. It says whether another
+// authorization used with 401 or 403 and a challenge. It reports whether another
 // authorization is there now, so that the request is worth sending again.
 func (a *Account) Refused(ctx context.Context, used string, status int, challenge string) bool {
 	asked := parseChallenge(challenge)
@@ -250,7 +238,7 @@ func (a *Account) Refused(ctx context.Context, used string, status int, challeng
 	return false
 }
 
-// renewed gives what comes after old: one renewal for all who ask, which the
+// renewed returns what comes after old: one renewal for all who ask, which the
 // end of one caller's ctx does not end, since the authorization server may have
 // taken the old token back already.
 func (a *Account) renewed(ctx context.Context, old *credential) (*credential, error) {

@@ -15,14 +15,6 @@ import (
 // form are the parameters of a request to an authorization server.
 type form map[string]string
 
-// tokenAnswer is a token as it was issued.
-type tokenAnswer struct {
-	Access   string
-	Refresh  string
-	Scope    string
-	Lifetime time.Duration // 0: not said
-}
-
 // oauthError is an error that an authorization server answers.
 type oauthError struct{ code string }
 
@@ -30,7 +22,7 @@ func (e *oauthError) Error() string {
 	return "the authorization server answers " + strconv.Quote(e.code)
 }
 
-// final says whether trying again cannot help: what was issued is no good any
+// final reports whether trying again cannot help: what was issued is no good any
 // more.
 func final(err error) bool {
 	var e *oauthError
@@ -44,7 +36,8 @@ func final(err error) bool {
 	return true
 }
 
-// clientRefused says whether the authorization server does not know the client.
+// clientRefused reports whether the authorization server does not know the
+// client.
 func clientRefused(err error) bool {
 	var e *oauthError
 	return errors.As(err, &e) && (e.code == "invalid_client" || e.code == "unauthorized_client")

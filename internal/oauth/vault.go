@@ -32,8 +32,8 @@ type Vault interface {
 // keyring of the system when it is set to anything.
 const NoKeyring = "MCPPROXY_NO_KEYRING"
 
-// OpenVault gives the vault of a data directory: the keyring of the system, or,
-// where there is none or it does not take a value, a sealed file.
+// OpenVault returns the vault of a data directory: the keyring of the system,
+// or, where there is none or it does not take a value, a sealed file.
 func OpenVault(dir string, logger *slog.Logger) Vault {
 	sum := sha256.Sum256([]byte(dir))
 	return &vault{
@@ -86,8 +86,8 @@ const (
 
 var errNoRing = errors.New("there is no keyring")
 
-// ringThere says whether it is worth asking: without a session bus the library
-// would try to start one.
+// ringThere reports whether it is worth asking: without a session bus the
+// library would try to start one.
 func ringThere() bool {
 	if os.Getenv(NoKeyring) != "" {
 		return false

@@ -31,12 +31,6 @@ type web struct {
 	agent string
 }
 
-// web makes a web for one piece of work.
-func (a *Account) web() *web {
-	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.settings.Load().AllowPrivate}}
-	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
-}
-
 func newWeb(g guard, agent string) *web {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: g.Dial, TLSHandshakeTimeout: 10 * time.Second,

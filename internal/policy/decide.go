@@ -17,55 +17,6 @@ const (
 	AllowWithWarning
 )
 
-// Existence says what the catalog knows of the name. The zero value is "no
-// such server".
-type Existence uint8
-
-// The states of Existence.
-const (
-	NoServer Existence = iota
-	NoTool
-	Exists
-	// Unlisted is a server that has never told its tools: it is still
-	// connecting for the first time, or cannot be reached.
-	Unlisted
-)
-
-// Request is the call as its caller made it.
-type Request struct {
-	Variant Variant
-	// OwnNames says that the caller has the list of a server's tools, and
-	// not retrieve_tools.
-	OwnNames bool
-	// Name is the name as given; ID is what it was parsed into.
-	Name string
-	ID   tool.ID
-	// NameErr and ArgsErr are what parsing them gave, nil when they are sound.
-	NameErr  error
-	ArgsErr  *problem.Problem
-	Declared Declared
-}
-
-// Facts is what the catalog says at call time.
-type Facts struct {
-	InScope   bool
-	Existence Existence
-	// Nearest are the names to suggest when there is no such server or tool.
-	Nearest []string
-	// Unlisted is why a server has not told its tools yet.
-	Unlisted string
-	// LoginNeeded says that it has not because nobody has logged in to it.
-	LoginNeeded bool
-	Status      Status
-	// Hints are the effective hints.
-	Hints tool.Hints
-	// Inferred is what a tool seems to do that does not say so itself, and
-	// InferredWhy the reason; NoOperation when it does, or when there is no sign
-	// of it.
-	Inferred    Operation
-	InferredWhy string
-}
-
 // Rules is the part of the configuration that decisions follow.
 type Rules struct {
 	StrictServerValidation bool
@@ -82,9 +33,9 @@ type Decision struct {
 	Warnings []string
 }
 
-// Decide says whether the call may go on. The order of the checks is that of
+// Decide decides whether the call may go on. The order of the checks is that of
 // the contract: name, intent, arguments, scope, existence, status, hints; the
-// first that fails gives the problem. (The argument schema comes after, and is
+// first that fails is the problem. (The argument schema comes after, and is
 // the gateway's, as it needs the definition.) On the way to Allow nothing is
 // allocated.
 func Decide(r Request, f Facts, rules Rules) Decision {
@@ -145,7 +96,7 @@ func (d *Decision) warn(text string) {
 	d.Warnings = []string{text}
 }
 
-// checkIntent gives the intent as far as it is sound, and what is wrong with
+// checkIntent returns the intent as far as it is sound, and what is wrong with
 // it. The intent is filled in even then, since refusals are on record too.
 func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem) {
 	in := Intent{Operation: v.Operation()}
@@ -180,7 +131,7 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 	return in, nil
 }
 
-// cutReason gives the first MaxReason characters of a reason and whether that
+// cutReason returns the first MaxReason characters of a reason and whether that
 // is all of it.
 func cutReason(s string) (string, bool) {
 	if len(s) <= MaxReason || utf8.RuneCountInString(s) <= MaxReason {

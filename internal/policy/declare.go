@@ -1,11 +1,11 @@
 package policy
 
-import "mcpproxy/internal/strictjson"
+import "mcpproxy/internal/rawjson"
 
 // Add takes one parameter of a call, as its JSON value, into the declaration,
-// and says whether it was one of the declaration's: intent, and the flat
+// and reports whether it was one of the declaration's: intent, and the flat
 // intent_data_sensitivity and intent_reason. The value has passed
-// strictjson.Check. It is the one reader of intents, so that every surface
+// rawjson.Check. It is the one reader of intents, so that every surface
 // takes the same thing for the same declaration.
 //
 // A null, and an empty sensitivity or reason, say nothing. A sensitivity or
@@ -25,11 +25,11 @@ func (d *Declared) Add(name string, value []byte) bool {
 }
 
 func (d *Declared) addObject(value []byte) {
-	if strictjson.Kind(value) == 'n' {
+	if rawjson.Kind(value) == 'n' {
 		return
 	}
 	d.Present = true
-	err := strictjson.Members(value, func(name, value []byte) error {
+	err := rawjson.Members(value, func(name, value []byte) error {
 		switch string(name) {
 		case "operation_type":
 			d.addOperation(value)
@@ -50,11 +50,11 @@ func (d *Declared) addObject(value []byte) {
 }
 
 func (d *Declared) addOperation(value []byte) {
-	if strictjson.Kind(value) == 'n' {
+	if rawjson.Kind(value) == 'n' {
 		return
 	}
 	var ok bool
-	if d.OperationType, ok = strictjson.String(value); !ok {
+	if d.OperationType, ok = rawjson.String(value); !ok {
 		d.OperationType = string(value) // no operation has such a name
 	}
 	d.HasOperation = true
@@ -70,11 +70,11 @@ func (d *Declared) addReason(from string, value []byte) {
 	d.Reason = d.statement(from, "reason", d.Reason, value)
 }
 
-// statement gives what is said of a fact, after what was said before.
+// statement returns what is said of a fact, after what was said before.
 func (d *Declared) statement(from, fact, before string, value []byte) string {
-	said, ok := strictjson.String(value)
+	said, ok := rawjson.String(value)
 	switch {
-	case strictjson.Kind(value) == 'n':
+	case rawjson.Kind(value) == 'n':
 		return before
 	case !ok:
 		d.Malformed = FieldNotString(from)

@@ -5,7 +5,7 @@ import (
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 func TestAdd(t *testing.T) {
@@ -37,11 +37,11 @@ func TestAdd(t *testing.T) {
 		{"escapes", `{"intent":{"operation_type":"re\u0061d"}}`, policy.Declared{Present: true, HasOperation: true, OperationType: "read"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := strictjson.Check([]byte(c.parameters), strictjson.Limits{}); err != nil {
+			if err := rawjson.Check([]byte(c.parameters), rawjson.Limits{}); err != nil {
 				t.Fatal(err)
 			}
 			var got policy.Declared
-			err := strictjson.Members([]byte(c.parameters), func(name, value []byte) error {
+			err := rawjson.Members([]byte(c.parameters), func(name, value []byte) error {
 				own := string(name) == "name" || string(name) == "args"
 				if got.Add(string(name), value) == own {
 					t.Errorf("%s is taken wrongly", name)

@@ -13,8 +13,8 @@ const (
 	InferEnforce InferMode = "enforce"
 )
 
-// Silent says whether hints leave open what a tool does: only then anything is
-// inferred.
+// Silent reports whether hints leave open what a tool does: only then anything
+// is inferred.
 func Silent(h tool.Hints) bool { return h.ReadOnly == tool.Unsaid && h.Destructive == tool.Unsaid }
 
 // Effective is what a tool counts as. h is the override where it says

@@ -9,7 +9,11 @@
 // and carries the decision out.
 package policy
 
-import "mcpproxy/internal/tool"
+import (
+	"slices"
+
+	"mcpproxy/internal/tool"
+)
 
 // Operation is what a call does. The zero value is "none declared".
 type Operation uint8
@@ -160,11 +164,8 @@ func CallWith(h tool.Hints) Variant {
 	return CallToolWrite
 }
 
-// ParseSensitivity says whether s is one of the data sensitivities.
-func ParseSensitivity(s string) bool {
-	switch s {
-	case "public", "internal", "private", "unknown":
-		return true
-	}
-	return false
-}
+// Sensitivities are the data sensitivities that an intent may declare.
+func Sensitivities() []string { return []string{"public", "internal", "private", "unknown"} }
+
+// ParseSensitivity reports whether s is one of the data sensitivities.
+func ParseSensitivity(s string) bool { return slices.Contains(Sensitivities(), s) }

@@ -308,8 +308,8 @@ func eachGuess(r policy.Request, f policy.Facts, rules policy.Rules, fn func(pol
 	}
 }
 
-// contract is section 4 of the contract, told as rules of which the first that
-// applies gives the outcome.
+// contract is section 4 of the contract, as rules: the first that applies
+// decides the outcome.
 func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 	lane := map[policy.Variant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.Variant]
 	op := r.Declared.OperationType

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -110,7 +111,7 @@ func invalidSensitivity(given string) *problem.Problem {
 		"Invalid intent.data_sensitivity "+quote(given)+": must be public, internal, private, or unknown",
 		`Use "unknown" when you cannot tell, or leave it out.`).
 		With("parameter", "intent.data_sensitivity").With("value", clip(given)).
-		With("allowed", []string{"public", "internal", "private", "unknown"})
+		With("allowed", Sensitivities())
 }
 
 func reasonTooLong() *problem.Problem {
@@ -147,7 +148,7 @@ func invalidName(name string, why error) *problem.Problem {
 func outOfScope(r Request) *problem.Problem {
 	lists := "retrieve_tools"
 	if r.OwnNames {
-		lists = "tools/list"
+		lists = mcp.ListTools
 	}
 	return problem.New(problem.OutOfScope,
 		"Tool "+quote(r.ID.String())+" is outside the scope of this caller: use a tool that "+lists+" lists",
@@ -217,23 +218,10 @@ func quote(s string) string { return "'" + clip(s) + "'" }
 // clip bounds what is repeated of a caller's own words, and leaves out control
 // characters, so that a message is one readable line whatever was sent.
 func clip(s string) string {
-	const most = 200
-	cut := len(s) > most
-	if cut {
-		end := most
-		for end > 0 && !utf8.RuneStart(s[end]) {
-			end--
-		}
-		s = s[:end]
-	}
-	s = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
 			return utf8.RuneError
 		}
 		return r
-	}, s)
-	if cut {
-		s += "…"
-	}
-	return s
+	}, problem.Shown(s, 200))
 }

@@ -1,5 +1,10 @@
 package policy
 
+import (
+	"cmp"
+	"strings"
+)
+
 // Status is why a tool cannot be called. The zero value is DisabledUnknown, so
 // that a status nobody worked out refuses.
 type Status uint8
@@ -15,7 +20,7 @@ const (
 	Callable
 )
 
-// StatusFacts is what a status follows from. The zero value gives
+// StatusFacts is what a status follows from. The zero value is
 // DisabledUnknown.
 type StatusFacts struct {
 	// Known is false when any of the state could not be read; the other fields
@@ -48,49 +53,68 @@ func StatusOf(f StatusFacts) Status {
 	return Callable
 }
 
+// statuses is all that differs by status. A status has a line here, in the order of
+// the constants, and that is all.
+var statuses = [...]struct {
+	name   string // the spelling of the contract; a tool with no status is callable
+	remedy string // what would make a tool callable, for a model to act on or to pass on
+	offer  string // the same for what is no tool, where that is not the remedy
+	prompt string // what a person at a prompt does, with $server and $tool
+}{
+	DisabledUnknown: {"disabled_unknown", "The reason is undetermined: ask the user to check the server's logs.",
+		"It is not known what the server offers now: try again in a moment, or ask the user to check the server's logs.",
+		"See `mcpproxy upstream logs $server`."},
+	ServerDisabled: {"server_disabled", "The server is disabled: ask the user to enable the server first.", "",
+		"Enable the server with `mcpproxy upstream enable $server`."},
+	ServerQuarantined: {"server_quarantined", "The server is quarantined: a person must review and approve the server.", "",
+		"Review the server with `mcpproxy upstream approve $server`."},
+	DisabledByConfig: {"disabled_by_config", "Operator policy: enabled_tools or disabled_tools of its server deny this tool. To allow it the operator must edit mcp_config.json; the user cannot override it in the UI.", "",
+		"Only the configuration can allow it: enabled_tools or disabled_tools of the server, in the file that `mcpproxy config path` names."},
+	DisabledByUser: {"disabled_by_user", "A person switched this tool off: ask the user to switch it on again in the UI.", "",
+		"Switch it on with `mcpproxy tools enable $tool`."},
+	PendingApproval: {"pending_approval", "The tool is new or has changed and nobody has approved it yet: ask the user to review and approve it in the UI.",
+		"It is new or has changed and nobody has approved it yet: ask the user to review and approve it in the UI or with `mcpproxy approvals`.",
+		"Look at it with `mcpproxy tools diff $tool`, approve it with `mcpproxy tools approve $tool`."},
+	Callable: {},
+}
+
+// StatusCount is how many values a Status has, with Callable.
+const StatusCount = len(statuses)
+
 // Statuses are all statuses a tool that cannot be called may have, in the order
 // of precedence. Callable is none of them.
 func Statuses() []Status {
-	return []Status{ServerDisabled, ServerQuarantined, DisabledByConfig, DisabledByUser, PendingApproval, DisabledUnknown}
+	var all []Status
+	for s := DisabledUnknown + 1; s < Callable; s++ {
+		all = append(all, s)
+	}
+	return append(all, DisabledUnknown)
 }
 
-// String is the spelling of the contract. It is empty for Callable, since a
-// tool with no status is callable; a value that is no status is unknown.
-func (s Status) String() string {
-	switch s {
-	case Callable:
-		return ""
-	case ServerDisabled:
-		return "server_disabled"
-	case ServerQuarantined:
-		return "server_quarantined"
-	case DisabledByConfig:
-		return "disabled_by_config"
-	case DisabledByUser:
-		return "disabled_by_user"
-	case PendingApproval:
-		return "pending_approval"
+// known is the status itself, or unknown for a value that is none.
+func (s Status) known() Status {
+	if int(s) >= StatusCount {
+		return DisabledUnknown
 	}
-	return "disabled_unknown"
+	return s
 }
+
+// String is the spelling of the contract; empty for Callable.
+func (s Status) String() string { return statuses[s.known()].name }
+
+// Word is String, and "callable" for Callable.
+func (s Status) Word() string { return cmp.Or(s.String(), "callable") }
 
 // Remedy is what would make the tool callable, as a sentence for a model to act
 // on or to pass on to its user; empty for Callable. No remedy is something
 // that an agent could do by itself.
-func (s Status) Remedy() string {
-	switch s {
-	case Callable:
-		return ""
-	case ServerDisabled:
-		return "The server is disabled: ask the user to enable the server first."
-	case ServerQuarantined:
-		return "The server is quarantined: a person must review and approve the server."
-	case DisabledByConfig:
-		return "Operator policy: enabled_tools or disabled_tools of its server deny this tool. To allow it the operator must edit mcp_config.json; the user cannot override it in the UI."
-	case DisabledByUser:
-		return "A person switched this tool off: ask the user to switch it on again in the UI."
-	case PendingApproval:
-		return "The tool is new or has changed and nobody has approved it yet: ask the user to review and approve it in the UI."
-	}
-	return "The reason is undetermined: ask the user to check the server's logs."
+func (s Status) Remedy() string { return statuses[s.known()].remedy }
+
+// OfferRemedy is Remedy for what is no tool.
+func (s Status) OfferRemedy() string { return cmp.Or(statuses[s.known()].offer, s.Remedy()) }
+
+// PromptRemedy is what a person at a prompt does about a tool, with the names as a
+// shell takes them.
+func (s Status) PromptRemedy(server, tool string) string {
+	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.known()].prompt)
 }

@@ -75,6 +75,9 @@ func TestStatusesAreComplete(t *testing.T) {
 	}
 	for _, s := range policy.Statuses() {
 		names = append(names, s.String())
+		if s.OfferRemedy() == "" || s.PromptRemedy("s", "s:t") == "" || strings.Contains(s.PromptRemedy("s", "s:t"), "$") {
+			t.Errorf("%s: %q, %q", s, s.OfferRemedy(), s.PromptRemedy("s", "s:t"))
+		}
 	}
 	if slices.Sort(names); len(slices.Compact(names)) != len(want) {
 		t.Errorf("statuses %v", names)

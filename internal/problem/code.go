@@ -22,6 +22,7 @@ const (
 	ServerNotFound    Code = "SERVER_NOT_FOUND"
 	ToolNotFound      Code = "TOOL_NOT_FOUND"
 	ToolLocked        Code = "TOOL_LOCKED"
+	OfferLocked       Code = "OFFER_LOCKED"
 	OutOfScope        Code = "OUT_OF_SCOPE"
 	ServerUnavailable Code = "SERVER_UNAVAILABLE"
 	Timeout           Code = "TIMEOUT"
@@ -61,22 +62,6 @@ const (
 	ExitInterrupted = 130
 )
 
-// exits says what the exit codes mean.
-var exits = []struct {
-	code    int
-	meaning string
-}{
-	{ExitDone, "Done."},
-	{ExitFailed, "Failed."},
-	{ExitUsage, "Wrong usage: the command line, or a value in it."},
-	{ExitRefused, "Refused by policy."},
-	{ExitNoDaemon, "The daemon cannot be reached."},
-	{ExitNotFound, "What was asked for does not exist."},
-	{ExitLogin, "A server needs a login."},
-	{ExitTryAgain, "Timed out, overloaded or not available: trying again helps."},
-	{ExitInterrupted, "Interrupted."},
-}
-
 // mapping is what follows from a code. The meaning is one line of Markdown.
 type mapping struct {
 	http, exit, rpc int
@@ -103,11 +88,12 @@ var codes = map[Code]mapping{
 	ArgsMismatch:         {422, ExitUsage, rpcInvalidParams, "The arguments do not fit the input schema of the tool."},
 	ServerNotFound:       {404, ExitNotFound, rpcInvalidParams, "No server has this name."},
 	ToolNotFound:         {404, ExitNotFound, rpcInvalidParams, "The server has no tool with this name."},
+	OfferLocked:          {403, ExitRefused, rpcInvalidParams, "The prompt, resource or template exists, but cannot be used; `details.status` says why."},
 	ToolLocked:           {403, ExitRefused, rpcInvalidParams, "The tool exists, but cannot be called; `details.status` says why."},
 	OutOfScope:           {403, ExitRefused, rpcInvalidParams, "The tool is outside what this caller may use."},
 	ServerUnavailable:    {503, ExitTryAgain, rpcInternal, "The server is not connected; nothing was sent to it."},
 	Timeout:              {504, ExitTryAgain, rpcInternal, "No answer came in time; what was asked for may have happened all the same."},
-	Overloaded:           {503, ExitTryAgain, rpcInternal, "Too many calls at once: the queue is full, or the call waited in it for too long."},
+	Overloaded:           {503, ExitTryAgain, rpcInternal, "Too much at once: the queue of calls is full, or the call waited in it for too long; an agent restarts a server too often, or proposes too many."},
 	UpstreamError:        {502, ExitFailed, rpcInternal, "The server or the tool failed, or its answer cannot be used."},
 	AuditUnavailable:     {503, ExitTryAgain, rpcInternal, "The activity log cannot be written, and so the call was not made; or it cannot be read."},
 	InvalidParameter:     {400, ExitUsage, rpcInvalidParams, "A parameter is missing, unknown or has a value that is not allowed."},
@@ -135,9 +121,6 @@ func (c Code) ExitCode() int { return c.mapping().exit }
 // JSONRPC is the error code when the failure is a protocol error. A refused
 // tool call is none: it is a result with isError.
 func (c Code) JSONRPC() int { return c.mapping().rpc }
-
-// Known says whether the code is in the vocabulary.
-func (c Code) Known() bool { _, ok := codes[c]; return ok }
 
 func (c Code) mapping() mapping {
 	if m, ok := codes[c]; ok {

@@ -10,6 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // Problem is one failure, in the words that the user and the model read.
@@ -64,10 +67,10 @@ func (p *Problem) Because(err error) *Problem {
 // Error is the message alone: the texts of the contract are exact.
 func (p *Problem) Error() string { return p.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Cause }
 
-// Detail gives the value of the named detail, or nil.
+// Detail returns the value of the named detail, or nil.
 func (p *Problem) Detail(key string) any {
 	for _, d := range p.Details {
 		if d.Key == key {
@@ -77,7 +80,7 @@ func (p *Problem) Detail(key string) any {
 	return nil
 }
 
-// From gives err as a Problem: err itself when it is one or wraps one, else an
+// From returns err as a Problem: err itself when it is one or wraps one, else an
 // INTERNAL problem with err as the cause, whose text is not shown because it
 // was not written for a user. From(nil) is nil.
 func From(err error) *Problem {
@@ -112,7 +115,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// MarshalJSON gives {"code","message","hint"?,"details"?}: the error object of
+// MarshalJSON returns {"code","message","hint"?,"details"?}: the error object of
 // refusals, REST answers and the CLI's -o json.
 func (p *Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
@@ -121,4 +124,15 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 		Hint    string  `json:"hint,omitempty"`
 		Details Details `json:"details,omitempty"`
 	}{p.Code, p.Message, p.Hint, p.Details})
+}
+
+// Shown is what a message or a record repeats of a text from outside: at most so
+// many bytes of it, with U+FFFD for what is not UTF-8, and an ellipsis where it
+// was cut.
+func Shown(s string, most int) string {
+	shown := strings.ToValidUTF8(rawjson.Clip(s, most), "\uFFFD")
+	if len(s) > most {
+		shown += "…"
+	}
+	return shown
 }

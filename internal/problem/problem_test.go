@@ -72,7 +72,7 @@ func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
 		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict},
 		2:   {problem.InvalidName, problem.InvalidArgs, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage},
-		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden},
+		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden},
 		4:   {problem.DaemonNotRunning},
 		5:   {problem.ServerNotFound, problem.ToolNotFound, problem.NotFound},
 		6:   {problem.LoginNeeded},
@@ -166,5 +166,19 @@ func TestDetail(t *testing.T) {
 	p := problem.New(problem.Timeout, "m", "").With("a", 1).With("b", "x")
 	if p.Detail("a") != 1 || p.Detail("b") != "x" || p.Detail("c") != nil {
 		t.Errorf("got %v, %v, %v", p.Detail("a"), p.Detail("b"), p.Detail("c"))
+	}
+}
+
+func TestShown(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"aé€", 3, "aé…"}, {"aé€", 4, "aé…"}, {"a\xff", 3, "a\uFFFD"}, {"a\xffbc", 3, "a\uFFFDb…"},
+	} {
+		if got := problem.Shown(c.text, c.most); got != c.want {
+			t.Errorf("Shown(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+		}
 	}
 }

@@ -37,7 +37,7 @@ func For(host string, allowPrivate bool) Rule {
 	return r
 }
 
-// Here says whether a host is this machine by its name alone.
+// Here reports whether a host is this machine by its name alone.
 func Here(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -124,9 +124,15 @@ func (r Rule) Address(addr netip.Addr) error {
 	return nil
 }
 
-func refusedAddress(addr netip.Addr, why string) error {
-	return fmt.Errorf("the address %s is not asked: %s", addr, why)
+// Error is an address that may not be dialled.
+type Error struct {
+	Addr netip.Addr
+	Why  string
 }
+
+func (e *Error) Error() string { return fmt.Sprintf("the address %s is not asked: %s", e.Addr, e.Why) }
+
+func refusedAddress(addr netip.Addr, why string) error { return &Error{addr, why} }
 
 // embedded is the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
 // or the address itself.

@@ -154,11 +154,8 @@ func isOperator(c byte) bool {
 	return c == ':' || c == '=' || c == '?' || c == '!' || c == '>' || c == '|' || c == '+'
 }
 
-// typeNames are the types that languages put between a name and its value.
-var typeNames = []string{"string", "String", "str", "char", "text", "any", "bytes", "var", "const"}
-
 func isType(name []byte) bool {
-	return slices.ContainsFunc(typeNames, func(t string) bool { return t == string(name) })
+	return slices.ContainsFunc(known.types, func(t string) bool { return t == string(name) })
 }
 
 // afterOperator gives the place where the value begins, or its opening quote.
@@ -314,23 +311,13 @@ func placeholder(value []byte) bool {
 	if reference(value) || same(value) {
 		return true
 	}
-	for _, prefix := range placeholderBeginnings {
+	for _, prefix := range known.placeholderBeginnings {
 		if hasFoldPrefix(value, prefix) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(placeholderWords, func(w string) bool { return len(w) == len(value) && hasFoldPrefix(value, w) })
+	return slices.ContainsFunc(known.placeholders, func(w string) bool { return len(w) == len(value) && hasFoldPrefix(value, w) })
 }
-
-var (
-	placeholderBeginnings = []string{
-		"your", "my_", "my-", "<", "[", "${", "$(", "{{", "/", "%(", "%s", "***", "xxx", "...", "process.env", "os.", "env.", "secrets.", "insert", "example",
-	}
-	placeholderWords = []string{
-		"string", "str", "text", "value", "password", "passwd", "secret", "token", "none", "null", "nil", "undefined", "true", "false", "required", "optional",
-		"changeme", "test", "hidden", "redacted", "masked", "default", "empty", "bearer", "basic", "apikey", "api_key", "api-key",
-	}
-)
 
 // same says whether all characters are the same one, as in ********.
 func same(value []byte) bool {

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -36,6 +37,12 @@ func BenchmarkJSON(b *testing.B) {
 	})
 	b.Run("image 64 KB", func(b *testing.B) {
 		benchmarkJSON(b, resultOf(strings.Repeat("iVBORw0KGgoAAAANSUhEUgAAABQ/8AFf+bX", 1850)))
+	})
+	b.Run("text in base64 64 KB", func(b *testing.B) {
+		benchmarkJSON(b, resultOf(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("The quick brown fox jumps over the lazy dog, and nothing else happens.\n"), 690))))
+	})
+	b.Run("hashes 64 KB", func(b *testing.B) {
+		benchmarkJSON(b, resultOf(strings.Repeat("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 a.go\n", 900)))
 	})
 	b.Run("suspicious but clean 64 KB", func(b *testing.B) {
 		benchmarkJSON(b, resultOf(strings.Repeat("password: string, required. The token is sent in a header.\n", 1100)))
@@ -83,7 +90,7 @@ func TestLinear(t *testing.T) {
 		"prefixes": "sk-", "prefixes of JWTs": "eyJ", "tokens almost": "ghp_abcdefghijklmnopqrstuvwxyz ", "operators": "=", "names": "token=", "names in quotes": "'token':'",
 		"open quotes": "token=\"", "dashes": "--", "flags": "--token ", "URLs": "://", "hosts": "://a", "signs": "://@", "keys": "-----BEGIN PRIVATE KEY----\n",
 		"backslashes": "\\\\", "escapes": `\\u0067`, "brackets": "]", "spaces": " ", "colons and spaces": ": ", "masks": "[masked ", "digits": "1", "times": "12:34:56.", "Bearer": "Bearer ",
-		"long word": "abcdefgh", "M": "M.", "cookies": "cookie: ", "escaped quotes": `\\\"token\\\":`, "tags": "<token>",
+		"long word": "abcdefgh", "M": "M.", "cookies": "cookie: ", "escaped quotes": `\\\"token\\\":`, "tags": "<token>", "base64": "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4g", "base64 and signs": "VGhlIHF1aWNrIGJyb3duIGZveC+/", "lines of base64": strings.Repeat("VGhl", 16) + "\n", "ends of base64": "VGhlIHF1aWNrIGJyb3duIGZveC==",
 	} {
 		t.Run(name, func(t *testing.T) {
 			small := took(strings.Repeat(piece, size/len(piece)))

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ var seeds = []string{
 	`"` + github + `"`, `"password=` + github + `,token=abc123def"`, `"postgres:\/\/a:b@c/d"`, `"\ud800\udc00\ud800 Bearer abc123def456ghi789"`,
 	pem, jwt, "curl -u a:b -H 'X-Api-Key: abc123def'", "[masked token 0123abcd]", "x=[masked token 0123abcd", "Authorization: Bearer Basic token abc123def456ghi",
 	`password password="a`, `<token>abc123def</token>`, "a@b://c:d@e:f@g", "token .= \"abc123def456\"", "%3Dghp_" + mixed36, "\x1b[31mghp_" + mixed36,
-	"key\\n" + github, "-----BEGIN PRIVATE KEY-----\nabc",
+	"key\\n" + github, base64.StdEncoding.EncodeToString([]byte(github)), "a" + base64.URLEncoding.EncodeToString([]byte("x: "+github+"?>")) + "\n", "-----BEGIN PRIVATE KEY-----\nabc",
 }
 
 // FuzzJSON: what was JSON stays JSON with the same structure, in which only

@@ -3,8 +3,9 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // maxNesting is how many times JSON is looked for in a string of JSON.
@@ -158,7 +159,7 @@ func (j *jsonFinder) whole(from, to int, kind string) {
 
 // within looks for credentials in a string.
 func (j *jsonFinder) within(from, to int) {
-	if to-from < shortest {
+	if to-from < Shortest {
 		return
 	}
 	j.inString(from, to, func(content []byte) {
@@ -241,47 +242,12 @@ func escaped(dst, content []byte) (int, []byte) {
 	if content[0] != '\\' || len(content) < 2 {
 		return 1, append(dst, content[0])
 	}
-	switch c := content[1]; c {
-	case 'n':
-		return 2, append(dst, '\n')
-	case 't':
-		return 2, append(dst, '\t')
-	case 'r':
-		return 2, append(dst, '\r')
-	case 'b', 'f':
-		return 2, append(dst, ' ')
-	case 'u':
-		r, ok := hex4(content)
-		if !ok {
-			return 2, append(dst, c)
-		}
-		if utf16.IsSurrogate(r) {
-			if low, ok := hex4(content[6:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
-				return 12, utf8.AppendRune(dst, utf16.DecodeRune(r, low))
-			}
-			r = utf8.RuneError
-		}
-		return 6, utf8.AppendRune(dst, r)
-	default:
-		return 2, append(dst, c)
+	r, n := rawjson.Escape(content)
+	switch {
+	case n == 1:
+		return 2, append(dst, content[1])
+	case n == 2 && (r == '\b' || r == '\f'):
+		r = ' '
 	}
-}
-
-// hex4 reads the escape \uXXXX.
-func hex4(content []byte) (rune, bool) {
-	if len(content) < 6 || content[0] != '\\' || content[1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range content[2:6] {
-		switch {
-		case has(c, digit):
-			r = r<<4 | rune(c-'0')
-		case has(c, hexAny):
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	return n, utf8.AppendRune(dst, r)
 }

@@ -15,74 +15,7 @@ type nameRule struct {
 	end      string
 	kind     string
 	strength strength
-	// word says that end must be a word of its own: "pass" is not for bypass.
-	word bool
-}
-
-// nameRules are tried from the top. The first that fits decides, so what is
-// harmless stands before the general word it ends in.
-var nameRules = []nameRule{
-	{"password", "password", strong, false},
-	{"passwords", "password", strong, false},
-	{"passwd", "password", strong, false},
-	{"passphrase", "password", strong, false},
-	{"passcode", "password", strong, false},
-	{"pwd", "password", strong, true},
-	{"dbpwd", "password", strong, false},
-	{"pass", "password", weak, true},
-	{"dbpass", "password", strong, false},
-	{"userpass", "password", strong, false},
-	{"pw", "password", weak, true},
-	{"secret", "secret", strong, false},
-	{"secrets", "secret", strong, false},
-	{"mnemonic", "secret", strong, true},
-	{"seedphrase", "secret", strong, false},
-	{"recoverycode", "secret", strong, false},
-	{"recoverycodes", "secret", strong, false},
-	{"backupcodes", "secret", strong, false},
-	{"connectionstring", "secret", weak, false},
-	{"token", "token", strong, false},
-	{"tokens", "token", weak, true},
-	{"jwt", "token", strong, true},
-	{"bearer", "token", strong, true},
-	{"authorization", "authorization", strong, false},
-	{"auth", "authorization", weak, true},
-	{"cookie", "cookie", strong, false},
-	{"cookies", "cookie", strong, true},
-	{"credential", "credential", strong, false},
-	{"credentials", "credential", strong, false},
-	{"creds", "credential", weak, true},
-	{"publickey", "", harmless, false},
-	{"pubkey", "", harmless, false},
-	{"privatekey", "private-key", strong, false},
-	{"apikey", "api-key", strong, false},
-	{"apikeys", "api-key", strong, false},
-	{"appkey", "api-key", weak, false},
-	{"authkey", "api-key", strong, false},
-	{"accesskey", "api-key", strong, false},
-	{"secretkey", "api-key", strong, false},
-	{"accountkey", "api-key", strong, false},
-	{"storagekey", "api-key", weak, false},
-	{"sharedkey", "api-key", strong, false},
-	{"signingkey", "api-key", strong, false},
-	{"encryptionkey", "api-key", strong, false},
-	{"masterkey", "api-key", strong, false},
-	{"licensekey", "api-key", strong, false},
-	{"subscriptionkey", "api-key", strong, false},
-	{"hmackey", "api-key", strong, false},
-	{"key", "api-key", weak, true},
-	{"sig", "signature", weak, true},
-	{"signature", "signature", weak, true},
-}
-
-// Words that, before "token", make it something else: a place in a list, a
-// piece of text, a number.
-var harmlessTokens = map[string]bool{
-	"page": true, "next": true, "nextpage": true, "prev": true, "previous": true, "continuation": true, "continue": true,
-	"cursor": true, "pagination": true, "sync": true, "nextsync": true, "delta": true, "resume": true, "progress": true,
-	"pad": true, "eos": true, "bos": true, "unk": true, "sep": true, "cls": true, "mask": true, "stop": true, "special": true,
-	"max": true, "min": true, "start": true, "end": true, "first": true, "last": true, "design": true, "change": true,
-	"idempotency": true, "clientrequest": true, "scroll": true, "seek": true, "iterator": true,
+	word     bool // end must be a word of its own: "pass" is not for bypass
 }
 
 // maxName is how much of a name is looked at, from its end.
@@ -130,13 +63,13 @@ func classify(name []byte) (string, strength) {
 	var s spelledName
 	s.spell(name)
 	spelled := s.all()
-	for i := range nameRules {
-		r := &nameRules[i]
+	for i := range known.names {
+		r := &known.names[i]
 		begin := len(spelled) - len(r.end)
 		if begin < 0 || string(spelled[begin:]) != r.end || r.word && begin != s.last {
 			continue
 		}
-		if r.end == "token" && harmlessToken(spelled[:begin]) {
+		if r.end == "token" && known.harmlessToken(spelled[:begin]) {
 			return "", harmless
 		}
 		return r.kind, r.strength
@@ -145,9 +78,9 @@ func classify(name []byte) (string, strength) {
 }
 
 // harmlessToken says whether what stands before "token" makes it no credential.
-func harmlessToken(before []byte) bool {
+func (k *knowledge) harmlessToken(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
-		if !harmlessTokens[string(before[len(before)-length:])] {
+		if !k.noTokens[string(before[len(before)-length:])] {
 			continue
 		}
 		// "end" is for end_token, not for backend_token.
@@ -158,36 +91,6 @@ func harmlessToken(before []byte) bool {
 	return false
 }
 
-// nameEnds are the last three letters of every name that may be a credential's:
-// the quick test that spares nearly all names the slow one.
-var nameEnds = func() (ends [1 << 15 / 64]uint64) {
-	set := func(end string) {
-		c := [3]byte{0, 0, 0}
-		copy(c[max(0, 3-len(end)):], end[max(0, len(end)-3):])
-		if len(end) >= 3 {
-			h := endHash(c[0], c[1], c[2])
-			ends[h/64] |= 1 << (h % 64)
-			return
-		}
-		for first := range 32 { // two letters: whatever stands before them
-			h := endHash(byte(first), c[1], c[2])
-			ends[h/64] |= 1 << (h % 64)
-		}
-	}
-	for _, r := range nameRules {
-		if r.kind != "" {
-			set(r.end)
-		}
-	}
-	for _, other := range append(typeNames, "value") { // these stand before or instead of one
-		set(other)
-	}
-	return ends
-}()
-
-// endHash packs three letters, of either case.
-func endHash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
-
 // mayBeCredential is the quick test for the name that ends before end.
 func mayBeCredential(text []byte, end int) bool {
 	if end == 0 || !has(text[end-1], lower|upper) {
@@ -196,8 +99,7 @@ func mayBeCredential(text []byte, end int) bool {
 	if end < 3 {
 		return end == 2 && text[0]|0x20 == 'p' && text[1]|0x20 == 'w'
 	}
-	h := endHash(text[end-3], text[end-2], text[end-1])
-	if nameEnds[h/64]>>(h%64)&1 == 0 {
+	if !known.nameEnds.has(text[end-3], text[end-2], text[end-1]) {
 		return false
 	}
 	// Names in -ation are common, and only one of them is meant.

@@ -10,19 +10,21 @@
 // that looks like an ordinary word under an ordinary name is not found.
 //
 // What is taken for a credential: tokens that can be recognised by their own
-// form (the table in tokens.go), private key blocks, what follows Bearer and
-// Basic, passwords in URLs, and the values of members, variables, headers,
-// parameters and flags with a name like password or api_key (names.go). A
-// JSON member of such a name is masked whatever its value; in plain text the
-// value must look like a secret too, as text talks about passwords more often
-// than it holds one.
+// form, also within base64, private key blocks, what follows Bearer and Basic,
+// passwords in URLs, and the values of members, variables, headers, parameters
+// and flags with a name like password or api_key; the forms and the names stand
+// in credentials.txt. A JSON member of such a name is masked whatever its value;
+// in plain text the value must look like a secret too, as text talks about
+// passwords more often than it holds one.
 package redact
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"strings"
+	"unsafe"
 )
 
 // JSON masks what looks like a credential in a JSON text. The slice that came
@@ -31,8 +33,12 @@ func JSON(raw json.RawMessage) json.RawMessage {
 	return repeat(raw, func(f *finder, raw []byte) { f.json(raw, 0) })
 }
 
-// Text masks what looks like a credential in plain text.
+// Text masks what looks like a credential in plain text. It allocates nothing
+// when nothing looks like one.
 func Text(s string) string {
+	if len(s) < Shortest || !suspicious(unsafe.Slice(unsafe.StringData(s), len(s))) {
+		return s
+	}
 	text := []byte(s)
 	if got := repeat(text, (*finder).text); len(got) != len(s) || string(got) != s {
 		return string(got)
@@ -59,21 +65,17 @@ func repeat(text []byte, find func(f *finder, text []byte)) []byte {
 	return text
 }
 
-// Secrets gives a copy of m with every value masked: for showing environments
-// and headers, whose values are secrets until proven otherwise.
-func Secrets(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
-	}
-	shown := make(map[string]string, len(m))
-	for name, value := range m {
-		kind, _ := classify([]byte(name))
-		if kind == "" {
-			kind = "value"
+// Attr masks an attribute of the program's log, whose values hold names that
+// others chose. It is for slog.HandlerOptions.
+func Attr(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString, slog.KindAny:
+		text := a.Value.String()
+		if masked := Text(text); masked != text {
+			return slog.String(a.Key, masked)
 		}
-		shown[name] = mask(kind, value)
 	}
-	return shown
+	return a
 }
 
 // Args gives a copy of a command's arguments with its credentials masked: what
@@ -113,6 +115,9 @@ type finder struct {
 	spans []span
 	// curl is true while looking through a text that holds a curl command.
 	curl bool
+
+	encodings int // how many times the text was decoded from base64
+	encoded   encoded
 }
 
 func (f *finder) add(text []byte, from, to int, kind string) {

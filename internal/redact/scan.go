@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+
+	"mcpproxy/internal/rawjson"
 )
 
-// shortest is shorter than any string in which something could be found
+// Shortest is shorter than any string in which something could be found
 // without a telling name before it.
-const shortest = 8
+const Shortest = 8
 
 // suspicious is the quick test in front of everything: whether a text, JSON or
 // plain, could hold a credential. It looks at the bytes as they are, escapes
@@ -63,7 +65,7 @@ func glance(b []byte, i int) bool {
 	case '\\':
 		return b[i+1] == 'u'
 	case ':':
-		return before != '"' || !has(b[i-2], lower) || mayBeCredential(b, i-1)
+		return before != '"' || !has(b[i-2], lower) || mayBeCredential(b, i-1) || b[i+1] == '/' || b[i+1] == '\\'
 	}
 	return true
 }
@@ -106,7 +108,11 @@ func longWord(b []byte, i int) (end int, found bool) {
 			if n := pastEscape(b[:end], p); n > 0 && startsToken(b, p+n) {
 				return end, true
 			}
+			from := p
 			p = runEnd(b[:end], p, alnum)
+			if p-from >= minEncoded && encodesText(b[from:p]) {
+				return end, true
+			}
 			continue
 		}
 		p++
@@ -302,9 +308,9 @@ func dashes(b []byte, i int) bool {
 // needs none, and so may hide a name, a token, or what joins a name and a value.
 // An escaped > is common, and looked at more closely.
 func escapedLetter(b []byte, i int) bool {
-	r, ok := hex4(b[i:])
+	r, n := rawjson.Escape(b[i:])
 	switch {
-	case !ok:
+	case n != 6:
 		return false
 	case r == '>':
 		_, kind, _ := classifyBefore(b, i)

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	encoding "encoding/base64"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
@@ -52,7 +53,8 @@ var pieces = []string{
 	" ", "\n", "\t", "\r\n", `\n`, `\t`, "\x1b[31m", "\x00", "é", "🙂", "\xff", "�", ".", ";", "|",
 	"hunter2", "abc123def456", "abc123def456ghi789", "letmein", "Bearer ", "Basic ", "token ", "the quick brown fox", "0", "2026-01-15T10:30:00Z", "your-key", "********",
 	"gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5", "AK" + "IAIOSFODNN7EXAMPLE", "s" + "k-aB3dE5gH7jK9mN1pQ3sT5", "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc",
-	"110201543:AAHd" + "qTcvCH1vGWJxfSe1ofSAs0K5PALDsaw", "[masked token 0123abcd]", "[masked ", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+	"110201543:AAHd" + "qTcvCH1vGWJxfSe1ofSAs0K5PALDsaw", "[masked token 0123abcd]", "[masked ", encoding.StdEncoding.EncodeToString([]byte("x gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5 y")),
+	encoding.StdEncoding.EncodeToString([]byte("gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7"))[:36], "+/", "==", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
 }
 
 // TestPieces tries texts of pieces, as text, in a JSON string, as a member and

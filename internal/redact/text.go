@@ -5,7 +5,7 @@ import "bytes"
 // text finds credentials in plain text. It goes from left to right and never
 // back behind the end of a span; what it looks at around a character is bounded.
 func (f *finder) text(t []byte) {
-	f.curl = bytes.Contains(t, []byte("curl"))
+	f.curl, f.encoded = bytes.Contains(t, []byte("curl")), encoded{}
 	for i := 0; i < len(t); {
 		switch c := t[i]; {
 		case has(c, alnum):
@@ -47,7 +47,7 @@ func (f *finder) atWord(t []byte, i int) int {
 			return to
 		}
 	}
-	return end
+	return f.atEncoded(t, i, end)
 }
 
 // extend moves the end of a token behind what belongs to it though it could

@@ -3,6 +3,8 @@ package result
 import (
 	"bytes"
 	"fmt"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // envelope is a CallToolResult taken apart, in one pass over its text.
@@ -21,19 +23,18 @@ const leastBlock = 256
 // read takes raw apart, and is false when it is no object. Of very many blocks
 // it takes no more than could be kept.
 func (e *envelope) read(raw []byte) bool {
-	if len(raw) == 0 || raw[0] != '{' {
-		return false
-	}
-	return walk(raw, 0, func(name []byte, at int) int {
-		if string(name) == "content" && raw[at] == '[' {
+	c := rawjson.Cursor{Text: raw}
+	end := c.Open('{')
+	for c.More(end) {
+		name := c.Name()
+		if string(name) == "content" && c.Peek() == '[' {
 			e.blocks, e.size = nil, 0
-			return walk(raw, at, func(_ []byte, at int) int { return e.block(raw, at) })
+			for end := c.Open('['); c.More(end); {
+				e.block(&c)
+			}
+			continue
 		}
-		end := skip(raw, at)
-		if end < 0 {
-			return -1
-		}
-		switch value := raw[at:end]; string(name) {
+		switch value := c.Value(); string(name) {
 		case "content":
 		case "structuredContent":
 			e.structured = value
@@ -44,57 +45,54 @@ func (e *envelope) read(raw []byte) bool {
 				e.others = append(e.others, member{name, value})
 			}
 		}
-		return end
-	}) == len(raw)
+	}
+	return end != 0 && c.Finish() == nil
 }
 
-// block reads the content block at i. What is no object is no block.
-func (e *envelope) block(raw []byte, i int) int {
-	if raw[i] != '{' {
-		return skip(raw, i)
+// block reads the content block that comes next. What is no object is no block.
+func (e *envelope) block(c *rawjson.Cursor) {
+	if c.Peek() != '{' {
+		c.Value()
+		return
 	}
+	start := c.At()
 	var b block
-	end := walk(raw, i, func(name []byte, at int) int { return b.member(raw, name, at, false) })
-	if end < 0 {
-		return -1
-	}
+	b.members(c, false)
 	if e.size <= e.room || len(e.blocks) <= e.room/leastBlock {
-		b.raw = raw[i:end]
-		b.textAt -= i
+		b.raw = c.Text[start:c.At()]
+		b.textAt -= start
 		if b.kind != "text" && b.kind != "resource" {
 			b.text = nil
 		}
 		e.blocks = append(e.blocks, b)
 	}
-	e.size += end - i + 1
-	return end
+	e.size += c.At() - start + 1
 }
 
-// member reads a member of a block, or of the resource in it.
-func (b *block) member(raw, name []byte, at int, resource bool) int {
-	if string(name) == "resource" && raw[at] == '{' && !resource {
-		return walk(raw, at, func(name []byte, at int) int { return b.member(raw, name, at, true) })
-	}
-	end := skip(raw, at)
-	if end < 0 {
-		return -1
-	}
-	switch value := raw[at:end]; string(name) {
-	case "type":
-		if !resource {
-			b.kind = label(value)
+// members reads a block, or the resource in it.
+func (b *block) members(c *rawjson.Cursor, resource bool) {
+	for end := c.Open('{'); c.More(end); {
+		name := c.Name()
+		if string(name) == "resource" && c.Peek() == '{' && !resource {
+			b.members(c, true)
+			continue
 		}
-	case "mimeType":
-		b.mime = label(value)
-	case "text":
-		if value[0] == '"' {
-			b.text, b.textAt = value[1:len(value)-1], at+1
+		switch value := c.Value(); string(name) {
+		case "type":
+			if !resource {
+				b.kind = label(value)
+			}
+		case "mimeType":
+			b.mime = label(value)
+		case "text":
+			if rawjson.Kind(value) == '"' {
+				b.text, b.textAt = value[1:len(value)-1], c.At()-len(value)+1
+			}
 		}
 	}
-	return end
 }
 
-// content gives the blocks to keep something of within room bytes: of very many
+// content returns the blocks to keep something of within room bytes: of very many
 // only the first. When there are none, structured content is shown instead.
 func (e *envelope) content(room int) []block {
 	sum := 0
@@ -120,7 +118,7 @@ type block struct {
 	replaced  bool // by a note
 }
 
-// label gives a short plain string of a block, for a note.
+// label returns a short plain string of a block, for a note.
 func label(v []byte) string {
 	if len(v) < 2 || len(v) > 80 || v[0] != '"' || bytes.IndexByte(v, '\\') >= 0 {
 		return ""
@@ -149,57 +147,7 @@ func (b *block) note() string {
 	return fmt.Sprintf("[%s of %d bytes left out]", what, len(b.raw))
 }
 
-// block writes one block within n bytes, nil when that cannot be.
-func (c *cutter) block(b *block, n int) []byte {
-	if !b.replaced && b.need() <= n && !b.json {
-		c.kept += len(b.raw)
-		return b.raw
-	}
-	if b.text == nil {
-		if note := appendTextBlock(nil, []byte(b.note())); len(note) <= n {
-			return note
-		}
-		return nil
-	}
-	if b.json {
-		return c.structured(b.text, n)
-	}
-	head, tail := b.raw[:b.textAt], b.raw[b.textAt+len(b.text):]
-	if b.kind == "text" && len(head)+len(tail) > n/2 { // annotations of that size are not worth it
-		head, tail = []byte(`{"type":"text","text":"`), []byte(`"}`)
-	}
-	room := n - len(head) - len(tail)
-	if room < 0 {
-		return nil
-	}
-	text := c.text(b.text, room)
-	c.kept += len(text) + len(head) + len(tail)
-	return append(append(append(make([]byte, 0, n), head...), text...), tail...)
-}
-
-// text cuts a string as it is written.
-func (c *cutter) text(written []byte, room int) []byte {
-	if len(written) <= room {
-		return written
-	}
-	if looksLikeJSON(head(written)) {
-		if small := shrinkJSON(trim(unescape(written)), room); small != nil {
-			return appendWritten(make([]byte, 0, room), small)
-		}
-	}
-	return cutWritten(written, room)
-}
-
-// head gives the first characters of a string as it is written.
+// head returns the first characters of a string as it is written.
 func head(written []byte) []byte {
-	return unescape(cutWritten(written, 64))
-}
-
-func (c *cutter) structured(v []byte, n int) []byte {
-	small := shrinkJSON(v, n-len(`{"type":"text","text":""}`))
-	if small == nil {
-		return nil
-	}
-	c.kept += len(small)
-	return appendTextBlock(nil, small)
+	return rawjson.Unescape(cutWritten(written, 64))
 }

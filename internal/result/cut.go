@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // MinLimit is the least limit that Cut works with: a smaller one leaves no room
 // to say that something was left out. Twice the length of the handle comes on
-// top.
+// top, and more for one that takes more than its length in a JSON string.
 const MinLimit = 1024
 
 // MetaKey is the member of a cut result's _meta that says what was left out.
@@ -16,7 +18,7 @@ const MetaKey = "mcpproxy/truncated"
 
 // Cut makes a CallToolResult that is larger than limit bytes smaller, and says
 // whether it did. A result that is not, and any when limit is 0 or less, is
-// given back as it is.
+// returned as it is.
 //
 // A cut result is valid JSON of at most limit bytes. Text blocks are cut: JSON
 // by leaving out elements of its arrays, other text between characters. Any
@@ -27,7 +29,7 @@ func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, wa
 	if limit <= 0 || len(raw) <= limit {
 		return raw, false
 	}
-	c := cutter{total: len(raw), handle: handle, limit: max(limit, MinLimit+2*len(handle))}
+	c := cutter{total: len(raw), handle: handle, limit: leastLimit(limit, handle)}
 	if len(raw) <= c.limit {
 		return raw, false
 	}
@@ -35,6 +37,12 @@ func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, wa
 		return out, true
 	}
 	return c.opaque(raw), true
+}
+
+// leastLimit returns limit, or what a cut result takes at least when that is
+// more. A handle of control characters is written six times as long as it is.
+func leastLimit(limit int, handle string) int {
+	return max(limit, MinLimit+2*len(handle), MinLimit/2+2*len(rawjson.AppendString(nil, handle)))
 }
 
 // cutter cuts one result.
@@ -57,12 +65,12 @@ func (c *cutter) result(raw []byte) []byte {
 	return c.assemble(rest, kept, blocks)
 }
 
-// frame gives the bytes of what is always in a cut result, at most.
+// frame returns the bytes of what is always in a cut result, at most.
 func (c *cutter) frame() int {
 	return len(c.assemble(nil, nil, nil)) + 2*len(strconv.Itoa(c.total)) // the count may have more digits
 }
 
-// others gives the members beside the known ones, isError and small ones first
+// others returns the members beside the known ones, isError and small ones first
 // of all, each with a comma after it.
 func (c *cutter) others(members []member) (out []byte) {
 	left := c.limit / 4
@@ -76,7 +84,7 @@ func (c *cutter) others(members []member) (out []byte) {
 	return out
 }
 
-// meta gives the members of _meta that are kept, each with a comma after it.
+// meta returns the members of _meta that are kept, each with a comma after it.
 func (c *cutter) meta(meta []byte) (out []byte) {
 	left := c.limit / 4
 	if len(meta) == 0 || meta[0] != '{' {
@@ -101,10 +109,7 @@ func appendMember(out []byte, m member) []byte {
 // assemble writes the cut result. The blocks have a comma after each.
 func (c *cutter) assemble(rest, meta, blocks []byte) []byte {
 	left := max(c.total-c.kept, 1)
-	handle, err := json.Marshal(c.handle)
-	if err != nil {
-		handle = []byte(`""`)
-	}
+	handle := rawjson.AppendString(nil, c.handle)
 	out := make([]byte, 0, len(rest)+len(meta)+len(blocks)+512+2*len(handle))
 	out = append(append(out, '{'), rest...)
 	out = append(append(out, `"content":[`...), blocks...)
@@ -121,24 +126,18 @@ func (c *cutter) note(left int) string {
 	return note + fmt.Sprintf("; call read_result with handle '%s' to get the rest.", c.handle)
 }
 
-func appendTextBlock(out, text []byte) []byte {
-	out = append(out, `{"type":"text","text":"`...)
-	out = appendWritten(out, text)
-	return append(out, `"}`...)
-}
-
 // opaque shows the beginning of what is no CallToolResult as text.
 func (c *cutter) opaque(raw []byte) []byte {
 	c.kept = 0
 	room := c.limit - c.frame() - len(`{"type":"text","text":""},`)
 	kept := raw[:min(len(raw), room)]
-	written := cutWritten(appendWritten(nil, kept), room)
+	written := cutWritten(escape(kept), room)
 	c.kept = len(written)
 	block := append([]byte(`{"type":"text","text":"`), written...)
 	return c.assemble(nil, nil, append(block, `"},`...))
 }
 
-// content gives the blocks as far as they fit into room bytes, with a comma
+// content returns the blocks as far as they fit into room bytes, with a comma
 // after each.
 func (c *cutter) content(blocks []block, room int) (out []byte) {
 	if len(blocks) == 0 {
@@ -163,4 +162,54 @@ func (c *cutter) content(blocks []block, room int) (out []byte) {
 		}
 	}
 	return out
+}
+
+// block writes one block within n bytes, nil when that cannot be.
+func (c *cutter) block(b *block, n int) []byte {
+	if !b.replaced && b.need() <= n && !b.json {
+		c.kept += len(b.raw)
+		return b.raw
+	}
+	if b.text == nil {
+		if note := appendTextBlock(nil, []byte(b.note())); len(note) <= n {
+			return note
+		}
+		return nil
+	}
+	if b.json {
+		return c.structured(b.text, n)
+	}
+	head, tail := b.raw[:b.textAt], b.raw[b.textAt+len(b.text):]
+	if b.kind == "text" && len(head)+len(tail) > n/2 { // annotations of that size are not worth it
+		head, tail = []byte(`{"type":"text","text":"`), []byte(`"}`)
+	}
+	room := n - len(head) - len(tail)
+	if room < 0 {
+		return nil
+	}
+	text := c.text(b.text, room)
+	c.kept += len(text) + len(head) + len(tail)
+	return append(append(append(make([]byte, 0, n), head...), text...), tail...)
+}
+
+// text cuts a string as it is written.
+func (c *cutter) text(written []byte, room int) []byte {
+	if len(written) <= room {
+		return written
+	}
+	if looksLikeJSON(head(written)) {
+		if small := shrinkJSON(trim(rawjson.Unescape(written)), room); small != nil {
+			return escape(small)
+		}
+	}
+	return cutWritten(written, room)
+}
+
+func (c *cutter) structured(v []byte, n int) []byte {
+	small := shrinkJSON(v, n-len(`{"type":"text","text":""}`))
+	if small == nil {
+		return nil
+	}
+	c.kept += len(small)
+	return appendTextBlock(nil, small)
 }

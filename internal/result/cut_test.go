@@ -329,7 +329,7 @@ func FuzzCut(f *testing.F) {
 		limit %= 3000
 		cut, was := Cut(raw, limit, handle)
 		if was {
-			checkCut(t, cut, max(limit, MinLimit+2*len(handle)))
+			checkCut(t, cut, leastLimit(limit, handle))
 		} else if !bytes.Equal(cut, raw) {
 			t.Fatal("changed without being cut")
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // step is one step of a path: a member by name, or an element by number.
@@ -66,7 +67,7 @@ func readStep(s string) (st step, rest string, ok bool) {
 	return step{index: n, element: true}, rest, ok && err == nil && n >= 0
 }
 
-// badParameter says that a parameter has a value that is not allowed.
+// badParameter is the error of a parameter with a value that is not allowed.
 func badParameter(parameter string, value any, message, allowed string) error {
 	return problem.New(problem.InvalidParameter, message, "Give "+allowed+".").
 		With("parameter", parameter).With("value", value).With("allowed", allowed)
@@ -108,15 +109,15 @@ func newPlace(value []byte, path string) *place {
 	return p
 }
 
-// dataRoots gives the places where the data of a result is.
+// dataRoots returns the places where the data of a result is.
 func dataRoots(raw []byte) (roots []*place) {
-	if v := find(raw, "structuredContent"); v != nil {
+	if v := rawjson.Find(raw, "structuredContent"); v != nil {
 		roots = append(roots, newPlace(v, "$.structuredContent"))
 	}
 	i := 0
-	content := find(raw, "content")
+	content := rawjson.Find(raw, "content")
 	each(content, func(m member) bool {
-		if text := jsonIn(find(m.value, "text")); text != nil {
+		if text := jsonIn(rawjson.Find(m.value, "text")); text != nil {
 			roots = append(roots, newPlace(text, fmt.Sprintf("$.content[%d].text", i)))
 			return false
 		}
@@ -126,13 +127,13 @@ func dataRoots(raw []byte) (roots []*place) {
 	return roots
 }
 
-// jsonIn gives the object or array that a string holds as text, nil when it
+// jsonIn returns the object or array that a string holds as text, nil when it
 // holds none.
 func jsonIn(v []byte) []byte {
 	if len(v) < 2 || v[0] != '"' || !looksLikeJSON(head(v[1:len(v)-1])) {
 		return nil
 	}
-	return whole(unescape(v[1 : len(v)-1]))
+	return whole(rawjson.Unescape(v[1 : len(v)-1]))
 }
 
 func (p *place) has(s step) bool {
@@ -161,7 +162,7 @@ func (p *place) follow(path string, steps []step) error {
 	return nil
 }
 
-// child gives the member or element of v.
+// child returns the member or element of v.
 func child(v []byte, s step) (found []byte, ok bool) {
 	if len(v) == 0 || s.element != (v[0] == '[') {
 		return nil, false
@@ -181,7 +182,7 @@ func sameName(written []byte, name string) bool {
 	if bytes.IndexByte(written, '\\') < 0 {
 		return string(written) == name
 	}
-	return string(unescape(written)) == name
+	return string(rawjson.Unescape(written)) == name
 }
 
 // allowed says what could stand where the path went wrong.
@@ -199,7 +200,7 @@ func (p *place) allowed() string {
 			names = append(names, "…")
 			return false
 		}
-		names = append(names, string(clip(unescape(m.name), 60)))
+		names = append(names, string(rawjson.Clip(rawjson.Unescape(m.name), 60)))
 		return true
 	})
 	return "one of the members " + strings.Join(names, ", ")

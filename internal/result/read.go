@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
-// What Read gives at once: by default, and at most. A part is bounded in bytes
+// What Read returns at once: by default, and at most. A part is bounded in bytes
 // also where it is counted in elements.
 const (
 	DefaultBytes    = 20_000
@@ -34,7 +35,7 @@ type Part struct {
 	Content    json.RawMessage `json:"content"` // a string, or an array of elements
 }
 
-// Read gives a part of a whole result. Without a path it pages over the JSON
+// Read returns a part of a whole result. Without a path it pages over the JSON
 // text of the result by bytes, between characters. With a path it pages over
 // the value there: an array by elements, a string by the bytes of its text,
 // any other value by the bytes of its JSON. A limit of 0 is the default.
@@ -57,7 +58,7 @@ func Read(raw json.RawMessage, path string, offset, limit int) (Part, error) {
 	case '[':
 		return elementsPart(p, v, offset, limit)
 	case '"':
-		return textPart(p, unescape(v[1:len(v)-1]), offset, limit)
+		return textPart(p, rawjson.Unescape(v[1:len(v)-1]), offset, limit)
 	default:
 		return textPart(p, v, offset, limit)
 	}
@@ -85,11 +86,11 @@ func textPart(p Part, text []byte, offset, limit int) (Part, error) {
 		p.NextOffset = end
 	}
 	p.Offset = start
-	p.Content = append(appendWritten([]byte{'"'}, text[start:end]), '"')
+	p.Content = rawjson.AppendString(nil, text[start:end])
 	return p, nil
 }
 
-// boundary gives the start of the character that is at i.
+// boundary returns the start of the character that is at i.
 func boundary(text []byte, i int) int {
 	if i >= len(text) {
 		return len(text)
@@ -103,13 +104,6 @@ func boundary(text []byte, i int) int {
 		}
 	}
 	return i
-}
-
-func clip(text []byte, n int) []byte {
-	if len(text) <= n {
-		return text
-	}
-	return text[:boundary(text, n)]
 }
 
 func checkOffset(offset int, p Part) error {

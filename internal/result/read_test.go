@@ -173,6 +173,9 @@ func FuzzRead(f *testing.F) {
 		if err == nil && !json.Valid(p.Content) {
 			t.Fatalf("content %s", p.Content)
 		}
+		if err == nil && (p.Offset > offset || p.NextOffset != 0 && p.NextOffset <= p.Offset || p.NextOffset > p.Total) {
+			t.Fatalf("offset %d of %d leads to %d, and then to %d", offset, p.Total, p.Offset, p.NextOffset)
+		}
 		var known *problem.Problem
 		if err != nil && !errors.As(err, &known) {
 			t.Fatalf("%v is no problem", err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// shrinkJSON gives a JSON text that is like v, but takes no more than budget
+// shrinkJSON returns a JSON text that is like v, but takes no more than budget
 // bytes inside a JSON string. Elements of arrays are left out from the end; in
 // an object the large members give way and the small ones stay. Only what has
 // no elements to leave out is cut itself: strings between characters, marked
@@ -150,7 +150,7 @@ func (s *shrinker) object(v []byte, budget int) {
 	s.out = append(s.out, '}')
 }
 
-// memberSize gives what a member takes, or something above most.
+// memberSize returns what a member takes, or something above most.
 func memberSize(m member, most int) int {
 	if len(m.value) > most {
 		return len(m.value)
@@ -195,7 +195,7 @@ func fillLevel(needs []int, budget int) (level int) {
 	return max(level, slices.Max(append(sorted, 0)))
 }
 
-// looksLikeJSON says whether text may be an object or an array.
+// looksLikeJSON reports whether text may be an object or an array.
 func looksLikeJSON(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')

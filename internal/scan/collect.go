@@ -1,11 +1,12 @@
 package scan
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // place is the kind of a string: rules differ in where they look.
@@ -67,15 +68,14 @@ const (
 // collector goes through JSON whose grammar is checked and gives its strings to
 // the scanner.
 type collector struct {
-	s  *scanner
-	in []byte
-	i  int
+	rawjson.Cursor
+	s *scanner
 }
 
 // collect takes all strings of a definition. It gives a reason when it could
 // not.
 func (s *scanner) collect(raw []byte) (reason string) {
-	c := collector{s: s, in: raw}
+	c := collector{rawjson.Cursor{Text: raw}, s}
 	s.nodes = append(s.nodes[:0], node{})
 	return c.value(0, 0, inTool, placeProse)
 }
@@ -87,7 +87,7 @@ func (c *collector) value(at int32, depth int, in context, p place) string {
 	if depth > maxDepth {
 		return fmt.Sprintf("the definition is nested deeper than %d levels; only what stands before was looked at", maxDepth)
 	}
-	switch c.peek() {
+	switch c.Peek() {
 	case '{':
 		return c.object(at, depth, in, p)
 	case '[':
@@ -97,15 +97,14 @@ func (c *collector) value(at int32, depth int, in context, p place) string {
 			c.s.add(field{place: p, node: at, text: text})
 		}
 	default:
-		for c.i < len(c.in) && c.in[c.i] > ' ' && c.in[c.i] != ',' && c.in[c.i] != ']' && c.in[c.i] != '}' {
-			c.i++
-		}
+		c.Value()
 	}
 	return ""
 }
 
 func (c *collector) array(at int32, depth int, in context, p place) string {
-	for k := int32(0); c.more(); k++ {
+	end := c.Open('[')
+	for k := int32(0); c.More(end); k++ {
 		if reason := c.value(c.step(node{at, "", k}), depth+1, in, p); reason != "" {
 			return reason
 		}
@@ -114,14 +113,11 @@ func (c *collector) array(at int32, depth int, in context, p place) string {
 }
 
 func (c *collector) object(at int32, depth int, in context, p place) string {
-	for c.more() {
-		c.peek()
-		member := c.text()
-		c.peek()
-		c.i++ // the colon
+	for end := c.Open('{'); c.More(end); {
+		member := decoded(c.Name())
 		next := c.step(node{at, member, -1})
 		within, its := inside(in, member, p)
-		if in == inNames || in == inValues || !isKnown(member) {
+		if in == inNames || in == inValues || !known().members[member] {
 			c.s.add(field{place: placeKey, node: next, text: member})
 		}
 		if isTyped(in, member) && c.skipTyped() {
@@ -168,25 +164,6 @@ func inside(in context, member string, p place) (context, place) {
 	return in, p
 }
 
-// known are the names of members that MCP and JSON Schema give. They say
-// nothing; whatever has another name is looked at.
-var known = func() map[string]bool {
-	names := map[string]bool{}
-	for _, n := range strings.Fields(`name title description inputSchema outputSchema annotations icons _meta execution
-		readOnlyHint destructiveHint idempotentHint openWorldHint taskSupport src mimeType sizes theme
-		$schema $id $ref $anchor $dynamicRef $dynamicAnchor $defs $comment $vocabulary definitions
-		type properties required additionalProperties patternProperties propertyNames items prefixItems contains
-		minContains maxContains unevaluatedItems unevaluatedProperties additionalItems enum const default examples example
-		format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems
-		uniqueItems minProperties maxProperties dependentRequired dependentSchemas dependencies allOf anyOf oneOf not if then else
-		contentEncoding contentMediaType contentSchema readOnly writeOnly deprecated nullable discriminator`) {
-		names[n] = true
-	}
-	return names
-}()
-
-func isKnown(member string) bool { return known[member] }
-
 // isTyped says whether a member mostly holds one of a few words that say
 // nothing.
 func isTyped(in context, member string) bool {
@@ -195,63 +172,28 @@ func isTyped(in context, member string) bool {
 
 // skipTyped steps over such a word; false when it is none of them.
 func (c *collector) skipTyped() bool {
-	if c.peek() != '"' {
+	if c.Peek() != '"' {
 		return false
 	}
-	start := c.i
-	switch c.text() {
-	case "string", "object", "array", "number", "integer", "boolean", "null", "uri", "date", "date-time", "email", "uuid",
-		"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema":
+	before := c.Cursor
+	if known().types[c.text()] {
 		return true
 	}
-	c.i = start
-	return false
-}
-
-// peek skips white space and gives the next byte.
-func (c *collector) peek() byte {
-	for c.in[c.i] == ' ' || c.in[c.i] == '\n' || c.in[c.i] == '\t' || c.in[c.i] == '\r' {
-		c.i++
-	}
-	return c.in[c.i]
-}
-
-// more steps over the opening bracket or the comma before an element or a
-// member. At the end it steps over the closing bracket and gives false.
-func (c *collector) more() bool {
-	switch c.peek() {
-	case '[', '{':
-		c.i++
-		if b := c.peek(); b != ']' && b != '}' {
-			return true
-		}
-	case ',':
-		c.i++
-		c.peek()
-		return true
-	}
-	c.i++
+	c.Cursor = before
 	return false
 }
 
 // text steps over a string and decodes it.
 func (c *collector) text() string {
-	start := c.i + 1
-	plain := true
-	for c.i = start; c.in[c.i] != '"'; c.i++ {
-		if c.in[c.i] == '\\' {
-			plain = false
-			c.i++
-		}
-	}
-	c.i++
-	raw := c.in[start : c.i-1]
-	if plain && utf8.Valid(raw) {
-		return string(raw)
-	}
-	var text string
-	if err := json.Unmarshal(c.in[start-1:c.i], &text); err != nil {
-		panic(fmt.Sprintf("a string of valid JSON cannot be decoded: %v", err))
+	value := c.Value()
+	return decoded(value[1 : len(value)-1])
+}
+
+// decoded is what a string means, with U+FFFD for bytes that are not UTF-8.
+func decoded(raw []byte) string {
+	text := string(rawjson.Unescape(raw))
+	if !utf8.ValidString(text) {
+		text = string([]rune(text))
 	}
 	return text
 }

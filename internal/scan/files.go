@@ -5,16 +5,9 @@ import (
 	"strings"
 )
 
-// secretFiles are ends of paths of files that hold credentials.
-var secretFiles = strings.Fields(`/.ssh .ssh/ id_rsa id_ed25519 id_dsa id_ecdsa authorized_keys known_hosts /etc/passwd /etc/shadow /etc/sudoers
-	.aws/ .aws .env .netrc .npmrc .pypirc .git-credentials .gitconfig .bash_history .zsh_history .kube/config .docker/config.json
-	mcp.json mcp_config.json claude_desktop_config.json .cursor/ .claude/ .gnupg .pgpass credentials.json wallet.dat keychain-db
-	.config/gcloud application_default_credentials.json secrets.json secrets.yaml secrets.yml login.keychain /proc/self/environ
-	.vault-token .bitcoin .electrum config/hub .pem .p12 .pfx .ovpn .kdbx shadow.bak`)
-
 // chunkKind says what an address or path is; 0 when it is neither.
 func chunkKind(c []byte) wordKind {
-	for _, scheme := range []string{"http://", "https://", "ftp://", "ws://", "wss://", "hxxp://", "hxxps://"} {
+	for _, scheme := range known().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
 			return isURL
 		}
@@ -31,16 +24,14 @@ func chunkKind(c []byte) wordKind {
 	return 0
 }
 
-// certain are parts of paths that name such a file wherever they stand.
-var certain = strings.Fields(`/.ssh/id_ .aws/credentials /etc/passwd /etc/shadow .cursor/mcp.json claude_desktop_config.json .kube/config`)
-
+// isSecretPath reports whether a path is that of a file that holds credentials.
 func isSecretPath(c []byte) bool {
-	for _, f := range certain {
+	for _, f := range known().certain {
 		if bytes.Contains(c, []byte(f)) {
 			return true
 		}
 	}
-	for _, f := range secretFiles {
+	for _, f := range known().secretFiles {
 		if strings.HasSuffix(f, "/") {
 			if bytes.Contains(c, []byte(f)) {
 				return true

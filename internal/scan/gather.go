@@ -12,7 +12,7 @@ type cue struct{ kind, start, end int }
 var ruleCues = rule{name: "many-cues", severity: SeverityReview, reason: "steers the model in several ways at once"}
 
 // gather finds where cues of several kinds stand together.
-func (s *scanner) gather(f *field, v *view) {
+func (s *scanner) gather(f *field, v *view, g *grammar) {
 	for i, c := range s.cues {
 		kinds, end := uint64(0), c.end
 		for _, other := range s.cues[i:] {
@@ -30,13 +30,13 @@ func (s *scanner) gather(f *field, v *view) {
 		}
 		r := ruleCues
 		var why []string
-		for k := range cueRules {
+		for k, cue := range g.rules[g.firstCue:] {
 			if kinds&(1<<k) != 0 {
-				why = append(why, cueRules[k].reason)
+				why = append(why, cue.reason)
 			}
 		}
 		r.reason += ": it " + strings.Join(why, "; ")
-		s.see(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.mentioned(v, compiled(), c.start, end))
+		s.see(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.mentioned(v, g, c.start, end))
 		return
 	}
 }

@@ -55,10 +55,10 @@ func tableOfRules() string {
 			rows[k].reasons = append(rows[k].reasons, reason)
 		}
 	}
-	for _, r := range slices.Concat(rules[:firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleOddName, ruleHint, ruleReserved}) {
+	for _, r := range slices.Concat(compiled().rules[:compiled().firstCue], []rule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleOddName, ruleHint, ruleReserved}) {
 		add(r.name, r.severity, r.reason)
 	}
-	for _, r := range slices.Concat(rawRules, secretRules) {
+	for _, r := range rawRules() {
 		add(r.name, max(r.prose, r.value), r.reason)
 	}
 	add("too-large", SeverityReview, "is beyond a bound, or arranged so that it cannot be looked at in full")

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"slices"
-	"strings"
 
 	"mcpproxy/internal/tool"
 )
@@ -11,12 +10,6 @@ var (
 	ruleHint     = rule{name: "false-hint", severity: SeverityReview, reason: "is named as what destroys and says that it only reads"}
 	ruleReserved = rule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
 )
-
-// destroys are verbs of names of tools that destroy.
-var destroys = strings.Fields("delete remove drop destroy purge erase wipe truncate uninstall kill terminate del rm unlink")
-
-// reserved are the tools of MCPProxy.
-var reserved = strings.Fields("retrieve_tools call_tool_read call_tool_write call_tool_destructive read_result upstream_servers")
 
 // hints finds what a name and the hints beside it do not say alike.
 func (s *scanner) hints(d tool.Definition) {
@@ -28,14 +21,14 @@ func (s *scanner) hints(d tool.Definition) {
 	n := &s.base.n
 	n.read(f.text)
 	words := n.split(nil, compiled().lex, true)
-	if slices.Contains(reserved, string(n.lower)) {
+	if known().reserved[string(n.lower)] {
 		s.found(f, ruleReserved, 0, len(f.text), "")
 	}
 	if d.Hints.ReadOnly != tool.True {
 		return
 	}
 	for _, w := range words[:min(2, len(words))] {
-		if slices.Contains(destroys, string(n.lower[w.start:w.end])) {
+		if known().destroying[string(n.lower[w.start:w.end])] {
 			s.found(f, ruleHint, n.origin(int(w.start)), n.origin(int(w.end)), "")
 		}
 	}

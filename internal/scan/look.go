@@ -31,7 +31,7 @@ func (s *scanner) look(f *field, v *view) {
 	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == placeName || f.place == placeKey)
 	s.cues = s.cues[:0]
 	s.match(f, v, g)
-	s.gather(f, v)
+	s.gather(f, v, g)
 	s.raw(f, v)
 }
 
@@ -56,13 +56,13 @@ func (s *scanner) match(f *field, v *view, g *grammar) {
 func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) {
 	for _, c := range candidates {
 		p := &g.patterns[c]
-		r := &rules[p.rule]
+		r := &g.rules[p.rule]
 		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
 			continue
 		}
 		if end := s.matcher.match(p, i); end > 0 {
-			if p.rule >= firstCue {
-				s.cues = append(s.cues, cue{p.rule - firstCue, i, end})
+			if p.rule >= g.firstCue {
+				s.cues = append(s.cues, cue{p.rule - g.firstCue, i, end})
 				continue
 			}
 			mention := p.mention && v.encoding == "" && s.mentioned(v, g, i, end)
@@ -147,8 +147,8 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {
 			p := &g.patterns[c]
-			r := rules[p.rule]
-			if both[i].id == 0 || p.rule >= firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
+			r := g.rules[p.rule]
+			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
 			if end := m.match(p, i); end > len(tail) {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mcpproxy/internal/wordlist"
 )
 
 // lexicon has the words that patterns ask for.
@@ -96,6 +98,8 @@ type pattern struct {
 // A grammar is the patterns of all rules, by the word they begin with.
 type grammar struct {
 	lex      *lexicon
+	rules    []rule
+	firstCue int // of the rules; those from here on are cues
 	patterns []pattern
 	byWord   map[uint16][]int32
 	byKind   map[wordKind][]int32
@@ -106,28 +110,29 @@ type grammar struct {
 
 // compile reads concepts and rules. Its input is the program's own, so that a
 // fault is a fault of the program.
-func compile(concepts string, rules []rule) *grammar {
+func compile(concepts, rules string) *grammar {
 	g := &grammar{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
 	sets := map[string]element{}
-	for line := range strings.Lines(concepts) {
-		named, words, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok {
-			continue
-		}
+	for _, concept := range wordlist.Read(concepts) {
 		var e element
-		for w := range strings.FieldsSeq(words) {
+		for _, w := range concept.Words() {
 			g.alternative(&e, w, sets)
 		}
-		sets["@"+strings.TrimSpace(named)] = e
+		sets["@"+concept.Head] = e
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
-	for k := range rules {
-		for line := range strings.Lines(rules[k].patterns) {
-			if line = strings.TrimSpace(line); line != "" {
-				g.add(k, line, sets)
-			}
+	for _, patterns := range wordlist.Read(rules) {
+		head, reason := parts(patterns.Head)
+		r := rule{name: head[0], reason: reason, places: placesNamed(head[2])}
+		if head[1] != "cue" {
+			r.severity = severityNamed(head[1])
+			g.firstCue++
 		}
+		for _, line := range patterns.Lines {
+			g.add(len(g.rules), line, sets)
+		}
+		g.rules = append(g.rules, r)
 	}
 	g.lex.spell()
 	return g
@@ -153,11 +158,7 @@ func (g *grammar) alternative(e *element, text string, sets map[string]element) 
 		}
 		e.join(concept)
 	case '#':
-		kind, ok := kinds[text]
-		if !ok {
-			panic("scan: no kind of word is named " + text)
-		}
-		e.kinds |= kind
+		e.kinds |= kindNamed(text)
 	default:
 		for _, form := range forms(text) {
 			if isPlain(form) { // and small: its own normal form
@@ -173,8 +174,23 @@ func (g *grammar) alternative(e *element, text string, sets map[string]element) 
 	}
 }
 
-// kinds are the kinds of words that are none, by the names that patterns use.
-var kinds = map[string]wordKind{"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier}
+// kindNamed returns the kind of words that are none, by the name that patterns
+// use.
+func kindNamed(text string) wordKind {
+	switch text {
+	case "#url":
+		return isURL
+	case "#email":
+		return isEmail
+	case "#secret":
+		return isSecretFile
+	case "#path":
+		return isPath | isSecretFile
+	case "#ident":
+		return isIdentifier
+	}
+	panic("scan: no kind of word is named " + text)
+}
 
 func capitalized(word string) string {
 	r, size := utf8.DecodeRuneInString(word)

@@ -1,8 +1,8 @@
-// Package scan finds poisoned tool definitions: instructions to the model,
-// hidden and confusable Unicode, shadowing of other tools, exfiltration,
-// secrets and encoded payloads. It looks at every string that a client could
-// see, after normalising and decoding it, and explains each finding with the
-// span that caused it.
+// Package scan finds poisoned definitions, of tools and of what else servers
+// offer: instructions to the model, hidden and confusable Unicode, shadowing of
+// other tools, exfiltration, secrets and encoded payloads. It looks at every
+// string that a client could see, after normalising and decoding it, and
+// explains each finding with the span that caused it.
 //
 // It guarantees that the same definition gives the same report, byte for byte;
 // that its work is bounded; and that what it could not look at in full, or
@@ -45,6 +45,11 @@ func (v Verdict) String() string {
 	return "incomplete"
 }
 
+// Words are all verdicts.
+func (Verdict) Words() []string {
+	return []string{Clean.String(), Review.String(), Block.String(), Incomplete.String()}
+}
+
 // MarshalText gives the verdict in one word.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
@@ -79,6 +84,11 @@ func (s Severity) String() string {
 		return "block"
 	}
 	return "note"
+}
+
+// Words are all severities.
+func (Severity) Words() []string {
+	return []string{SeverityNote.String(), SeverityReview.String(), SeverityBlock.String()}
 }
 
 // MarshalText gives the severity in one word.
@@ -149,21 +159,46 @@ func Text(name, text string) Report {
 	return s.report()
 }
 
+// Offer looks at all that the definition of an offer says.
+func Offer(o tool.Offer) Report {
+	if o.Kind == tool.KindInstructions {
+		var text string
+		if json.Unmarshal(o.Raw, &text) == nil { // else it is looked at as what it is
+			return Text("instructions", text)
+		}
+	}
+	s := newScanner()
+	s.guard("definition", func() {
+		if s.take(o.Raw) {
+			s.scan()
+		}
+	})
+	return s.report()
+}
+
 func (s *scanner) definition(d tool.Definition) {
-	raw := d.Raw
+	if !s.take(d.Raw) {
+		return
+	}
+	s.guard("hints", func() { s.hints(d) })
+	s.scan()
+}
+
+// take collects the strings of a definition. It reports whether there is
+// something to look at.
+func (s *scanner) take(raw []byte) bool {
 	if !json.Valid(raw) {
 		s.broken("the definition is not JSON")
-		return
+		return false
 	}
 	if len(raw) > tool.MaxDefinition {
 		s.tooLarge("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
-		return
+		return false
 	}
 	if reason := s.collect(raw); reason != "" {
 		s.tooLarge("", reason)
 	}
-	s.guard("hints", func() { s.hints(d) })
-	s.scan()
+	return true
 }
 
 // report sorts what was found and weighs it.

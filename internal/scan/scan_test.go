@@ -62,6 +62,6 @@ func TestLexicon(t *testing.T) {
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		compile(concepts, rules)
+		compile(conceptsText, rulesText)
 	}
 }

@@ -23,7 +23,6 @@ const (
 	isSecretFile // a file that holds secrets
 	isPath
 	isIdentifier // a name as tools have: two words joined by an underscore
-	isQuoted     // stands in quotes
 )
 
 // split finds the words of the normal form. Those of names (camel) are parted

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"mcpproxy/internal/problem"
 )
 
 const (
@@ -22,7 +24,7 @@ type findings struct {
 	weight int // how far the value is from what is wanted
 }
 
-// violationsIn gives what the result of a validation says.
+// violationsIn returns what the result of a validation says.
 func violationsIn(result error) (out []Violation) {
 	var f findings
 	if invalid, ok := result.(*jsonschema.ValidationError); ok {
@@ -123,7 +125,7 @@ func compare(a, b *jsonschema.ValidationError) int {
 	)
 }
 
-// text says what a leaf means: in the words of the library, unless these show
+// text returns what a leaf means: in the words of the library, unless these show
 // the value or are unclear.
 func text(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
@@ -160,7 +162,7 @@ func constant(v any) string {
 	return string(raw)
 }
 
-// few gives the first names.
+// few returns the first names.
 func few(names []string) (out []string) {
 	for _, name := range names[:min(len(names), maxReported)] {
 		out = append(out, clip(name))
@@ -168,9 +170,11 @@ func few(names []string) (out []string) {
 	return out
 }
 
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
+func clip(s string) string { return problem.Shown(s, maxText) }
+
+// Violation is one way in which arguments do not fit. Path is a JSON pointer
+// into the arguments; "" is the whole.
+type Violation struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -16,15 +17,18 @@ const (
 	maxNest      = 64 // schemas that apply each other to the same value
 )
 
+var errComplex = errors.New("it is too complex to check, or refers to itself without end")
+
 // meter counts the steps of a validation and ends it when there are none left.
 // The library has no such thing. But it asks the format of a schema about
 // every value that the schema is applied to, before it goes further into
 // either: so every schema gets a meter as its format, which takes from the
 // budget what comes next.
 type meter struct {
-	left     int
-	slowness int // how much longer a step can take for what the schema has
-	program  int // size of all patterns
+	left        int
+	slowness    int  // how much longer a step can take for what the schema has
+	program     int  // size of all patterns
+	unevaluated bool // a schema asks for what others did not see
 }
 
 // spend panics when the budget is used up: an error would only end the check
@@ -56,6 +60,7 @@ func (m *meter) watch(all schemas) error {
 		if s.DynamicRef != nil && s.DynamicRef.Anchor != "" {
 			nested[s] = append(nested[s], anchors[s.DynamicRef.Anchor]...)
 		}
+		m.unevaluated = m.unevaluated || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
 		if s.Enum != nil {
 			m.slowness = max(m.slowness, measure(s.Enum.Values).weight/2/weightPerStep)
 		}
@@ -87,7 +92,7 @@ func checkNest(all schemas, nested map[*jsonschema.Schema]schemas) error {
 	return errComplex
 }
 
-// toll gives the function that takes the price of applying s: of beginning
+// toll returns the function that takes the price of applying s: of beginning
 // with all that is in it, whose own meters then ask for the rest.
 func (m *meter) toll(s *jsonschema.Schema, nested int) func(any) error {
 	member, element, numbered := len(members(s)), len(elements(s)), len(named(s))-len(s.Properties)
@@ -101,12 +106,12 @@ func (m *meter) toll(s *jsonschema.Schema, nested int) func(any) error {
 	return func(v any) error {
 		m.spend(fixed)
 		switch v := v.(type) {
-		case map[string]any: // a quarter: each nested schema can have a list of what it did not see
-			m.spend(min(len(v), len(s.Properties)) + len(v)*member + len(v)*(1+nested)/4)
+		case map[string]any: // a quarter: to go over the names
+			m.spend(min(len(v), len(s.Properties)) + len(v)*member + len(v)*(1+m.lists(nested))/4)
 		case []any:
-			m.spend(min(len(v), numbered) + len(v)*element + len(v)*nested/4)
-			if s.UniqueItems { // lists and objects can be made to have the same hash
-				m.spend(len(v) * measure(v).weight / 2 / weightPerStep)
+			m.spend(min(len(v), numbered) + len(v)*element + len(v)*m.lists(nested)/4)
+			if s.UniqueItems {
+				m.spend(comparisons(v) / 2 / weightPerStep)
 			}
 		case string:
 			m.spend(len(v) / 128)
@@ -115,7 +120,33 @@ func (m *meter) toll(s *jsonschema.Schema, nested int) func(any) error {
 	}
 }
 
-// inPlace gives the schemas that s applies to the same value.
+// lists returns how many nested schemas have a list of what they did not see.
+func (m *meter) lists(nested int) int {
+	if m.unevaluated {
+		return nested
+	}
+	return 0
+}
+
+// comparisons returns the weight of what is compared at most to find equal
+// elements. The library compares those with the same hash: lists and objects
+// can be made to have one, and as many numbers as there are ways to part their
+// bytes.
+func comparisons(list []any) int {
+	var containers, others []any
+	for _, element := range list {
+		switch element.(type) {
+		case []any, map[string]any:
+			containers = append(containers, element)
+		default:
+			others = append(others, element)
+		}
+	}
+	in, out := measure(containers), measure(others)
+	return len(containers)*in.weight + min(len(others), 2+out.digits/2)*out.weight
+}
+
+// inPlace returns the schemas that s applies to the same value.
 func inPlace(s *jsonschema.Schema) schemas {
 	list := slices.Concat(s.AllOf, s.AnyOf, s.OneOf, slices.Collect(maps.Values(s.DependentSchemas)))
 	for _, dependency := range s.Dependencies {
@@ -127,18 +158,18 @@ func inPlace(s *jsonschema.Schema) schemas {
 	return present(append(list, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else))
 }
 
-// members gives those that s can apply to each member of an object.
+// members returns those that s can apply to each member of an object.
 func members(s *jsonschema.Schema) schemas {
 	list := slices.Collect(maps.Values(s.PatternProperties))
 	return present(append(list, one(s.AdditionalProperties), s.UnevaluatedProperties, s.PropertyNames))
 }
 
-// elements gives those that s can apply to each element of an array.
+// elements returns those that s can apply to each element of an array.
 func elements(s *jsonschema.Schema) schemas {
 	return present(schemas{one(s.Items), one(s.AdditionalItems), s.Items2020, s.UnevaluatedItems, s.Contains})
 }
 
-// named gives those that s applies to one certain member or element.
+// named returns those that s applies to one certain member or element.
 func named(s *jsonschema.Schema) schemas {
 	items, _ := s.Items.(schemas)
 	return slices.Concat(slices.Collect(maps.Values(s.Properties)), s.PrefixItems, items)
@@ -152,3 +183,7 @@ func one(schema any) *jsonschema.Schema {
 func present(list schemas) schemas {
 	return slices.DeleteFunc(list, func(s *jsonschema.Schema) bool { return s == nil })
 }
+
+// ErrUndecided says that a validation took more than it may, so that nothing
+// can be said about the arguments.
+var ErrUndecided = errors.New("validating the arguments would take too long")

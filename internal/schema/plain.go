@@ -1,44 +1,44 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"math"
-	"slices"
+	"math/big"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // Bounds on what is plain.
 const (
-	maxPlainDepth    = 8
-	maxPlainArgDepth = 16
+	maxPlainDepth    = 12
+	maxPlainWork     = 6_000   // of schemas, members and values, with references written out
 	maxPlainRequired = 64      // bits of a set
 	maxPlainNumber   = 1 << 53 // in a schema
 )
 
-// errDoubt ends a walk over arguments that are not certainly valid.
-var errDoubt = errors.New("not certainly valid")
-
 // plain is the form of a schema whose every keyword is known here. It says
 // yes for certain, or nothing: what it does not accept the library judges.
 type plain struct {
-	types    string // what strictjson.Kind may say; all when empty
+	free     bool   // everything is allowed, so nothing is looked at
+	types    string // what rawjson.Kind may say; all when empty
+	whole    bool   // numbers must be integers
 	listed   bool   // there is an enum or a const:
-	texts    []string
+	texts    map[string]bool
 	literals string // by their Kind
 	length   bounds // of strings, in characters
-	value    bounds
 	count    bounds // of elements
+	integer  bounds // of integers
+	// fraction is between what other numbers must be. It is compared as rounded
+	// and without its ends, which is certain: rounding changes no order.
+	fraction struct{ least, most float64 }
 	element  *plain
 	members  map[string]member
 	rest     *plain // of members without a name here; nil when there may be none
 	required uint64
-	price    int // at least what the library's meter takes for one value
+	all      []*plain // all of which must allow it
+	either   []*plain // one of which must
 }
 
 type member struct {
@@ -50,59 +50,140 @@ type bounds struct{ least, most int64 }
 
 func (b bounds) hold(n int64) bool { return b.least <= n && n <= b.most }
 
-// plainOf gives the plain form of a schema that the library has compiled, nil
-// when it has none. The root must want an object.
+var unbounded = bounds{math.MinInt64, math.MaxInt64}
+
+func (b bounds) none() bool { return b == unbounded }
+
+// plainCompiler makes the plain form of one schema.
+type plainCompiler struct {
+	root     map[string]any
+	anything *plain
+	work     int
+}
+
+// plainOf returns the plain form of a schema that the library has compiled, nil
+// when it has none.
 func plainOf(doc any) *plain {
-	anything := newPlain(nil)
-	anything.element, anything.rest = anything, anything
-	if root, ok := anything.compile(doc, 0); ok && root.types == "{" {
-		return root
+	root, _ := doc.(map[string]any)
+	c := plainCompiler{root: root, anything: &plain{free: true}}
+	if p, ok := c.compile(doc, 0); ok {
+		return p
 	}
 	return nil
 }
 
-func newPlain(anything *plain) *plain {
-	all := bounds{math.MinInt64, math.MaxInt64}
-	return &plain{length: all, value: all, count: all, element: anything, rest: anything, price: 4}
-}
-
-// compile gives the plain form of a schema. The receiver is that of true.
-func (anything *plain) compile(doc any, depth int) (*plain, bool) {
+func (c *plainCompiler) compile(doc any, depth int) (*plain, bool) {
 	members, ok := doc.(map[string]any)
 	if !ok {
-		return anything, doc == true
+		return c.anything, doc == true
 	}
-	if depth > maxPlainDepth {
+	if depth > maxPlainDepth || !c.spend(1) {
 		return nil, false
 	}
-	p := newPlain(anything)
-	limits := map[string]*int64{
-		"minLength": &p.length.least, "maxLength": &p.length.most, "minItems": &p.count.least, "maxItems": &p.count.most,
-		"minimum": &p.value.least, "maximum": &p.value.most,
-	}
+	p := &plain{length: unbounded, count: unbounded, integer: unbounded, element: c.anything, rest: c.anything}
+	p.fraction.least, p.fraction.most = math.Inf(-1), math.Inf(1)
+	p.free = true
 	for name, v := range members {
 		switch name {
 		case "title", "description", "default", "examples", "$comment", "format":
-		case "properties", "required", "additionalProperties": // see setMembers
+			continue
 		case "$schema": // of a draft that the library knows
-			ok = depth == 0
-		case "type":
-			ok = p.setTypes(v)
-		case "enum":
-			list, _ := v.([]any)
-			ok = p.list(list)
-		case "const":
-			ok = p.list([]any{v})
-		case "items":
-			p.element, ok = anything.compile(v, depth+1)
-		default:
-			ok = setLimit(limits[name], v)
+			if depth > 0 {
+				return nil, false
+			}
+			continue
+		case "$defs", "definitions": // looked at where something refers to them
+			if depth > 0 {
+				return nil, false
+			}
+			continue
 		}
-		if !ok {
+		p.free = false
+		if !c.keyword(p, name, v, depth) {
 			return nil, false
 		}
 	}
-	return p, p.setMembers(members, depth)
+	if p.free {
+		return c.anything, true
+	}
+	return p, c.setMembers(p, members, depth)
+}
+
+func (c *plainCompiler) spend(work int) bool {
+	c.work += work
+	return c.work <= maxPlainWork
+}
+
+// keyword notes what a keyword asks for, and reports whether it is plain.
+func (c *plainCompiler) keyword(p *plain, name string, v any, depth int) (ok bool) {
+	switch name {
+	case "properties", "required", "additionalProperties": // see setMembers
+		return true
+	case "type":
+		return p.setTypes(v)
+	case "enum":
+		list, _ := v.([]any)
+		return c.spend(len(list)) && p.list(list)
+	case "const":
+		return p.list([]any{v})
+	case "items":
+		p.element, ok = c.compile(v, depth+1)
+		return ok
+	case "$ref":
+		target, ok := c.referred(v, depth)
+		p.all = append(p.all, target)
+		return ok
+	case "allOf":
+		inner, ok := c.list(v, depth)
+		p.all = append(p.all, inner...)
+		return ok
+	case "anyOf", "oneOf":
+		if p.either != nil {
+			return false
+		}
+		p.either, ok = c.list(v, depth)
+		return ok && (name == "anyOf" || disjoint(p.either))
+	}
+	return p.setLimit(name, v)
+}
+
+func (c *plainCompiler) list(v any, depth int) (out []*plain, ok bool) {
+	list, _ := v.([]any)
+	for _, doc := range list {
+		p, ok := c.compile(doc, depth+1)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, p)
+	}
+	return out, len(list) > 0
+}
+
+// referred returns the definition that a reference leads to, if it is one of
+// the root's.
+func (c *plainCompiler) referred(v any, depth int) (*plain, bool) {
+	ref, _ := v.(string)
+	for _, home := range []string{"$defs", "definitions"} {
+		name, found := strings.CutPrefix(ref, "#/"+home+"/")
+		definitions, _ := c.root[home].(map[string]any)
+		if doc, defined := definitions[name]; found && defined && !strings.ContainsAny(name, "/~%") {
+			return c.compile(doc, depth+1)
+		}
+	}
+	return nil, false
+}
+
+// disjoint reports whether no value can have the types of two of them, so that
+// one of them is exactly one.
+func disjoint(alternatives []*plain) bool {
+	seen := ""
+	for _, p := range alternatives {
+		if p.types == "" || strings.ContainsAny(seen, p.types) {
+			return false
+		}
+		seen += p.types
+	}
+	return true
 }
 
 func (p *plain) setTypes(v any) bool {
@@ -111,9 +192,11 @@ func (p *plain) setTypes(v any) bool {
 		list = []any{v}
 	}
 	kinds := map[string]string{"string": `"`, "integer": "0", "number": "0", "boolean": "tf", "null": "n", "array": "[", "object": "{"}
+	p.whole = true
 	for _, name := range list {
 		text, _ := name.(string)
 		p.types += kinds[text]
+		p.whole = p.whole && text != "number"
 	}
 	return p.types != ""
 }
@@ -121,43 +204,83 @@ func (p *plain) setTypes(v any) bool {
 // list notes the values of an enum or a const, without those that are for the
 // library to compare. Both together are not plain.
 func (p *plain) list(values []any) bool {
-	first := !p.listed
-	p.listed = true
+	if p.listed {
+		return false
+	}
+	p.listed, p.texts = true, make(map[string]bool, len(values))
 	for _, v := range values {
 		switch v := v.(type) {
 		case string:
-			p.texts = append(p.texts, v)
+			p.texts[v] = true
 		case bool:
 			p.literals += strconv.FormatBool(v)[:1]
 		}
 	}
-	return first
+	return true
 }
 
-func setLimit(limit *int64, v any) bool {
+func (p *plain) setLimit(name string, v any) bool {
 	number, _ := v.(json.Number)
-	n, ok := strictjson.Int([]byte(number))
-	if limit == nil || !ok || n <= -maxPlainNumber || n >= maxPlainNumber {
+	switch name {
+	case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum":
+		limit, ok := new(big.Rat).SetString(string(number))
+		return ok && p.setRange(name, limit)
+	}
+	limit := map[string]*int64{
+		"minLength": &p.length.least, "maxLength": &p.length.most, "minItems": &p.count.least, "maxItems": &p.count.most,
+	}[name]
+	n, ok := rawjson.Int([]byte(number))
+	if limit == nil || !ok || n >= maxPlainNumber {
 		return false
 	}
 	*limit = n
 	return true
 }
 
-func (p *plain) setMembers(schema map[string]any, depth int) bool {
-	anything := p.rest
-	switch schema["additionalProperties"] {
+// setRange notes a bound on numbers: for integers the outermost that is allowed.
+func (p *plain) setRange(name string, limit *big.Rat) bool {
+	near, _ := limit.Float64()
+	if math.Abs(near) >= maxPlainNumber {
+		return false
+	}
+	below := new(big.Int).Div(limit.Num(), limit.Denom()).Int64() // rounded down
+	above := below
+	if !limit.IsInt() {
+		above++
+	}
+	switch name {
+	case "exclusiveMinimum":
+		above = below + 1
+		fallthrough
+	case "minimum":
+		p.integer.least, p.fraction.least = max(p.integer.least, above), max(p.fraction.least, near)
+	case "exclusiveMaximum":
+		below = above - 1
+		fallthrough
+	case "maximum":
+		p.integer.most, p.fraction.most = min(p.integer.most, below), min(p.fraction.most, near)
+	}
+	return true
+}
+
+func (c *plainCompiler) setMembers(p *plain, schema map[string]any, depth int) (ok bool) {
+	switch rest := schema["additionalProperties"]; rest {
 	case nil, true:
 	case false:
 		p.rest = nil
 	default:
-		return false
+		if p.rest, ok = c.compile(rest, depth+1); !ok {
+			return false
+		}
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	required, _ := schema["required"].([]any)
-	p.members, p.price = make(map[string]member, len(properties)), p.price+len(required)/8
+	if !c.spend(len(properties) + len(required)) {
+		return false
+	}
+	p.members = make(map[string]member, len(properties))
 	for name, v := range properties {
-		inner, ok := anything.compile(v, depth+1)
+		inner, ok := c.compile(v, depth+1)
 		if !ok {
 			return false
 		}
@@ -176,78 +299,4 @@ func (p *plain) setMembers(schema map[string]any, depth int) bool {
 		p.members[name], p.required = m, p.required|m.bit
 	}
 	return true
-}
-
-// accepts says whether the arguments are certainly valid, and the library
-// would find so within the steps: numbers are short and values not deep, so
-// that it divides them by no more than this.
-func (s *Schema) accepts(args []byte, steps int) bool {
-	if s.plain == nil || strictjson.Check(args, strictjson.Limits{Bytes: len(args), Depth: maxPlainArgDepth}) != nil {
-		return false
-	}
-	left := steps / (2 + s.meter.slowness)
-	return s.plain.accept(args, &left)
-}
-
-func (p *plain) accept(value []byte, left *int) bool {
-	kind := strictjson.Kind(value)
-	if *left -= p.price; *left < 0 || p.types != "" && strings.IndexByte(p.types, kind) < 0 {
-		return false
-	}
-	switch kind {
-	case '"':
-		*left -= len(value) / 128
-		return *left >= 0 && p.acceptText(value)
-	case 't', 'f', 'n':
-		return !p.listed || strings.IndexByte(p.literals, kind) >= 0
-	case '0':
-		n, ok := strictjson.Int(value) // not 1.0 and 1e3
-		return ok && !p.listed && p.value.hold(n)
-	case '[':
-		return !p.listed && p.acceptElements(value, left)
-	case '{':
-		return !p.listed && p.acceptMembers(value, left)
-	}
-	return false
-}
-
-func (p *plain) acceptText(value []byte) bool {
-	text := value[1 : len(value)-1]
-	most := int64(len(text))
-	fits := p.length.least <= most/12 && most <= p.length.most // a character is at most \u1234\u1234
-	if fits && !p.listed {
-		return true
-	}
-	if bytes.IndexByte(text, '\\') >= 0 {
-		decoded, _ := strictjson.String(value)
-		text = []byte(decoded)
-	}
-	return (fits || p.length.hold(int64(utf8.RuneCount(text)))) &&
-		(!p.listed || slices.ContainsFunc(p.texts, func(t string) bool { return t == string(text) }))
-}
-
-func (p *plain) acceptElements(value []byte, left *int) bool {
-	count := int64(0)
-	err := strictjson.Elements(value, func(element []byte) error {
-		if count++; !p.element.accept(element, left) {
-			return errDoubt
-		}
-		return nil
-	})
-	return err == nil && p.count.hold(count)
-}
-
-func (p *plain) acceptMembers(value []byte, left *int) bool {
-	missing := p.required
-	err := strictjson.Members(value, func(name, value []byte) error {
-		m, named := p.members[string(name)]
-		if !named {
-			m.plain = p.rest
-		}
-		if missing &^= m.bit; m.plain == nil || !m.accept(value, left) {
-			return errDoubt
-		}
-		return nil
-	})
-	return err == nil && missing == 0
 }

@@ -3,20 +3,18 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// acceptsAlone says what the plain form says, and what the library does.
+// acceptsAlone returns what the plain form says, and what the library does when
+// it may take as long as it likes.
 func acceptsAlone(s *Schema, args string) (plain, library bool) {
-	form := s.plain
-	plain = s.accepts([]byte(args), budget-len(args)/bytesPerStep-mostValues([]byte(args)))
-	s.plain = nil
-	violations, err := s.Check(json.RawMessage(args))
-	s.plain = form
-	return plain, violations == nil && err == nil
+	violations, err := s.check(json.RawMessage(args), math.MaxInt)
+	return s.accepts([]byte(args)), violations == nil && err == nil
 }
 
 func TestWhatIsPlain(t *testing.T) {
@@ -31,20 +29,31 @@ func TestWhatIsPlain(t *testing.T) {
 		{`{"type":"object","properties":{"a":true,"b":{},"c":{"type":["integer","null"],"minimum":-1,"maximum":9007199254740991}},"required":["a","z"]}`, plainly},
 		{`{"type":"object","properties":{"l":{"type":"array","items":{"enum":["x",1,null]},"minItems":1}},"additionalProperties":false}`, plainly},
 		{`{"type":"object","properties":` + strings.Repeat(`{"o":{"properties":`, 8) + `{}` + strings.Repeat("}}", 8) + `}`, plainly},
-		{`{"type":"object","properties":` + strings.Repeat(`{"o":{"properties":`, 9) + `{}` + strings.Repeat("}}", 9) + `}`, not},
-		{`{}`, not},
-		{`true`, not},
-		{`{"type":["object","string"]}`, not},
+		{`{"type":"object","properties":` + strings.Repeat(`{"o":{"properties":`, 13) + `{}` + strings.Repeat("}}", 13) + `}`, not},
+		{`{}`, plainly},
+		{`true`, plainly},
+		{`{"type":["object","string"]}`, plainly},
+		{`{"type":"object","properties":{"a":{"exclusiveMinimum":0.25,"exclusiveMaximum":9e15}}}`, plainly},
+		{`{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"string"},{"$ref":"#/$defs/b"}]},"b":{"type":"null"}}}`, plainly},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","allOf":[{"$ref":"#/definitions/a"}],"definitions":{"a":{},"b":{"pattern":"x"}}}`, plainly},
+		{`{"properties":{"a":{"oneOf":[{"type":"string"},{"type":["array","null"]}]}}}`, plainly},
+		{`{"properties":{"a":{"oneOf":[{"type":"string"},{"type":["string","null"]}]}}}`, not},
+		{`{"properties":{"a":{"oneOf":[{"type":"integer"},{"type":"number"}]}}}`, not},
+		{`{"properties":{"a":{"oneOf":[{"type":"integer"},{"const":"x"}]}}}`, not},
+		{`{"properties":{"a":{"anyOf":[{"type":"string"}],"oneOf":[{"type":"string"}]}}}`, not},
+		{`{"properties":{"next":{"$ref":"#/$defs/a"}},"$defs":{"a":{"properties":{"next":{"$ref":"#/$defs/a"}}}}}`, not},
+		{`{"properties":{"a":{"$ref":"#/properties/b"},"b":{}}}`, not},
+		{`{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$id":"b","type":"string"}}}`, not},
 		{`{"type":"object","x-mine":1}`, not},
 		{`{"type":"object","$id":"a"}`, not},
 		{`{"type":"object","minProperties":1}`, not},
-		{`{"type":"object","additionalProperties":{"type":"string"}}`, not},
+		{`{"type":"object","additionalProperties":{"type":"string"}}`, plainly},
 		{`{"type":"object","additionalProperties":false,"required":["a"]}`, not},
 		{`{"type":"object","properties":{"a":false}}`, not},
 		{`{"type":"object","properties":{"a":{"$schema":"http://json-schema.org/draft-07/schema#"}}}`, not},
 		{`{"type":"object","properties":{"a":{"pattern":"x"}}}`, not},
-		{`{"type":"object","properties":{"a":{"minimum":1.5}}}`, not},
-		{`{"type":"object","properties":{"a":{"minimum":1e2}}}`, not},
+		{`{"type":"object","properties":{"a":{"minimum":1.5}}}`, plainly},
+		{`{"type":"object","properties":{"a":{"minimum":1e2}}}`, plainly},
 		{`{"type":"object","properties":{"a":{"maximum":9007199254740992}}}`, not},
 		{`{"type":"object","properties":{"a":{"enum":["a"],"const":"a"}}}`, not},
 		{`{"type":"object","properties":{"a":{"prefixItems":[true]}}}`, not},
@@ -76,11 +85,11 @@ func TestWhatPlainAccepts(t *testing.T) {
 		`{"i":1,"e":false}`: unsure, `{"i":1,"e":2}`: unsure, `{"i":1,"e":"e\u0301"}`: unsure, `{"i":1,"e":null}`: unsure,
 		`{"i":1,"l":[true,false]}`: yes, `{"i":1,"l":[]}`: unsure, `{"i":1,"l":[true,true,true]}`: unsure, `{"i":1,"l":[0]}`: unsure,
 		`{"i":1,"o":{"a":null,"b":[{}]}}`: yes, `{"i":1,"o":{"b":null}}`: unsure,
-		`{"i":1,"any":[1,"x",{"y":null}]}`: yes, `{"i":1,"any":1.5}`: unsure, `{"i":1,"any":1e400}`: unsure,
+		`{"i":1,"any":[1,"x",{"y":null}]}`: yes, `{"i":1,"any":1.5}`: yes, `{"i":1,"any":1e400}`: unsure,
 		`{"i":1}}`: unsure, `{"i":1`: unsure, `{"i":1,}`: unsure, `{"i":1 2}`: unsure, `[]`: unsure, `null`: unsure, ``: unsure, "{\"i\":1,\"any\":\"\xff\"}": unsure,
-		`{"i":1,"any":` + strings.Repeat("[", 15) + strings.Repeat("]", 15) + `}`: yes,
-		`{"i":1,"any":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`: unsure,
-		`{"i":1,"any":[` + strings.Repeat("1,", 20_000) + `1]}`:                   unsure,
+		`{"i":1,"any":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`: yes,
+		`{"i":1,"any":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`: unsure,
+		`{"i":1,"any":[` + strings.Repeat("1,", 20_000) + `1]}`:                   yes,
 	} {
 		plain, library := acceptsAlone(s, args)
 		if plain != want || plain && !library {
@@ -93,7 +102,7 @@ func TestWhatPlainAccepts(t *testing.T) {
 func TestPlainIsSound(t *testing.T) {
 	plains, accepted := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		s := Compile(json.RawMessage(`{` + drawKeywords(t, 2, `"type":"object"`+pick(t, ``, `,"$schema":"http://json-schema.org/draft-07/schema#"`, `,"$schema":"http://json-schema.org/draft-04/schema#"`))))
+		s := Compile(json.RawMessage(`{"$defs":{"d":` + drawSchema(t, 2) + `},` + drawKeywords(t, 2, `"type":"object"`+pick(t, ``, `,"$schema":"http://json-schema.org/draft-07/schema#"`, `,"$schema":"http://json-schema.org/draft-04/schema#"`))))
 		if s.plain == nil {
 			return
 		}
@@ -144,7 +153,9 @@ func drawKeywords(t *rapid.T, depth int, kind string) string {
 		case 10:
 			out += `,"required":` + pick(t, `[]`, `["a"]`, `["a","b"]`, `["c"]`)
 		case 11:
-			out += `,` + pick(t, `"additionalProperties":false`, `"additionalProperties":true`, `"format":"email"`, `"uniqueItems":true`)
+			out += `,` + pick(t, `"anyOf":[`+drawSchema(t, depth-1)+`,`+drawSchema(t, depth-1)+`]`, `"allOf":[`+drawSchema(t, depth-1)+`]`,
+				`"oneOf":[{"type":"string","minLength":2},{"type":["null","integer"],"exclusiveMinimum":0.5}]`, `"$ref":"#/$defs/d"`,
+				`"additionalProperties":`+drawSchema(t, depth-1), `"additionalProperties":false`, `"additionalProperties":true`, `"format":"email"`, `"uniqueItems":true`)
 		}
 	}
 	return out + `}`
@@ -187,36 +198,23 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// What plain accepts, the library has the budget for.
-func TestPlainKeepsTheBudget(t *testing.T) {
-	names := make([]string, 60)
-	for i := range names {
-		names[i] = fmt.Sprintf(`"n%d"`, i)
-	}
-	wide := `{` + strings.Join(names, ":0,") + `:0},`
-	enum := `"enum":["n1"` + strings.Repeat(`,["`+strings.Repeat("x", 100)+`"]`, 600) + `]`
-	tests := []struct{ element, value string }{
-		{`{}`, `0,`},
-		{`{"type":"array"}`, `[0,[]],`},
-		{`{"type":"object","required":[` + strings.Join(names, ",") + `]}`, wide},
-		{`{` + enum + `}`, `"n1",`},
-		{`{"type":"string"}`, `"` + strings.Repeat("é", 2000) + `",`},
-		{`{"items":{"items":{"items":{}}}}`, `[[[0],0]],`},
-	}
-	for _, tt := range tests {
-		s, most := Compile(json.RawMessage(`{"type":"object","properties":{"l":{"items":`+tt.element+`}}}`)), 0
-		for n := 1; n < 50_000; n += n/3 + 1 {
-			args := `{"l":[` + strings.TrimSuffix(strings.Repeat(tt.value, n), ",") + `]}`
-			plain, library := acceptsAlone(s, args)
-			if !plain {
-				break
+// Numbers that are no integers as they are written are compared rounded, and
+// never at a bound.
+func TestPlainNumbers(t *testing.T) {
+	for schema, values := range map[string]map[string]bool{
+		`"minimum":0,"maximum":1`:                   {"0": true, "1": true, "0.5": true, "1e-9": true, "1e0": false, "1.0": false, "2": false, "-0.1": false, "1.0000000000000000000001": false},
+		`"exclusiveMinimum":0,"exclusiveMaximum":2`: {"0": false, "1": true, "2": false, "0.0001": true, "1.9999": true, "1.99999999999999999999": false},
+		`"minimum":0.1,"maximum":1.5`:               {"0": false, "1": true, "2": false, "0.1": false, "0.11": true, "1.49": true},
+		`"minimum":1.00000000000000000000001`:       {"1": false, "2": true, "1.5": true},
+		`"type":"integer"`:                          {"1": true, "1.5": false, "1.0": false, "12345678901234567890": false},
+		`"type":["integer","number"]`:               {"1": true, "1.5": true, "12345678901234567890": true},
+	} {
+		s := Compile(json.RawMessage(`{"properties":{"x":{` + schema + `}}}`))
+		for value, want := range values {
+			plain, library := acceptsAlone(s, `{"x":`+value+`}`)
+			if plain != want || plain && !library {
+				t.Errorf("%s: plain says %v of %s, the library %v", schema, plain, value, library)
 			}
-			if most = n; !library {
-				t.Errorf("%.40s: %d times %.20s are too much for the library", tt.element, n, tt.value)
-			}
-		}
-		if most < 10 {
-			t.Errorf("%.40s: plain accepts no more than %d", tt.element, most)
 		}
 	}
 }
@@ -230,7 +228,7 @@ func TestRealServersArePlain(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d are plain", count, len(schemas))
-	if count < len(schemas)/2 {
+	if count < len(schemas)*19/20 {
 		t.Errorf("only %d of %d are plain", count, len(schemas))
 	}
 }

@@ -17,7 +17,6 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -34,17 +33,6 @@ type Schema struct {
 	meter meter
 }
 
-// Violation is one way in which arguments do not fit. Path is a JSON pointer
-// into the arguments; "" is the whole.
-type Violation struct {
-	Path    string `json:"path"`
-	Message string `json:"message"`
-}
-
-// ErrUndecided says that a validation took more than it may, so that nothing
-// can be said about the arguments.
-var ErrUndecided = errors.New("validating the arguments would take too long")
-
 // Compile compiles a schema. Without any (nil, empty) everything is valid.
 func Compile(raw json.RawMessage) (s *Schema) {
 	s = &Schema{}
@@ -59,19 +47,12 @@ func Compile(raw json.RawMessage) (s *Schema) {
 	return s
 }
 
-// Broken says why the schema cannot be used; nil when it can.
+// Broken returns why the schema cannot be used; nil when it can.
 func (s *Schema) Broken() error { return s.broken }
 
-// Validate gives the ways in which the arguments do not fit, in a fixed order,
-// at most 20. It gives none when they fit, when the schema is broken, and when
-// it cannot be decided; Check tells these apart. No arguments are an empty
-// object.
-func (s *Schema) Validate(args json.RawMessage) []Violation {
-	v, _ := s.Check(args)
-	return v
-}
-
-// Check is Validate that also says why nothing could be decided.
+// Check returns the ways in which the arguments do not fit, in a fixed order, at
+// most 20. It returns none when they fit, when the schema is broken, and when it
+// cannot be decided: undecided tells why. No arguments are an empty object.
 func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided error) {
 	if s.broken != nil || s.root == nil {
 		return nil, s.broken
@@ -79,17 +60,30 @@ func (s *Schema) Check(args json.RawMessage) (violations []Violation, undecided 
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	steps := budget - len(args)/bytesPerStep - mostValues(args) // reading is work, too
-	if steps < 0 {
-		return nil, ErrUndecided
-	}
-	if s.accepts(args, steps) {
+	if s.accepts(args) {
 		return nil, nil
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err != nil {
-		return nil, fmt.Errorf("the arguments cannot be read: %w", err)
+	return s.check(args, budget)
+}
+
+// check lets the library judge within a number of steps. Reading is work, too:
+// of what is too large to be read, only what the schema looks at is.
+func (s *Schema) check(args json.RawMessage, steps int) ([]Violation, error) {
+	if left := steps - len(args)/bytesPerStep - mostValues(args); left >= 0 {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+		if err != nil {
+			return nil, fmt.Errorf("the arguments cannot be read: %w", err)
+		}
+		return s.judge(doc, left)
 	}
+	doc, left, err := s.readSome(args, steps)
+	if err != nil {
+		return nil, err
+	}
+	return s.judge(doc, left)
+}
+
+func (s *Schema) judge(doc any, steps int) (violations []Violation, undecided error) {
 	size := measure(doc)
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, ErrUndecided

@@ -76,6 +76,7 @@ func TestViolations(t *testing.T) {
 			if diff := cmp.Diff(tt.want, s.Validate(json.RawMessage(tt.args))); diff != "" {
 				t.Error(diff)
 			}
+			checkSome(t, s, json.RawMessage(tt.args))
 		})
 	}
 }
@@ -128,7 +129,7 @@ func TestBroken(t *testing.T) {
 }
 
 func TestUndecided(t *testing.T) {
-	s := Compile(json.RawMessage(`{"type":"object"}`))
+	s := Compile(json.RawMessage(`{"type":["object","array","string"],"maxLength":9000000,"items":{"not":{"type":"string"}},"pattern":"^x*$"}`))
 	for name, args := range map[string]string{
 		"not JSON":  `{"a":}`,
 		"too deep":  strings.Repeat("[", 300) + strings.Repeat("]", 300),
@@ -279,4 +280,10 @@ func Example() {
 		fmt.Println(v.Path, v.Message)
 	}
 	// Output: /path got number, want string
+}
+
+// Validate is Check where nothing is undecided.
+func (s *Schema) Validate(args json.RawMessage) []Violation {
+	v, _ := s.Check(args)
+	return v
 }

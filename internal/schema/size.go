@@ -8,13 +8,17 @@ import (
 	"strings"
 )
 
-// mostValues gives how many values a JSON text has at most.
+// mostValues returns how many values a JSON text has at most.
 func mostValues(raw []byte) int {
 	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
 }
 
 // weightPerStep is how much weight can be compared in one step.
 const weightPerStep = 32
+
+// maxDigits is how many digits a number has with its exponent, in schemas and in
+// arguments.
+const maxDigits = 350
 
 // size is how large a value is: what comparing it costs at most, how deep it
 // is, and the digits of its longest number, written out.

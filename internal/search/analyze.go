@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -25,6 +25,7 @@ type analyzer struct {
 	split splitter
 	index map[string]uint32
 	words []string
+	stops map[string]bool
 
 	// Of the current definition.
 	current int     // the field being read
@@ -34,7 +35,7 @@ type analyzer struct {
 }
 
 func newAnalyzer() *analyzer {
-	a := &analyzer{index: make(map[string]uint32, 256)}
+	a := &analyzer{index: make(map[string]uint32, 256), stops: stopWords()}
 	a.split.emit = a.add
 	return a
 }
@@ -46,13 +47,13 @@ func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 		a.slot[a.terms[i].word] = 0
 	}
 	a.terms, a.lengths = a.terms[:0], [fields]int{}
-	summary, rest := cutSentence(clip(d.Description, maxText))
+	summary, rest := cutSentence(rawjson.Clip(d.Description, maxText))
 	a.field(inSummary, summary)
 	a.field(inDescription, rest)
 	a.field(inName, d.ID.Tool)
 	a.field(inServer, d.ID.Server)
 	a.field(inTitle, d.Title)
-	if len(d.InputSchema) <= maxSchema && strictjson.Check(d.InputSchema, strictjson.Limits{}) == nil {
+	if len(d.InputSchema) <= maxSchema && rawjson.Check(d.InputSchema, rawjson.Limits{}) == nil {
 		a.schema(d.InputSchema, 0)
 	}
 	return a.terms, &a.lengths
@@ -79,7 +80,7 @@ func cutSentence(s string) (first, rest string) {
 
 func (a *analyzer) field(field int, s string) {
 	a.current = field
-	a.split.text(clip(s, maxText))
+	a.split.text(rawjson.Clip(s, maxText))
 }
 
 // add notes a word of the current field, and the words in it where those of
@@ -95,7 +96,7 @@ func (a *analyzer) add(word []byte) {
 }
 
 func (a *analyzer) note(word []byte) {
-	if a.current != inName && stopWords[string(word)] {
+	if a.current != inName && a.stops[string(word)] {
 		return
 	}
 	i, ok := a.index[string(word)]
@@ -128,11 +129,11 @@ func (a *analyzer) schema(raw []byte, depth int) {
 	if depth > maxSchemaDepth || a.full() {
 		return
 	}
-	switch strictjson.Kind(raw) {
+	switch rawjson.Kind(raw) {
 	case '{':
-		strictjson.Members(raw, func(name, value []byte) error { return a.keyword(name, value, depth) })
+		rawjson.Members(raw, func(name, value []byte) error { return a.keyword(name, value, depth) })
 	case '[':
-		strictjson.Elements(raw, func(value []byte) error { a.schema(value, depth+1); return nil })
+		rawjson.Elements(raw, func(value []byte) error { a.schema(value, depth+1); return nil })
 	}
 }
 
@@ -148,10 +149,10 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 	}
 	switch string(name) {
 	case "properties":
-		if strictjson.Kind(value) != '{' {
+		if rawjson.Kind(value) != '{' {
 			return nil
 		}
-		return strictjson.Members(value, func(name, value []byte) error {
+		return rawjson.Members(value, func(name, value []byte) error {
 			a.field(inParameter, string(name))
 			a.schema(value, depth+1)
 			return nil
@@ -173,15 +174,15 @@ func (a *analyzer) keyword(name, value []byte, depth int) error {
 }
 
 func (a *analyzer) value(raw json.RawMessage) {
-	if s, ok := strictjson.String(raw); ok {
+	if s, ok := rawjson.String(raw); ok {
 		a.field(inParameterText, s)
 	}
 }
 
 func (a *analyzer) values(raw json.RawMessage) {
-	if strictjson.Kind(raw) != '[' {
+	if rawjson.Kind(raw) != '[' {
 		a.value(raw)
 		return
 	}
-	strictjson.Elements(raw, func(value []byte) error { a.value(value); return nil })
+	rawjson.Elements(raw, func(value []byte) error { a.value(value); return nil })
 }

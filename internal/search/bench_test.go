@@ -104,7 +104,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				start := time.Now()
-				view.Search(queries[i%len(queries)], 10, nil)
+				view.Search(nil, queries[i%len(queries)], 10, nil)
 				times = append(times, time.Since(start))
 			}
 			slices.Sort(times)
@@ -122,7 +122,7 @@ func BenchmarkOdd(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				ix.Search(query, 10, nil)
+				ix.Search(nil, query, 10, nil)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 func TestExplain(t *testing.T) {
 	ix := build(shelf)
 	explain := func(query string) []Reason {
-		hits, _ := ix.Search(query, 1, nil)
+		hits, _ := ix.Search(nil, query, 1, nil)
 		doc := hits[0].Doc
 		for i := range shelf {
 			if shelf[i].ID == ix.ix.id(uint32(doc)) {
@@ -61,7 +61,7 @@ func byAsked(reasons []Reason) map[string][]Reason {
 func TestExplainUse(t *testing.T) {
 	ix := build(shelf)
 	h := Learn(uses("customers", "db", "query", 3))
-	hits, _ := ix.SearchUsed(h, "customers", 1, nil)
+	hits, _ := ix.Search(h, "customers", 1, nil)
 	got := ix.Explain(h, "customers", hits[0].Doc, &shelf[5])
 	if len(got) != 1 || got[0].How != Used || got[0].How.String() != "used" {
 		t.Errorf("reasons %+v, want use alone", got)
@@ -70,7 +70,7 @@ func TestExplainUse(t *testing.T) {
 
 func TestExplainShares(t *testing.T) {
 	ix := build(shelf)
-	hits, _ := ix.Search("delete repository owner", 1, nil)
+	hits, _ := ix.Search(nil, "delete repository owner", 1, nil)
 	reasons := ix.Explain(nil, "delete repository owner", hits[0].Doc, &shelf[1])
 	sum := 0.0
 	for i, r := range reasons {

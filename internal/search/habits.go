@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -68,8 +69,8 @@ func (h *Habits) count(word string, n int32) {
 
 // habitWords gives the distinct stems of what a query says.
 func habitWords(query string) (stems []string) {
-	for _, word := range plainWords(clip(query, maxQuery)) {
-		if stopWords[word] || fillers[word] || len(stems) == maxUseWords {
+	for _, word := range plainWords(rawjson.Clip(query, maxQuery)) {
+		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
 			continue
 		}
 		if s := stem(word); !slices.Contains(stems, s) {

@@ -22,7 +22,7 @@ func TestHabits(t *testing.T) {
 	ix := build(shelf)
 	h := Learn(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))
 	first := func(h *Habits, query string) string {
-		hits, _ := ix.SearchUsed(h, query, 1, nil)
+		hits, _ := ix.Search(h, query, 1, nil)
 		if len(hits) == 0 {
 			return ""
 		}
@@ -40,7 +40,7 @@ func TestHabits(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"customers", "create issue", "query", ""} {
-		hits, _ := ix.SearchUsed(h, query, 10, nil)
+		hits, _ := ix.Search(h, query, 10, nil)
 		for i, hit := range hits {
 			if hit.Score <= 0 || hit.Score > 1 || i > 0 && hit.Score > hits[i-1].Score {
 				t.Errorf("%q: scores %v", query, hits)
@@ -54,7 +54,7 @@ func TestHabitsKeepToTheView(t *testing.T) {
 	ix := Assemble(partsOf(shelf))
 	h := Learn(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
 	v := ix.View(func(doc int) bool { return ix.id(uint32(doc)).Server != "db" })
-	if hits, total := v.SearchUsed(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
+	if hits, total := v.Search(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("found %v", v.names(hits))
 	}
 }
@@ -71,8 +71,8 @@ func TestLearnIsBounded(t *testing.T) {
 	}
 	v := build(shelf)
 	one, two := append(uses("read it", "db", "query", 2), uses("read it", "fs", "read_text_file", 1)...), append(uses("read it", "fs", "read_text_file", 1), uses("read it", "db", "query", 2)...)
-	a, _ := v.SearchUsed(Learn(one), "please read it", 5, nil)
-	b, _ := v.SearchUsed(Learn(two), "please read it", 5, nil)
+	a, _ := v.Search(Learn(one), "please read it", 5, nil)
+	b, _ := v.Search(Learn(two), "please read it", 5, nil)
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("the order of uses matters:\n%s", diff)
 	}

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // naming is what a query calls by name. It comes before all that is only
@@ -20,7 +22,7 @@ const maxCalled = 6
 
 // naming finds the tools and servers that the query names.
 func (v *View) naming(text string) (n naming) {
-	text = strings.TrimSpace(clip(text, maxQuery))
+	text = strings.TrimSpace(rawjson.Clip(text, maxQuery))
 	literal, words := strings.ToLower(text), plainWords(text)
 	short := len(words) > 0 && len(words) <= maxCalled
 	var all wording
@@ -110,7 +112,7 @@ func apart(words []string) []string {
 func (v *View) wordingOf(words []string) wording {
 	mended := apart(words)
 	for i, word := range mended {
-		if _, known := v.lookup(word); known || stopWords[word] {
+		if _, known := v.lookup(word); known || stopWords()[word] {
 			continue
 		}
 		if near := v.nearest(word); len(near) > 0 {
@@ -123,7 +125,7 @@ func (v *View) wordingOf(words []string) wording {
 func newWording(words []string) wording {
 	said := make([]string, 0, len(words))
 	for _, word := range words {
-		if !stopWords[word] {
+		if !stopWords()[word] {
 			said = append(said, stem(word))
 		}
 	}
@@ -143,6 +145,6 @@ func newWording(words []string) wording {
 // plainWords gives the words of a name or a query, each letter once.
 func plainWords(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
-	sp.text(clip(text, maxText))
+	sp.text(rawjson.Clip(text, maxText))
 	return words
 }

@@ -2,7 +2,8 @@ package search
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // Bounds on a query: what is beyond them is not read.
@@ -40,21 +41,11 @@ type queryTerm struct {
 // parse reads a query.
 func (v *View) parse(text string) query {
 	r := reader{view: v, seen: make(map[string]int, 16)}
-	text = clip(text, maxQuery)
+	text = rawjson.Clip(text, maxQuery)
 	if r.read(text, true); len(r.words) == 0 {
 		r.read(text, false)
 	}
 	return r.resolve()
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // reader gathers the distinct words of a query.
@@ -76,7 +67,7 @@ type queryWord struct {
 func (r *reader) read(text string, skipStops bool) {
 	sp := splitter{emit: func(word []byte) {
 		w := string(word)
-		if skipStops && (stopWords[w] || fillers[w]) {
+		if skipStops && (stopWords()[w] || fillers()[w]) {
 			return
 		}
 		i, ok := r.seen[w]
@@ -188,7 +179,7 @@ func (r *reader) joined(q *query, a, b queryWord) {
 // says whether tools have any.
 func (r *reader) parted(q *query, w queryWord) (found bool) {
 	for _, piece := range segments(w.text) {
-		if t, ok := r.view.lookup(piece); ok && !stopWords[piece] && !r.said(piece) {
+		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
 			found = true
 			t.asked, t.how = w.text, Joined
 			q.add(r.view, t, joinedShare, w.clauses)

@@ -15,15 +15,11 @@ const (
 	bestShares = (1+nameShare+clauseShare)*(1+serverShare) + coverShare
 )
 
-// Search gives the n best matches that keep allows, the best first, and how
+// Search returns the n best matches that keep allows, the best first, and how
 // many match at all and are allowed. A nil keep allows every tool. The answer
-// for a smaller n is the beginning of that for a larger one.
-func (v *View) Search(query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
-	return v.SearchUsed(nil, query, n, keep)
-}
-
-// SearchUsed is Search with habits as a prior; nil are none.
-func (v *View) SearchUsed(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
+// for a smaller n is the beginning of that for a larger one. Habits count as a
+// prior; nil are none.
+func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
 	q := v.parse(query)
 	s := v.ix.scratch.Get().(*scratch)
 	defer v.ix.scratch.Put(s)

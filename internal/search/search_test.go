@@ -65,7 +65,7 @@ func TestSearchFinds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			hits, total := ix.Search(tt.query, 3, nil)
+			hits, total := ix.Search(nil, tt.query, 3, nil)
 			if got := ix.names(hits); len(got) == 0 || got[0] != tt.first {
 				t.Fatalf("Search(%q) = %v, want %s first", tt.query, got, tt.first)
 			}
@@ -79,30 +79,30 @@ func TestSearchFinds(t *testing.T) {
 func TestSearchFindsNothing(t *testing.T) {
 	ix := build(shelf)
 	for _, query := range []string{"", " ", "x", "🔥", "!?", "the and of", "zzzzqqqq", "\x00\xff\xfe", strings.Repeat("the ", 3000)} {
-		if hits, total := ix.Search(query, 10, nil); len(hits) != 0 || total != 0 {
+		if hits, total := ix.Search(nil, query, 10, nil); len(hits) != 0 || total != 0 {
 			t.Errorf("Search(%.20q) = %v, %d; want nothing", query, ix.names(hits), total)
 		}
 	}
-	if hits, total := Assemble(nil).View(nil).Search("anything", 10, nil); len(hits) != 0 || total != 0 {
+	if hits, total := Assemble(nil).View(nil).Search(nil, "anything", 10, nil); len(hits) != 0 || total != 0 {
 		t.Errorf("an empty index gave %v, %d", hits, total)
 	}
 }
 
 func TestSearchFiltersBeforeTheCut(t *testing.T) {
 	ix := build(shelf)
-	all, total := ix.Search("create an issue or read files", 100, nil)
+	all, total := ix.Search(nil, "create an issue or read files", 100, nil)
 	if total != len(all) || total < 4 {
 		t.Fatalf("total = %d with %d hits", total, len(all))
 	}
 	first := all[0].Doc
-	hits, kept := ix.Search("create an issue or read files", 2, func(doc int) bool { return doc != first })
+	hits, kept := ix.Search(nil, "create an issue or read files", 2, func(doc int) bool { return doc != first })
 	if kept != total-1 {
 		t.Errorf("total = %d, want %d: what keep refuses is not counted", kept, total-1)
 	}
 	if want := all[1:3]; !cmp.Equal(hits, want) {
 		t.Errorf("hits = %v, want %v", hits, want)
 	}
-	if hits, kept := ix.Search("issue", 0, nil); len(hits) != 0 || kept == 0 {
+	if hits, kept := ix.Search(nil, "issue", 0, nil); len(hits) != 0 || kept == 0 {
 		t.Errorf("n = 0 gave %v, %d; want no hits, but the total", hits, kept)
 	}
 }
@@ -110,7 +110,7 @@ func TestSearchFiltersBeforeTheCut(t *testing.T) {
 func TestSearchScores(t *testing.T) {
 	ix := build(shelf)
 	for _, query := range []string{"create issue", "create_issue", "read a file. then delete the repository", "file"} {
-		hits, _ := ix.Search(query, 100, nil)
+		hits, _ := ix.Search(nil, query, 100, nil)
 		for i, h := range hits {
 			if h.Score <= 0 || h.Score > 1 {
 				t.Errorf("%q: score %v is not in (0, 1]", query, h.Score)
@@ -120,7 +120,7 @@ func TestSearchScores(t *testing.T) {
 			}
 		}
 	}
-	if hits, _ := ix.Search("github:create_issue", 3, nil); hits[0].Score != 1 || hits[1].Score == 1 {
+	if hits, _ := ix.Search(nil, "github:create_issue", 3, nil); hits[0].Score != 1 || hits[1].Score == 1 {
 		t.Errorf("the exact id and the next have scores %v and %v, want 1 and less", hits[0].Score, hits[1].Score)
 	}
 }
@@ -154,7 +154,7 @@ func answers(defs []tool.Definition, queries []string) (out []answer) {
 }
 
 func answerTo(ix *View, query string) answer {
-	hits, total := ix.Search(query, 10, nil)
+	hits, total := ix.Search(nil, query, 10, nil)
 	a := answer{IDs: ix.names(hits), Total: total}
 	for _, h := range hits {
 		a.Scores = append(a.Scores, h.Score)
@@ -180,12 +180,12 @@ func TestHostile(t *testing.T) {
 	start := time.Now()
 	ix := build(defs)
 	for _, q := range []string{long, strings.Join(words, " "), strings.Repeat("a", 1<<20), strings.Repeat("aB", 5000), strings.Repeat("会議", 5000), strings.Repeat("repositry. ", 1000), strings.Repeat("\u200b", 10_000)} {
-		ix.Search(q, 10, nil)
+		ix.Search(nil, q, 10, nil)
 	}
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("hostile definitions and queries took %v", took)
 	}
-	if hits, _ := ix.Search("create_issue", 2, nil); hits[0].Score != 1 {
+	if hits, _ := ix.Search(nil, "create_issue", 2, nil); hits[0].Score != 1 {
 		t.Error("hostile definitions hide an honest one")
 	}
 }
@@ -223,7 +223,7 @@ func FuzzSearch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query, text string) {
 		d := NewPart("fuzz", []tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
 		ix := Assemble(append(base[:len(base):len(base)], d)).View(nil)
-		hits, total := ix.Search(query, 5, nil)
+		hits, total := ix.Search(nil, query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {
 			t.Fatalf("%d hits of %d", len(hits), total)
 		}

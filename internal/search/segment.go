@@ -1,30 +1,6 @@
 package search
 
-import (
-	_ "embed"
-	"math"
-	"slices"
-	"strings"
-	"sync"
-)
-
-// commonWords are the words that stand in six or more of 18,742 descriptions of
-// published MCP tools (under Apache-2.0 and MIT), of three or more servers, the
-// most frequent first, and some short ones that identifiers are made of.
-//
-//go:embed words.txt
-var commonWords string
-
-// wordCosts gives what a word costs in a segmentation: by Zipf's law the
-// logarithm of its rank.
-var wordCosts = sync.OnceValue(func() map[string]float32 {
-	list := strings.Fields(commonWords)
-	costs := make(map[string]float32, len(list))
-	for i, w := range list {
-		costs[w] = float32(math.Log(float64(i+2) * math.Log(float64(len(list)))))
-	}
-	return costs
-})
+import "slices"
 
 // Bounds on what is taken for words written as one.
 const (

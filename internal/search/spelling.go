@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // spelling finds words of the vocabulary by their approximate spelling. Words
@@ -179,5 +181,5 @@ func comparable(name string) string {
 			return '_'
 		}
 		return r
-	}, clip(strings.ToLower(clip(name, maxCompared)), maxCompared))
+	}, rawjson.Clip(strings.ToLower(rawjson.Clip(name, maxCompared)), maxCompared))
 }

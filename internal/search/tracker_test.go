@@ -26,7 +26,7 @@ func findsTracker(t *testing.T, ix *View) {
 		"create issue", "creating issues", "make a ticket", "createIssue", "creat isue", "Create an issue!", "CREATE_ISSUE",
 		"createissue", "create-issue", "please create an issue", "tracker create issue", "tracker:create_issue", "tracker__create_issue",
 	} {
-		hits, _ := ix.Search(query, 3, nil)
+		hits, _ := ix.Search(nil, query, 3, nil)
 		if got := ix.names(hits); len(got) == 0 || got[0] != "tracker:create_issue" {
 			t.Errorf("Search(%q) = %v, want tracker:create_issue first", query, got)
 		}
@@ -37,8 +37,8 @@ func findsTracker(t *testing.T, ix *View) {
 // the same each time.
 func answersOddQueries(t *testing.T, ix *View) {
 	for name, query := range oddQueries() {
-		first, total := ix.Search(query, 10, nil)
-		again, _ := ix.Search(query, 10, nil)
+		first, total := ix.Search(nil, query, 10, nil)
+		again, _ := ix.Search(nil, query, 10, nil)
 		if !slices.Equal(first, again) {
 			t.Errorf("%s: two searches gave %v and %v", name, first, again)
 		}

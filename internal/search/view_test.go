@@ -54,9 +54,9 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 func TestLimitsArePrefixes(t *testing.T) {
 	ix := build(definitions(t, "ref065/tools.jsonl"))
 	for _, q := range scaleQueries(t) {
-		all, _ := ix.Search(q, 50, nil)
+		all, _ := ix.Search(nil, q, 50, nil)
 		for _, n := range []int{1, 3, 10, 20} {
-			some, _ := ix.Search(q, n, nil)
+			some, _ := ix.Search(nil, q, n, nil)
 			if want := all[:min(n, len(all))]; !cmp.Equal(some, want) && len(want) > 0 {
 				t.Fatalf("%q: the first %d are %v, of more %v", q, n, ix.names(some), ix.names(want))
 			}
@@ -91,7 +91,7 @@ func TestNamesComeFirst(t *testing.T) {
 		{"what_is", "misc:what_is"},
 	}
 	for _, tt := range tests {
-		hits, _ := ix.Search(tt.query, 3, nil)
+		hits, _ := ix.Search(nil, tt.query, 3, nil)
 		if got := ix.names(hits); len(got) == 0 || got[0] != tt.first {
 			t.Errorf("Search(%q) = %v, want %s first", tt.query, got, tt.first)
 		}

@@ -9,14 +9,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// idBounds gives the lowest and the highest id that begin with prefix.
+// idBounds returns the lowest and the highest id that begin with prefix.
 func idBounds(prefix string) (low, high string) {
 	const length = 26
 	pad := length - len(prefix)
 	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
 }
 
-// Get gives the record whose id begins with prefix.
+// Get returns the record whose id begins with prefix.
 func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 	e, err := db.use(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 		WithHint("Give more of the id.")
 }
 
-// find gives the keys of at most two records whose id begins with prefix. Ids
+// find returns the keys of at most two records whose id begins with prefix. Ids
 // grow with the keys, so it is a binary search.
 func (e *engine) find(ctx context.Context, prefix string, from, to int64) ([]int64, error) {
 	low, high := idBounds(prefix)

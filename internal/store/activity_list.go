@@ -57,7 +57,7 @@ func texts[T ~string](in []T) []string {
 	return out
 }
 
-// List gives the records that f selects.
+// List returns the records that f selects.
 func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error) {
 	before, err := decodeCursor(f.Cursor)
 	if err != nil {
@@ -67,10 +67,12 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 	if err != nil {
 		return activity.Page{}, err
 	}
-	words := parseSearch(f.Search)
+	words, incomplete := parseSearch(f.Search), false
 	if len(words) > 0 {
-		if err := e.indexText(ctx); err != nil {
+		if err := e.indexText(ctx); err != nil && !isOfDisk(err) {
 			return activity.Page{}, err
+		} else if err != nil { // what was prepared before can still be found
+			incomplete = true
 		}
 	}
 	q := query{e: e, wants: wants(&f), words: words}
@@ -78,10 +80,12 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 		q.wants = append(q.wants, want{}) // there is no word in it: nothing has it
 	}
 	q.since, q.until = bounds(f.Since, f.Until)
-	return q.page(ctx, &f, before)
+	page, err := q.page(ctx, &f, before)
+	page.Incomplete = incomplete
+	return page, err
 }
 
-// bounds gives [since, until) in microseconds.
+// bounds returns [since, until) in microseconds.
 func bounds(since, until time.Time) (int64, int64) {
 	from, to := int64(-1<<62), int64(1<<62)
 	if !since.IsZero() {
@@ -155,6 +159,14 @@ func (q *query) begin() {
 	x := &q.e.index
 	q.sel = newSelection(x.firstKey, x.nextKey)
 	q.chunks, q.firstChunk, q.tailFirst = slices.Clone(x.chunks), x.firstChunk, x.tail.first
+	for i, c := range q.chunks {
+		if c.gone != nil {
+			words := q.sel.chunk(q.firstChunk + int64(i))
+			for j := range words {
+				words[j] &^= c.gone[j]
+			}
+		}
+	}
 	t := &x.tail
 	start := int(max(0, x.firstKey-t.first))
 	for i := start; i < len(t.times); i++ {
@@ -207,37 +219,25 @@ func (q *query) filterField(ctx context.Context, w want) error {
 		return nil
 	}
 	next, past := q.firstChunk, q.firstChunk+int64(len(q.chunks))
-	rows, err := q.tx.QueryContext(ctx, "SELECT id, data FROM activity_column WHERE id BETWEEN ? AND ?",
-		columnID(w.field, next), columnID(w.field, past-1))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var data sql.RawBytes
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id, &data); err != nil {
-			return err
-		}
-		n := id - columnID(w.field, 0)
+	err := eachColumn(ctx, q.tx, w.field, next, past, func(n int64, data []byte) error {
 		for ; next < n; next++ { // pruned meanwhile
 			clear(q.sel.chunk(next))
 		}
 		next++
 		words := q.sel.chunk(n)
 		if none(words) {
-			continue
+			return nil
 		}
 		c, err := parseColumn(data)
-		if err != nil {
-			return err
+		if err == nil {
+			c.filter(w.hashes, words)
 		}
-		c.filter(w.hashes, words)
-	}
+		return err
+	})
 	for ; next < past; next++ {
 		clear(q.sel.chunk(next))
 	}
-	return rows.Err()
+	return err
 }
 
 func (q *query) filterTime(ctx context.Context, chunk int64) error {
@@ -245,20 +245,11 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if none(words) {
 		return nil
 	}
-	var data []byte
-	err := q.tx.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(fieldTime, chunk)).Scan(&data)
+	times, err := readColumn(q.tx.QueryRowContext(ctx, selectColumn, columnID(fieldTime, chunk)))
 	if err == sql.ErrNoRows { // pruned meanwhile
 		clear(words)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	c, err := parseColumn(data)
-	if err != nil {
-		return err
-	}
-	times, err := c.decode()
 	if err != nil {
 		return err
 	}
@@ -270,7 +261,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	return nil
 }
 
-// keys gives the keys of the page, and whether there are more behind it.
+// keys returns the keys of the page, and whether there are more behind it.
 func (q *query) keys(f *activity.Filter, before int64) (keys []int64, more bool) {
 	limit, skip := f.Bounded(), max(0, f.Offset)
 	if f.Cursor != "" {

@@ -10,7 +10,11 @@ import (
 	"mcpproxy/internal/activity"
 )
 
-// Resume says how far the spool is in the database.
+// errUnresumed is a database of which the projector does not know how far it is:
+// it was opened again meanwhile, and may be another one.
+var errUnresumed = errors.New("the database was opened again: how far it is has to be looked up")
+
+// Resume returns how far the spool is in the database.
 func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
 	var pos activity.Position
 	e, err := db.use(ctx)
@@ -27,6 +31,7 @@ func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
 		return pos, nil, db.failed(e, err)
 	}
 	copy(pos.Hash[:], hash)
+	e.resumed.Store(true)
 	db.mu.Lock()
 	notes := db.notes
 	db.notes = nil
@@ -40,11 +45,12 @@ type row struct {
 	end   *activity.Entry
 }
 
-// batch is what a projection does: rows to insert, and ends for rows that are
-// there.
+// batch is what a projection does: rows to insert, ends for rows that are there,
+// and counts of refusals.
 type batch struct {
-	rows []row
-	late []*activity.Entry
+	rows    []row
+	late    []*activity.Entry
+	repeats []*activity.Entry
 }
 
 func split(entries []activity.Entry) batch {
@@ -52,6 +58,10 @@ func split(entries []activity.Entry) batch {
 	begun := make(map[int64]int, len(entries)/2)
 	for i := range entries {
 		e := &entries[i]
+		if e.Kind == activity.KindRepeat {
+			b.repeats = append(b.repeats, e)
+			continue
+		}
 		if e.Kind != activity.KindEnd {
 			begun[e.Seq] = len(b.rows)
 			b.rows = append(b.rows, row{begin: e})
@@ -71,13 +81,18 @@ type change struct {
 	values []*[fields]uint64
 	times  []int64
 	status map[int64]uint64 // of records of the tail, by key
+	// refusedBytes is the size of the refusals among the new ones.
+	refusedBytes int64
 }
 
 // Project stores entries and how far the log is then.
 func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
-	e, err := db.use(ctx)
+	e, err := db.writer(ctx)
 	if err != nil {
 		return err
+	}
+	if !e.resumed.Load() {
+		return errUnresumed
 	}
 	e.writing.Lock()
 	err = e.project(ctx, split(entries), pos)
@@ -106,6 +121,11 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 		if err := p.endLate(ctx, b.late); err != nil {
 			return err
 		}
+		for _, n := range b.repeats {
+			if err := p.repeat(ctx, n); err != nil {
+				return err
+			}
+		}
 		if err := p.hours.save(e.conn); err != nil {
 			return err
 		}
@@ -126,6 +146,7 @@ func (e *engine) publish(p *projection) {
 	for i, v := range p.change.values {
 		t.add(v, p.change.times[i])
 	}
+	t.refusedBytes += p.change.refusedBytes
 	for key, status := range p.change.status {
 		t.columns[fieldStatus][key-t.first] = status
 	}
@@ -162,7 +183,11 @@ func (p *projection) insert(r *row) error {
 	if err := p.e.conn.exec(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome); err != nil {
 		return err
 	}
-	p.change.values = append(p.change.values, p.e.hashAll(facts))
+	if facts.Type == activity.PolicyDecision && r.begin != nil {
+		p.e.noteRefused(r.begin.ID, p.next)
+		p.change.refusedBytes += int64(len(r.begin.Payload))
+	}
+	p.change.values = append(p.change.values, p.e.hashes.all(facts))
 	p.change.times = append(p.change.times, facts.Time)
 	p.next++
 	if endSeq != nil {
@@ -171,8 +196,8 @@ func (p *projection) insert(r *row) error {
 	return nil
 }
 
-// completed gives the facts of a row: those of an end that came without (it was
-// read from the spool) are those of its beginning, ended.
+// completed returns the facts of a row: those of an end that came without (it
+// was read from the spool) are those of its beginning, ended.
 func completed(f *activity.Facts, r *row) *activity.Facts {
 	if f.Type != "" {
 		return f
@@ -212,7 +237,7 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 			return err
 		}
 		p.hours.add(facts)
-		p.setStatus(key, p.e.hash(fieldStatus, string(facts.Status)), sealed)
+		p.setStatus(key, p.e.hashes.of(fieldStatus, string(facts.Status)), sealed)
 	}
 	for chunk, changes := range sealed {
 		if err := p.changeColumn(ctx, chunk, changes); err != nil {
@@ -263,15 +288,7 @@ func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[in
 
 func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
 	id := columnID(fieldStatus, chunk)
-	var data []byte
-	if err := p.e.conn.row(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
-		return err
-	}
-	c, err := parseColumn(data)
-	if err != nil {
-		return err
-	}
-	values, err := c.decode()
+	values, err := readColumn(p.e.conn.row(ctx, selectColumn, id))
 	if err != nil {
 		return err
 	}
@@ -293,7 +310,7 @@ type counts struct{ records, duration, longest int64 }
 
 const microsecondsPerHour = 3600 * 1e6
 
-// hourOf gives the hour of a time in microseconds, both since 1970.
+// hourOf returns the hour of a time in microseconds, both since 1970.
 func hourOf(t int64) int64 { return t / microsecondsPerHour }
 
 func (h hours) add(f *activity.Facts) {
@@ -341,7 +358,8 @@ func (e *engine) sealChunk(ctx context.Context) error {
 		info.minTime, info.maxTime = min(info.minTime, v), max(info.maxTime, v)
 		raw[i] = uint64(v)
 	}
-	err := e.conn.tx(ctx, func() error {
+	info.refused = refusedIn(t.columns[fieldType][:chunkSize], nil)
+	err := e.conn.tx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {
 			if err := e.conn.exec(insert, columnID(field(f), chunk), encodeColumn(t.columns[f][:chunkSize])); err != nil {
@@ -351,8 +369,11 @@ func (e *engine) sealChunk(ctx context.Context) error {
 		if err := e.conn.exec(insert, columnID(fieldTime, chunk), encodeRaw(raw)); err != nil {
 			return err
 		}
-		return e.conn.exec("INSERT INTO activity_chunk (chunk, min_time, max_time) VALUES (?, ?, ?)",
-			chunk, info.minTime, info.maxTime)
+		if info.refusedBytes, err = e.refusedBytes(ctx, t.first, info.refused); err != nil {
+			return err
+		}
+		return e.conn.exec("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
+			chunk, info.minTime, info.maxTime, info.refusedBytes)
 	})
 	if err != nil {
 		return err
@@ -360,11 +381,12 @@ func (e *engine) sealChunk(ctx context.Context) error {
 	e.mu.Lock()
 	e.index.chunks = append(e.index.chunks, info)
 	e.index.tail.drop()
+	e.index.tail.refusedBytes = max(0, e.index.tail.refusedBytes-info.refusedBytes)
 	e.mu.Unlock()
 	return nil
 }
 
-// Pending gives the records that have no end.
+// Pending returns the records that have no end.
 func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	e, err := db.use(ctx)
 	if err != nil {
@@ -393,7 +415,7 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 // Sync makes what was projected survive the loss of power: the log that SQLite
 // writes first is synced before it is moved into the file.
 func (db *DB) Sync(ctx context.Context) error {
-	e, err := db.use(ctx)
+	e, err := db.writer(ctx)
 	if err != nil {
 		return err
 	}

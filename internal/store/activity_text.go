@@ -148,7 +148,7 @@ func (e *engine) indexText(ctx context.Context) error {
 	}
 }
 
-// unindexed gives the oldest chunk that is not in the text index, and how many
+// unindexed returns the oldest chunk that is not in the text index, and how many
 // there are.
 func (e *engine) unindexed() (chunk int64, n int) {
 	e.mu.RLock()
@@ -160,7 +160,7 @@ func (e *engine) unindexed() (chunk int64, n int) {
 	return chunk, n
 }
 
-// indexNext indexes one chunk, and says whether there are more.
+// indexNext indexes one chunk, and reports whether there are more.
 func (e *engine) indexNext(ctx context.Context) (more bool, err error) {
 	if _, n := e.unindexed(); n == 0 {
 		return false, nil
@@ -266,7 +266,7 @@ func (q *query) filterText(ctx context.Context) error {
 	return q.scan(ctx, q.tailFirst, noCursor)
 }
 
-// indexed gives the part of the text index that the query has to look at.
+// indexed returns the part of the text index that the query has to look at.
 func (q *query) indexed() (first, past int64, ok bool) {
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
@@ -320,7 +320,7 @@ func (q *query) filterWord(ctx context.Context, want term) error {
 }
 
 // markWord marks the records that have a word, from the pages that a statement
-// gives.
+// returns.
 func (q *query) markWord(ctx context.Context, have selection, want term, pages string, args ...any) error {
 	rows, err := q.tx.QueryContext(ctx, pages, args...)
 	if err != nil {

@@ -20,16 +20,24 @@ const (
 
 // Tidy does one short piece of work that can wait.
 func (db *DB) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
-	e, err := db.use(ctx)
+	e, err := db.writer(ctx)
 	if err != nil {
 		return false, err
 	}
-	more, err = e.tidy(ctx, now, keep, idle)
+	if more, err = e.tidy(ctx, now, keep, idle); err == nil && !more {
+		err = e.expire(ctx, now.Add(-db.jumped()))
+	}
 	return more, db.failed(e, err)
 }
 
 func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
-	to, err := e.pruneTo(ctx, now, keep)
+	e.mu.RLock()
+	there := e.index.kept()
+	e.mu.RUnlock()
+	if n := there.excess(keep); n > 0 {
+		return true, e.pruneRefused(ctx, there.firstRefused, n)
+	}
+	to, err := e.pruneTo(ctx, now, keep, there)
 	if err != nil {
 		return false, err
 	}
@@ -39,7 +47,7 @@ func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retentio
 	if _, n := e.unindexed(); n > 0 && (idle || n > maxUnindexed) {
 		return e.indexNext(ctx)
 	}
-	return false, e.expire(ctx, now)
+	return false, nil
 }
 
 // expire removes results that are past their time, when there are any.
@@ -54,17 +62,18 @@ func (e *engine) expire(ctx context.Context, now time.Time) error {
 	return e.conn.tx(ctx, func() error { return dropExpired(e.conn, now) })
 }
 
-// pruneTo gives the key up to which the next step has to prune; 0 for nothing.
-func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Retention) (int64, error) {
+// pruneTo returns the key up to which the next step has to prune; 0 for nothing.
+// Number and size are those of what is no refusal.
+func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Retention, there kept) (int64, error) {
 	e.mu.RLock()
 	first, next := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
 	if first == next {
 		return 0, nil
 	}
-	to := int64(0)
+	to := there.firstAlive
 	if keep.MaxRecords > 0 {
-		to = max(to, next-keep.MaxRecords)
+		to = max(to, first+there.others-keep.MaxRecords)
 	}
 	if keep.Days > 0 {
 		old, err := e.olderThan(ctx, now.AddDate(0, 0, -keep.Days).UnixMicro())
@@ -74,7 +83,7 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		to = max(to, e.paced(old, first, next))
 	}
 	if keep.MaxBytes > 0 && to <= first {
-		large, err := e.tooLarge(ctx, keep.MaxBytes)
+		large, err := tooLarge(ctx, e.reads, keep.MaxBytes+refusedCost*there.refusedBytes)
 		if err != nil {
 			return 0, err
 		}
@@ -103,7 +112,7 @@ func (e *engine) paced(old, first, next int64) int64 {
 	return min(old, e.paceEnd)
 }
 
-// olderThan gives the key of the first record that is not older than the time,
+// olderThan returns the key of the first record that is not older than the time,
 // as far as one step needs it.
 func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	e.mu.RLock()
@@ -122,16 +131,7 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	}
 	e.mu.RUnlock()
 	if sealed {
-		var data []byte
-		err := e.reads.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(fieldTime, chunk)).Scan(&data)
-		if err != nil {
-			return 0, err
-		}
-		c, err := parseColumn(data)
-		if err != nil {
-			return 0, err
-		}
-		raw, err := c.decode()
+		raw, err := readColumn(e.reads.QueryRowContext(ctx, selectColumn, columnID(fieldTime, chunk)))
 		if err != nil {
 			return 0, err
 		}
@@ -148,17 +148,17 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 }
 
 // used is how much of the file is in use.
-func (e *engine) used(ctx context.Context) (size int64, err error) {
-	err = e.reads.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
+func used(ctx context.Context, db *sql.DB) (size int64, err error) {
+	err = db.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
 		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&size)
 	return size, err
 }
 
-// size is how much of the file the records take. The rest goes by itself or
+// sizeOfRecords is how much of the file the records take. The rest goes by itself or
 // stays, and no record has to go for it: results expire, the roll-up goes with
 // its hours, and the tools are those of the servers.
-func (e *engine) size(ctx context.Context) (int64, error) {
-	used, err := e.used(ctx)
+func sizeOfRecords(ctx context.Context, db *sql.DB) (int64, error) {
+	used, err := used(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -167,24 +167,24 @@ func (e *engine) size(ctx context.Context) (int64, error) {
 	const pages = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = ?"
 	for _, table := range []string{"activity_hour", "tool"} {
 		var n int64
-		if err := e.reads.QueryRowContext(ctx, pages, table).Scan(&n); err != nil {
+		if err := db.QueryRowContext(ctx, pages, table).Scan(&n); err != nil {
 			return 0, err
 		}
 		others += n
 	}
 	// The pages of large results are not counted one by one; all but the last of
 	// each are full.
-	err = e.reads.QueryRowContext(ctx, "SELECT coalesce(sum(length(body) + 4096), 0) FROM result").Scan(&results)
+	err = db.QueryRowContext(ctx, "SELECT coalesce(sum(length(body) + 4096), 0) FROM result").Scan(&results)
 	return used - others - results, err
 }
 
-// tooLarge says whether the records take more than limit. That is only looked at
-// closely when everything together does.
-func (e *engine) tooLarge(ctx context.Context, limit int64) (bool, error) {
-	if used, err := e.used(ctx); err != nil || used <= limit {
+// tooLarge reports whether the records take more than limit. That is only looked
+// at closely when everything together does.
+func tooLarge(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
+	if used, err := used(ctx, db); err != nil || used <= limit {
 		return false, err
 	}
-	size, err := e.size(ctx)
+	size, err := sizeOfRecords(ctx, db)
 	return size > limit, err
 }
 
@@ -196,7 +196,7 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 	from := e.index.firstKey
 	firstChunk := min(to/chunkSize, e.index.firstChunk+int64(len(e.index.chunks)))
 	err := e.conn.tx(ctx, func() error {
-		if err := e.cutChain(ctx, from, to, now); err != nil {
+		if err := cutChain(ctx, e.conn, from, to, now); err != nil {
 			return err
 		}
 		if err := e.conn.exec("DELETE FROM activity WHERE key < ?", to); err != nil {
@@ -223,7 +223,7 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 	return nil
 }
 
-// span gives the first and the last hour of the records from key on, whose
+// span returns the first and the last hour of the records from key on, whose
 // chunks begin with firstChunk; none, when there are no records.
 func (x *index) span(key, firstChunk int64) (oldest, newest int64) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
@@ -254,75 +254,4 @@ func (e *engine) dropChunks(ctx context.Context, first int64) error {
 		}
 	}
 	return e.conn.exec("DELETE FROM activity_chunk WHERE chunk < ?", first)
-}
-
-// cutChain writes a checkpoint for the records that are about to go. The chain
-// can be verified from the last entry that belongs to none that stays; entries
-// behind it that go too, the ends of long calls, leave their hash.
-func (e *engine) cutChain(ctx context.Context, from, to int64, now time.Time) error {
-	cut := link{}
-	err := e.conn.row(ctx, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to).Scan(&cut.seq)
-	if err == sql.ErrNoRows { // nothing stays
-		err = e.conn.row(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
-	}
-	if err != nil {
-		return err
-	}
-	rows, err := e.conn.rows(ctx, "SELECT seq, hash, end_seq, end_hash FROM activity WHERE key < ?", to)
-	if err != nil {
-		return err
-	}
-	gone, err := readLinks(rows)
-	if err != nil {
-		return err
-	}
-	for _, l := range gone {
-		if err := e.conn.exec("INSERT OR REPLACE INTO activity_gap (seq, hash) VALUES (?, ?)", l.seq, l.hash); err != nil {
-			return err
-		}
-	}
-	err = e.conn.row(ctx, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq).Scan(&cut.hash)
-	if err == sql.ErrNoRows {
-		return nil // the chain is broken here already, or the entry is still to come
-	}
-	if err != nil {
-		return err
-	}
-	if err := e.conn.exec("DELETE FROM activity_gap WHERE seq <= ?", cut.seq); err != nil {
-		return err
-	}
-	var before int64
-	if err := e.conn.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
-		return err
-	}
-	if err := e.conn.exec("DELETE FROM activity_checkpoint"); err != nil {
-		return err
-	}
-	return e.conn.exec("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
-		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
-}
-
-// link is a place in the chain.
-type link struct {
-	seq  int64
-	hash []byte
-}
-
-func readLinks(rows *sql.Rows) ([]link, error) {
-	defer rows.Close()
-	var out []link
-	for rows.Next() {
-		var seq, endSeq sql.NullInt64
-		var hash, endHash []byte
-		if err := rows.Scan(&seq, &hash, &endSeq, &endHash); err != nil {
-			return nil, err
-		}
-		if hash != nil {
-			out = append(out, link{seq.Int64, hash})
-		}
-		if endHash != nil {
-			out = append(out, link{endSeq.Int64, endHash})
-		}
-	}
-	return out, rows.Err()
 }

@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"mcpproxy/internal/approval"
@@ -25,9 +22,7 @@ func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
 			}
 		}
 		if p := c.Propose; p != nil {
-			err := conn.exec("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
-				p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
-			if err != nil {
+			if err := saveProposal(conn, p); err != nil {
 				return err
 			}
 		}
@@ -61,11 +56,96 @@ func saveServer(conn *rawConn, c *approval.Change) error {
 	return nil
 }
 
-// saveTool stores what is decided about a tool. An approved definition that is
-// not given is the one that is stored.
+// RestoreApprovals makes the database have these decisions and no others.
+// Approved definitions that are not given stay.
+func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
+	return db.write(ctx, func(conn *rawConn) error {
+		if err := dropTools(ctx, conn, s); err != nil {
+			return err
+		}
+		for _, table := range []string{"launch", "proposal"} {
+			if err := conn.exec("DELETE FROM " + table); err != nil {
+				return err
+			}
+		}
+		for server, rows := range s.Tools {
+			for _, row := range rows {
+				if !row.Decided() {
+					continue
+				}
+				if err := saveTool(conn, server, row); err != nil {
+					return err
+				}
+			}
+		}
+		for _, l := range s.Launches {
+			if err := saveServer(conn, &approval.Change{Server: l.Server, Launch: &l}); err != nil {
+				return err
+			}
+		}
+		for _, p := range s.Proposals {
+			if err := saveProposal(conn, &p); err != nil {
+				return err
+			}
+		}
+		lost := int64(0)
+		if s.Lost {
+			lost = 1
+		}
+		return conn.exec("UPDATE approval_origin SET lost = ?", lost)
+	})
+}
+
+// decidedAbout is what a row is about.
+type decidedAbout struct {
+	kind tool.Kind
+	tool.ID
+}
+
+// dropTools removes what is decided about tools and offers that s does not have.
+func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
+	keep := map[decidedAbout]bool{}
+	for server, rows := range s.Tools {
+		for _, row := range rows {
+			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
+		}
+	}
+	rows, err := conn.rows(ctx, "SELECT server, kind, tool FROM approval")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var gone []decidedAbout
+	for rows.Next() {
+		var id decidedAbout
+		if err := rows.Scan(&id.Server, &id.kind, &id.Tool); err != nil {
+			return err
+		}
+		if !keep[id] {
+			gone = append(gone, id)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, id := range gone {
+		if err := conn.exec("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func saveProposal(conn *rawConn, p *approval.Proposal) error {
+	return conn.exec("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
+		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
+}
+
+// saveTool stores what is decided about a tool or an offer. An approved
+// definition that is not given is the one that is stored.
 func saveTool(conn *rawConn, server string, row approval.Row) error {
-	values := make([]driver.Value, 12)
-	values[0], values[1] = server, row.Tool
+	values := make([]driver.Value, 13)
+	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
 		values[2], values[3] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
 		values[5], values[6] = p.By, p.At.UnixMicro()
@@ -80,9 +160,9 @@ func saveTool(conn *rawConn, server string, row approval.Row) error {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
 	return conn.exec(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
-			blocked, blocked_by, blocked_at, off_by, off_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (server, tool) DO UPDATE SET
+			blocked, blocked_by, blocked_at, off_by, off_at, kind)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (server, kind, tool) DO UPDATE SET
 			approved = excluded.approved, hints = excluded.hints,
 			definition = CASE WHEN excluded.approved IS NULL THEN NULL ELSE coalesce(excluded.definition, definition) END,
 			approved_by = excluded.approved_by, approved_at = excluded.approved_at,
@@ -90,7 +170,7 @@ func saveTool(conn *rawConn, server string, row approval.Row) error {
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// LoadApprovals gives everything that is decided, without the definitions. A
+// LoadApprovals returns everything that is decided, without the definitions. A
 // database in which that cannot be right is put aside.
 func (db *DB) LoadApprovals(ctx context.Context) (approval.Saved, error) {
 	e, err := db.use(ctx)
@@ -98,7 +178,7 @@ func (db *DB) LoadApprovals(ctx context.Context) (approval.Saved, error) {
 		return approval.Saved{}, err
 	}
 	saved, err := loadApprovals(ctx, e.reads)
-	return saved, db.failed(e, err)
+	return saved, db.failed(e, e.blame(ctx, err))
 }
 
 func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
@@ -136,7 +216,7 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	}); err != nil {
 		return saved, err
 	}
-	err = each(ctx, reads, `SELECT server, tool, approved, hints, approved_by, approved_at,
+	err = each(ctx, reads, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
 		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`, func(rows *sql.Rows) error {
 		server, row, err := readTool(rows)
 		if err == nil {
@@ -165,7 +245,7 @@ func readTool(rows *sql.Rows) (server string, row approval.Row, err error) {
 	var approved, blocked []byte
 	var hints, approvedBy, blockedBy, offBy sql.NullString
 	var approvedAt, blockedAt, offAt sql.NullInt64
-	if err := rows.Scan(&server, &row.Tool, &approved, &hints, &approvedBy, &approvedAt,
+	if err := rows.Scan(&server, &row.Kind, &row.Tool, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt); err != nil {
 		return "", row, err
 	}
@@ -194,41 +274,17 @@ func fingerprint(to *tool.Fingerprint, stored []byte) error {
 	return nil
 }
 
-// ApprovedDefinition gives the approved definition of a tool, nil when there is
-// none.
-func (db *DB) ApprovedDefinition(ctx context.Context, id tool.ID) (json.RawMessage, error) {
+// ApprovedDefinition returns the approved definition of a tool or an offer, nil
+// when there is none.
+func (db *DB) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var raw []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT definition FROM approval WHERE server = ? AND tool = ?", id.Server, id.Tool).Scan(&raw)
+	err = e.reads.QueryRowContext(ctx, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool).Scan(&raw)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	return raw, err
-}
-
-// begunMark is the file beside the database that says that one was begun here.
-// Its name has nothing of the database's: who removes mcpproxy.db* does not mean
-// it.
-const begunMark = "approvals.begun"
-
-// noteOrigin writes, once in the life of a database, whether there was one
-// before it. A file beside it tells, whatever became of the other database: it
-// was put aside, truncated or removed.
-func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
-	mark := filepath.Join(filepath.Dir(path), begunMark)
-	_, err := os.Stat(mark)
-	before := err == nil
-	if !before && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("look for an earlier database: %w", err)
-	}
-	if _, err := db.ExecContext(ctx, "INSERT OR IGNORE INTO approval_origin (id, lost) VALUES (1, ?)", before); err != nil {
-		return err
-	}
-	if before {
-		return nil
-	}
-	return prepareFile(mark)
 }

@@ -3,11 +3,13 @@ package store_test
 import (
 	"bytes"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store"
 )
 
 // TestTheDatabaseHasTheWholeChain verifies the chain with what is in the
@@ -50,7 +52,69 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	closeBoth(t, l, db)
 }
 
-// walkChain checks every entry and gives their number.
+// TestTheChainIsWholeAroundRefusals prunes refusals from among calls, and has
+// counts that were written more than once.
+func TestTheChainIsWholeAroundRefusals(t *testing.T) {
+	dir := t.TempDir()
+	l, db := openBoth(t, dir)
+	path := filepath.Join(dir, "mcpproxy.db")
+	tidy := func(keep activity.Retention) {
+		t.Helper()
+		if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+		for more := true; more; {
+			var err error
+			if more, err = db.Tidy(t.Context(), time.Now(), keep, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var entries int64
+	for round := range 4 {
+		for i := range 100 { // the same ones, so that the counts of those before are written again
+			addCalls(t, l, 2)
+			for range 10 {
+				if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if err := l.Refuse(&activity.Record{ToolName: fmt.Sprint(i), Actor: "agent"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		closeBoth(t, l, db)
+		entries += 100 * (10 + 1 + 1 + 4)
+		if n := walkChain(t, path); n != entries {
+			t.Errorf("%d entries, want %d", n, entries)
+		}
+		l, db = openBoth(t, dir)
+		tidy(activity.Retention{MaxRecords: 1000})
+		if n := walkChain(t, path); n != entries {
+			t.Errorf("round %d: %d of %d entries are accounted for", round, n, entries)
+		}
+	}
+	gaps := count(t, path, "SELECT count(*) FROM activity_gap")
+	calls := count(t, path, "SELECT count(*) FROM activity WHERE outcome IS NOT NULL AND CAST(entry AS TEXT) LIKE '%\"tool_call\"%'")
+	if gone := entries/16*13 - count(t, path, "SELECT count(*) FROM activity") + calls; calls != 800 || gone < 1000 || gaps > gone/5 {
+		t.Errorf("%d calls, %d others are gone and leave %d gaps", calls, gone, gaps)
+	}
+	tidy(activity.Retention{MaxRecords: 10})
+	walkChain(t, path)
+	closeBoth(t, l, db)
+}
+
+func count(t *testing.T, path, query string) (n int64) {
+	t.Helper()
+	if err := database(t, path).QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// walkChain checks every entry and returns their number.
 func walkChain(t *testing.T, path string) int64 {
 	t.Helper()
 	db := database(t, path)
@@ -61,29 +125,29 @@ func walkChain(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	copy(prev[:], hash)
-	rows, err := db.Query(`SELECT seq, hash, entry FROM activity WHERE entry IS NOT NULL
-		UNION ALL SELECT end_seq, end_hash, outcome FROM activity WHERE outcome IS NOT NULL
-		UNION ALL SELECT seq, hash, NULL FROM activity_gap ORDER BY 1`)
+	rows, err := db.Query(`SELECT seq, seq, hash, entry FROM activity WHERE entry IS NOT NULL
+		UNION ALL SELECT end_seq, end_seq, end_hash, outcome FROM activity WHERE outcome IS NOT NULL
+		UNION ALL SELECT first, seq, hash, NULL FROM activity_gap ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
 	var n int64
 	for rows.Next() {
-		var seq int64
+		var first, seq int64
 		var payload []byte
-		if err := rows.Scan(&seq, &hash, &payload); err != nil {
+		if err := rows.Scan(&first, &seq, &hash, &payload); err != nil {
 			t.Fatal(err)
 		}
-		if seq != at+1 {
-			t.Fatalf("entry %d follows %d", seq, at)
+		if first != at+1 {
+			t.Fatalf("entry %d follows %d", first, at)
 		}
 		want := activity.Hash(hash)
-		if got := activity.ChainHash(prev, payload); payload != nil && !bytes.Equal(got[:], hash) {
+		if payload != nil && !bytes.Equal(store.Chained(prev[:], payload), hash) {
 			t.Fatalf("entry %d does not fit", seq)
 		}
+		n += seq - at
 		at, prev = seq, want
-		n++
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -49,7 +51,34 @@ func hashValue(s string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// valuesOf gives the values of a record, by field.
+// hashes remembers what hashValue returned, for values that come again.
+type hashes map[string]uint64
+
+func (h hashes) of(f field, s string) uint64 {
+	if s == "" || f == fieldRequest { // requests never come again
+		return hashValue(s)
+	}
+	v, ok := h[s]
+	if !ok {
+		const enough = 4096
+		if len(h) >= enough {
+			clear(h)
+		}
+		v = hashValue(s)
+		h[s] = v
+	}
+	return v
+}
+
+func (h hashes) all(f *activity.Facts) *[fields]uint64 {
+	var out [fields]uint64
+	for i, v := range valuesOf(f) {
+		out[i] = h.of(field(i), v)
+	}
+	return &out
+}
+
+// valuesOf returns the values of a record, by field.
 func valuesOf(f *activity.Facts) [fields]string {
 	return [fields]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
@@ -135,7 +164,7 @@ func parseColumn(data []byte) (column, error) {
 	return c, nil
 }
 
-// decode gives the values.
+// decode returns the values.
 func (c column) decode() ([]uint64, error) {
 	values := make([]uint64, chunkSize)
 	for i := range values {
@@ -155,6 +184,52 @@ func (c column) decode() ([]uint64, error) {
 		values[i] = binary.LittleEndian.Uint64(c.list[8*at:])
 	}
 	return values, nil
+}
+
+// decodeColumn returns the values of an encoded column.
+func decodeColumn(data []byte) ([]uint64, error) {
+	c, err := parseColumn(data)
+	if err != nil {
+		return nil, err
+	}
+	return c.decode()
+}
+
+const selectColumn = "SELECT data FROM activity_column WHERE id = ?"
+
+// readColumn returns the values of the column that selectColumn has found.
+func readColumn(row *sql.Row) ([]uint64, error) {
+	var data []byte
+	if err := row.Scan(&data); err != nil {
+		return nil, err
+	}
+	return decodeColumn(data)
+}
+
+// querier is a connection, a pool of them or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// eachColumn calls fn for the columns of a field in the chunks from from to
+// before past, in their order. data is valid during the call.
+func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn func(chunk int64, data []byte) error) error {
+	rows, err := db.QueryContext(ctx, "SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var data sql.RawBytes
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id, &data); err != nil {
+			return err
+		}
+		if err := fn(id-columnID(f, 0), data); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // filter clears the bits of the records that have none of the wanted values.

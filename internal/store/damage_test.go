@@ -39,8 +39,8 @@ func integrity(t *testing.T, path string) {
 
 func openBoth(t *testing.T, dir string) (*activity.Log, *store.DB) {
 	t.Helper()
-	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	db := store.OpenImpatient(filepath.Join(dir, "mcpproxy.db"))
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Alongside: db.Look}, db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,19 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// looked lists records, as soon as the database was looked at often enough.
+func looked(t *testing.T, l *activity.Log, f activity.Filter) (activity.Page, error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		page, err := l.List(t.Context(), f)
+		if err == nil || time.Now().After(deadline) || strings.Contains(l.Health().Message, "this program knows") {
+			return page, err
+		}
+	}
+}
+
 func useDamaged(t *testing.T, file []byte) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcpproxy.db")
@@ -138,6 +151,7 @@ func useDamaged(t *testing.T, file []byte) {
 	l, db := openBoth(t, dir)
 	addCalls(t, l, 20)
 	var p *problem.Problem
+	_, _ = looked(t, l, activity.Filter{}) // or it says that it cannot, below
 	for _, f := range []activity.Filter{{}, {Servers: []string{"server 1"}}, {Limit: 1000}, {Search: "hello"}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		page, err := l.List(ctx, f)
@@ -170,7 +184,7 @@ func TestADamagedFileIsToldAndReplaced(t *testing.T) {
 	}
 	l, db := openBoth(t, dir)
 	defer closeBoth(t, l, db)
-	p, err := l.List(t.Context(), activity.Filter{})
+	p, err := looked(t, l, activity.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +301,7 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, db := openBoth(t, dir)
-	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+	if _, err := looked(t, l, activity.Filter{}); err != nil {
 		t.Error(err)
 	}
 	closeBoth(t, l, db)
@@ -298,6 +312,41 @@ func TestAForeignDatabaseIsPutAside(t *testing.T) {
 	var n int
 	if err := database(t, aside[0]).QueryRow("SELECT count(*) FROM theirs").Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+// TestADamagedSchema flips a bit in the name of a column, which SQLite does not
+// notice.
+func TestADamagedSchema(t *testing.T) {
+	for _, name := range []string{"next_key", "blocked_by"} {
+		dir := goodFile(t, 10)
+		path := filepath.Join(dir, "mcpproxy.db")
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file = bytes.ReplaceAll(file, []byte(name), []byte(strings.ToUpper(name[:1])+"x"+name[2:]))
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, db := openBoth(t, dir)
+		_, _ = db.LoadApprovals(t.Context()) // as the daemon does
+		_, _ = looked(t, l, activity.Filter{})
+		tick := time.NewTicker(20 * time.Millisecond)
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+			if _, err = db.LoadApprovals(t.Context()); err == nil {
+				break
+			}
+		}
+		tick.Stop()
+		addCalls(t, l, 1)
+		if p, listErr := looked(t, l, activity.Filter{Types: []activity.Type{activity.ToolCall}}); err != nil || listErr != nil || p.Total != 11 {
+			t.Errorf("%s: %d records, %v, %v", name, p.Total, err, listErr)
+		}
+		if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) == 0 {
+			t.Errorf("%s: the damaged file was not kept", name)
+		}
+		closeBoth(t, l, db)
 	}
 }
 

@@ -20,13 +20,37 @@ import (
 // go first.
 const maxResults = 256 << 20
 
-// StoredResult is a large result that read_result gives in parts.
+// StoredResult is a large result that read_result returns in parts.
 type StoredResult struct {
 	Handle  string
 	Actor   string
 	Server  string // whose result it is
 	Body    json.RawMessage
 	Expires time.Time
+}
+
+// ResultLife is how long a result may be kept.
+const ResultLife = 2 * time.Hour
+
+// jumped returns by how much the wall clock was set since the database was
+// opened. Below a second it counts as not set.
+func (db *DB) jumped() time.Duration {
+	d := db.now().Round(0).Sub(db.began.Round(0)) - time.Since(db.began)
+	if d.Abs() < time.Second {
+		return 0
+	}
+	return d
+}
+
+// evenly returns the time by which results expire: what the wall clock would
+// say if nobody had set it. A handle lives as long as it is said to.
+func (db *DB) evenly() time.Time { return db.now().Add(-db.jumped()) }
+
+// shortenResults has results live no longer than they can, which were kept while
+// the clock was ahead of what it is now.
+func (e *engine) shortenResults() error {
+	latest := e.now().Add(ResultLife).UnixMicro()
+	return e.conn.exec("UPDATE result SET expires = ? WHERE expires > ?", latest, latest)
 }
 
 // PutResult keeps a result until it expires, or needs the room of newer ones. A
@@ -41,7 +65,8 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 	if len(body) > maxResults {
 		return fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
 	}
-	now := db.now()
+	jumped := db.jumped()
+	now := db.evenly()
 	return db.write(ctx, func(c *rawConn) error {
 		if err := dropExpired(c, now); err != nil {
 			return err
@@ -50,7 +75,7 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 			return err
 		}
 		return c.exec("INSERT INTO result (handle, actor, server, expires, body) VALUES (?, ?, ?, ?, ?)",
-			id, r.Actor, r.Server, r.Expires.UnixMicro(), body)
+			id, r.Actor, r.Server, r.Expires.Add(-jumped).UnixMicro(), body)
 	})
 }
 
@@ -82,7 +107,7 @@ func dropExpired(c *rawConn, now time.Time) error {
 	return c.exec("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
 }
 
-// GetResult gives a stored result. One that is not there, or no longer, is a
+// GetResult returns a stored result. One that is not there, or no longer, is a
 // NOT_FOUND problem.
 func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error) {
 	e, err := db.use(ctx)
@@ -95,7 +120,7 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	id := resultID(handle)
 	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, expires, body FROM result WHERE handle = ?", id).
 		Scan(&r.Actor, &r.Server, &expires, &body)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.now().UnixMicro() {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.evenly().UnixMicro() {
 		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
 			"Handles live two hours; call the tool again.")
 	}
@@ -124,7 +149,7 @@ func resultCipher(handle string) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// encryptResult gives a random nonce and what it encrypts. A handle may come
+// encryptResult returns a random nonce and what it encrypts. A handle may come
 // again with another body, so the key alone must not decide.
 func encryptResult(handle, id string, body []byte) ([]byte, error) {
 	c, err := resultCipher(handle)

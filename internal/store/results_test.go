@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
 )
 
@@ -108,6 +109,8 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	}
 	use("INSERT INTO result (handle, actor, expires, body) VALUES ('h', '', 1, CAST(replace(hex(zeroblob(9000)), '00', 'hunter2 ') AS BLOB))",
 		"ALTER TABLE result DROP COLUMN server", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
+		"ALTER TABLE activity_chunk DROP COLUMN gone", "ALTER TABLE activity_chunk DROP COLUMN refused_bytes",
+		"DROP INDEX activity_gap_first", "ALTER TABLE activity_gap DROP COLUMN first",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
 		t.Fatal("the test has no result in the clear")
@@ -115,5 +118,47 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	use()
 	if inTheClear() {
 		t.Error("the file still has it")
+	}
+}
+
+// TestResultsLiveByTheClockAsItRan sets the clock while results are kept: they
+// expire neither early nor late, and after a start no later than they may.
+func TestResultsLiveByTheClockAsItRan(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	_, db, e := logOver(t, 1)
+	set := time.Duration(0)
+	db.now = func() time.Time { return time.Now().Add(set).Round(0) }
+	put := func(handle string, life time.Duration) {
+		t.Helper()
+		if err := db.PutResult(t.Context(), StoredResult{Handle: handle, Body: []byte("1"), Expires: db.now().Add(life)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before", time.Hour)
+	for _, set = range []time.Duration{year, -year, 3 * time.Hour, -3 * time.Hour} {
+		handle := fmt.Sprint(set)
+		put(handle, time.Hour)
+		put("short of "+handle, -time.Second)
+		if _, err := db.Tidy(t.Context(), db.now(), activity.Retention{}, true); err != nil {
+			t.Fatal(err)
+		}
+		for _, handle := range []string{"before", handle} {
+			if _, err := db.GetResult(t.Context(), handle); err != nil {
+				t.Errorf("the clock was set by %v: %s: %v", set, handle, err)
+			}
+		}
+		if _, err := db.GetResult(t.Context(), "short of "+handle); err == nil {
+			t.Errorf("the clock was set by %v: a result outlives its time", set)
+		}
+	}
+	put("an hour", time.Hour)
+	if err := db.write(t.Context(), func(c *rawConn) error { return c.exec("UPDATE result SET expires = expires + ?", year.Microseconds()) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.shortenResults(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := db.GetResult(t.Context(), "an hour"); err != nil || time.Until(r.Expires) > ResultLife+time.Minute {
+		t.Errorf("until %v, %v", r.Expires, err)
 	}
 }

@@ -49,7 +49,7 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	const hours, each = 30, 100
 	for h := range hours {
 		for i := range each {
-			r := activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, ToolName: fmt.Sprint(h, " ", i)}
+			r := activity.Record{Type: activity.System, Status: activity.Success, ToolName: fmt.Sprint(h, " ", i)}
 			if err := l.Append(&r); err != nil {
 				t.Fatal(err)
 			}

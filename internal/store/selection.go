@@ -38,7 +38,7 @@ func (s selection) clear(from, to int64) {
 	}
 }
 
-// chunk gives the bits of a chunk.
+// chunk returns the bits of a chunk.
 func (s selection) chunk(n int64) []uint64 {
 	at := (n*chunkSize - s.base) / 64
 	if at < 0 || at >= int64(len(s.words)) {

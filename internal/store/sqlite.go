@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver
+
+	"mcpproxy/internal/ondisk"
 )
 
 //go:embed migrations
@@ -23,30 +25,6 @@ var migrations embed.FS
 const applicationID = 0x4d435058
 
 const readers = 3
-
-// The primary result codes of SQLite that say what the file is.
-const (
-	codeCorrupt = 11
-	codeNotADB  = 26
-	codePrimary = 0xff
-)
-
-// errForeign is a database that another program has made.
-var errForeign = errors.New("the file is a database of another program")
-
-func isCorrupt(err error) bool {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		switch e.Code() & codePrimary {
-		case codeCorrupt, codeNotADB:
-			return true
-		}
-	}
-	return errors.Is(err, errForeign) || errors.Is(err, errDamaged)
-}
-
-// errDamaged is what SQLite does not notice: the rows cannot be right.
-var errDamaged = errors.New("the database is damaged")
 
 // connect opens a pool. The file must exist.
 func connect(path string, size int, pragmas ...string) (*sql.DB, error) {
@@ -126,49 +104,49 @@ func checkOwner(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// openEngine opens the file and reads what is kept in memory of it.
-func openEngine(ctx context.Context, path string, now func() time.Time) (*engine, error) {
-	if err := prepareFile(path); err != nil {
-		return nil, err
+// takeAgain puts a database that was written again in its place. Nothing has the
+// files open. What stands there is not ours, and is kept.
+func takeAgain(path string, now time.Time) error {
+	again := path + ".again"
+	if _, err := os.Stat(again); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
 	}
-	write, err := connect(path, 1, "journal_mode(WAL)", "synchronous(NORMAL)",
-		"wal_autocheckpoint(16384)", "journal_size_limit(67108864)")
-	if err != nil {
-		return nil, err
+	aside := fmt.Sprintf("%s.replaced-%s", path, now.UTC().Format("20060102T150405.000"))
+	for _, suffix := range []string{"-shm", "-wal", ""} {
+		if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	e := &engine{path: path, now: now, writes: write, hashes: map[string]uint64{}}
-	if err := e.open(ctx); err != nil {
-		return nil, errors.Join(err, e.close())
+	if err := os.Rename(again, path); err != nil {
+		return err
 	}
-	return e, nil
+	_ = ondisk.SyncDir(filepath.Dir(path)) // not every system can
+	return nil
 }
 
-func (e *engine) open(ctx context.Context) error {
-	if err := migrate(ctx, e.writes); err != nil {
+// noteOrigin writes, once in the life of a database, whether there was one
+// before it. A file beside it tells, whatever became of the other database: it
+// was put aside, truncated or removed.
+func noteOrigin(ctx context.Context, db *sql.DB, path string) error {
+	mark := filepath.Join(filepath.Dir(path), begunMark)
+	_, err := os.Stat(mark)
+	before := err == nil
+	if !before && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look for an earlier database: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, "INSERT OR IGNORE INTO approval_origin (id, lost) VALUES (1, ?)", before); err != nil {
 		return err
 	}
-	if err := noteOrigin(ctx, e.writes, e.path); err != nil {
-		return err
+	if before {
+		return nil
 	}
-	var err error
-	if e.reads, err = connect(e.path, readers, "query_only(1)"); err != nil {
-		return err
-	}
-	if e.conn, err = openRaw(ctx, e.writes); err != nil {
-		return err
-	}
-	return e.load(ctx)
+	return prepareFile(mark)
 }
 
-func (e *engine) close() error {
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	var errs []error
-	if e.conn != nil {
-		errs = append(errs, e.conn.close())
-	}
-	if e.reads != nil {
-		errs = append(errs, e.reads.Close())
-	}
-	return errors.Join(append(errs, e.writes.Close())...)
-}
+// begunMark is the file beside the database that says that one was begun here.
+// Its name has nothing of the database's: who removes mcpproxy.db* does not mean
+// it.
+const begunMark = "approvals.begun"

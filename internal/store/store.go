@@ -3,8 +3,9 @@
 // results.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
-// damaged file is put aside and never written to, and that opening never holds
-// anybody up: Open returns at once, and what needs the database waits for it.
+// file is put aside only when it is damaged whenever it is looked at, and that
+// opening never holds anybody up: Open returns at once, and what needs the
+// database waits for it. See suspect.go for what a failure of the disk does.
 // Any filter over a million records answers in milliseconds, with the exact
 // number of matches (see activity_list.go for how). It does not decide what is
 // recorded, masks nothing, and is the only package with SQL in it. The migrations
@@ -14,21 +15,21 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
 
 // DB is the database. It is safe for concurrent use.
 type DB struct {
-	path   string
-	logger *slog.Logger
-	now    func() time.Time
-	stop   context.CancelFunc
-	done   chan struct{}
+	path     string
+	logger   *slog.Logger
+	now      func() time.Time
+	began    time.Time // by the monotonic clock, too
+	stop     context.CancelFunc
+	done     chan struct{}
+	reopened chan struct{} // see Reopened
+	pause    time.Duration // after the first try to open; then it doubles
 
 	mu      sync.Mutex // guards what follows
 	engine  *engine    // nil while the database is not open
@@ -36,6 +37,8 @@ type DB struct {
 	changed chan struct{}
 	notes   []string // what has happened to the file and is not told yet
 	broken  int      // how many files were put aside
+	halted  error    // why nothing is written now, though engine is there
+	wrong   int      // how often rows could not be right, in a file that is well
 }
 
 const (
@@ -50,100 +53,33 @@ var errClosed = errors.New("the database is closed")
 
 // Open opens the database at path, and makes it when there is none, in the
 // background.
-func Open(path string, logger *slog.Logger) *DB {
+func Open(path string, logger *slog.Logger) *DB { return open(path, logger, openFirst) }
+
+func open(path string, logger *slog.Logger, pause time.Duration) *DB {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &DB{
-		path: path, logger: logger, now: time.Now, stop: stop,
-		done: make(chan struct{}), changed: make(chan struct{}),
+		path: path, logger: logger, now: time.Now, began: time.Now(), stop: stop, pause: pause,
+		done: make(chan struct{}), reopened: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	go db.keepOpen(ctx)
 	return db
 }
 
-// keepOpen opens the database, and again whenever it was put aside.
-func (db *DB) keepOpen(ctx context.Context) {
-	defer close(db.done)
-	wait := openFirst
-	for {
-		e, err := db.openOnce(ctx)
-		if err == nil {
-			wait = openFirst
-			lost := db.set(e, nil)
-			select {
-			case <-ctx.Done():
-				db.set(nil, errClosed)
-				if err := e.close(); err != nil {
-					db.logger.Warn("the database did not close well", "error", err)
-				}
-				return
-			case <-lost:
-				continue
-			}
-		}
-		if ctx.Err() != nil {
-			db.set(nil, errClosed)
-			return
-		}
-		db.logger.Error("the database cannot be opened", "path", db.path, "error", err)
-		db.set(nil, err)
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
-		wait = min(2*wait, openLast)
-	}
-}
+// Reopened tells that the database was opened again while the program runs: the
+// same file after a failure, or a new one in the place of a lost one. Whoever
+// knows what belongs into it has to store it again.
+func (db *DB) Reopened() <-chan struct{} { return db.reopened }
 
-// set says what the database is now. The channel is closed when that changes.
-func (db *DB) set(e *engine, err error) <-chan struct{} {
+// set says what the database is now.
+func (db *DB) set(e *engine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.engine, db.err = e, err
+	db.engine, db.err, db.halted = e, ofDisk(err), nil
 	close(db.changed)
 	db.changed = make(chan struct{})
-	return db.changed
-}
-
-// openOnce opens the file. A damaged one is put aside, and a new one made.
-func (db *DB) openOnce(ctx context.Context) (*engine, error) {
-	for {
-		e, err := openEngine(ctx, db.path, db.now)
-		if err == nil {
-			return e, nil
-		}
-		if !isCorrupt(err) {
-			return nil, err
-		}
-		if asideErr := db.putAside(err); asideErr != nil {
-			return nil, errors.Join(err, asideErr)
-		}
-	}
-}
-
-// putAside moves a damaged file out of the way, for somebody to look at.
-func (db *DB) putAside(why error) error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.broken++; db.broken > maxBroken {
-		return fmt.Errorf("the database was damaged %d times; check the disk", db.broken)
-	}
-	aside := fmt.Sprintf("%s.corrupt-%s", db.path, db.now().UTC().Format("20060102T150405.000"))
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Rename(db.path+suffix, aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("put a damaged database aside: %w", err)
-		}
-	}
-	db.logger.Error("the database is damaged; it was put aside and a new one is begun",
-		"error", why, "aside", aside)
-	db.notes = append(db.notes, fmt.Sprintf(
-		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",
-		filepath.Base(aside)))
-	return nil
 }
 
 // use waits for the database.
@@ -163,40 +99,19 @@ func (db *DB) use(ctx context.Context) (*engine, error) {
 	}
 }
 
-// failed looks at the error of something that writes. When the file is damaged,
-// writing to it ends: it is put aside.
-func (db *DB) failed(e *engine, err error) error {
-	if err == nil || !isCorrupt(err) {
-		return err
+// writer waits for the database, to write to it.
+func (db *DB) writer(ctx context.Context) (*engine, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return nil, err
 	}
 	db.mu.Lock()
-	mine := db.engine == e
-	if mine {
-		db.engine, db.err = nil, nil
-	}
+	halted := db.halted
 	db.mu.Unlock()
-	if !mine {
-		return err
+	if halted != nil {
+		return nil, halted
 	}
-	closeErr := e.close()
-	if closeErr != nil {
-		db.logger.Warn("the damaged database did not close well", "error", closeErr)
-	}
-	if asideErr := db.putAside(err); asideErr != nil {
-		err = errors.Join(err, asideErr)
-	}
-	db.mu.Lock()
-	close(db.changed) // keepOpen opens again
-	db.changed = make(chan struct{})
-	db.mu.Unlock()
-	return err
-}
-
-// Ready waits until the database is open, or has failed to open. It goes on
-// being tried then.
-func (db *DB) Ready(ctx context.Context) error {
-	_, err := db.use(ctx)
-	return err
+	return e, nil
 }
 
 // Close closes the database.

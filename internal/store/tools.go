@@ -22,7 +22,7 @@ func (db *DB) SaveTools(ctx context.Context, server string, raws []json.RawMessa
 	})
 }
 
-// LoadTools gives the last known definitions of every server.
+// LoadTools returns the last known definitions of every server.
 func (db *DB) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	e, err := db.use(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (db *DB) ForgetTools(ctx context.Context, server string) error {
 
 // write runs fn in a transaction of the writing connection.
 func (db *DB) write(ctx context.Context, fn func(c *rawConn) error) error {
-	e, err := db.use(ctx)
+	e, err := db.writer(ctx)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *splitter) json(t []byte) {
 	s.end()
 }
 
-// escape reads an escape of JSON, and says how long it is.
+// escape reads an escape of JSON, and returns how long it is.
 func (s *splitter) escape(t []byte) int {
 	switch c := t[1]; c {
 	case 'u':
@@ -199,9 +199,9 @@ func (t term) matches(word []byte) bool {
 	return string(word) == t.word
 }
 
-// probe gives bytes that a text must have, in lower case, to have the term; nil
-// when there are none. Joiners can be escaped, letters of other scripts have more
-// than one lower case, and a long word is cut.
+// probe returns bytes that a text must have, in lower case, to have the term;
+// nil when there are none. Joiners can be escaped, letters of other scripts
+// have more than one lower case, and a long word is cut.
 func (t term) probe() []byte {
 	longest := ""
 	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
@@ -234,8 +234,8 @@ func parseSearch(search string) []term {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// termsOf gives the terms of one word of a search: the word itself, or the pairs
-// of a joined one, which say more than its parts.
+// termsOf returns the terms of one word of a search: the word itself, or the
+// pairs of a joined one, which say more than its parts.
 func termsOf(word string, prefix bool) []term {
 	var parts, pairs []term
 	s := splitter{emit: func(w []byte, pair bool) {

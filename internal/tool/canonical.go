@@ -10,12 +10,14 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // maxDepth bounds the nesting of a definition. Real ones have up to 18 levels.
 const maxDepth = 128
 
-// Canonical gives the canonical JSON of raw by RFC 8785: members sorted by
+// Canonical returns the canonical JSON of raw by RFC 8785: members sorted by
 // their UTF-16 code units, numbers as ECMAScript writes them, no white space,
 // the fewest escapes. Unlike RFC 8785 it loses nothing: a number that
 // ECMAScript would write as another number (one beyond the digits of a
@@ -31,7 +33,7 @@ func Canonical(raw []byte) ([]byte, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("not valid UTF-8")
 	}
-	c := canon{cursor: cursor{in: raw}, out: make([]byte, 0, len(raw))}
+	c := canon{Cursor: rawjson.Cursor{Text: raw}, out: make([]byte, 0, len(raw))}
 	if err := c.append(0); err != nil {
 		return nil, err
 	}
@@ -40,7 +42,7 @@ func Canonical(raw []byte) ([]byte, error) {
 
 // canon writes the canonical form of what its cursor goes through.
 type canon struct {
-	cursor
+	rawjson.Cursor
 	out     []byte
 	members []member // of the open objects
 	scratch []byte
@@ -52,17 +54,18 @@ type member struct {
 }
 
 func (c *canon) append(depth int) error {
-	switch c.peek() {
+	switch c.Peek() {
 	case '{':
 		return c.object(depth + 1)
 	case '[':
 		return c.array(depth + 1)
 	case '"':
-		c.out = appendCanonicalString(c.out, c.str())
+		value := c.Value()
+		c.out = appendCanonicalString(c.out, value[1:len(value)-1])
 	case 't', 'f', 'n':
-		c.out = append(c.out, c.word()...)
+		c.out = append(c.out, c.Value()...)
 	default:
-		c.out = appendCanonicalNumber(c.out, c.word())
+		c.out = appendCanonicalNumber(c.out, c.Value())
 	}
 	return nil
 }
@@ -72,7 +75,8 @@ func (c *canon) array(depth int) error {
 		return tooDeep()
 	}
 	c.out = append(c.out, '[')
-	for first := true; c.more(); first = false {
+	end := c.Open('[')
+	for first := true; c.More(end); first = false {
 		if !first {
 			c.out = append(c.out, ',')
 		}
@@ -94,11 +98,10 @@ func (c *canon) object(depth int) error {
 	}
 	base := len(c.members)
 	c.out = append(c.out, '{')
-	for c.more() {
+	for end := c.Open('{'); c.More(end); {
 		m := member{start: len(c.out)}
-		c.out = appendCanonicalString(c.out, c.str())
+		c.out = appendCanonicalString(c.out, c.Name())
 		m.name = len(c.out)
-		c.colon()
 		c.out = append(c.out, ':')
 		if err := c.append(depth); err != nil {
 			return err
@@ -161,14 +164,14 @@ func simple(text []byte) bool {
 	return true
 }
 
-// units gives the UTF-16 code units of a string in canonical form.
+// units returns the UTF-16 code units of a string in canonical form.
 func units(text []byte) []uint16 {
 	var out []uint16
 	for text = text[1 : len(text)-1]; len(text) > 0; {
 		r, n := rune(text[0]), 1
 		switch {
 		case r == '\\':
-			r, n = unescape(text)
+			r, n = rawjson.Escape(text)
 		case r >= utf8.RuneSelf:
 			r, n = utf8.DecodeRune(text)
 		}
@@ -182,38 +185,6 @@ func units(text []byte) []uint16 {
 	return out
 }
 
-// unescape decodes the escape sequence that text begins with, or two when they
-// are a pair of surrogates; n is their length. A lone surrogate is given as
-// such.
-func unescape(text []byte) (r rune, n int) {
-	switch text[1] {
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		r = hex4(text[2:])
-		if utf16.IsSurrogate(r) && len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
-			if pair := utf16.DecodeRune(r, hex4(text[8:])); pair != utf8.RuneError {
-				return pair, 12
-			}
-		}
-		return r, 6
-	}
-	return rune(text[1]), 2
-}
-
-func hex4(text []byte) rune {
-	n, _ := strconv.ParseUint(string(text[:4]), 16, 16)
-	return rune(n)
-}
-
 // appendCanonicalString appends the canonical form of the string between the
 // quotes of which raw is. Without escapes it is so already.
 func appendCanonicalString(dst, raw []byte) []byte {
@@ -224,7 +195,7 @@ func appendCanonicalString(dst, raw []byte) []byte {
 			return append(append(dst, raw...), '"')
 		}
 		dst = append(dst, raw[:k]...)
-		r, n := unescape(raw[k:])
+		r, n := rawjson.Escape(raw[k:])
 		dst = appendRune(dst, r)
 		raw = raw[k+n:]
 	}
@@ -283,7 +254,7 @@ func appendECMAScript(dst []byte, f float64) []byte {
 	return dst
 }
 
-// sameNumber says whether two numbers are equal, to the last digit.
+// sameNumber reports whether two numbers are equal, to the last digit.
 func sameNumber(a, b []byte) bool {
 	x, xok := decimalOf(a)
 	y, yok := decimalOf(b)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 )
 
 // MaxDefinition is the longest definition, in bytes. Those of real tools have
@@ -81,45 +80,6 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// eachMember calls fn for the members of an object whose grammar is checked.
-// It gives false when value is no object.
-func eachMember(value []byte, fn func(name string, value []byte)) bool {
-	c := cursor{in: value}
-	if c.peek() != '{' {
-		return false
-	}
-	for c.more() {
-		name := text(c.value())
-		c.colon()
-		fn(name, c.value())
-	}
-	return true
-}
-
-// text decodes a string; what is none is "".
-func text(value []byte) string {
-	if value[0] != '"' {
-		return ""
-	}
-	raw := value[1 : len(value)-1]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw)
-	}
-	out := make([]byte, 0, len(raw))
-	for len(raw) > 0 {
-		n := 1
-		if raw[0] == '\\' {
-			var r rune
-			r, n = unescape(raw)
-			out = utf8.AppendRune(out, r) // a lone surrogate becomes U+FFFD
-		} else {
-			out = append(out, raw[0])
-		}
-		raw = raw[n:]
-	}
-	return string(out)
-}
-
 // exactText is text, but "" for a string which is not Unicode text: a call by
 // that name could not be the same.
 func exactText(value []byte) string {
@@ -149,11 +109,11 @@ func (d Definition) Fingerprint() Fingerprint {
 	}
 	canonical, err := Canonical(d.Raw)
 	if err != nil {
-		// ParseDefinition gives no such thing. No canonical form begins so.
+		// ParseDefinition returns no such thing. No canonical form begins so.
 		canonical = append([]byte("not canonical: "), d.Raw...)
 	}
 	return sha256.Sum256(canonical)
 }
 
-// String gives the fingerprint in hexadecimal digits.
+// String returns the fingerprint in hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }

@@ -15,7 +15,7 @@ const (
 	True
 )
 
-// TriOf gives True or False.
+// TriOf returns True or False.
 func TriOf(b bool) Tri {
 	if b {
 		return True
@@ -34,7 +34,7 @@ type Hints struct {
 	OpenWorld   Tri
 }
 
-// Over gives h where h says something, else base: the override rule.
+// Over returns h where h says something, else base: the override rule.
 func (h Hints) Over(base Hints) Hints {
 	if h.Title == "" {
 		h.Title = base.Title

@@ -48,7 +48,7 @@ func ParseID(s string) (ID, error) {
 	return ID{server, name}, nil
 }
 
-// CheckServerName says whether s is a server name: 1 to 64 of letters, digits,
+// CheckServerName reports whether s is a server name: 1 to 64 of letters, digits,
 // dot, dash and underscore, without "__" (it separates server and tool on the
 // direct surface), and not "." or "..", since names become file names.
 func CheckServerName(s string) error {

@@ -8,9 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/startup"
 )
 
 // Conversation is one client's session with a server. Commonly it is the
@@ -21,16 +24,19 @@ import (
 type Conversation struct {
 	server *server
 	way    way
-	link   link
+	link   peer
+	own    link.Link     // the same, where it is the client's own; else nil
 	ends   chan struct{} // closed when somebody ends it
 	done   chan struct{} // closed when it has ended
 	once   sync.Once
 
-	asks  asks
-	level string       // that the server was told, where we say it
-	spare atomic.Bool  // no client has it now
-	busy  atomic.Int64 // requests and streams
-	used  atomic.Int64 // when it was not any more, in Unix nanoseconds
+	tools sessionTools   // where it has a session of its own
+	level string         // that the server was told, where we say it
+	said  *session.Queue // what belongs to no request, for the next one of a modern client
+	spare atomic.Bool    // no client has it now
+	busy  atomic.Int64   // requests and streams
+	born  time.Time      // by the monotonic clock, which nobody sets
+	used  atomic.Int64   // when it was not any more, in nanoseconds since born
 }
 
 // way is what a conversation stands on.
@@ -52,11 +58,11 @@ func (c *Conversation) sharer() *sharedLink {
 }
 
 // ErrOver is what requests in a conversation fail with that has ended.
-var ErrOver = errors.New("the conversation with the server is over")
+var ErrOver = session.ErrOver
 
 // over says that a conversation has ended, and why.
 func (s *server) over(c *Conversation) *problem.Problem {
-	err := &overError{s.mask.err(c.link.cause())}
+	err := &overError{s.mask.Err(c.link.Cause())}
 	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", s.spec.Name, err.cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
 		With("server", s.spec.Name).Because(err)
@@ -68,24 +74,19 @@ func (e *overError) Error() string        { return ErrOver.Error() + ": " + e.ca
 func (e *overError) Is(target error) bool { return target == ErrOver }
 func (e *overError) Unwrap() error        { return e.cause }
 
-// Cancelled is the cause with which a client ends its request by
-// notifications/cancelled; the server gets the same params.
-type Cancelled struct{ Params json.RawMessage }
+// Cancelled is the cause with which a client ends its request.
+type Cancelled = session.Cancelled
 
-func (*Cancelled) Error() string { return "the client cancelled the request" }
-
-// cancelledBy gives the params that tell the server that the request id is no
-// longer wanted: the client's, if it has said so itself.
-func cancelledBy(ctx context.Context, id json.RawMessage) json.RawMessage {
-	var c *Cancelled
-	if errors.As(context.Cause(ctx), &c) && strictjson.Kind(c.Params) == '{' {
-		return jsonrpc.SetMember(c.Params, "requestId", id)
-	}
-	b := append([]byte(`{"requestId":`), id...)
-	return append(b, `,"reason":"the caller no longer waits"}`...)
+// peer is what a conversation stands on.
+type peer interface {
+	session.Doer
+	Notify(ctx context.Context, method string, params json.RawMessage) error
+	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
+	Listen(ctx context.Context, say func(session.Event), opened func()) error
+	Done() <-chan struct{}
+	Cause() error
+	Stop(hard <-chan struct{})
 }
-
-var errHasStream = errors.New("the session has a stream already")
 
 // The bounds of conversations with one server over stdio, where each is a
 // process.
@@ -94,15 +95,15 @@ const (
 	processIdle  = 30 * time.Minute
 )
 
-// Converse opens a conversation with initialize, the client's own. When the
+// converse opens a conversation with initialize, the client's own. When the
 // server refuses it the conversation is nil and the answer says why.
-func (s *Set) Converse(ctx context.Context, server string, initialize Request) (*Conversation, Answer, error) {
-	if initialize.Method != methodInitialize {
-		return nil, Answer{}, pastTheDoor()
+func (s *Set) converse(ctx context.Context, server string, initialize *session.Request) (*Conversation, session.Reply, error) {
+	if initialize.Method != mcp.Initialize {
+		return nil, session.Reply{}, pastTheDoor()
 	}
 	sv := s.await(ctx, server)
 	if sv == nil {
-		return nil, Answer{}, notStarted(server)
+		return nil, session.Reply{}, notStarted(server)
 	}
 	sv.enter()
 	defer sv.leave()
@@ -137,10 +138,10 @@ func (s *Set) Converse(ctx context.Context, server string, initialize Request) (
 
 // converseShared opens a conversation on the connection that is there. In the
 // modern revision that is one for everybody anyhow.
-func (s *Set) converseShared(ctx context.Context, sv *server, initialize Request) (*Conversation, Answer, error) {
+func (s *Set) converseShared(ctx context.Context, sv *server, initialize *session.Request) (*Conversation, session.Reply, error) {
 	live, err := sv.ready(ctx)
 	if err != nil {
-		return nil, Answer{}, sv.explain(ctx, &Call{Tool: initialize.Method}, err, false)
+		return nil, session.Reply{}, sv.explain(ctx, initialize, err, false)
 	}
 	if live.modern() {
 		return s.converseOn(ctx, sv, initialize, bridged)
@@ -149,95 +150,115 @@ func (s *Set) converseShared(ctx context.Context, sv *server, initialize Request
 }
 
 // converseOn opens a conversation.
-func (s *Set) converseOn(ctx context.Context, sv *server, initialize Request, w way) (*Conversation, Answer, error) {
+func (s *Set) converseOn(ctx context.Context, sv *server, initialize *session.Request, w way) (*Conversation, session.Reply, error) {
 	if w == own && sv.spec.Transport == Stdio {
 		switch err := sv.talks.turn(ctx); {
-		case err != nil && !TimeIsUp(ctx):
-			return nil, Answer{}, err
+		case err != nil && !session.TimeIsUp(ctx):
+			return nil, session.Reply{}, err
 		case err != nil:
-			return nil, Answer{}, sv.unavailable(&awayError{state: State{Phase: Waiting, LastError: "its process has ended by itself a moment ago"}}, err)
+			return nil, session.Reply{}, sv.unavailable(sv.awayFor(problem.Ownf("its process has ended by itself a moment ago")), err)
 		}
 	}
-	c, err := s.openConversation(sv, w)
+	place, err := s.placeFor(ctx, sv, w)
 	if err != nil {
-		return nil, Answer{}, err
+		return nil, session.Reply{}, err
 	}
-	reply, err := s.pass(ctx, c.link, c, &initialize, nil)
+	defer place.Leave(false)
+	c, err := s.openConversation(sv, w, place)
+	if err != nil {
+		return nil, session.Reply{}, err
+	}
+	reply, err := c.pass(ctx, initialize)
 	if err == nil && reply.Error == nil {
-		version, _ := strictjson.String(strictjson.Find(reply.Result, "protocolVersion"))
-		c.link.negotiated(version)
-		return c, Answer(reply), nil
+		if c.own != nil {
+			version, _ := rawjson.String(rawjson.Find(reply.Result, "protocolVersion"))
+			c.own.Settled()
+			c.own.Agree(version)
+		}
+		return c, reply, nil
 	}
 	c.End()
 	if err != nil {
-		if cause := c.link.cause(); cause != nil && cause != errStopped {
+		if cause := c.link.Cause(); cause != nil && cause != link.ErrStopped {
 			err = cause
 		}
-		return nil, Answer{}, sv.explain(ctx, &Call{Tool: initialize.Method}, err, false)
+		return nil, session.Reply{}, sv.explain(ctx, initialize, err, false)
 	}
-	return nil, Answer(reply), nil
+	return nil, reply, nil
+}
+
+// placeFor waits for a place among those that start, where w starts a process. A
+// client does not wait as long as an installation may take: that is left to the
+// connection of everybody.
+func (s *Set) placeFor(ctx context.Context, sv *server, w way) (*startup.Place, error) {
+	if w != own || sv.spec.Transport != Stdio || sv.starts == nil {
+		return nil, nil
+	}
+	if !sv.starts.IsInstalled(sv.runner) {
+		if _, err := sv.ready(ctx); err != nil {
+			return nil, sv.explain(ctx, &session.Request{Method: mcp.Initialize}, err, false)
+		}
+	}
+	p := sv.starts.Join(sv.runner, true)
+	select {
+	case <-p.Turn():
+		return p, nil
+	case <-ctx.Done():
+		p.Leave(false)
+		if !session.TimeIsUp(ctx) {
+			return nil, ctx.Err()
+		}
+		return nil, sv.unavailable(sv.awayFor(problem.Slowf("too many processes are starting, its turn did not come")), ctx.Err())
+	}
 }
 
 // openConversation opens a link for one client and minds it.
-func (s *Set) openConversation(sv *server, w way) (*Conversation, error) {
-	c := &Conversation{server: sv, way: w, ends: make(chan struct{}), done: make(chan struct{})}
-	c.used.Store(time.Now().UnixNano())
+func (s *Set) openConversation(sv *server, w way, place *startup.Place) (*Conversation, error) {
+	c := &Conversation{server: sv, way: w, ends: make(chan struct{}), done: make(chan struct{}),
+		tools: sessionTools{turn: make(chan struct{}, 1)}, born: time.Now()}
 	if err := sv.talks.add(c, sv); err != nil {
 		return nil, err
 	}
-	var err error
-	if c.link, err = s.openFor(sv, w); err != nil {
+	if err := c.open(s, place); err != nil {
 		close(c.done)
 		sv.talks.remove(c)
-		return nil, sv.unavailable(&awayError{state: State{Phase: Waiting, LastError: sv.mask.err(err).Error()}}, err)
+		return nil, sv.unavailable(sv.awayFor(err), err)
 	}
 	go c.mind()
 	return c, nil
 }
 
-// openFor makes a client's link to sv.
-func (s *Set) openFor(sv *server, w way) (link, error) {
-	switch w {
+// open makes what c stands on.
+func (c *Conversation) open(s *Set, place *startup.Place) (err error) {
+	switch c.way {
 	case shared:
-		return newSharedLink(sv), nil
+		c.link = newSharedLink(c.server)
+		return nil
 	case bridged:
-		return s.newOlderLink(sv), nil
+		c.link = s.newOlderLink(c.server)
+		return nil
 	}
-	return s.openOwn(sv)
-}
-
-// openOwn makes a link that reports to sv's log, but belongs to one client.
-func (s *Set) openOwn(sv *server) (link, error) {
-	if sv.spec.Transport == Stdio {
-		l, err := openStdio(&sv.spec, s.launch, ofClient{sv}, sv.log, sv.room, &mailbox{})
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
-	}
-	l, err := newHTTPLink(&sv.spec, ofClient{sv}, sv.room, "mcpproxy/"+s.opt.ClientVersion)
-	if err != nil {
-		return nil, err
-	}
-	l.private = true
-	if l.client, err = sv.talks.exchanger(l.url, sv.spec.reach(l.url)); err != nil {
-		return nil, err
-	}
-	l.client = proven(l.client, s.account(&sv.spec))
-	if sv.overSSE() {
-		return openSSE(l, sv.log, &mailbox{}), nil
-	}
-	return l, nil
+	c.own, err = s.openLink(c.server, ofClient{c.server, &c.tools.announced}, place, true)
+	c.link = c.own
+	return err
 }
 
 // ofClient is what a link of one client tells its server: the tools may have
 // changed for everybody, but the health of the link is its client's affair, and
 // what is said on it is for that client.
-type ofClient struct{ *server }
+type ofClient struct {
+	*server
+	announced *atomic.Uint64 // changes of the tools, in this session
+}
 
-func (ofClient) heard(string, json.RawMessage) bool { return false }
-func (ofClient) missed()                            {}
-func (ofClient) doubt()                             {}
+func (c ofClient) ToolsChanged() {
+	c.announced.Add(1)
+	c.server.ToolsChanged()
+}
+
+func (ofClient) Heard(string, json.RawMessage) bool { return false }
+func (ofClient) Missed()                            {}
+func (ofClient) Doubt()                             {}
 
 // mind waits for the end of c and cleans up.
 func (c *Conversation) mind() {
@@ -248,17 +269,25 @@ func (c *Conversation) mind() {
 		select {
 		case <-c.ends:
 			ended = true
-		case <-c.link.lost():
-			if ended = true; c.way == own && c.link.pid() != 0 {
+		case <-c.link.Done():
+			if ended = true; c.pid() != 0 {
 				c.server.talks.fell()
 			}
 		case now := <-idle.C:
-			ended = c.link.pid() != 0 && c.idleSince(now) > processIdle
+			ended = c.pid() != 0 && c.idleSince(now) > processIdle
 		}
 	}
-	c.link.stop(c.server.hard)
+	c.link.Stop(c.server.hard)
 	c.server.talks.remove(c)
 	c.server.noteUse()
+}
+
+// pid is of the client's own process; 0 when there is none.
+func (c *Conversation) pid() int {
+	if c.own == nil {
+		return 0
+	}
+	return c.own.Health().PID
 }
 
 // idleSince is for how long c was not used; 0 while it is.
@@ -266,7 +295,7 @@ func (c *Conversation) idleSince(now time.Time) time.Duration {
 	if c.busy.Load() > 0 {
 		return 0
 	}
-	return now.Sub(time.Unix(0, c.used.Load()))
+	return now.Sub(c.born) - time.Duration(c.used.Load())
 }
 
 // enter and leave keep account of the use. A nil conversation needs none.
@@ -278,7 +307,7 @@ func (c *Conversation) enter() {
 
 func (c *Conversation) leave() {
 	if c != nil {
-		c.used.Store(time.Now().UnixNano())
+		c.used.Store(int64(time.Since(c.born)))
 		c.busy.Add(-1)
 	}
 }
@@ -287,51 +316,38 @@ func (c *Conversation) leave() {
 func (c *Conversation) End() { c.once.Do(func() { close(c.ends) }) }
 
 // Over is closed when the conversation has ended.
-func (c *Conversation) Over() <-chan struct{} { return c.link.lost() }
+func (c *Conversation) Over() <-chan struct{} { return c.link.Done() }
 
 // HasID says whether the server has given the client's session an id, so that a
 // client that speaks to it directly has a session, too.
-func (c *Conversation) HasID() bool {
-	l, ok := c.link.(*httpLink)
-	return ok && l.state.Load().session != ""
-}
+func (c *Conversation) HasID() bool { return c.own != nil && c.own.HasID() }
 
 // Notify passes a notification of the client on.
 func (c *Conversation) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	if method == methodCallTool {
+	if method == mcp.CallTool {
 		return pastTheDoor()
 	}
 	c.enter()
 	defer c.leave()
-	return c.failed(ctx, "the notification", c.link.notify(ctx, method, params))
+	return c.failed(ctx, "the notification", c.link.Notify(ctx, method, params))
 }
 
 // Respond passes on the client's answer to a request of the server.
-func (c *Conversation) Respond(ctx context.Context, id, result json.RawMessage, failure *jsonrpc.Error) error {
+func (c *Conversation) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	c.enter()
 	defer c.leave()
-	c.asks.forget(askKey(id)) // what the server takes from now on is its own time
-	var msg []byte
-	if failure != nil {
-		msg = jsonrpc.AppendError(nil, id, failure)
-	} else {
-		msg = jsonrpc.AppendResult(nil, id, result)
-	}
-	return c.failed(ctx, "the answer", c.link.respond(ctx, msg))
+	return c.failed(ctx, "the answer", c.link.Respond(ctx, id, r))
 }
 
 // Overhear gives the client what the server says by itself, until ctx or the
 // server ends it. opened is called when the server has agreed.
-func (c *Conversation) Overhear(ctx context.Context, say func(Event), opened func()) error {
+func (c *Conversation) Overhear(ctx context.Context, say func(session.Event), opened func()) error {
 	c.enter()
 	defer c.leave()
-	err := c.link.overhear(ctx, func(e Event) {
-		c.asks.hear(&e) // it may be answered when the stream is over
-		say(e)
-	}, opened)
-	var refused *statusError
+	err := c.link.Listen(ctx, say, opened)
+	var refused *link.StatusError
 	switch {
-	case errors.As(err, &refused), errors.Is(err, errHasStream):
+	case errors.As(err, &refused), errors.Is(err, session.ErrHasReader):
 		return problem.Newf(problem.InvalidRequest, "Server '%s' offers no stream here: %v", c.server.spec.Name, err)
 	}
 	return c.failed(ctx, "the stream", err)
@@ -342,23 +358,14 @@ func (c *Conversation) failed(ctx context.Context, what string, err error) error
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case c.link.cause() != nil:
+	case c.link.Cause() != nil:
 		return c.server.over(c)
 	}
-	err = c.server.mask.err(err)
+	err = c.server.mask.Err(err)
 	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", c.server.spec.Name, what, err).
 		With("server", c.server.spec.Name).Because(err)
-	if status, ok := errors.AsType[*statusError](err); ok {
-		p.With("http_status", status.status)
+	if status, ok := errors.AsType[*link.StatusError](err); ok {
+		p.With("http_status", status.Status)
 	}
 	return p
-}
-
-// cannotAsk answers a request of a server whose client cannot be asked now.
-func cannotAsk(m *jsonrpc.Message) []byte {
-	if m.Method == methodPing {
-		return answerTo(m)
-	}
-	return jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{
-		Code: jsonrpc.CodeInternal, Message: "the client cannot be asked: it has no stream open"})
 }

@@ -6,23 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 )
-
-// offered is the revision that we ask for. A server of 2026-07-28 is to be
-// recognised before this handshake, which that revision does not have; such
-// servers still accept it.
-const offered = "2025-11-25"
-
-// spoken are the revisions that a server may answer with.
-func spoken() []string {
-	return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"}
-}
 
 // Bounds on a server's list of tools. All of its pages together may be as long
 // as a message may.
@@ -44,10 +36,10 @@ type greeting struct {
 }
 
 // initialize does the handshake on a new link.
-func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
+func (s *server) initialize(ctx context.Context, l link.Link) (*greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		offered, appendString(nil, s.opt.ClientVersion))
-	result, err := s.ask(ctx, l, offered, methodInitialize, params)
+		mcp.Legacy, rawjson.AppendString(nil, s.opt.ClientVersion))
+	result, err := s.ask(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -55,15 +47,15 @@ func (s *server) initialize(ctx context.Context, l link) (*greeting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	l.negotiated(g.version)
-	var status *statusError
-	switch err := l.notify(ctx, methodInitialized, nil); {
+	l.Agree(g.version)
+	var status *link.StatusError
+	switch err := l.Notify(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers know no notifications
-		s.remark("notifications/initialized: " + err.Error())
+		s.Remark("notifications/initialized: " + err.Error())
 	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
-	l.attend(ctx)
+	l.Attend(ctx)
 	return g, nil
 }
 
@@ -73,8 +65,8 @@ func readGreeting(result json.RawMessage) (*greeting, error) {
 		return nil, err
 	}
 	g := &greeting{raw: bytes.Clone(result), info: m["serverInfo"]}
-	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !slices.Contains(spoken(), g.version) {
-		return nil, errors.New("the server speaks no revision of the protocol that we know")
+	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !mcp.IsSpoken(g.version) {
+		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
 	}
 	g.offer(m)
 	return g, nil
@@ -97,7 +89,7 @@ func (g *greeting) offer(m map[string]json.RawMessage) {
 
 // promises says whether the server will tell when a list of that kind changes.
 func (g *greeting) promises(kind string) bool {
-	says, _ := strictjson.Bool(strictjson.Find(strictjson.Find(g.capabilities, kind), "listChanged"))
+	says, _ := rawjson.Bool(rawjson.Find(rawjson.Find(g.capabilities, kind), "listChanged"))
 	return says
 }
 
@@ -105,7 +97,7 @@ func (g *greeting) promises(kind string) bool {
 func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
-		return nil, errors.New("the result is not an object")
+		return nil, problem.Ownf("the result is not an object")
 	}
 	return m, nil
 }
@@ -118,21 +110,14 @@ func (e *answerError) Error() string {
 	return fmt.Sprintf("the server answered with error %d, its log has the text", e.code)
 }
 
-// ask sends a request of our own and gives its result.
-func (s *server) ask(ctx context.Context, l link, version, method string, params json.RawMessage) (json.RawMessage, error) {
-	id := s.ids.Add(1)
-	r := &request{id: id, cancelable: method != methodInitialize}
-	if version == modernVersion {
-		params = modernParams(params, s.opt.ClientVersion)
-		r.fields = []Field{{headerMethod, method}}
-	}
-	r.msg = jsonrpc.AppendRequest(nil, id, method, params)
-	reply, err := l.roundTrip(ctx, r)
+// ask sends a request of our own and returns its result.
+func (s *server) ask(ctx context.Context, l link.Link, method string, params json.RawMessage) (json.RawMessage, error) {
+	reply, err := l.Do(ctx, &session.Request{Method: method, Params: params})
 	if err != nil {
 		return nil, err
 	}
 	if reply.Error != nil {
-		s.remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
+		s.Remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
 		return nil, &answerError{reply.Error.Code}
 	}
 	return reply.Result, nil
@@ -146,7 +131,7 @@ const (
 )
 
 // listTools reads all pages. Definitions that cannot be used are left out.
-func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Definition, error) {
+func (s *server) listTools(ctx context.Context, l link.Link, g *greeting) ([]tool.Definition, error) {
 	if !g.hasTools {
 		return nil, nil
 	}
@@ -155,7 +140,7 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 		params json.RawMessage
 	)
 	for range maxPages {
-		result, err := s.ask(ctx, l, g.version, methodListTools, params)
+		result, err := s.ask(ctx, l, mcp.ListTools, params)
 		if err != nil {
 			return nil, fmt.Errorf("list the tools: %w", err)
 		}
@@ -169,13 +154,13 @@ func (s *server) listTools(ctx context.Context, l link, g *greeting) ([]tool.Def
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
 		if beyond := min(len(result), list.bytes-freeList); beyond > 0 {
 			select {
-			case <-l.lost(): // which the next request says
+			case <-l.Done(): // which the next request says
 			case <-ctx.Done():
 			case <-time.After(time.Duration(beyond) * time.Second / listRate):
 			}
 		}
 	}
-	return nil, fmt.Errorf("list the tools: the list has more than %d pages", maxPages)
+	return nil, problem.Ownf("list the tools: the list has more than %d pages", maxPages)
 }
 
 // toolList collects the pages of a list. Nothing is made of them before the
@@ -193,12 +178,12 @@ func (t *toolList) add(result json.RawMessage, limit int) (cursor json.RawMessag
 		return nil, err
 	}
 	if t.bytes += len(result); t.bytes > limit {
-		return nil, fmt.Errorf("the list is longer than %d bytes", limit)
+		return nil, problem.Ownf("the list is longer than %d bytes", limit)
 	}
 	if t.tools = append(t.tools, tools...); len(t.tools) > maxTools {
-		return nil, fmt.Errorf("the list has more than %d tools", maxTools)
+		return nil, problem.Ownf("the list has more than %d tools", maxTools)
 	}
-	if strictjson.Kind(next) != '"' || string(next) == `""` {
+	if rawjson.Kind(next) != '"' || string(next) == `""` {
 		return nil, nil
 	}
 	return next, nil
@@ -211,9 +196,9 @@ func (s *server) definitions(list []json.RawMessage) []tool.Definition {
 		d, err := tool.ParseDefinition(s.spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			s.remark("a tool is left out: " + err.Error())
+			s.Remark("a tool is left out: " + err.Error())
 		case seen[d.ID.Tool]:
-			s.remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+			s.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, d)
@@ -226,7 +211,7 @@ func (s *server) definitions(list []json.RawMessage) []tool.Definition {
 // pieces of the result: a page may be large.
 func readPage(result json.RawMessage) (tools []json.RawMessage, next json.RawMessage, err error) {
 	var list json.RawMessage
-	if strictjson.Members(result, func(name, value []byte) error {
+	if rawjson.Members(result, func(name, value []byte) error {
 		switch string(name) {
 		case "tools":
 			list = value
@@ -235,16 +220,16 @@ func readPage(result json.RawMessage) (tools []json.RawMessage, next json.RawMes
 		}
 		return nil
 	}) != nil {
-		return nil, nil, errors.New("the result is not an object")
+		return nil, nil, problem.Ownf("the result is not an object")
 	}
 	if string(list) == "null" {
 		return nil, next, nil
 	}
-	if strictjson.Elements(list, func(raw []byte) error {
+	if rawjson.Elements(list, func(raw []byte) error {
 		tools = append(tools, raw)
 		return nil
 	}) != nil {
-		return nil, nil, errors.New("the result has no list of tools")
+		return nil, nil, problem.Ownf("the result has no list of tools")
 	}
 	return tools, next, nil
 }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 )
 
@@ -63,7 +65,7 @@ func TestLearn(t *testing.T) {
 	if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Hint, "/mcp/servers/s") {
 		t.Errorf("%+v", p)
 	}
-	own.Passed = &Passed{Conversation: f.converse(t, "s"), Request: Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(`{"name":"theirs"}`)}}
+	own.Passed = &Passed{Conversation: f.converse(t, "s"), Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`)}}
 	if r, err := f.Call(t.Context(), "s", own); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}

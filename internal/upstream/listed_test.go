@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 )
 
@@ -27,20 +28,20 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 		l := b.link()
 		good := func(name, listed string) {
 			t.Helper()
-			before := l.count(methodCallTool)
-			if err := call(name, listed); err != nil || l.count(methodCallTool) != before+1 {
-				t.Errorf("%s %s: error %v, %d calls", name, listed, err, l.count(methodCallTool)-before)
+			before := l.count(mcp.CallTool)
+			if err := call(name, listed); err != nil || l.count(mcp.CallTool) != before+1 {
+				t.Errorf("%s %s: error %v, %d calls", name, listed, err, l.count(mcp.CallTool)-before)
 			}
 		}
 		bad := func(name, listed string) {
 			t.Helper()
-			before := l.count(methodCallTool)
+			before := l.count(mcp.CallTool)
 			p := wantCode(t, call(name, listed), problem.ServerUnavailable)
 			if p.Message != "Server 's' has just changed the definition of '"+name+"', so the call was not sent" ||
 				p.Hint != "Look at the tool again, then call again." || p.Detail("changed") != true {
 				t.Errorf("problem %+v", p)
 			}
-			if n := l.count(methodCallTool); n != before {
+			if n := l.count(mcp.CallTool); n != before {
 				t.Errorf("%d calls were sent", n-before)
 			}
 		}
@@ -52,7 +53,7 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 		bad("t1", `{"name":"t1"}`)
 
 		l.set(func() { l.version = 1 })
-		b.sv.toolsChanged()
+		b.sv.ToolsChanged()
 		sleep(relistPause)
 		bad("t0", `{"name":"t0"}`)
 		good("t1", `{"name":"t1"}`)
@@ -65,12 +66,12 @@ func TestChangeWithTheConnection(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		old := b.link()
 		b.prepare(func(l *fakeLink) { l.version = 7 })
-		old.fail(errors.New("gone"))
+		old.Fail(errors.New("gone"))
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t0", Listed: json.RawMessage(`{"name":"t0"}`)})
 		if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
 			t.Errorf("problem %+v", p)
 		}
-		if now := b.link(); now == old || old.count(methodCallTool)+now.count(methodCallTool) != 0 {
+		if now := b.link(); now == old || old.count(mcp.CallTool)+now.count(mcp.CallTool) != 0 {
 			t.Error("the call was sent")
 		}
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t7", Listed: json.RawMessage(`{"name":"t7"}`)}); err != nil {
@@ -95,20 +96,20 @@ func TestSilentServerIsListedAgain(t *testing.T) {
 				}
 				old := b.link()
 				b.prepare(shape)
-				old.fail(errors.New("gone"))
+				old.Fail(errors.New("gone"))
 				sleep(minBackoff)
 				l := b.link()
 				l.set(func() { l.version = 5 })
 				sleep(blindPause - 2*time.Second)
-				if got := tools(); l.count(methodListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
-					t.Errorf("%d lists, tools %q", l.count(methodListTools), got)
+				if got := tools(); l.count(mcp.ListTools) != 1 || !slices.Equal(got, []string{"t0"}) {
+					t.Errorf("%d lists, tools %q", l.count(mcp.ListTools), got)
 				}
 				sleep(4 * time.Second)
 				if got := tools(); !slices.Equal(got, []string{"t5"}) {
 					t.Errorf("tools %q", got)
 				}
 				sleep(10 * blindPause)
-				if n := l.count(methodListTools); n != 12 {
+				if n := l.count(mcp.ListTools); n != 12 {
 					t.Errorf("%d lists", n)
 				}
 			})

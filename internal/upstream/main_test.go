@@ -18,9 +18,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
 )
 
@@ -30,21 +32,23 @@ func servers() map[string]func() *mcptest.Server {
 		return func() *mcptest.Server { return mcptest.New(opt, mcptest.Zoo()...) }
 	}
 	return map[string]func() *mcptest.Server{
-		"zoo":      zoo(mcptest.Options{}),
-		"noisy":    zoo(mcptest.Options{Banner: "Server v1.2 is starting\n{not json}\n"}),
-		"pages":    zoo(mcptest.Options{PageSize: 3}),
-		"endless":  zoo(mcptest.Options{EndlessPages: true}),
-		"mute":     zoo(mcptest.Options{Mute: true}),
-		"stubborn": zoo(mcptest.Options{IgnoreTerm: true}),
-		"old":      zoo(mcptest.Options{Protocol: "2024-11-05"}),
-		"alien":    zoo(mcptest.Options{Protocol: "1999-01-01"}),
-		"toolless": zoo(mcptest.Options{NoTools: true}),
-		"environ":  environServer,
-		"forger":   forger,
-		"asker":    asker,
-		"club":     club,
-		"chatter":  func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
-		"latin":    func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
+		"zoo":          zoo(mcptest.Options{}),
+		"noisy":        zoo(mcptest.Options{Banner: "Server v1.2 is starting\n{not json}\n"}),
+		"pages":        zoo(mcptest.Options{PageSize: 3}),
+		"endless":      zoo(mcptest.Options{EndlessPages: true}),
+		"mute":         zoo(mcptest.Options{Mute: true}),
+		"stubborn":     zoo(mcptest.Options{IgnoreTerm: true}),
+		"old":          zoo(mcptest.Options{Protocol: "2024-11-05"}),
+		"alien":        zoo(mcptest.Options{Protocol: "1999-01-01"}),
+		"toolless":     zoo(mcptest.Options{NoTools: true}),
+		"environ":      environServer,
+		"forger":       forger,
+		"asker":        asker,
+		"turncoat":     func() *mcptest.Server { return turncoat(mcptest.Options{}) },
+		"club":         club,
+		"chatter":      func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
+		"slow starter": slowStarter,
+		"latin":        func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
 }
 
@@ -208,7 +212,7 @@ func httpSpec(t testing.TB, name string, s *mcptest.Server) Spec {
 }
 
 // call calls a tool with arguments as JSON.
-func (f *fixture) call(server, name, args string) (Reply, error) {
+func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
@@ -230,7 +234,7 @@ func (f *fixture) must(server, name, args string) string {
 // pidOf asks the server for the number of its process.
 func (f *fixture) pidOf(server string) int {
 	f.t.Helper()
-	content := strictjson.Find([]byte(f.must(server, "pid", "{}")), "content")
+	content := rawjson.Find([]byte(f.must(server, "pid", "{}")), "content")
 	var blocks []struct{ Text string }
 	if err := json.Unmarshal(content, &blocks); err != nil || len(blocks) != 1 {
 		f.t.Fatalf("pid: %s", content)
@@ -257,4 +261,9 @@ func wantCode(t testing.TB, err error, want problem.Code) *problem.Problem {
 		t.Fatalf("error is %v, want code %s", err, want)
 	}
 	return p
+}
+
+// named is a caller who proves a name.
+func named(name string) *auth.Caller {
+	return &auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: name}}
 }

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // newer are the clients of the modern revision on a server of an older one.
@@ -38,22 +41,19 @@ const (
 
 // relayNewer answers a request of the modern revision in the place of a server
 // that does not speak it.
-func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *Request) (Reply, error) {
-	if err := sound(r.Fields); err != nil {
-		return Reply{}, err
-	}
+func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *session.Request) (session.Reply, error) {
 	switch r.Method {
-	case methodDiscover:
-		return Reply{Result: sv.described(live.greeting)}, nil
-	case methodListen:
+	case mcp.Discover:
+		return session.Reply{Result: sv.described(live.greeting)}, nil
+	case mcp.Listen:
 		return s.listenNewer(ctx, sv, live, r)
-	case methodInitialize, methodPing, methodSetLevel, methodSubscribe, methodUnsubscribe:
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	case mcp.Initialize, mcp.Ping, mcp.SetLevel, mcp.Subscribe, mcp.Unsubscribe:
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
-	if strings.HasPrefix(r.Method, tasksPrefix) { // the tasks of the older revision are others
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	if strings.HasPrefix(r.Method, mcp.Tasks) { // the tasks of the older revision are others
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
-	if state := strictjson.Find(r.Params, "requestState"); state != nil {
+	if state := rawjson.Find(r.Params, "requestState"); state != nil {
 		h := sv.newer.take(state, r)
 		if h == nil {
 			return refusedParams("requestState is not one that was given for this request, or it has expired"), nil
@@ -62,52 +62,47 @@ func (s *Set) relayNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 	}
 	h, err := s.startNewer(ctx, sv, live, r)
 	if err != nil {
-		return Reply{}, err
+		return session.Reply{}, err
 	}
 	return sv.await(ctx, h, r)
 }
 
 // described is what server/discover says of a server of an older revision.
 func (s *server) described(g *greeting) json.RawMessage {
-	out := append([]byte(nil), `{"supportedVersions":["`+modernVersion+`"`...)
-	for _, v := range spoken()[:4] {
-		out = appendString(append(out, ','), v)
-	}
-	out = append(append(out, `],"capabilities":`...), jsonrpc.DropMember(orObject(g.capabilities), "tasks")...)
+	out := append([]byte(nil), `{"supportedVersions":`+mcp.Served+`,"capabilities":`...)
+	out = append(out, rawjson.DropMember(orObject(g.capabilities), "tasks")...)
 	if g.instructions != "" {
-		out = appendString(append(out, `,"instructions":`...), g.instructions)
+		out = rawjson.AppendString(append(out, `,"instructions":`...), g.instructions)
 	}
-	return s.modernResult(methodDiscover, append(out, '}'), g)
+	return s.modernResult(mcp.Discover, append(out, '}'), g)
 }
 
 // modernResult adds to a result what the modern revision demands.
 func (s *server) modernResult(method string, result json.RawMessage, g *greeting) json.RawMessage {
-	if strictjson.Kind(result) != '{' {
+	if rawjson.Kind(result) != '{' {
 		return result
 	}
 	add := func(name, value string) {
-		if strictjson.Find(result, name) == nil {
-			result = jsonrpc.SetMember(result, name, json.RawMessage(value))
+		if rawjson.Find(result, name) == nil {
+			result = rawjson.SetMember(result, name, json.RawMessage(value))
 		}
 	}
 	add("resultType", `"complete"`)
 	switch method {
-	case methodDiscover, methodListTools, "prompts/list", "resources/list", "resources/templates/list", "resources/read":
+	case mcp.Discover, mcp.ListTools, mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates, mcp.ReadResource:
 		add("ttlMs", "0")
 		add("cacheScope", `"private"`)
 	}
-	const key = "io.modelcontextprotocol/serverInfo"
-	meta := strictjson.Find(result, "_meta")
-	if strictjson.Kind(g.info) == '{' && strictjson.Find(meta, key) == nil {
-		result = jsonrpc.SetMember(result, "_meta", jsonrpc.SetMember(orObject(meta), key, g.info))
+	meta := rawjson.Find(result, "_meta")
+	if rawjson.Kind(g.info) == '{' && rawjson.Find(meta, mcp.MetaServerInfo) == nil {
+		result = rawjson.SetMember(result, "_meta", rawjson.SetMember(orObject(meta), mcp.MetaServerInfo, g.info))
 	}
 	return result
 }
 
 // modernError is an error in the codes of the modern revision.
 func modernError(e *jsonrpc.Error) *jsonrpc.Error {
-	const resourceNotFound = -32002
-	if e != nil && e.Code == resourceNotFound {
+	if e != nil && e.Code == mcp.CodeResourceNotFound {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
 	}
 	return e
@@ -122,29 +117,16 @@ type about struct {
 
 func aboutOf(params json.RawMessage) about {
 	a := about{params: params, capabilities: json.RawMessage("{}")}
-	meta := strictjson.Find(params, "_meta")
-	if strictjson.Kind(meta) != '{' {
+	meta, err := mcp.SplitMeta(rawjson.Find(params, "_meta"))
+	if err != nil {
 		return a
 	}
-	rest := []byte{'{'}
-	_ = strictjson.Members(meta, func(name, value []byte) error {
-		switch string(name) {
-		case "io.modelcontextprotocol/protocolVersion":
-		case "io.modelcontextprotocol/clientCapabilities":
-			a.capabilities = jsonrpc.DropMember(orObject(value), "tasks")
-		case "io.modelcontextprotocol/clientInfo":
-			a.info = bytes.Clone(value)
-		case "io.modelcontextprotocol/logLevel":
-			a.level, _ = strictjson.String(value)
-		default:
-			if len(rest) > 1 {
-				rest = append(rest, ',')
-			}
-			rest = append(append(appendString(rest, string(name)), ':'), value...)
-		}
-		return nil
-	})
-	a.params = jsonrpc.SetMember(jsonrpc.DropMember(params, "task"), "_meta", append(rest, '}'))
+	if meta.Capabilities != nil {
+		a.capabilities = rawjson.DropMember(orObject(meta.Capabilities), "tasks")
+	}
+	a.info = bytes.Clone(meta.ClientInfo)
+	a.level, _ = rawjson.String(meta.LogLevel)
+	a.params = rawjson.SetMember(rawjson.DropMember(params, "task"), "_meta", orObject(meta.Rest))
 	return a
 }
 
@@ -153,41 +135,44 @@ func (s *Set) nextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Ad
 
 // checkout gives a conversation with what the client can do, that nobody uses.
 // asks says whether it can be asked.
-func (s *Set) checkout(ctx context.Context, sv *server, key string, a about, asks bool) (*Conversation, error) {
+func (s *Set) checkout(ctx context.Context, sv *server, key string, a about, asks, listens bool) (*Conversation, error) {
 	if c := sv.newer.reuse(key); c != nil {
 		return c, nil
 	}
 	info := a.info
-	if strictjson.Kind(info) != '{' {
-		info = append(appendString([]byte(`{"name":"mcpproxy","version":`), s.opt.ClientVersion), '}')
+	if rawjson.Kind(info) != '{' {
+		info = append(rawjson.AppendString([]byte(`{"name":"mcpproxy","version":`), s.opt.ClientVersion), '}')
 	}
-	params := append([]byte(`{"protocolVersion":"`+offered+`","capabilities":`), a.capabilities...)
+	params := append([]byte(`{"protocolVersion":"`+mcp.Legacy+`","capabilities":`), a.capabilities...)
 	params = append(append(append(params, `,"clientInfo":`...), info...), '}')
 	w := own
 	if sv.sharing.on.Load() {
 		w = shared
 	}
-	c, answer, err := s.converseOn(ctx, sv, Request{ID: s.nextID(), Method: methodInitialize, Params: params}, w)
+	c, answer, err := s.converseOn(ctx, sv, &session.Request{ID: s.nextID(), Method: mcp.Initialize, Params: params}, w)
 	switch {
 	case err != nil:
 		return nil, err
 	case c == nil:
 		return nil, &answerError{answer.Error.Code}
 	}
-	if err := c.link.notify(ctx, methodInitialized, nil); err != nil && c.link.cause() != nil {
+	if err := c.link.Notify(ctx, mcp.Initialized, nil); err != nil && c.link.Cause() != nil {
 		c.End()
 		return nil, err
 	}
-	if l, ok := c.link.(*httpLink); ok && asks && string(a.capabilities) != "{}" {
-		l.mail = &mailbox{}
-		sv.hear(ctx, l)
+	// Over a pipe questions come whether anybody listens or not; over HTTP they
+	// come on a stream that has to be opened for them.
+	asked := asks && string(a.capabilities) != "{}"
+	if pipe := sv.spec.Transport == Stdio || sv.overSSE(); c.own != nil && (asked || pipe && !listens) {
+		c.said = &session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}
+		sv.hear(ctx, c)
 	}
 	return c, nil
 }
 
 // hear keeps the stream of a session open on which servers may ask, too, and
 // waits a moment for it: what is said while there is none may be lost.
-func (s *server) hear(ctx context.Context, l *httpLink) {
+func (s *server) hear(ctx context.Context, c *Conversation) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
 	s.newer.wg.Go(func() {
@@ -198,21 +183,25 @@ func (s *server) hear(ctx context.Context, l *httpLink) {
 		go func() {
 			defer close(ended)
 			select {
-			case <-l.lost():
+			case <-c.link.Done():
 				cancel()
 			case <-run.Done():
 			}
 		}()
 		defer func() { cancel(); <-ended }()
 		for {
-			err := l.overhear(run, func(e Event) { l.mail.put(note{e.Method, e.ID, e.Params}, false) }, open)
-			var refused *statusError
-			if run.Err() != nil || errors.As(err, &refused) && !refused.passing() || pause(run, minListenPause) != nil {
+			err := c.link.Listen(run, func(e session.Event) {
+				if !c.said.Put(e.Clone()) && e.ID != nil {
+					_ = c.link.Respond(run, e.ID, unasked(e.Method)) // a lost link ends the request itself
+				}
+			}, open)
+			var refused *link.StatusError
+			if run.Err() != nil || errors.As(err, &refused) && !refused.Passing() || pause(run, link.MinListenPause) != nil {
 				return
 			}
 		}
 	})
-	limit := time.NewTimer(attendTime)
+	limit := time.NewTimer(link.AttendTime)
 	defer limit.Stop()
 	select {
 	case <-opened:
@@ -230,7 +219,7 @@ func (n *newer) reuse(key string) *Conversation {
 		n.idle[key] = list[:len(list)-1]
 		n.kept--
 		c.spare.Store(false)
-		if c.link.cause() == nil {
+		if c.link.Cause() == nil {
 			return c
 		}
 	}
@@ -242,7 +231,7 @@ func (n *newer) reuse(key string) *Conversation {
 func (n *newer) giveBack(key string, c *Conversation) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.kept >= maxKeptIdle || c.link.cause() != nil {
+	if n.kept >= maxKeptIdle || c.link.Cause() != nil {
 		c.End()
 		return
 	}

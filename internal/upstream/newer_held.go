@@ -14,13 +14,18 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // held is a request under way at a server of an older revision.
 type held struct {
-	request      Request // as the client made it first
-	key          string  // of the conversations that may be used for it
+	method       string
+	params       json.RawMessage // as the client made them first
+	principal    string          // who made it
+	key          string          // of the conversations that may be used for it
 	conversation *Conversation
 	greeting     *greeting
 	logs         bool            // the client wants log messages
@@ -29,20 +34,20 @@ type held struct {
 	cancel       context.CancelFunc
 	expire       *time.Timer
 	done         chan struct{} // closed when reply and err are there
-	reply        Reply
+	reply        session.Reply
 	err          error
 
 	mu      sync.Mutex // guards what follows, and orders what is said
-	say     func(Event)
-	kept    []Event          // while nobody is there
-	size    int              // of them
-	asked   map[string]Event // by the key that the client gets
+	say     func(session.Event)
+	kept    []session.Event          // while nobody is there
+	size    int                      // of them
+	asked   map[string]session.Event // by the key that the client gets
 	asks    int
 	arrived chan struct{} // cap 1: something was asked
 }
 
 // startNewer starts a request in a conversation that it has for itself.
-func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Request) (*held, error) {
+func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *session.Request) (*held, error) {
 	a := aboutOf(r.Params)
 	quiet := ""
 	switch {
@@ -52,25 +57,30 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 	default:
 		a.capabilities = json.RawMessage("{}")
 	}
-	h := &held{request: *r, key: r.Principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet, quiet: quiet != "", greeting: live.greeting,
-		logs: a.level != "", token: bytes.Clone(progressToken(r.Params)), done: make(chan struct{}), asked: map[string]Event{}, arrived: make(chan struct{}, 1)}
-	h.request.ID, h.request.Params = bytes.Clone(r.ID), bytes.Clone(r.Params)
-	c, err := s.checkout(ctx, sv, h.key, a, !h.quiet)
+	h := &held{method: r.Method, params: bytes.Clone(r.Params), principal: principal(r), key: principal(r) + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet, quiet: quiet != "", greeting: live.greeting,
+		logs: a.level != "", token: bytes.Clone(link.ProgressToken(r.Params)), done: make(chan struct{}), asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
+	c, err := s.checkout(ctx, sv, h.key, a, !h.quiet, false)
 	if err != nil {
 		return nil, err
 	}
 	h.conversation = c
 	if a.level != "" && c.level != a.level && bytes.Contains(live.greeting.capabilities, []byte(`"logging"`)) {
-		level := append(appendString([]byte(`{"level":`), a.level), '}')
-		if _, err := s.pass(ctx, c.link, c, &Request{ID: s.nextID(), Method: methodSetLevel, Params: level}, nil); err != nil {
+		level := append(rawjson.AppendString([]byte(`{"level":`), a.level), '}')
+		if _, err := c.pass(ctx, &session.Request{ID: s.nextID(), Method: mcp.SetLevel, Params: level}); err != nil {
 			c.End()
 			return nil, err
 		}
 		c.level = a.level
 	}
+	if r.Method == mcp.CallTool { // it may have waited for the session
+		if err := s.recheck(ctx, sv, live, c, r); err != nil {
+			sv.newer.giveBack(h.key, c)
+			return nil, err
+		}
+	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel
-	q := &Request{ID: s.nextID(), Method: r.Method, Params: bytes.Clone(a.params), Events: h.event}
+	q := &session.Request{ID: s.nextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: h.event}
 	sv.newer.wg.Go(func() {
 		defer close(h.done)
 		h.reply, h.err = s.passHeld(run, live, c, q)
@@ -83,36 +93,35 @@ func (s *Set) startNewer(ctx context.Context, sv *server, live *liveLink, r *Req
 // lists may depend on them, so lists are made with those of the client, and what
 // is asked then is refused.
 func mayAsk(method string) bool {
-	return method == methodCallTool || method == "prompts/get" || method == "resources/read"
+	return method == mcp.CallTool || method == mcp.GetPrompt || method == mcp.ReadResource
 }
 
 // passHeld runs a request that may outlive the exchange it came by. What the
 // server has asked before it, at the start of a process, is asked now.
-func (s *Set) passHeld(ctx context.Context, live *liveLink, c *Conversation, q *Request) (Reply, error) {
+func (s *Set) passHeld(ctx context.Context, live *liveLink, c *Conversation, q *session.Request) (session.Reply, error) {
 	if sharer := c.sharer(); sharer != nil { // on the connection on which a call was judged
 		return sharer.passShared(ctx, live, q)
 	}
-	var mail *mailbox
-	switch l := c.link.(type) {
-	case *stdioLink:
-		mail = l.mail
-	case *sseLink:
-		mail = l.mail
-	case *httpLink:
-		mail = l.mail
+	if c.said == nil {
+		return c.pass(ctx, q)
 	}
-	if mail != nil {
-		detach, err := mail.attach(q.Events)
-		if err != nil {
-			return Reply{}, err
-		}
-		defer detach()
+	ended := make(chan struct{})
+	rctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(ended)
+		_ = c.said.Read(rctx, c.link.Done(), q.Say, func() {}, c.link.Cause) // the request itself says why it ends
+	}()
+	reply, err := c.pass(ctx, q)
+	stop()
+	<-ended
+	for _, e := range c.said.Take() { // said before the answer
+		q.Say(e)
 	}
-	return s.pass(ctx, c.link, c, q, nil)
+	return reply, err
 }
 
 // event takes what the server says while the request runs.
-func (h *held) event(e Event) {
+func (h *held) event(e session.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -121,44 +130,60 @@ func (h *held) event(e Event) {
 		case h.say != nil:
 			h.say(e)
 		case len(h.kept) < maxKept && h.size+len(e.Params) <= maxKeptBytes:
-			h.kept = append(h.kept, Event{Method: e.Method, Params: bytes.Clone(e.Params)})
+			h.kept = append(h.kept, session.Event{Method: e.Method, Params: bytes.Clone(e.Params)})
 			h.size += len(e.Params)
 		}
-	case e.ID == nil && e.Method == methodCancelled: // the server no longer wants to know
-		id := strictjson.Find(e.Params, "requestId")
-		maps.DeleteFunc(h.asked, func(_ string, asked Event) bool { return sameID(id, asked.ID) })
+	case e.ID == nil && e.Method == mcp.Cancelled: // the server no longer wants to know
+		id := rawjson.Find(e.Params, "requestId")
+		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return link.SameID(id, asked.ID) })
 	case e.ID == nil:
-	case e.Method == methodPing || h.quiet || len(h.asked) >= maxAsked:
-		m := jsonrpc.Message{ID: e.ID, Method: e.Method}
-		_ = h.conversation.link.respond(context.Background(), cannotAsk(&m)) // a lost link ends the request itself
+	case e.Method == mcp.Ping || h.quiet || len(h.asked) >= maxAsked:
+		_ = h.conversation.link.Respond(context.Background(), e.ID, unasked(e.Method)) // a lost link ends the request itself
 	default:
 		h.asks++
-		h.asked["input-"+strconv.Itoa(h.asks)] = Event{e.Method, bytes.Clone(e.ID), bytes.Clone(e.Params)}
+		h.asked["input-"+strconv.Itoa(h.asks)] = e.Clone()
 		signal(h.arrived)
 	}
+}
+
+// unasked is the answer to a question that the client does not get.
+func unasked(method string) session.Reply {
+	if method == mcp.Ping {
+		return session.Reply{Result: json.RawMessage("{}")}
+	}
+	return session.Reply{Error: link.CannotAsk}
+}
+
+// principal is who makes a request: what was begun for one is gone on with for
+// nobody else.
+func principal(r *session.Request) string {
+	if r.Caller == nil {
+		return ""
+	}
+	return r.Caller.Actor.String()
 }
 
 // isAbout says whether what the server says is a notification about the
 // request: nothing else belongs into its stream. Changes are told to those who
 // listen for them; the rest the modern revision does not have.
-func (h *held) isAbout(e *Event) bool {
+func (h *held) isAbout(e *session.Event) bool {
 	if e.ID != nil {
 		return false
 	}
 	switch e.Method {
-	case methodMessage:
+	case mcp.LogMessage:
 		return h.logs
-	case methodProgress:
-		return h.token != nil && sameID(strictjson.Find(e.Params, "progressToken"), h.token)
-	case methodCancelled, methodToolsChange, methodPrompts, methodResources, "notifications/resources/updated",
-		"notifications/elicitation/complete", methodAgreed:
+	case mcp.Progress:
+		return h.token != nil && link.SameID(rawjson.Find(e.Params, "progressToken"), h.token)
+	case mcp.Cancelled, mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, mcp.ResourceUpdated,
+		mcp.Elicited, mcp.Acknowledged:
 		return false
 	}
-	return !strings.HasPrefix(e.Method, "notifications/tasks")
+	return !strings.HasPrefix(e.Method, mcp.TaskNotices)
 }
 
 // attach says who gets the notifications of the request from now on.
-func (h *held) attach(say func(Event)) {
+func (h *held) attach(say func(session.Event)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.say = say
@@ -172,8 +197,8 @@ func (h *held) attach(say func(Event)) {
 }
 
 // await waits until the server has answered, or wants to know something.
-func (s *server) await(ctx context.Context, h *held, r *Request) (Reply, error) {
-	h.attach(r.Events)
+func (s *server) await(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+	h.attach(r.Say)
 	defer h.attach(nil)
 	for {
 		select {
@@ -187,7 +212,7 @@ func (s *server) await(ctx context.Context, h *held, r *Request) (Reply, error) 
 			h.cancel()
 			<-h.done
 			h.conversation.End()
-			return Reply{}, ctx.Err()
+			return session.Reply{}, ctx.Err()
 		}
 	}
 }
@@ -205,34 +230,34 @@ func (h *held) wants() bool {
 }
 
 // answered gives the answer in the form of the modern revision.
-func (s *server) answered(h *held) (Reply, error) {
+func (s *server) answered(h *held) (session.Reply, error) {
 	h.cancel()
-	var status *statusError
+	var status *link.StatusError
 	switch {
-	case errors.As(h.err, &status) && status.status == http.StatusBadRequest && !defined(h.request.Method):
+	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !defined(h.method):
 		// Older servers refuse what they do not know in words of HTTP.
 		s.newer.giveBack(h.key, h.conversation)
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + h.request.Method}}, nil
-	case h.err != nil && !errors.Is(h.err, errNoMessage): // with that one the server has said what it had to say
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + h.method}}, nil
+	case h.err != nil && !errors.Is(h.err, link.ErrNoMessage): // with that one the server has said what it had to say
 		h.conversation.End()
-		return Reply{}, h.err
+		return session.Reply{}, h.err
 	}
 	s.newer.giveBack(h.key, h.conversation)
 	if h.err != nil {
-		return Reply{}, h.err
+		return session.Reply{}, h.err
 	}
 	if h.reply.Error != nil {
-		return Reply{Error: modernError(h.reply.Error)}, nil
+		return session.Reply{Error: modernError(h.reply.Error)}, nil
 	}
-	return Reply{Result: s.modernResult(h.request.Method, h.reply.Result, h.greeting)}, nil
+	return session.Reply{Result: s.modernResult(h.method, h.reply.Result, h.greeting)}, nil
 }
 
 // defined says whether the older revisions have a method that requests of the
 // modern one may use.
 func defined(method string) bool {
 	switch method {
-	case methodCallTool, methodListTools, "prompts/list", "prompts/get", "resources/list", "resources/templates/list",
-		"resources/read", "completion/complete":
+	case mcp.CallTool, mcp.ListTools, mcp.ListPrompts, mcp.GetPrompt, mcp.ListResources, mcp.ListTemplates,
+		mcp.ReadResource, mcp.Complete:
 		return true
 	}
 	return false
@@ -241,14 +266,14 @@ func defined(method string) bool {
 // hold keeps the request until the client comes again, and tells it what the
 // server wants to know. The state that it has to bring cannot be guessed, and
 // is good for one time.
-func (n *newer) hold(h *held) (Reply, error) {
+func (n *newer) hold(h *held) (session.Reply, error) {
 	state := rand.Text()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.held) >= maxHeld {
 		h.cancel()
 		h.conversation.End()
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many requests wait for input"}}, nil
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many requests wait for input"}}, nil
 	}
 	if n.held == nil {
 		n.held = map[string]*held{}
@@ -268,10 +293,10 @@ func (n *newer) hold(h *held) (Reply, error) {
 		if params == nil {
 			params = json.RawMessage("{}") // clients of this revision trip over what has none
 		}
-		out = appendString(append(appendString(out, key), `:{"method":`...), e.Method)
+		out = rawjson.AppendString(append(rawjson.AppendString(out, key), `:{"method":`...), e.Method)
 		out = append(append(append(out, `,"params":`...), params...), '}')
 	}
-	return Reply{Result: append(appendString(append(out, `},"requestState":`...), state), '}')}, nil
+	return session.Reply{Result: append(rawjson.AppendString(append(out, `},"requestState":`...), state), '}')}, nil
 }
 
 // forget ends a request for which nobody came again.
@@ -288,12 +313,12 @@ func (n *newer) forget(state string) {
 
 // take gives the request that the state stands for, if it is this one and of
 // this client; else nil.
-func (n *newer) take(state json.RawMessage, r *Request) *held {
-	text, _ := strictjson.String(state)
+func (n *newer) take(state json.RawMessage, r *session.Request) *held {
+	text, _ := rawjson.String(state)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := n.held[text]
-	if h == nil || h.request.Principal != r.Principal || h.request.Method != r.Method || !sameRequest(h.request.Params, r.Params) {
+	if h == nil || h.principal != principal(r) || h.method != r.Method || !sameRequest(h.params, r.Params) {
 		return nil
 	}
 	delete(n.held, text)
@@ -304,7 +329,7 @@ func (n *newer) take(state json.RawMessage, r *Request) *held {
 // sameRequest says whether two params ask for the same.
 func sameRequest(a, b json.RawMessage) bool {
 	for _, name := range []string{"name", "uri", "arguments"} {
-		if !sameJSON(strictjson.Find(a, name), strictjson.Find(b, name)) {
+		if !sameJSON(rawjson.Find(a, name), rawjson.Find(b, name)) {
 			return false
 		}
 	}
@@ -321,13 +346,13 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // resume hands the client's answers to the server, and waits again. What has
 // not been answered is asked again.
-func (s *server) resume(ctx context.Context, h *held, r *Request) (Reply, error) {
-	responses := strictjson.Find(r.Params, "inputResponses")
-	h.attach(r.Events)
+func (s *server) resume(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+	responses := rawjson.Find(r.Params, "inputResponses")
+	h.attach(r.Say)
 	h.mu.Lock()
 	answers := map[string]json.RawMessage{}
 	for key, e := range h.asked {
-		if answer := strictjson.Find(responses, key); strictjson.Kind(answer) == '{' {
+		if answer := rawjson.Find(responses, key); rawjson.Kind(answer) == '{' {
 			answers[string(e.ID)] = answer
 			delete(h.asked, key)
 		}
@@ -335,10 +360,10 @@ func (s *server) resume(ctx context.Context, h *held, r *Request) (Reply, error)
 	left := len(h.asked)
 	h.mu.Unlock()
 	for id, answer := range answers {
-		if err := h.conversation.link.respond(ctx, jsonrpc.AppendResult(nil, json.RawMessage(id), answer)); err != nil {
+		if err := h.conversation.link.Respond(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
 			h.cancel()
 			h.conversation.End()
-			return Reply{}, err
+			return session.Reply{}, err
 		}
 	}
 	if left > 0 {

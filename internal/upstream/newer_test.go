@@ -13,9 +13,12 @@ import (
 	"testing"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // askModern makes a call of a modern client; more are members of its params.
@@ -23,8 +26,8 @@ func (f *fixture) askModern(ctx context.Context, server, principal string, n int
 	var events []string
 	params := fmt.Sprintf(`{"name":"ask","arguments":{"n":%d}%s,"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n, more)
-	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: principal,
-		Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+	reply, err := f.Call(ctx, server, Call{Tool: "ask", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named(principal),
+		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
 	return reply, events, err
 }
 
@@ -40,12 +43,12 @@ func TestModernClientOnOlderServer(t *testing.T) {
 		for n := range clients {
 			wg.Go(func() {
 				first, events, err := f.askModern(t.Context(), server, "me", n, "")
-				message, _ := strictjson.String(strictjson.Find(strictjson.Find(strictjson.Find(strictjson.Find(first.Result, "inputRequests"), "input-1"), "params"), "message"))
+				message, _ := rawjson.String(rawjson.Find(rawjson.Find(rawjson.Find(rawjson.Find(first.Result, "inputRequests"), "input-1"), "params"), "message"))
 				if err != nil || !wantsInput(first.Result) || message != fmt.Sprint(n) || len(events) != 2 {
 					t.Errorf("%s: %s %q %v", server, first.Result, events, err)
 					return
 				}
-				state := string(strictjson.Find(first.Result, "requestState"))
+				state := string(rawjson.Find(first.Result, "requestState"))
 				come := func(principal string, n int, more string) Reply {
 					reply, _, err := f.askModern(t.Context(), server, principal, n, `,"requestState":`+state+more)
 					if err != nil {
@@ -54,16 +57,16 @@ func TestModernClientOnOlderServer(t *testing.T) {
 					return reply
 				}
 				answer := fmt.Sprintf(`,"inputResponses":{"input-1":{"action":"accept","content":{"n":%d}},"other":{}}`, n)
-				for what, r := range map[string]Reply{"somebody else": come("you", n, answer), "another request": come("me", n+1000, answer)} {
+				for what, r := range map[string]session.Reply{"somebody else": come("you", n, answer), "another request": come("me", n+1000, answer)} {
 					if r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
 						t.Errorf("%s: %s goes on: %s", server, what, r.Result)
 					}
 				}
 				again := come("me", n, "")
-				if !wantsInput(again.Result) || string(strictjson.Find(again.Result, "requestState")) == state {
+				if !wantsInput(again.Result) || string(rawjson.Find(again.Result, "requestState")) == state {
 					t.Errorf("%s: without an answer: %s", server, again.Result)
 				}
-				state = string(strictjson.Find(again.Result, "requestState"))
+				state = string(rawjson.Find(again.Result, "requestState"))
 				last := come("me", n, answer)
 				if want := fmt.Sprintf(`"answer":{"action":"accept","content":{"n":%d}}`, n); !strings.Contains(string(last.Result), want) ||
 					!strings.Contains(string(last.Result), `"resultType":"complete"`) {
@@ -90,7 +93,7 @@ func TestHeldRequestsEnd(t *testing.T) {
 		t.Fatalf("%s %v", r.Result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := Request{ID: json.RawMessage("1"), Method: "tools/unknown", Params: json.RawMessage(`{}`)}
+	r := session.Request{ID: json.RawMessage("1"), Method: "tools/unknown", Params: json.RawMessage(`{}`)}
 	if a, err := f.Relay(ctx, "s", nil, r); err != nil || a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -107,7 +110,7 @@ func TestDescribed(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "s", "asker")})
 	f.untilReady(t, "s", 0)
-	a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodDiscover, Params: json.RawMessage(`{}`)})
+	a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.Discover, Params: json.RawMessage(`{}`)})
 	for _, want := range []string{`"supportedVersions":["2026-07-28","2025-11-25"`, `"resultType":"complete"`, `"ttlMs":0`, `"cacheScope":"private"`,
 		`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake"`} {
 		if err != nil || !strings.Contains(string(a.Result), want) {
@@ -133,7 +136,7 @@ esac; done`
 	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	list := func(capabilities string) string {
-		a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodListTools, Params: json.RawMessage(
+		a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Params: json.RawMessage(
 			`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}`)})
 		if err != nil {
 			t.Error(err)
@@ -148,7 +151,7 @@ esac; done`
 			t.Errorf("to one that can: %s", got)
 		}
 	}
-	reply, err := f.Call(t.Context(), "s", Call{Tool: "theirs", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(
+	reply, err := f.Call(t.Context(), "s", Call{Tool: "theirs", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(
 		`{"name":"theirs","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`)}}})
 	if err != nil || !wantsInput(reply.Result) {
 		t.Errorf("the call does not ask: %s %v", reply.Result, err)
@@ -171,13 +174,13 @@ esac; done`
 	f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`
-	a, err := f.Relay(t.Context(), "s", nil, Request{ID: json.RawMessage("1"), Method: methodListTools, Params: json.RawMessage("{" + meta)})
+	a, err := f.Relay(t.Context(), "s", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Params: json.RawMessage("{" + meta)})
 	if err != nil || !strings.Contains(string(a.Result), `"tools":[{"name":"ask"}]`) {
 		t.Errorf("%s %v", a.Result, err)
 	}
 	call := func(more string) Reply {
-		reply, err := f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: Request{ID: json.RawMessage("1"),
-			Method: methodCallTool, Params: json.RawMessage(`{"name":"ask",` + more + meta)}}})
+		reply, err := f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
+			Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask",` + more + meta)}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -187,7 +190,7 @@ esac; done`
 	if !strings.Contains(string(first.Result), `"inputRequests":{"input-1":{"method":"roots/list","params":{}}}`) {
 		t.Fatalf("%s", first.Result)
 	}
-	last := call(`"requestState":` + string(strictjson.Find(first.Result, "requestState")) + `,"inputResponses":{"input-1":{"roots":[]}},`)
+	last := call(`"requestState":` + string(rawjson.Find(first.Result, "requestState")) + `,"inputResponses":{"input-1":{"roots":[]}},`)
 	if !strings.Contains(string(last.Result), `"content":[]`) {
 		t.Errorf("%s", last.Result)
 	}
@@ -207,8 +210,8 @@ func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
 			var events []string
 			params := `{"name":"chatter","_meta":{"progressToken":"mine","io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 				`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`
-			reply, err := f.Call(t.Context(), server, Call{Tool: "chatter", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: "me",
-				Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+			reply, err := f.Call(t.Context(), server, Call{Tool: "chatter", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named("me"),
+				Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
 			if err != nil || !strings.Contains(string(reply.Result), `"content":[]`) {
 				t.Fatalf("%s: %s %v", server, reply.Result, err)
 			}
@@ -227,12 +230,12 @@ func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
 // chatterTool says much that is not about its call, and a little that is.
 func chatterTool() mcptest.Tool {
 	return mcptest.Tool{Definition: mcptest.Define("chatter"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-		for _, method := range []string{methodToolsChange, methodPrompts, methodResources, "notifications/resources/updated",
-			"notifications/tasks/status", "notifications/tasks", "notifications/cancelled", "notifications/elicitation/complete", methodAgreed} {
+		for _, method := range []string{mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, "notifications/resources/updated",
+			"notifications/tasks/status", "notifications/tasks", "notifications/cancelled", "notifications/elicitation/complete", mcp.Acknowledged} {
 			c.Notify(method, json.RawMessage(`{"uri":"a:b","requestId":77}`))
 		}
 		c.Log("about it")
-		c.Notify(methodProgress, json.RawMessage(`{"progressToken":"another's","progress":1}`))
+		c.Notify(mcp.Progress, json.RawMessage(`{"progressToken":"another's","progress":1}`))
 		c.Progress(1)
 		c.Notify("vendor/thing", nil)
 		return json.RawMessage(`{"content":[]}`), nil
@@ -248,19 +251,19 @@ func TestBrokenAnswersEndNothing(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	legacy := f.converse(t, "s")
-	ask := func(c *Conversation, name, more string) (Reply, error) {
-		return f.Call(t.Context(), "s", Call{Tool: name, Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage("1"),
-			Method: methodCallTool, Params: json.RawMessage(`{"name":"` + name + `","arguments":{"n":5000}` + more + `}`)}}})
+	ask := func(c *Conversation, name, more string) (session.Reply, error) {
+		return f.Call(t.Context(), "s", Call{Tool: name, Passed: &Passed{Conversation: c, Request: session.Request{ID: json.RawMessage("1"),
+			Method: mcp.CallTool, Params: json.RawMessage(`{"name":"` + name + `","arguments":{"n":5000}` + more + `}`)}}})
 	}
-	for what, call := range map[string]func(name string) (Reply, error){
-		"modern": func(name string) (Reply, error) { return ask(nil, name, ","+meta) },
-		"legacy": func(name string) (Reply, error) { return ask(legacy, name, "") },
+	for what, call := range map[string]func(name string) (session.Reply, error){
+		"modern": func(name string) (session.Reply, error) { return ask(nil, name, ","+meta) },
+		"legacy": func(name string) (session.Reply, error) { return ask(legacy, name, "") },
 	} {
 		first, err := call("pid")
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		if _, err := call("deep"); problem.From(err).Code != problem.UpstreamError || !errors.Is(err, errNoMessage) {
+		if _, err := call("deep"); problem.From(err).Code != problem.UpstreamError || !errors.Is(err, link.ErrNoMessage) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if again, err := call("pid"); err != nil || string(again.Result) != string(first.Result) {

@@ -3,9 +3,12 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // Bounds on a list of what a server offers beside tools.
@@ -17,10 +20,12 @@ const (
 // Offered reads all pages of a list of what a server offers beside tools, on
 // the connection that all share: prompts, resources or resource templates, by
 // the name that the list has in the result. The bytes are the server's. Its
-// errors are problems, or ctx.Err().
+// errors are problems, or ctx.Err(). Where the server has answered, but not with
+// a whole list that can be kept, the error is one of which Answered is true, and
+// what there was of the list comes with it.
 func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	switch method {
-	case "prompts/list", "resources/list", "resources/templates/list":
+	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
 	default:
 		return nil, pastTheDoor()
 	}
@@ -30,46 +35,59 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 	}
 	l, err := sv.ready(ctx)
 	if err != nil {
-		return nil, sv.explain(ctx, &Call{Tool: method}, err, false)
+		return nil, sv.explain(ctx, &session.Request{Method: method}, err, false)
 	}
 	items, err := sv.offered(ctx, l, method, list)
 	if err != nil {
-		return nil, sv.explain(ctx, &Call{Tool: method}, err, false)
+		err = sv.explain(ctx, &session.Request{Method: method}, err, false)
+		if !Answered(err) {
+			items = nil
+		}
 	}
-	return items, nil
+	return items, err
+}
+
+// answeredError is about a list that the server has answered for otherwise than
+// with the whole of it.
+type answeredError struct{ error }
+
+func (e *answeredError) Unwrap() error { return e.error }
+
+// Answered reports whether a list could not be had although its server has
+// answered: with an error, with something else, or with too much.
+func Answered(err error) bool {
+	_, refused := errors.AsType[*answerError](err)
+	_, answered := errors.AsType[*answeredError](err)
+	return refused || answered
 }
 
 func (s *server) offered(ctx context.Context, l *liveLink, method, list string) (items []json.RawMessage, err error) {
 	var params json.RawMessage
 	size := 0
 	for range maxPages {
-		result, err := s.ask(ctx, l.link, l.greeting.version, method, params)
+		result, err := s.ask(ctx, l.link, method, params)
 		if err != nil {
-			return nil, err
+			return items, err
 		}
 		if size += len(result); size > maxOfferBytes {
-			return nil, fmt.Errorf("the list is longer than %d bytes", maxOfferBytes)
+			return items, &answeredError{problem.Ownf("the list is longer than %d bytes", maxOfferBytes)}
 		}
-		found := strictjson.Find(result, list)
-		if strictjson.Kind(found) != '[' {
-			return nil, fmt.Errorf("the result has no list of %s", list)
+		found := rawjson.Find(result, list)
+		if rawjson.Kind(found) != '[' {
+			return items, &answeredError{problem.Ownf("the result has no list of %s", list)}
 		}
-		_ = strictjson.Elements(found, func(raw []byte) error { // an answer is JSON
+		_ = rawjson.Elements(found, func(raw []byte) error { // an answer is JSON
 			items = append(items, raw)
 			return nil
 		})
 		if len(items) > maxOffers {
-			return nil, fmt.Errorf("the list has more than %d elements", maxOffers)
+			return items[:maxOffers], &answeredError{problem.Ownf("the list has more than %d elements", maxOffers)}
 		}
-		cursor := strictjson.Find(result, "nextCursor")
-		if next, _ := strictjson.String(cursor); next == "" {
+		cursor := rawjson.Find(result, "nextCursor")
+		if next, _ := rawjson.String(cursor); next == "" {
 			return items, nil
 		}
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
 	}
-	return nil, fmt.Errorf("the list has more than %d pages", maxPages)
+	return items, &answeredError{problem.Ownf("the list has more than %d pages", maxPages)}
 }
-
-// NameField is the header that says which tool, prompt or resource a request of
-// the modern revision is about.
-func NameField(name string) Field { return Field{headerName, headerText(name)} }

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // offering stands before a server and answers what it offers beside tools: two
@@ -24,9 +25,9 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	method, _ := strictjson.String(strictjson.Find(body, "method"))
+	method, _ := rawjson.String(rawjson.Find(body, "method"))
 	result := ""
-	switch cursor := string(strictjson.Find(strictjson.Find(body, "params"), "cursor")); {
+	switch cursor := string(rawjson.Find(rawjson.Find(body, "params"), "cursor")); {
 	case method == "prompts/list" && cursor == "":
 		result = `{"prompts":[{"name":"a","x":9007199254740993}],"nextCursor":"1"}`
 	case method == "prompts/list" && cursor == `"1"`:
@@ -41,7 +42,7 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, strictjson.Find(body, "id"), result)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Find(body, "id"), result)
 }
 
 // TestOffered: all pages of what a server offers come as its bytes, within
@@ -64,7 +65,14 @@ func TestOffered(t *testing.T) {
 	} {
 		if items, err := f.Offered(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
 			t.Errorf("%s: %d elements, %v", c.method, len(items), err)
+		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); Answered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
+			t.Errorf("%s: answered %v, with %d elements", c.method, Answered(err), len(items))
 		}
+	}
+	refusing := mcptest.New(mcptest.Options{})
+	f.Apply([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
+	if items, err := f.Offered(t.Context(), "r", "prompts/list", "prompts"); !Answered(err) || len(items) > 0 {
+		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
 	}
 	if calls := server.Seen("tools/call"); len(calls) > 0 {
 		t.Errorf("called %s", calls)
@@ -87,7 +95,7 @@ func TestOffersChange(t *testing.T) {
 	if was == 0 {
 		t.Error("nothing is offered")
 	}
-	for _, method := range []string{methodPrompts, methodResources} {
+	for _, method := range []string{mcp.PromptsChanged, mcp.ResourcesChanged} {
 		f.until(t, method+" is noticed", func() bool {
 			server.Broadcast(method, nil) // it is kept until the stream is open
 			return f.last("s").Offers != was

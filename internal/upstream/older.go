@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,7 +12,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // olderLink is a client of an older revision on a server that speaks the modern
@@ -22,7 +24,7 @@ import (
 // the server wants to know before it answers is asked of the client as that
 // revision asks, as often as the server wants.
 type olderLink struct {
-	*loss
+	*session.End
 	set  *Set
 	sv   *server
 	ids  uint64 // of requests to the client
@@ -30,95 +32,86 @@ type olderLink struct {
 
 	mu         sync.Mutex // guards what follows, and ids
 	level      json.RawMessage
-	asked      map[string]chan *jsonrpc.Message
+	asked      map[string]chan session.Reply
 	resources  map[string]bool // subscribed to
 	subscribed chan struct{}   // closed and replaced when resources change
 }
 
 func (s *Set) newOlderLink(sv *server) *olderLink {
-	return &olderLink{loss: newLoss(), set: s, sv: sv, asked: map[string]chan *jsonrpc.Message{},
+	return &olderLink{End: session.NewEnd(), set: s, sv: sv, asked: map[string]chan session.Reply{},
 		resources: map[string]bool{}, subscribed: make(chan struct{})}
 }
 
-var errNoLink = errors.New("there is no connection of its own")
+// Stop implements peer.
+func (l *olderLink) Stop(<-chan struct{}) { l.Fail(link.ErrStopped) }
 
-func (l *olderLink) roundTrip(context.Context, *request) (Reply, error) { return Reply{}, errNoLink }
-func (l *olderLink) negotiated(string)                                  {}
-func (l *olderLink) attend(context.Context)                             {}
-func (l *olderLink) attended() bool                                     { return true }
-func (l *olderLink) activity() uint64                                   { return 0 }
-func (l *olderLink) inFlight() int                                      { return 0 }
-func (l *olderLink) pid() int                                           { return 0 }
-func (l *olderLink) tidy(time.Time)                                     {}
-func (l *olderLink) stop(<-chan struct{})                               { l.fail(errStopped) }
-
-// notify drops what the modern revision does not have: the end of the
+// Notify drops what the modern revision does not have: the end of the
 // handshake, changes of roots.
-func (l *olderLink) notify(context.Context, string, json.RawMessage) error { return l.cause() }
+func (l *olderLink) Notify(context.Context, string, json.RawMessage) error { return l.Cause() }
 
-// relay answers what the modern revision does not have, and passes on the rest.
-func (l *olderLink) relay(ctx context.Context, r *relayed) (Reply, error) {
-	if err := l.cause(); err != nil {
-		return Reply{}, &unsentError{err}
+// Do answers what the modern revision does not have, and passes on the rest.
+func (l *olderLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if err := l.Cause(); err != nil {
+		return session.Reply{}, &session.NotSentError{Cause: err}
 	}
-	empty := Reply{Result: json.RawMessage("{}")}
+	empty := session.Reply{Result: json.RawMessage("{}")}
 	switch r.Method {
-	case methodInitialize:
+	case mcp.Initialize:
 		return l.initialize(ctx, r)
-	case methodPing:
+	case mcp.Ping:
 		return empty, nil
-	case methodSetLevel:
+	case mcp.SetLevel:
 		return l.setLevel(r), nil
-	case methodSubscribe, methodUnsubscribe:
-		uri, ok := strictjson.String(strictjson.Find(r.Params, "uri"))
+	case mcp.Subscribe, mcp.Unsubscribe:
+		uri, ok := rawjson.String(rawjson.Find(r.Params, "uri"))
 		if !ok {
 			return refusedParams("params.uri must be a string"), nil
 		}
-		if !l.subscribe(uri, r.Method == methodSubscribe) {
+		if !l.subscribe(uri, r.Method == mcp.Subscribe) {
 			return refusedParams("there are too many subscriptions"), nil
 		}
 		return empty, nil
-	case methodDiscover, methodListen:
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	case mcp.Discover, mcp.Listen:
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
-	if strings.HasPrefix(r.Method, tasksPrefix) { // the tasks of the modern revision are others
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
+	if strings.HasPrefix(r.Method, mcp.Tasks) { // the tasks of the modern revision are others
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method}}, nil
 	}
 	return l.rounds(ctx, r)
 }
 
-func refusedParams(what string) Reply {
-	return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: " + what}}
+func refusedParams(what string) session.Reply {
+	return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: " + what}}
 }
 
 // initialize answers with what the server has said of itself.
-func (l *olderLink) initialize(ctx context.Context, r *relayed) (Reply, error) {
+func (l *olderLink) initialize(ctx context.Context, r *session.Request) (session.Reply, error) {
 	live, err := l.sv.ready(ctx)
 	if err != nil {
-		return Reply{}, err
+		return session.Reply{}, err
 	}
-	l.info.capabilities = withoutExtension(orObject(strictjson.Find(r.Params, "capabilities")))
-	l.info.client = orObject(strictjson.Find(r.Params, "clientInfo"))
-	version, _ := strictjson.String(strictjson.Find(r.Params, "protocolVersion"))
-	if !slices.Contains(spoken(), version) {
-		version = offered
+	l.info.capabilities = withoutExtension(orObject(rawjson.Find(r.Params, "capabilities")))
+	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
+	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))
+	if !mcp.IsSpoken(version) {
+		version = mcp.Legacy
 	}
 	g := live.greeting
-	out := appendString([]byte(`{"protocolVersion":`), version)
+	out := rawjson.AppendString([]byte(`{"protocolVersion":`), version)
 	out = append(append(out, `,"capabilities":`...), withoutExtension(orObject(g.capabilities))...)
 	info := g.info
-	if strictjson.Kind(info) != '{' {
-		info = append(appendString([]byte(`{"name":`), l.sv.spec.Name), `,"version":"unknown"}`...)
+	if rawjson.Kind(info) != '{' {
+		info = append(rawjson.AppendString([]byte(`{"name":`), l.sv.spec.Name), `,"version":"unknown"}`...)
 	}
 	out = append(append(out, `,"serverInfo":`...), info...)
 	if g.instructions != "" {
-		out = appendString(append(out, `,"instructions":`...), g.instructions)
+		out = rawjson.AppendString(append(out, `,"instructions":`...), g.instructions)
 	}
-	return Reply{Result: append(out, '}')}, nil
+	return session.Reply{Result: append(out, '}')}, nil
 }
 
 func orObject(raw json.RawMessage) json.RawMessage {
-	if strictjson.Kind(raw) != '{' {
+	if rawjson.Kind(raw) != '{' {
 		return json.RawMessage("{}")
 	}
 	return bytes.Clone(raw)
@@ -126,16 +119,16 @@ func orObject(raw json.RawMessage) json.RawMessage {
 
 // setLevel remembers the level: requests of the modern revision say it
 // themselves.
-func (l *olderLink) setLevel(r *relayed) Reply {
-	level := strictjson.Find(r.Params, "level")
-	text, _ := strictjson.String(level)
-	if !slices.Contains(levels[:], text) {
+func (l *olderLink) setLevel(r *session.Request) session.Reply {
+	level := rawjson.Find(r.Params, "level")
+	text, _ := rawjson.String(level)
+	if mcp.Level(text) < 0 {
 		return refusedParams("params.level is no log level")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.level = bytes.Clone(level)
-	return Reply{Result: json.RawMessage("{}")}
+	return session.Reply{Result: json.RawMessage("{}")}
 }
 
 // Bounds on what one client may have a server do.
@@ -174,7 +167,7 @@ func (l *olderLink) subscribe(uri string, on bool) bool {
 
 // rounds sends the request until the server answers it, and has the client
 // asked in between.
-func (l *olderLink) rounds(ctx context.Context, r *relayed) (Reply, error) {
+func (l *olderLink) rounds(ctx context.Context, r *session.Request) (session.Reply, error) {
 	params := l.modern(r.Params)
 	shed := minShed
 	for range maxInputRounds {
@@ -182,24 +175,24 @@ func (l *olderLink) rounds(ctx context.Context, r *relayed) (Reply, error) {
 		if err != nil || reply.Error != nil || !wantsInput(reply.Result) {
 			return reply, err
 		}
-		inputs := strictjson.Find(reply.Result, "inputRequests")
+		inputs := rawjson.Find(reply.Result, "inputRequests")
 		answers, failure, err := l.askAll(ctx, r, inputs)
 		if err != nil || failure != nil {
-			return Reply{Error: failure}, err
+			return session.Reply{Error: failure}, err
 		}
 		params = l.modern(r.Params)
 		if answers != nil {
-			params = jsonrpc.SetMember(params, "inputResponses", answers)
+			params = rawjson.SetMember(params, "inputResponses", answers)
 		} else if err := pause(ctx, shed); err != nil { // the server only asks to come again
-			return Reply{}, err
+			return session.Reply{}, err
 		} else {
 			shed = min(2*shed, maxShed)
 		}
-		if state := strictjson.Find(reply.Result, "requestState"); state != nil {
-			params = jsonrpc.SetMember(params, "requestState", state)
+		if state := rawjson.Find(reply.Result, "requestState"); state != nil {
+			params = rawjson.SetMember(params, "requestState", state)
 		}
 	}
-	return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server asks for input without end"}}, nil
+	return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the server asks for input without end"}}, nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -217,7 +210,7 @@ func wantsInput(result json.RawMessage) bool {
 	if !bytes.Contains(result, []byte("input_required")) {
 		return false
 	}
-	kind, _ := strictjson.String(strictjson.Find(result, "resultType"))
+	kind, _ := rawjson.String(rawjson.Find(result, "resultType"))
 	return kind == "input_required"
 }
 
@@ -226,54 +219,42 @@ func (l *olderLink) modern(params json.RawMessage) json.RawMessage {
 	l.mu.Lock()
 	level := l.level
 	l.mu.Unlock()
-	meta := orObject(strictjson.Find(params, "_meta"))
-	const prefix = "io.modelcontextprotocol/"
-	meta = jsonrpc.SetMember(meta, prefix+"protocolVersion", json.RawMessage(`"`+modernVersion+`"`))
-	meta = jsonrpc.SetMember(meta, prefix+"clientCapabilities", l.info.capabilities)
-	meta = jsonrpc.SetMember(meta, prefix+"clientInfo", l.info.client)
+	meta := orObject(rawjson.Find(params, "_meta"))
+	meta = rawjson.SetMember(meta, mcp.MetaVersion, json.RawMessage(`"`+mcp.Modern+`"`))
+	meta = rawjson.SetMember(meta, mcp.MetaCapabilities, l.info.capabilities)
+	meta = rawjson.SetMember(meta, mcp.MetaClientInfo, l.info.client)
 	if level != nil {
-		meta = jsonrpc.SetMember(meta, prefix+"logLevel", level)
+		meta = rawjson.SetMember(meta, mcp.MetaLogLevel, level)
 	}
-	return jsonrpc.SetMember(jsonrpc.DropMember(params, "task"), "_meta", meta)
+	return rawjson.SetMember(rawjson.DropMember(params, "task"), "_meta", meta)
 }
 
 // send sends one round.
-func (l *olderLink) send(ctx context.Context, r *relayed, params json.RawMessage) (Reply, error) {
+func (l *olderLink) send(ctx context.Context, r *session.Request, params json.RawMessage) (session.Reply, error) {
 	live, err := l.sv.ready(ctx)
 	if err != nil {
-		return Reply{}, err
+		return session.Reply{}, err
 	}
 	if !live.modern() { // it has become another server
-		l.fail(errSessionGone)
-		return Reply{}, &unsentError{errSessionGone}
+		l.Fail(link.ErrSessionGone)
+		return session.Reply{}, &session.NotSentError{Cause: link.ErrSessionGone}
 	}
-	id := l.set.ids.Add(1)
-	fields := []Field{{headerMethod, r.Method}}
-	about := ""
-	switch r.Method {
-	case methodCallTool, "prompts/get":
-		about, _ = strictjson.String(strictjson.Find(params, "name"))
-	case "resources/read":
-		about, _ = strictjson.String(strictjson.Find(params, "uri"))
+	if r.Method == mcp.CallTool {
+		// The client may have been asked something meanwhile, for long.
+		if err := l.set.recheck(ctx, l.sv, live, nil, r); err != nil {
+			return session.Reply{}, err
+		}
 	}
-	if about != "" {
-		fields = append(fields, Field{headerName, headerText(about)})
-	}
-	if r.listed != nil {
-		fields = append(fields, mirrored(r.listed, strictjson.Find(params, "arguments"))...)
-	}
-	if err := sound(fields); err != nil {
-		return Reply{}, &unsentError{err}
-	}
-	reply, err := live.link.relay(ctx, &relayed{id: id, Request: &Request{ID: strconv.AppendUint(nil, id, 10),
-		Method: r.Method, Params: params, Fields: fields, Events: r.Events}})
+	defer live.listens(r.Method)()
+	q := session.Request{ID: l.set.nextID(), Method: r.Method, Params: params, Say: r.Say, Judged: r.Judged}
+	reply, err := live.link.Do(ctx, &q)
 	reply.Status = 0 // of the other revision
 	return reply, err
 }
 
 // askAll asks the client for all that the server wants to know, and gives the
 // answers as an object; nil when it wants nothing.
-func (l *olderLink) askAll(ctx context.Context, r *relayed, inputs json.RawMessage) (answers json.RawMessage, failure *jsonrpc.Error, err error) {
+func (l *olderLink) askAll(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *jsonrpc.Error, err error) {
 	var wanted map[string]struct {
 		Method string
 		Params json.RawMessage
@@ -281,7 +262,7 @@ func (l *olderLink) askAll(ctx context.Context, r *relayed, inputs json.RawMessa
 	if inputs == nil || json.Unmarshal(inputs, &wanted) != nil || len(wanted) == 0 {
 		return nil, nil, nil
 	}
-	if len(wanted) > maxInputsPerAnswer || r.Events == nil {
+	if len(wanted) > maxInputsPerAnswer || r.Say == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
 			Message: "the server wants input, but this client takes no event stream, so it cannot be asked"}, nil
 	}
@@ -297,14 +278,14 @@ func (l *olderLink) askAll(ctx context.Context, r *relayed, inputs json.RawMessa
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, key), ':'), answer.Result...)
+		out = append(append(rawjson.AppendString(out, key), ':'), answer.Result...)
 	}
 	return append(out, '}'), nil, nil
 }
 
 // ask sends the client one request in the stream of its own, and waits.
-func (l *olderLink) ask(ctx context.Context, r *relayed, method string, params json.RawMessage) (*jsonrpc.Message, error) {
-	answer := make(chan *jsonrpc.Message, 1)
+func (l *olderLink) ask(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
+	answer := make(chan session.Reply, 1)
 	l.mu.Lock()
 	l.ids++
 	id := `"input-` + strconv.FormatUint(l.ids, 10) + `"`
@@ -315,37 +296,34 @@ func (l *olderLink) ask(ctx context.Context, r *relayed, method string, params j
 		delete(l.asked, id)
 		l.mu.Unlock()
 	}()
-	r.Events(Event{method, json.RawMessage(id), params})
+	r.Say(session.Event{Method: method, ID: json.RawMessage(id), Params: params})
 	select {
 	case m := <-answer:
 		return m, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.lost():
-		return nil, l.cause()
+		return session.Reply{}, ctx.Err()
+	case <-l.Done():
+		return session.Reply{}, l.Cause()
 	}
 }
 
-// respond takes the client's answer.
-func (l *olderLink) respond(_ context.Context, msg []byte) error {
-	m, err := jsonrpc.Parse(bytes.Clone(msg))
-	if err != nil {
-		return err
-	}
+// Respond takes the client's answer.
+func (l *olderLink) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
+	r.Result = bytes.Clone(r.Result)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if answer := l.asked[string(m.ID)]; answer != nil {
-		delete(l.asked, string(m.ID))
-		answer <- &m
+	if answer := l.asked[string(id)]; answer != nil {
+		delete(l.asked, string(id))
+		answer <- r
 	}
-	return l.cause()
+	return l.Cause()
 }
 
-// overhear subscribes to all that the server tells of, anew when the client
+// Listen subscribes to all that the server tells of, anew when the client
 // subscribes to other resources.
-func (l *olderLink) overhear(ctx context.Context, say func(Event), opened func()) error {
+func (l *olderLink) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
-	for pauseTime := minListenPause; ; {
+	for pauseTime := link.MinListenPause; ; {
 		l.mu.Lock()
 		changed := l.subscribed
 		uris := slices.Sorted(maps.Keys(l.resources))
@@ -354,27 +332,27 @@ func (l *olderLink) overhear(ctx context.Context, say func(Event), opened func()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case l.cause() != nil:
-			return l.cause()
+		case l.Cause() != nil:
+			return l.Cause()
 		case again:
-			pauseTime = minListenPause
+			pauseTime = link.MinListenPause
 			continue
 		case err == nil: // the server has nothing to tell of
 			select {
 			case <-changed:
 			case <-ctx.Done():
-			case <-l.lost():
+			case <-l.Done():
 			}
 			continue
 		}
 		_ = pause(ctx, pauseTime) // ctx is looked at above
-		pauseTime = min(2*pauseTime, maxListenPause)
+		pauseTime = min(2*pauseTime, link.MaxListenPause)
 	}
 }
 
 // listen holds one subscription. again says that it ended because the client
 // has subscribed to something else; no error, that the server refuses it.
-func (l *olderLink) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(Event)) (again bool, err error) {
+func (l *olderLink) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
 	lctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watching := make(chan struct{})
@@ -383,7 +361,7 @@ func (l *olderLink) listen(ctx context.Context, uris []string, changed <-chan st
 		select {
 		case <-changed:
 			cancel()
-		case <-l.lost():
+		case <-l.Done():
 			cancel()
 		case <-lctx.Done():
 		}
@@ -392,18 +370,18 @@ func (l *olderLink) listen(ctx context.Context, uris []string, changed <-chan st
 	if err != nil {
 		return false, err
 	}
-	r := &relayed{Request: &Request{Method: methodListen, Events: func(e Event) {
-		if e.Method != methodAgreed {
+	r := &session.Request{Method: mcp.Listen, Say: func(e session.Event) {
+		if e.Method != mcp.Acknowledged {
 			say(e)
 		}
-	}}}
+	}}
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
 	reply, err := l.send(lctx, r, l.modern(append(params, "}}"...)))
 	again = lctx.Err() != nil && ctx.Err() == nil
 	cancel()
 	<-watching
 	if err == nil && reply.Error == nil {
-		err = errNoAnswer // it ended in good order: it is wanted again
+		err = link.ErrNoAnswer // it ended in good order: it is wanted again
 	} else if err == nil {
 		return again, nil
 	}

@@ -13,8 +13,10 @@ import (
 	"testing"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // modernServer speaks the modern revision alone. Its tool asks twice.
@@ -27,7 +29,7 @@ type modernServer struct {
 func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m, err := jsonrpc.Parse(body)
-	if r.Method != http.MethodPost || err != nil || r.Header.Get("Mcp-Protocol-Version") != modernVersion || r.Header.Get("Mcp-Method") != m.Method {
+	if r.Method != http.MethodPost || err != nil || r.Header.Get("Mcp-Protocol-Version") != mcp.Modern || r.Header.Get("Mcp-Method") != m.Method {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"]}}}`)
@@ -36,16 +38,16 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.seen = append(s.seen, m.Method+" "+r.Header.Get("Mcp-Name")+" "+r.Header.Get("Mcp-Param-Region")+" "+string(m.Params))
 	s.mu.Unlock()
-	meta := strictjson.Find(m.Params, "_meta")
+	meta := rawjson.Find(m.Params, "_meta")
 	result := `{}`
 	switch m.Method {
-	case methodDiscover:
+	case mcp.Discover:
 		result = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{"subscribe":true}},"instructions":"be kind","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"2"}}}`
-	case methodListTools:
+	case mcp.ListTools:
 		result = `{"resultType":"complete","tools":[{"name":"ask","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`
-	case methodCallTool:
+	case mcp.CallTool:
 		result = s.call(m.Params)
-	case methodListen:
+	case mcp.Listen:
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, text := range []string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}`,
 			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:` + string(m.ID[:1]) + `"}}`} {
@@ -53,13 +55,13 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.(http.Flusher).Flush()
 		}
 		select {
-		case s.listen <- string(strictjson.Find(strictjson.Find(m.Params, "notifications"), "resourceSubscriptions")):
+		case s.listen <- string(rawjson.Find(rawjson.Find(m.Params, "notifications"), "resourceSubscriptions")):
 		default:
 		}
 		<-r.Context().Done()
 		return
 	}
-	if level := strictjson.Find(meta, "io.modelcontextprotocol/logLevel"); level != nil {
+	if level := rawjson.Find(meta, "io.modelcontextprotocol/logLevel"); level != nil {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Write(jsonrpc.AppendEvent(nil, "", []byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":`+string(level)+`,"data":1}}`)))
 		w.Write(jsonrpc.AppendEvent(nil, "", jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))))
@@ -71,8 +73,8 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // call asks two things, then one more, then answers.
 func (s *modernServer) call(params json.RawMessage) string {
-	state, _ := strictjson.String(strictjson.Find(params, "requestState"))
-	given := strictjson.Find(params, "inputResponses")
+	state, _ := rawjson.String(rawjson.Find(params, "requestState"))
+	given := rawjson.Find(params, "inputResponses")
 	switch {
 	case state == "":
 		return `{"resultType":"input_required","requestState":"one","inputRequests":{"b":{"method":"elicitation/create","params":{"message":"b"}},"a":{"method":"sampling/createMessage","params":{"big":9007199254740993}}}}`
@@ -92,40 +94,40 @@ func TestOlderClientOnModernServer(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
 	f.untilReady(t, "s", 0)
-	c, a, err := f.Converse(t.Context(), "s", Request{ID: json.RawMessage("1"), Method: methodInitialize, Params: json.RawMessage(hello)})
+	c, a, err := f.Converse(t.Context(), "s", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize, Params: json.RawMessage(hello)})
 	const greeting = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"new","version":"2"},"instructions":"be kind"}`
 	if err != nil || c == nil || string(a.Result) != greeting {
 		t.Fatalf("%s %+v %v", a.Result, a.Error, err)
 	}
-	if err := c.Notify(t.Context(), methodInitialized, nil); err != nil {
+	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
 		t.Error(err)
 	}
 	relay := func(method, params string) Answer {
-		a, err := f.Relay(t.Context(), "s", c, Request{ID: json.RawMessage("2"), Method: method, Params: json.RawMessage(params)})
+		a, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("2"), Method: method, Params: json.RawMessage(params)})
 		if err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
 		return a
 	}
-	for _, ok := range [][2]string{{methodPing, `{}`}, {"logging/setLevel", `{"level":"debug"}`}, {"resources/subscribe", `{"uri":"x:1"}`}} {
+	for _, ok := range [][2]string{{mcp.Ping, `{}`}, {"logging/setLevel", `{"level":"debug"}`}, {"resources/subscribe", `{"uri":"x:1"}`}} {
 		if a := relay(ok[0], ok[1]); string(a.Result) != "{}" {
 			t.Errorf("%s: %s %v", ok[0], a.Result, a.Error)
 		}
 	}
-	for _, bad := range [][2]string{{"logging/setLevel", `{"level":"loud"}`}, {"resources/subscribe", `{}`}, {methodDiscover, `{}`}} {
+	for _, bad := range [][2]string{{"logging/setLevel", `{"level":"loud"}`}, {"resources/subscribe", `{}`}, {mcp.Discover, `{}`}} {
 		if a := relay(bad[0], bad[1]); a.Error == nil {
 			t.Errorf("%s %s: %s", bad[0], bad[1], a.Result)
 		}
 	}
 	var events []string
-	r := Request{ID: json.RawMessage("3"), Method: methodCallTool, Params: json.RawMessage(`{"name":"ask","arguments":{"region":"é"}}`)}
-	r.Events = func(e Event) {
+	r := session.Request{ID: json.RawMessage("3"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask","arguments":{"region":"é"}}`)}
+	r.Say = func(e session.Event) {
 		events = append(events, e.Method+" "+string(e.Params))
 		if e.ID != nil {
-			go c.Respond(t.Context(), slices.Clone(e.ID), json.RawMessage(`{"got":"`+e.Method+`"}`), nil)
+			go c.Respond(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
 		}
 	}
-	call := func() (Reply, error) {
+	call := func() (session.Reply, error) {
 		return f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: r, Conversation: c},
 			Listed: json.RawMessage(`{"name":"ask","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`)})
 	}
@@ -138,7 +140,7 @@ func TestOlderClientOnModernServer(t *testing.T) {
 	if !slices.Equal(events, want) {
 		t.Errorf("events\n%s", strings.Join(events, "\n"))
 	}
-	r.Events = nil
+	r.Say = nil
 	if reply, err := call(); err != nil || reply.Error == nil || !strings.Contains(reply.Error.Message, "takes no event stream") {
 		t.Errorf("a client that cannot be asked: %+v %v", reply, err)
 	}
@@ -150,7 +152,7 @@ func TestOlderClientOnModernServer(t *testing.T) {
 	}
 	told := make(chan string, 10)
 	over := make(chan error, 1)
-	go func() { over <- c.Overhear(t.Context(), func(e Event) { told <- e.Method }, func() {}) }()
+	go func() { over <- c.Overhear(t.Context(), func(e session.Event) { told <- e.Method }, func() {}) }()
 	if got := <-told; got != "notifications/resources/updated" || <-s.listen != `["x:1"]` {
 		t.Errorf("told %s", got)
 	}

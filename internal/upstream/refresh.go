@@ -29,7 +29,7 @@ func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
 			return
 		}
 		if !asked {
-			sv.toolsChanged()
+			signal(sv.relist)
 		}
 		select {
 		case <-again:
@@ -47,6 +47,19 @@ func (s *server) noteListed(asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listedAt = asked
+	s.wakeListed()
+}
+
+// noteUnlisted notes that the server has refused to list its tools.
+func (s *server) noteUnlisted() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted++
+	s.wakeListed()
+}
+
+// wakeListed wakes who waits for a list. The lock is held.
+func (s *server) wakeListed() {
 	close(s.relisted)
 	s.relisted = make(chan struct{})
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // TestHostileServersInConversations: what a bad server does to one client's
@@ -86,8 +88,8 @@ func TestHostileServersInConversations(t *testing.T) {
 func (f *fixture) passOne(t testing.TB, c *Conversation, limit time.Duration, tool, args string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	_, err := f.Call(ctx, "s", Call{Tool: tool, Passed: &Passed{Conversation: c, Request: Request{
-		ID: json.RawMessage("1"), Method: methodCallTool, Events: func(Event) {},
+	_, err := f.Call(ctx, "s", Call{Tool: tool, Passed: &Passed{Conversation: c, Request: session.Request{
+		ID: json.RawMessage("1"), Method: mcp.CallTool, Say: func(session.Event) {},
 		Params: json.RawMessage(`{"name":"` + tool + `","arguments":` + args + `,"_meta":{"progressToken":1}}`)}}})
 	return err
 }

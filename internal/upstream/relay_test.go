@@ -15,9 +15,13 @@ import (
 	"testing"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 func asker() *mcptest.Server { return mcptest.New(mcptest.Options{}, askTool()) }
@@ -44,11 +48,11 @@ const hello = `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}
 // converse opens a conversation of a client.
 func (f *fixture) converse(t testing.TB, server string) *Conversation {
 	t.Helper()
-	c, a, err := f.Converse(t.Context(), server, Request{ID: json.RawMessage(`"i"`), Method: methodInitialize, Params: json.RawMessage(hello)})
+	c, a, err := f.Converse(t.Context(), server, session.Request{ID: json.RawMessage(`"i"`), Method: mcp.Initialize, Params: json.RawMessage(hello)})
 	if err != nil || c == nil {
 		t.Fatalf("no conversation: %v %+v", err, a)
 	}
-	if err := c.Notify(t.Context(), methodInitialized, nil); err != nil {
+	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -57,13 +61,13 @@ func (f *fixture) converse(t testing.TB, server string) *Conversation {
 // passed makes a call in a conversation and answers what it is asked.
 func (f *fixture) passed(t testing.TB, server string, c *Conversation, id, params string) (result string, events []string, err error) {
 	t.Helper()
-	r := Request{ID: json.RawMessage(id), Method: methodCallTool, Params: json.RawMessage(params)}
-	r.Events = func(e Event) {
+	r := session.Request{ID: json.RawMessage(id), Method: mcp.CallTool, Params: json.RawMessage(params)}
+	r.Say = func(e session.Event) {
 		events = append(events, string(e.Append(nil)))
 		if e.ID != nil {
-			answer := json.RawMessage(`{"action":"accept","content":` + string(strictjson.Find(e.Params, "message")) + `}`)
+			answer := json.RawMessage(`{"action":"accept","content":` + string(rawjson.Find(e.Params, "message")) + `}`)
 			id := slices.Clone(e.ID)
-			if err := c.Respond(t.Context(), id, answer, nil); err != nil {
+			if err := c.Respond(t.Context(), id, session.Reply{Result: answer}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -170,18 +174,18 @@ func TestNothingPastTheDoor(t *testing.T) {
 	f.Apply([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
-	call := Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(`{"name":"ask"}`)}
+	call := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask"}`)}
 	for name, try := range map[string]func() error{
 		"in a conversation": func() error { _, err := f.Relay(t.Context(), "s", c, call); return err },
 		"by itself":         func() error { _, err := f.Relay(t.Context(), "s", nil, call); return err },
 		"as initialize":     func() error { _, _, err := f.Converse(t.Context(), "s", call); return err },
-		"as a notification": func() error { return c.Notify(t.Context(), methodCallTool, call.Params) },
+		"as a notification": func() error { return c.Notify(t.Context(), mcp.CallTool, call.Params) },
 	} {
 		if err := try(); problem.From(err).Code != problem.InvalidRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if seen := s.Seen(methodCallTool); len(seen) != 0 {
+	if seen := s.Seen(mcp.CallTool); len(seen) != 0 {
 		t.Errorf("the server was called %d times", len(seen))
 	}
 }
@@ -230,12 +234,12 @@ func TestPassedErrors(t *testing.T) {
 	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
-	a, err := f.Relay(t.Context(), "s", c, Request{ID: json.RawMessage(`"a"`), Method: "odd/method"})
+	a, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage(`"a"`), Method: "odd/method"})
 	if err != nil || a.Status != http.StatusTeapot || a.Error == nil || a.Error.Code != -32042 || string(a.Error.Data) != `{"n":9007199254740993}` {
 		t.Errorf("%+v %v", a, err)
 	}
 	s.DropSessions()
-	if _, err := f.Relay(t.Context(), "s", c, Request{ID: json.RawMessage("2"), Method: methodPing}); !errors.Is(err, ErrOver) {
+	if _, err := f.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("2"), Method: mcp.Ping}); !errors.Is(err, ErrOver) {
 		t.Errorf("a forgotten session: %v", err)
 	}
 	<-c.Over()
@@ -279,7 +283,7 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r := Request{ID: json.RawMessage(`"x"`), Method: methodCallTool, Params: json.RawMessage(`{"name":"ask"}`), Events: func(e Event) {
+	r := session.Request{ID: json.RawMessage(`"x"`), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask"}`), Say: func(e session.Event) {
 		if e.ID != nil {
 			cancel(&Cancelled{Params: json.RawMessage(`{"requestId":"x","reason":"enough","_meta":{"a":1}}`)})
 		}
@@ -287,7 +291,7 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	if _, err := f.Call(ctx, "s", Call{Tool: "ask", Passed: &Passed{Request: r, Conversation: c}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	seen := s.Seen(methodCancelled)
+	seen := s.Seen(mcp.Cancelled)
 	if len(seen) != 1 || string(seen[0].Params) != `{"requestId":"x","reason":"enough","_meta":{"a":1}}` {
 		t.Errorf("%+v", seen)
 	}
@@ -309,12 +313,12 @@ func TestModernRelay(t *testing.T) {
 		for i := range 32 {
 			wg.Go(func() {
 				text := fmt.Sprint("text ", i)
-				params := modernParams(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
+				params := link.WithIdentity(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
 				progress := 0
-				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: Request{ID: json.RawMessage("1"),
-					Method: methodCallTool, Params: params, Fields: []Field{{headerMethod, methodCallTool}, {headerName, "echo"}},
-					Events: func(e Event) {
-						if e.Method == methodProgress && string(strictjson.Find(e.Params, "progressToken")) == "1" {
+				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
+					Method: mcp.CallTool, Params: params, Fields: []wire.Field{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
+					Say: func(e session.Event) {
+						if e.Method == mcp.Progress && string(rawjson.Find(e.Params, "progressToken")) == "1" {
 							progress++
 						}
 					}}}})
@@ -325,10 +329,10 @@ func TestModernRelay(t *testing.T) {
 		}
 		wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := f.Relay(ctx, name, nil, Request{ID: json.RawMessage(`"mine"`), Method: methodListen, Fields: []Field{{headerMethod, methodListen}},
-			Params: modernParams(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Events: func(e Event) {
-				id := strictjson.Find(strictjson.Find(e.Params, "_meta"), subscriptionKey)
-				if e.Method != methodAgreed || string(id) != `"mine"` {
+		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Fields: []wire.Field{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
+			Params: link.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
+				id := rawjson.Find(rawjson.Find(e.Params, "_meta"), mcp.MetaSubscription)
+				if e.Method != mcp.Acknowledged || string(id) != `"mine"` {
 					t.Errorf("%s: %s", name, e.Append(nil))
 				}
 				cancel()
@@ -344,19 +348,19 @@ func TestMirrored(t *testing.T) {
 	definition := json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"off":{"type":"boolean","x-mcp-header":"Off"},
 		"deep":{"type":"object","properties":{"name":{"type":"string","x-mcp-header":"Deep"}}},"none":{"type":"string","x-mcp-header":"None"},"plain":{"type":"string"}}}}`)
-	got := fmt.Sprint(mirrored(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
+	got := fmt.Sprint(mcp.Mirrored(definition, json.RawMessage(`{"region":"é","n":9007199254740993,"off":false,"deep":{"name":" a"},"none":null,"plain":"b"}`)))
 	if want := `[{Mcp-Param-Region =?base64?w6k=?=} {Mcp-Param-N 9007199254740993} {Mcp-Param-Off false} {Mcp-Param-Deep =?base64?IGE=?=}]`; got != want {
 		t.Errorf("%s", got)
 	}
 	arguments := json.RawMessage(`{"region":"é","n":7}`)
-	for want, fields := range map[string][]Field{
-		"":                            {{"Mcp-Param-Region", "=?base64?w6k=?="}, {"mcp-param-n", "7.0"}, {"Mcp-Param-Other", "x"}},
-		"Mcp-Param-Region is missing": {{"Mcp-Param-N", "7"}},
-		"Mcp-Param-N does not match the argument":                                   {{"Mcp-Param-Region", "=?base64?w6k=?="}, {"Mcp-Param-N", "8"}},
-		"Mcp-Param-Off is given, but the argument is not":                           {{"Mcp-Param-Region", "=?base64?w6k=?="}, {"Mcp-Param-N", "7"}, {"Mcp-Param-Off", "true"}},
-		"Mcp-Param-Region has invalid characters or a broken =?base64?…?= encoding": {{"Mcp-Param-Region", "é"}, {"Mcp-Param-N", "7"}},
+	for want, fields := range map[string][]wire.Field{
+		"":                            {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "mcp-param-n", Value: "7.0"}, {Name: "Mcp-Param-Other", Value: "x"}},
+		"Mcp-Param-Region is missing": {{Name: "Mcp-Param-N", Value: "7"}},
+		"Mcp-Param-N does not match the argument":                                   {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "8"}},
+		"Mcp-Param-Off is given, but the argument is not":                           {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "7"}, {Name: "Mcp-Param-Off", Value: "true"}},
+		"Mcp-Param-Region has invalid characters or a broken =?base64?…?= encoding": {{Name: "Mcp-Param-Region", Value: "é"}, {Name: "Mcp-Param-N", Value: "7"}},
 	} {
-		if got := Mismatch(definition, arguments, fields); got != want {
+		if got := mcp.Mismatch(definition, arguments, fields); got != want {
 			t.Errorf("%v: %q, want %q", fields, got, want)
 		}
 	}

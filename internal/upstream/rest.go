@@ -49,7 +49,7 @@ func (s *server) leave() {
 	s.uses.Add(-1)
 }
 
-func (s *server) noteUse() { s.used.Store(time.Now().UnixNano()) }
+func (s *server) noteUse() { s.used.Store(int64(time.Since(s.born))) }
 
 // inUse says whether somebody needs the server now: a request is in flight, or
 // a client has a session of its own open, or waits to be told of a resource.
@@ -74,6 +74,7 @@ func (s *server) takeWish() bool {
 	defer s.mu.Unlock()
 	wish := s.waiters > 0 || s.wanted || s.again
 	s.wanted, s.again = false, false
+	s.hasty = wish
 	return wish
 }
 
@@ -92,7 +93,7 @@ func (s *server) untilIdle() time.Duration {
 	case s.inUse():
 		return idle
 	}
-	return time.Until(time.Unix(0, s.used.Load()).Add(idle))
+	return idle - (time.Since(s.born) - time.Duration(s.used.Load()))
 }
 
 // retire takes the connection out of use, unless somebody uses it. Who comes
@@ -119,7 +120,7 @@ func (s *server) retire(l *liveLink) bool {
 func (s *server) sleep(ctx context.Context) {
 	s.slept = true
 	s.update(func(st *State) {
-		st.Phase, st.LastError, st.RetryAt, st.PID = Idle, "", time.Time{}, 0
+		st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = Idle, "", Failure{}, time.Time{}, 0
 		s.lastErr = nil
 	})
 	began := s.pace.Load()

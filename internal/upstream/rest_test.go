@@ -14,7 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 const idleAfter = 5 * time.Minute
@@ -39,8 +42,8 @@ func TestUnusedServerIsStoppedAndStartedByACall(t *testing.T) {
 		}
 		first := b.link()
 		sleep(time.Second)
-		if b.phase() != Idle || first.cause() != errStopped {
-			t.Fatalf("it is %s, its link ended by %v", b.phase(), first.cause())
+		if b.phase() != Idle || first.Cause() != link.ErrStopped {
+			t.Fatalf("it is %s, its link ended by %v", b.phase(), first.Cause())
 		}
 		sleep(24 * time.Hour)
 		if b.tries() != 1 || len(b.lastTools("s")) != 1 {
@@ -73,7 +76,7 @@ func TestServerAtWorkIsNotIdle(t *testing.T) {
 	calls := map[string]func(ctx context.Context, b *bench){
 		"a call": func(ctx context.Context, b *bench) { _, _ = b.Call(ctx, "s", Call{Tool: "t0"}) },
 		"a request": func(ctx context.Context, b *bench) {
-			b.pass(ctx, b.link(), nil, &Request{ID: json.RawMessage("1"), Method: "x/y"}, nil)
+			b.link().Do(ctx, &session.Request{ID: json.RawMessage("1"), Method: "x/y"})
 		},
 	}
 	for name, call := range calls {
@@ -154,7 +157,7 @@ func TestToolThatChangedWhileIdleIsNotCalled(t *testing.T) {
 		if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
 			t.Errorf("problem %v", p)
 		}
-		if n := b.link().count(methodCallTool); n != 0 {
+		if n := b.link().count(mcp.CallTool); n != 0 {
 			t.Errorf("%d calls were sent", n)
 		}
 		if got := b.lastTools("s"); got[0] != "t7" {
@@ -175,8 +178,8 @@ func TestCallIsCheckedAgainAfterItHasWaited(t *testing.T) {
 			t.Fatalf("%d checks of a call that has not waited: %v", checks, err)
 		}
 		sleep(idleAfter)
-		if err := call(); err != locked || checks != 1 || b.link().count(methodCallTool) != 0 {
-			t.Errorf("%d checks, %d calls: %v", checks, b.link().count(methodCallTool), err)
+		if err := call(); err != locked || checks != 1 || b.link().count(mcp.CallTool) != 0 {
+			t.Errorf("%d checks, %d calls: %v", checks, b.link().count(mcp.CallTool), err)
 		}
 	})
 }
@@ -266,10 +269,10 @@ func TestSettingsOfIdlenessNeedNoRestart(t *testing.T) {
 func TestIdleServerThatDoesNotStart(t *testing.T) {
 	superviseAs(t, Spec{IdleTimeout: idleAfter}, func(t *testing.T, b *bench) {
 		sleep(idleAfter)
-		b.setFail(errors.New("no such program"))
+		b.setFail(problem.Ownf("no such program"))
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t0"})
 		p := wantCode(t, err, problem.ServerUnavailable)
-		if !strings.Contains(p.Message, "no such program") || b.phase() != Waiting {
+		if !strings.Contains(p.Message, "no such program") || b.phase() != Failed {
 			t.Errorf("it is %s: %v", b.phase(), p)
 		}
 		b.setFail(nil)
@@ -380,14 +383,14 @@ func TestOpenSessionKeepsTheServer(t *testing.T) {
 	f := newFixture(t)
 	f.Apply([]Spec{restingSpec(t, 50*time.Millisecond)})
 	untilPhase(t, f, "zoo", Idle)
-	c, _, err := f.Converse(t.Context(), "zoo", Request{ID: json.RawMessage("1"), Method: methodInitialize,
+	c, _, err := f.Converse(t.Context(), "zoo", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize,
 		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
 	if err != nil || c == nil {
 		t.Fatal(err)
 	}
 	pid := f.pidOf("zoo")
 	for range 20 { // each ping takes a while, and none is a use of the shared process
-		if a, err := f.Relay(t.Context(), "zoo", c, Request{ID: json.RawMessage("2"), Method: methodPing}); err != nil || a.Error != nil {
+		if a, err := f.Relay(t.Context(), "zoo", c, session.Request{ID: json.RawMessage("2"), Method: mcp.Ping}); err != nil || a.Error != nil {
 			t.Fatal(a.Error, err)
 		}
 	}
@@ -407,7 +410,7 @@ func TestSpareConversationsEndWithTheirServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{restingSpec(t, 100*time.Millisecond)})
-	a, err := f.Relay(t.Context(), "zoo", nil, Request{ID: json.RawMessage("1"), Method: methodListTools, Principal: "p",
+	a, err := f.Relay(t.Context(), "zoo", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Caller: named("p"),
 		Params: json.RawMessage(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)})
 	if err != nil || a.Error != nil {
 		t.Fatal(a.Error, err)
@@ -434,7 +437,7 @@ func TestSpareConversationsEndWithTheirServer(t *testing.T) {
 // something that the server may say, and goes on when the server is awake again.
 func TestSharingServerRests(t *testing.T) {
 	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter, Shared: true}, nil, func(t *testing.T, b *bench) {
-		c, _, err := b.Converse(t.Context(), "s", Request{ID: json.RawMessage("1"), Method: methodInitialize, Params: json.RawMessage(`{}`)})
+		c, _, err := b.Converse(t.Context(), "s", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize, Params: json.RawMessage(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -444,31 +447,31 @@ func TestSharingServerRests(t *testing.T) {
 		}
 		use := func(method string) {
 			t.Helper()
-			if _, err := b.Relay(t.Context(), "s", c, Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(`{"uri":"a:b"}`)}); err != nil {
+			if _, err := b.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(`{"uri":"a:b"}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		use(methodPing)
+		use(mcp.Ping)
 		if b.phase() != Idle {
 			t.Fatalf("it is %s after a ping of a client", b.phase())
 		}
-		use(methodSubscribe)
+		use(mcp.Subscribe)
 		sleep(3 * idleAfter)
 		if b.phase() != Ready || b.tries() != 2 {
 			t.Fatalf("it is %s with a subscription, after %d starts", b.phase(), b.tries())
 		}
-		use(methodUnsubscribe)
+		use(mcp.Unsubscribe)
 		sleep(idleAfter - time.Second)
-		use(methodPing)
+		use(mcp.Ping)
 		sleep(time.Second)
 		if b.phase() != Idle {
 			t.Fatalf("it is %s since a client pings", b.phase())
 		}
-		use(methodSubscribe)
+		use(mcp.Subscribe)
 		c.End()
 		sleep(idleAfter)
-		if b.phase() != Idle || b.links[2].count(methodUnsubscribe) != 1 {
-			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[2].count(methodUnsubscribe))
+		if b.phase() != Idle || b.links[2].count(mcp.Unsubscribe) != 1 {
+			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[2].count(mcp.Unsubscribe))
 		}
 	})
 }

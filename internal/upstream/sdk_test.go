@@ -12,9 +12,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "mcpproxy/internal/mcp"
+
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
 )
 
 // sdkVar makes the test binary a stdio server of the official SDK.
@@ -76,7 +78,7 @@ func sdkSpecs(t *testing.T) map[string]Spec {
 func TestOfficialSDK(t *testing.T) {
 	t.Parallel()
 	// What speaks both is used in the modern way.
-	revision := map[string]string{"stdio": modernVersion, "sessions": offered, "json": offered, "stateless": modernVersion}
+	revision := map[string]string{"stdio": protocol.Modern, "sessions": protocol.Legacy, "json": protocol.Legacy, "stateless": protocol.Modern}
 	for name, spec := range sdkSpecs(t) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -93,9 +95,9 @@ func TestOfficialSDK(t *testing.T) {
 			r, err := f.Call(t.Context(), name, Call{Tool: "echo", Arguments: json.RawMessage(`{"text":"hello","steps":3}`),
 				Meta: json.RawMessage(`{"progressToken":7}`),
 				Notify: func(_ string, params json.RawMessage) {
-					progress = append(progress, string(strictjson.Find(params, "progressToken"))+string(strictjson.Find(params, "progress")))
+					progress = append(progress, string(rawjson.Find(params, "progressToken"))+string(rawjson.Find(params, "progress")))
 				}})
-			if err != nil || string(strictjson.Find(r.Result, "content")) != `[{"type":"text","text":"hello"}]` {
+			if err != nil || string(rawjson.Find(r.Result, "content")) != `[{"type":"text","text":"hello"}]` {
 				t.Errorf("result %s, error %v", r.Result, err)
 			}
 			if want := []string{"70", "71", "72"}; name != "json" && !slices.Equal(progress, want) {

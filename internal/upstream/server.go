@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/wire"
 )
 
 // server keeps one wanted server connected. Everything happens in the one
@@ -17,13 +22,21 @@ import (
 type server struct {
 	spec Spec
 	opt  *Options
-	open func() (link, error) // makes a link that reports to this server
+	open func() (link.Link, error) // makes a link that reports to this server
 	ids  *atomic.Uint64
-	log  *serverLog
-	mask masker
-	room *room // where its large messages are read
+	log  *process.Log
+	mask process.Masker
+	born time.Time // by the monotonic clock, which nobody sets
+
+	runner startup.Runner                // what fetches the server before it starts
+	starts *startup.Queue                // nil: it starts without waiting for its turn
+	place  atomic.Pointer[startup.Place] // in starts; nil when there is none
+	began  atomic.Int64                  // when the try began, in Unix nanoseconds
+
+	room *wire.Budget // where its large messages are read
 
 	live       atomic.Pointer[liveLink] // nil unless Ready
+	announced  atomic.Uint64            // changes of its tools, on whatever connection
 	era        atomic.Uint32            // what the server was found to speak
 	modernOnly atomic.Bool              // and nothing else
 	foundSSE   atomic.Bool              // it speaks the older transport alone
@@ -31,28 +44,34 @@ type server struct {
 	newer      newer
 	sharing    sharing
 
-	pace  atomic.Pointer[pace]
-	paced chan struct{} // cap 1: pace has changed
-	uses  atomic.Int64  // requests that need the server now
-	used  atomic.Int64  // when the last one ended, in Unix nanoseconds
-	slept bool          // since the last connection; run alone looks at it
+	pace      atomic.Pointer[pace]
+	paced     chan struct{} // cap 1: pace has changed
+	uses      atomic.Int64  // requests that need the server now
+	listening atomic.Int64  // those among them that only listen
+	used      atomic.Int64  // when the last one ended, in nanoseconds since born
+	slept     bool          // since the last connection; run alone looks at it
 
-	mu        sync.Mutex // guards what follows
-	state     State
-	changed   chan struct{}      // closed and replaced when state changes
-	waiters   int                // callers that need the server now
-	lastErr   error              // what state.LastError says
-	failed    State              // as it was after the last failure
-	failures  int                // tries that have failed since the start
-	again     bool               // Restart was asked for
-	wanted    bool               // somebody needs it to run, but does not wait
-	interrupt context.CancelFunc // ends the try or the connection for Restart
-	listedAt  time.Time          // when the list was asked for that was told last
-	relisted  chan struct{}      // closed and replaced when a list was told
-	learnt    learnt
+	mu         sync.Mutex // guards what follows
+	state      State
+	changed    chan struct{}      // closed and replaced when state changes
+	waiters    int                // callers that need the server now
+	lastErr    error              // what state.LastError says
+	failed     State              // as it was after the last failure
+	failures   int                // tries that have failed since the start
+	again      bool               // a restart was asked for
+	restarted  time.Time          // when, the last time
+	restarting bool               // for an agent: it waits until nothing is in flight
+	hasty      bool               // the next try was asked for, and goes before others
+	wanted     bool               // somebody needs it to run, but does not wait
+	interrupt  context.CancelFunc // ends the try or the connection for Restart
+	listedAt   time.Time          // when the list was asked for that was told last
+	relisted   chan struct{}      // closed and replaced when a list was told, or refused
+	unlisted   uint64             // lists that the server has refused
+	learnt     learnt
 
 	nudge     chan struct{} // cap 1: look at waiters and again
 	relist    chan struct{} // cap 1: the tools have changed
+	awaited   chan struct{} // cap 1: a call waits for the list of the changed tools
 	taught    chan struct{} // cap 1: something was learnt
 	reoffer   chan struct{} // cap 1: the prompts or resources have
 	suspicion chan struct{} // cap 1: try whether the connection works
@@ -67,10 +86,11 @@ type server struct {
 // The times of supervision.
 const (
 	defaultConnectTime = 30 * time.Second
-	minBackoff         = 500 * time.Millisecond
+	minBackoff         = time.Second
 	maxBackoff         = 5 * time.Minute
 	stableTime         = time.Minute      // a connection that held so long starts the backoff anew
 	demandPause        = time.Second      // between tries that callers ask for
+	maxDemandPause     = 10 * time.Second // the same where tries take long
 	pingPause          = 30 * time.Second // of silence, then a ping
 	pingTime           = 10 * time.Second
 	relistPause        = 2 * time.Second // between two lists
@@ -80,15 +100,16 @@ const (
 
 // newServer makes a server; run starts it.
 func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}) *server {
-	mask := newMasker(spec.Secrets)
+	mask := process.NewMasker(spec.Secrets)
 	s := &server{
-		spec: spec, opt: opt, ids: ids, hard: hard, mask: mask,
-		log:       newServerLog(opt.LogDir, spec.Name, mask),
+		spec: spec, opt: opt, ids: ids, hard: hard, mask: mask, born: time.Now(), runner: spec.runner(),
+		log:       process.NewLog(opt.LogDir, spec.Name, mask),
 		state:     State{Name: spec.Name, Phase: Stopped, Since: time.Now()},
 		changed:   make(chan struct{}),
 		relisted:  make(chan struct{}),
 		nudge:     make(chan struct{}, 1),
 		relist:    make(chan struct{}, 1),
+		awaited:   make(chan struct{}, 1),
 		taught:    make(chan struct{}, 1),
 		reoffer:   make(chan struct{}, 1),
 		suspicion: make(chan struct{}, 1),
@@ -105,7 +126,7 @@ func newServer(spec Spec, opt *Options, ids *atomic.Uint64, hard <-chan struct{}
 // closed: a server that is launched anew must not run twice.
 func (s *server) run(ctx context.Context, before <-chan struct{}) {
 	defer close(s.done)
-	defer s.log.close()
+	defer s.log.Close()
 	defer s.newer.end()
 	defer s.talks.endAll(true)
 	defer context.AfterFunc(ctx, func() { s.talks.endAll(false) })()
@@ -129,7 +150,7 @@ func (s *server) run(ctx context.Context, before <-chan struct{}) {
 			err = s.keep(ctx, l, &bo)
 		}
 		if err == errIdle {
-			l.link.stop(s.hard)
+			l.link.Stop(s.hard)
 			s.newer.drop()
 			bo.reset()
 			rests = true
@@ -139,23 +160,29 @@ func (s *server) run(ctx context.Context, before <-chan struct{}) {
 			s.lose(err, l == nil, &bo)
 		}
 		if l != nil {
-			l.link.stop(s.hard)
+			l.link.Stop(s.hard)
 		}
-		s.waitToRetry(ctx, start, &bo)
+		s.waitToRetry(ctx, start, l == nil, &bo)
 	}
 	s.update(func(st *State) {
-		*st = State{Name: st.Name, Phase: Stopped, Restarts: st.Restarts, LastError: st.LastError, Since: st.Since}
+		*st = State{Name: st.Name, Phase: Stopped, Restarts: st.Restarts, LastError: st.LastError, Failure: st.Failure,
+			FailedAt: st.FailedAt, Since: st.Since}
 	})
 }
 
-// try makes one connection. Restart ends it.
+// try makes one connection, when its turn to start has come. Restart ends it.
 func (s *server) try(ctx context.Context) (*liveLink, error) {
 	s.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
 	ctx, cancel := s.restartable(ctx)
 	defer cancel()
-	l, err := s.connect(ctx)
+	err := s.turn(ctx)
 	if err != nil {
-		s.remark("not connected: " + err.Error())
+		return nil, err
+	}
+	l, err := s.connect(ctx)
+	s.leavePlace(err == nil)
+	if err != nil {
+		s.Remark("not connected: " + err.Error())
 		return nil, err
 	}
 	return l, nil
@@ -168,7 +195,7 @@ func (s *server) keep(ctx context.Context, l *liveLink, bo *backoff) error {
 	ready := time.Now()
 	err := s.serve(ctx, l)
 	s.live.Store(nil)
-	s.remark("disconnected: " + err.Error())
+	s.Remark("disconnected: " + err.Error())
 	if time.Since(ready) >= stableTime {
 		bo.reset()
 	}
@@ -187,35 +214,13 @@ func (s *server) restartable(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// lose puts the state to Waiting and settles when the next try is due.
-func (s *server) lose(err error, failed bool, bo *backoff) {
-	wait := bo.next()
-	err = s.mask.err(err)
-	asked := false
-	s.update(func(st *State) {
-		asked = s.again
-		if asked { // by a person: no failure, and nothing to wait for
-			s.lastErr = errRestart
-			st.Phase, st.LastError, st.RetryAt, st.PID = Connecting, "", time.Time{}, 0
-			return
-		}
-		if failed {
-			s.failures++
-		}
-		s.lastErr = err
-		st.Phase, st.LastError, st.RetryAt, st.PID = Waiting, err.Error(), time.Now().Add(wait), 0
-		s.failed = *st
-	})
-	if asked {
-		return
-	}
-	s.opt.Logger.Info("server not connected", "server", s.spec.Name, "error", err, "retry_in", wait)
-}
-
 // connect makes a link, shakes hands and lists the tools.
 func (s *server) connect(ctx context.Context) (*liveLink, error) {
-	limit := s.connectTime()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	limit, why := s.connectTime(), problem.Slowf("it took longer than %v", s.connectTime())
+	if s.spec.Transport == Stdio { // its startup watches it
+		limit = startup.Longest
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
 	defer cancel()
 	drain(s.relist)
 	drain(s.suspicion)
@@ -226,7 +231,7 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 	start := time.Now()
 	ll, tools, err := s.introduce(ctx, l)
 	if errors.Is(err, errShy) { // again, without asking
-		l.stop(s.hard)
+		l.Stop(s.hard)
 		if l, err = s.open(); err != nil {
 			return nil, err
 		}
@@ -238,14 +243,15 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 	if err != nil {
 		s.foundSSE.Store(false) // it may have become another one
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
-		} else if cause := l.cause(); cause != nil {
+			err = context.Cause(ctx)
+		} else if cause := l.Cause(); cause != nil {
 			err = cause
 		}
-		l.stop(s.hard)
+		l.Stop(s.hard)
 		return nil, err
 	}
-	s.remark("connected")
+	l.Settled()
+	s.Remark("connected")
 	drain(s.suspicion) // what raised it the handshake has settled
 	s.publish(ll, tools)
 	s.noteListed(start)
@@ -256,8 +262,8 @@ func (s *server) connect(ctx context.Context) (*liveLink, error) {
 		if st.ProtocolVersion != "" && !s.slept {
 			st.Restarts++
 		}
-		s.slept, s.wanted = false, false
-		st.Phase, st.PID = Ready, l.pid()
+		s.slept, s.wanted, s.hasty = false, false, false
+		st.Phase, st.PID = Ready, l.Health().PID
 		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = ll.greeting.version, ll.greeting.info
 		st.Instructions, st.Capabilities = ll.greeting.instructions, ll.greeting.capabilities
@@ -272,16 +278,18 @@ func (s *server) connectTime() time.Duration {
 	return defaultConnectTime
 }
 
-func (s *server) introduce(ctx context.Context, l link) (*liveLink, []tool.Definition, error) {
+func (s *server) introduce(ctx context.Context, l link.Link) (*liveLink, []tool.Definition, error) {
 	g, err := s.greet(ctx, l)
 	if err != nil {
 		return nil, nil, err
 	}
+	ll := &liveLink{link: l, greeting: g}
+	ll.upTo.Store(s.announced.Load())
 	tools, err := s.listTools(ctx, l, g)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &liveLink{link: l, greeting: g}, tools, nil
+	return ll, tools, nil
 }
 
 // serve keeps a ready link: lists again when the tools change, pings when all
@@ -304,33 +312,38 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 		}
 	}
 	var (
-		relist   = s.relist
-		relistAt <-chan time.Time // set while a change waits for its time
-		listed   time.Time        // again
-		reoffer  = s.reoffer
-		offerAt  <-chan time.Time // as relistAt
-		offered  time.Time
-		heard    = l.link.activity()
-		tried    time.Time
+		relist  = s.relist
+		lists   relists
+		reoffer = s.reoffer
+		offerAt <-chan time.Time // set while a change waits for its time
+		offered time.Time
+		heard   = l.link.Health().Heard
+		tried   time.Time
 	)
 	for {
 		select {
 		case <-ctx.Done():
-			return errStopped
-		case <-l.link.lost():
-			return l.link.cause()
+			return link.ErrStopped
+		case <-l.link.Done():
+			return l.link.Cause()
 		case <-relist:
 			// One change is enough to know: until its time has come the next
 			// ones need not be looked at.
 			relist = nil
-			relistAt = time.After(max(0, relistPause-time.Since(listed)))
-		case <-relistAt:
-			relist, relistAt = s.relist, nil
+			lists.plan(relistPause)
+		case <-s.awaited:
+			if s.stale(l) {
+				lists.planAwaited()
+			}
+		case <-lists.due:
+			relist = s.relist
 			drain(s.relist)
-			if err := s.listAgain(ctx, l); err != nil {
+			began := time.Now()
+			listed, err := s.listAgain(ctx, l)
+			if err != nil {
 				return err
 			}
-			listed = time.Now()
+			lists.done(began, listed)
 		case <-s.taught:
 			s.publish(l, *l.own.Load())
 		case <-reoffer:
@@ -363,67 +376,44 @@ func (s *server) serve(ctx context.Context, l *liveLink) error {
 				return err
 			}
 		case now := <-tick.C:
-			l.link.tidy(now)
+			l.link.Tidy(now)
 			s.talks.tidy(now)
-			if h := l.link.activity(); h != heard || l.busy() {
+			if h := l.link.Health().Heard; h != heard || l.busy() {
 				heard = h
 				continue
 			}
 			if err := s.ping(ctx, l); err != nil {
 				return err
 			}
-			heard = l.link.activity()
+			heard = l.link.Health().Heard
 		}
 	}
-}
-
-// listAgain lists the tools after a change. A list that cannot be read leaves
-// the old one standing, unless the link is lost.
-func (s *server) listAgain(ctx context.Context, l *liveLink) error {
-	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
-	defer cancel()
-	start := time.Now()
-	tools, err := s.listTools(lctx, l.link, l.greeting)
-	if err == nil {
-		s.publish(l, tools)
-		s.noteListed(start)
-		return nil
-	}
-	if cause := l.link.cause(); cause != nil {
-		return cause
-	}
-	if ctx.Err() != nil {
-		return errStopped
-	}
-	s.remark("the changed tools could not be listed: " + err.Error())
-	s.opt.Logger.Warn("tools not listed", "server", s.spec.Name, "error", s.mask.err(err))
-	return nil
 }
 
 // ping tries the connection. Any answer will do. No answer within the time is
 // forgiven as long as the server works on something or says something.
 func (s *server) ping(ctx context.Context, l *liveLink) error {
-	heard := l.link.activity()
+	heard := l.link.Health().Heard
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	method := methodPing
+	method := mcp.Ping
 	if l.modern() {
-		method = methodDiscover // this revision has no ping
+		method = mcp.Discover // this revision has no ping
 	}
-	_, err := s.ask(pctx, l.link, l.greeting.version, method, nil)
+	_, err := s.ask(pctx, l.link, method, nil)
 	switch {
 	case err == nil:
 		return nil
-	case l.link.cause() != nil:
-		return l.link.cause()
+	case l.link.Cause() != nil:
+		return l.link.Cause()
 	case ctx.Err() != nil:
-		return errStopped
+		return link.ErrStopped
 	case pctx.Err() == nil:
 		return nil // it answered, with an error of some kind
-	case l.link.activity() != heard || l.busy():
+	case l.link.Health().Heard != heard || l.busy():
 		return nil
 	}
-	return fmt.Errorf("the server did not answer a ping within %v", pingTime)
+	return problem.Slowf("the server did not answer a ping within %v", pingTime)
 }
 
 // update changes the state, with the lock held, wakes those who wait for a change, and tells the
@@ -457,29 +447,15 @@ func (s *server) snapshot() State {
 	return s.state
 }
 
-// restart ends the connection, or the try, and makes a new one at once. Clients
-// that share the connection go on with the new one.
-func (s *server) restart() {
-	s.mu.Lock()
-	s.again, s.learnt = true, nil
-	if s.interrupt != nil {
-		s.interrupt()
-	}
-	s.mu.Unlock()
-	s.talks.endWithConnection()
-	signal(s.nudge)
-}
+// OffersChanged, Heard, Missed, Doubt and Remark are what a link reports, as
+// ToolsChanged is.
+func (s *server) OffersChanged() { signal(s.reoffer) }
 
-// toolsChanged, offersChanged, heard, missed, doubt and remark are what a link says.
-func (s *server) toolsChanged() { signal(s.relist) }
-
-func (s *server) offersChanged() { signal(s.reoffer) }
-
-func (s *server) heard(method string, params json.RawMessage) bool {
+func (s *server) Heard(method string, params json.RawMessage) bool {
 	return s.sharing.spread(method, params)
 }
 
-func (s *server) missed() {
+func (s *server) Missed() {
 	if l := s.live.Load(); l == nil || l.greeting.saysChanges {
 		signal(s.relist)
 	}
@@ -488,9 +464,9 @@ func (s *server) missed() {
 	}
 }
 
-func (s *server) doubt() { signal(s.suspicion) }
+func (s *server) Doubt() { signal(s.suspicion) }
 
-func (s *server) remark(text string) { s.log.remark(text) }
+func (s *server) Remark(text string) { s.log.Remark(text) }
 
 func signal(c chan struct{}) {
 	select {

@@ -14,54 +14,74 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // fakeLink is a link in memory. Its answers come at once unless hang is set.
 type fakeLink struct {
-	*loss
+	*session.End
 	mu      sync.Mutex
 	asked   map[string]int
-	hang    bool // nothing is answered
-	silent  bool // it does not promise to say when its tools change
-	deaf    bool // what it says is not heard
-	version int  // of its tools
+	hang    bool          // nothing is answered
+	silent  bool          // it does not promise to say when its tools change
+	deaf    bool          // what it says is not heard
+	version int           // of its tools
+	slow    time.Duration // a list of tools takes so long
+	takes   time.Duration // a call takes so long
+	broken  bool          // the tools cannot be listed
 	heard   atomic.Uint64
 	flying  atomic.Int64
 }
 
-func newFakeLink() *fakeLink { return &fakeLink{loss: newLoss(), asked: map[string]int{}} }
+func newFakeLink() *fakeLink { return &fakeLink{End: session.NewEnd(), asked: map[string]int{}} }
 
-func (l *fakeLink) roundTrip(ctx context.Context, r *request) (Reply, error) {
-	m, err := jsonrpc.Parse(r.msg)
-	if err != nil {
-		return Reply{}, err
-	}
+func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	l.mu.Lock()
-	l.asked[m.Method]++
-	hang, version, silent := l.hang, l.version, l.silent
+	l.asked[r.Method]++
+	hang, version, silent, slow, takes, broken := l.hang, l.version, l.silent, l.slow, l.takes, l.broken
 	l.mu.Unlock()
-	if err := l.cause(); err != nil {
-		return Reply{}, &unsentError{err}
+	if err := l.Cause(); err != nil {
+		return session.Reply{}, &session.NotSentError{Cause: err}
 	}
 	if hang {
 		l.flying.Add(1)
 		defer l.flying.Add(-1)
 		select {
 		case <-ctx.Done():
-			return Reply{}, ctx.Err()
-		case <-l.lost():
-			return Reply{}, &lostError{l.cause()}
+			return session.Reply{}, ctx.Err()
+		case <-l.Done():
+			return session.Reply{}, &link.LostError{Reason: l.Cause()}
 		}
 	}
 	l.heard.Add(1)
-	switch m.Method {
-	case methodInitialize:
-		return Reply{Result: fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":%t}}}`, !silent)}, nil
-	case methodListTools:
-		return Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]}`, version)}, nil
+	switch r.Method {
+	case mcp.CallTool:
+		l.flying.Add(1)
+		defer l.flying.Add(-1)
+		select {
+		case <-time.After(takes):
+		case <-l.Done():
+			return session.Reply{}, &link.LostError{Reason: l.Cause()}
+		}
+	case mcp.Initialize:
+		return session.Reply{Result: fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":%t}}}`, !silent)}, nil
+	case mcp.ListTools:
+		select {
+		case <-time.After(slow):
+		case <-l.Done():
+			return session.Reply{}, &link.LostError{Reason: l.Cause()}
+		case <-ctx.Done():
+			return session.Reply{}, ctx.Err()
+		}
+		if broken {
+			return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal}}, nil
+		}
+		return session.Reply{Result: fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]}`, version)}, nil
 	}
-	return Reply{Result: json.RawMessage("{}")}, nil
+	return session.Reply{Result: json.RawMessage("{}")}, nil
 }
 
 func (l *fakeLink) set(change func()) {
@@ -76,24 +96,20 @@ func (l *fakeLink) count(method string) int {
 	return l.asked[method]
 }
 
-func (l *fakeLink) notify(context.Context, string, json.RawMessage) error { return nil }
-func (l *fakeLink) respond(context.Context, []byte) error                 { return nil }
-func (l *fakeLink) relay(ctx context.Context, r *relayed) (Reply, error) {
-	return l.roundTrip(ctx, &request{id: r.id, msg: jsonrpc.AppendRequest(nil, r.id, r.Method, r.Params)})
-}
-func (l *fakeLink) overhear(context.Context, func(Event), func()) error { return nil }
-func (l *fakeLink) attend(context.Context)                              {}
-func (l *fakeLink) attended() bool {
+func (l *fakeLink) Notify(context.Context, string, json.RawMessage) error         { return nil }
+func (l *fakeLink) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
+func (l *fakeLink) Listen(context.Context, func(session.Event), func()) error     { return nil }
+func (l *fakeLink) Attend(context.Context)                                        {}
+func (l *fakeLink) Agree(string)                                                  {}
+func (l *fakeLink) Settled()                                                      {}
+func (l *fakeLink) HasID() bool                                                   { return false }
+func (l *fakeLink) Tidy(time.Time)                                                {}
+func (l *fakeLink) Stop(<-chan struct{})                                          { l.Fail(link.ErrStopped) }
+func (l *fakeLink) Health() link.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.deaf
+	return link.Health{Heard: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
 }
-func (l *fakeLink) negotiated(string)    {}
-func (l *fakeLink) activity() uint64     { return l.heard.Load() }
-func (l *fakeLink) inFlight() int        { return int(l.flying.Load()) }
-func (l *fakeLink) pid() int             { return 0 }
-func (l *fakeLink) tidy(time.Time)       {}
-func (l *fakeLink) stop(<-chan struct{}) { l.fail(errStopped) }
 
 // bench is one supervised server on fake links, in fake time.
 type bench struct {
@@ -150,7 +166,7 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 		b := &bench{watcher: newWatcher(), fail: fail}
 		b.Set = NewSet(Options{Observer: b.watcher})
 		sv := newServer(spec, &b.Set.opt, &b.Set.ids, b.Set.hard)
-		sv.open = func() (link, error) {
+		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.opens = append(b.opens, time.Now())
@@ -238,9 +254,9 @@ func TestDemandedTriesAreLimited(t *testing.T) {
 
 func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
-		b.link().fail(errors.New("gone"))
+		b.link().Fail(errors.New("gone"))
 		block := make(chan struct{})
-		b.sv.open = func() (link, error) { <-block; return nil, errors.New("late") }
+		b.sv.open = func() (link.Link, error) { <-block; return nil, errors.New("late") }
 		start := time.Now()
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
 		p := wantCode(t, err, problem.ServerUnavailable)
@@ -253,7 +269,7 @@ func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 
 func TestLostConnectionComesBackSoon(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
-		b.link().fail(errors.New("gone"))
+		b.link().Fail(problem.Ownf("gone"))
 		sleep(minBackoff)
 		s, _ := b.State("s")
 		if s.Phase != Ready || s.Restarts != 1 || s.LastError != "gone" {
@@ -265,7 +281,7 @@ func TestLostConnectionComesBackSoon(t *testing.T) {
 func TestStableConnectionResetsTheBackoff(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		for range 12 {
-			b.link().fail(errors.New("gone"))
+			b.link().Fail(errors.New("gone"))
 			synctest.Wait()
 			for s, _ := b.State("s"); s.Phase != Ready; s, _ = b.State("s") {
 				sleep(time.Second)
@@ -275,7 +291,7 @@ func TestStableConnectionResetsTheBackoff(t *testing.T) {
 			t.Errorf("a server that is lost again and again is tried after %v", p)
 		}
 		sleep(stableTime)
-		b.link().fail(errors.New("gone"))
+		b.link().Fail(errors.New("gone"))
 		sleep(minBackoff)
 		if s, _ := b.State("s"); s.Phase != Ready {
 			t.Errorf("state %+v", s)
@@ -289,10 +305,10 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 		l := b.link()
 		for i := range 10_000 { // 100 seconds of changes
 			l.set(func() { l.version = i })
-			b.sv.toolsChanged()
+			b.sv.ToolsChanged()
 			time.Sleep(10 * time.Millisecond)
 		}
-		lists := l.count(methodListTools) - 1
+		lists := l.count(mcp.ListTools) - 1
 		if limit := int(time.Since(start)/relistPause) + 1; lists > limit || lists < limit-2 {
 			t.Errorf("%d lists, want about %d", lists, limit)
 		}
@@ -300,9 +316,9 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 		if got := b.lastTools("s"); got[0] != "t9999" {
 			t.Errorf("tools %q: the last change is lost", got)
 		}
-		before := l.count(methodListTools)
+		before := l.count(mcp.ListTools)
 		sleep(time.Minute)
-		if got := l.count(methodListTools); got != before {
+		if got := l.count(mcp.ListTools); got != before {
 			t.Errorf("%d lists without a change", got-before)
 		}
 	})
@@ -312,13 +328,13 @@ func TestChangeDuringAListIsSeen(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.hang = true })
-		b.sv.toolsChanged()
+		b.sv.ToolsChanged()
 		sleep(time.Second) // the list hangs
-		b.sv.toolsChanged()
+		b.sv.ToolsChanged()
 		sleep(time.Second)
 		l.set(func() { l.hang = false })
 		sleep(2 * defaultConnectTime)
-		if got := l.count(methodListTools); got != 3 {
+		if got := l.count(mcp.ListTools); got != 3 {
 			t.Errorf("%d lists, want the first, the one that hung and another", got)
 		}
 		if s, _ := b.State("s"); s.Phase != Ready {
@@ -331,15 +347,15 @@ func TestPing(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		sleep(10*pingPause + time.Second)
-		if n := l.count(methodPing); n < 8 || n > 10 {
+		if n := l.count(mcp.Ping); n < 8 || n > 10 {
 			t.Errorf("%d pings in a silence of ten pauses", n)
 		}
-		before := l.count(methodPing)
+		before := l.count(mcp.Ping)
 		for range 100 { // something is heard all the time
 			l.heard.Add(1)
 			sleep(pingPause / 10)
 		}
-		if n := l.count(methodPing); n > before {
+		if n := l.count(mcp.Ping); n > before {
 			t.Errorf("%d pings while it talks", n-before)
 		}
 		l.set(func() { l.hang = true })
@@ -361,8 +377,8 @@ func TestBusyServerIsNotPinged(t *testing.T) {
 		defer cancel()
 		_, err := b.Call(ctx, "s", Call{Tool: "t"})
 		wantCode(t, err, problem.Timeout)
-		if n := l.count(methodPing); n > 0 || l.cause() != nil {
-			t.Errorf("%d pings, cause %v", n, l.cause())
+		if n := l.count(mcp.Ping); n > 0 || l.Cause() != nil {
+			t.Errorf("%d pings, cause %v", n, l.Cause())
 		}
 	})
 }
@@ -371,10 +387,10 @@ func TestDoubtIsSettledByPing(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		for range 1000 {
-			b.sv.doubt()
+			b.sv.Doubt()
 			sleep(10 * time.Millisecond)
 		}
-		if n := l.count(methodPing); n < 5 || n > 11 {
+		if n := l.count(mcp.Ping); n < 5 || n > 11 {
 			t.Errorf("%d pings for ten seconds of doubt", n)
 		}
 	})
@@ -407,15 +423,15 @@ func TestPhasesInOrder(t *testing.T) {
 	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
 		b.setFail(nil)
 		sleep(time.Second)
-		b.link().fail(errors.New("gone"))
-		sleep(time.Second)
+		b.link().Fail(errors.New("gone"))
+		sleep(2 * minBackoff) // the pause after the second failure
 		b.sv.cancel()
 		synctest.Wait()
 		var got []Phase
 		for _, s := range b.states["s"] {
 			got = append(got, s.Phase)
 		}
-		want := []Phase{Connecting, Waiting, Connecting, Ready, Waiting, Connecting, Ready, Stopped}
+		want := []Phase{Connecting, Failed, Connecting, Ready, Failed, Connecting, Ready, Stopped}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("phases %v, want %v", got, want)
 		}
@@ -431,11 +447,11 @@ func TestPhasesInOrder(t *testing.T) {
 func TestUnsentCallIsSentAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		first := b.link()
-		first.fail(errors.New("gone"))
+		first.Fail(errors.New("gone"))
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t"}); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.link().count(methodCallTool); n != 1 || b.link() == first {
+		if n := b.link().count(mcp.CallTool); n != 1 || b.link() == first {
 			t.Errorf("%d calls", n)
 		}
 	})
@@ -451,7 +467,7 @@ func TestPendingCallsFailWithTheConnection(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		l.fail(errors.New("the process ended: signal: killed"))
+		l.Fail(errors.New("the process ended: signal: killed"))
 		wantCode(t, <-done, problem.UpstreamError)
 	})
 }

@@ -4,15 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/link"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/startup"
+	"mcpproxy/internal/wire"
 )
 
 // Options are the surroundings of a Set.
@@ -23,7 +27,7 @@ type Options struct {
 	ClientVersion string // said to servers in clientInfo
 	// Account gives what proves to the server of that name who asks, or nil; for
 	// servers over HTTP. Nil when no server has any.
-	Account    func(server string) Account
+	Account    func(server string) wire.Account
 	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
 }
 
@@ -32,11 +36,11 @@ const defaultMaxMessage = 64 << 20
 // Set is the servers that are wanted, each supervised by itself.
 type Set struct {
 	opt    Options
-	launch launcher
-	bufs   bufPool
-	large  buffers       // of all rooms
-	ids    atomic.Uint64 // of requests: unique over all servers and their connections, not to be guessed
-	hard   chan struct{} // closed when stopping must not take its time any more
+	launch process.Launcher
+	large  wire.Buffers   // of all rooms
+	starts *startup.Queue // processes that start
+	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
+	hard   chan struct{}  // closed when stopping must not take its time any more
 	wg     sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*server] // replaced, never changed
@@ -59,7 +63,7 @@ func NewSet(opt Options) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{opt: opt, launch: newLauncher(), hard: make(chan struct{}), applied: make(chan struct{})}
+	s := &Set{opt: opt, launch: process.NewLauncher(), hard: make(chan struct{}), applied: make(chan struct{}), starts: startup.NewQueue()}
 	s.ids.Store(firstID())
 	s.servers.Store(&map[string]*server{})
 	return s
@@ -133,9 +137,9 @@ func (s *Set) start(spec Spec, before *server) *server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
 	sv := newServer(spec, &s.opt, &s.ids, s.hard)
-	sv.reviewed = spec.Review
-	sv.open = func() (link, error) { return s.open(sv) }
-	sv.room = newRoom(s.opt.MaxMessage, &s.large)
+	sv.reviewed, sv.starts = spec.Review, s.starts
+	sv.open = func() (link.Link, error) { return s.openLink(sv, sv, sv.place.Load(), false) }
+	sv.room = wire.NewBudget(s.opt.MaxMessage, &s.large)
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel
 	var gone <-chan struct{}
@@ -149,40 +153,42 @@ func (s *Set) start(spec Spec, before *server) *server {
 	return sv
 }
 
-// open makes a link to sv's server, of its transport.
-func (s *Set) open(sv *server) (link, error) {
-	if sv.overSSE() {
-		return s.openShared(sv)
-	}
-	switch sv.spec.Transport {
-	case Stdio:
-		l, err := openStdio(&sv.spec, s.launch, sv, sv.log, sv.room, nil)
+// openLink makes a link to sv's server, of its transport. own is for one client
+// alone: then the clients share what is dialled over HTTP.
+func (s *Set) openLink(sv *server, up link.Reports, place *startup.Place, own bool) (link.Link, error) {
+	o := link.Options{IDs: &s.ids, Reports: up, Budget: sv.room, Version: s.opt.ClientVersion, Own: own}
+	spec := &sv.spec
+	if spec.Transport == Stdio {
+		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: sv.runner.Installs}, s.launch)
 		if err != nil {
 			return nil, err
 		}
-		return l, nil
-	case HTTP:
-		l, err := openHTTP(&sv.spec, sv, sv.room, "mcpproxy/"+s.opt.ClientVersion, s.account(&sv.spec))
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
+		return link.NewStdio(proc, startup.New(proc, sv.runner, sv.connectTime(), place), sv.log, o), nil
 	}
-	return nil, errors.New("the transport " + string(sv.spec.Transport) + " is not known")
+	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: s.account(spec), Dial: spec.dial}
+	if own {
+		a.Dial = func(u *url.URL) (wire.Client, error) { return sv.talks.dialled(u, spec) }
+	}
+	var (
+		l   link.Link
+		err error
+	)
+	switch {
+	case sv.overSSE():
+		l, err = link.NewSSE(a, o)
+	case spec.Transport == HTTP:
+		l, err = link.NewHTTP(a, o)
+	default:
+		err = problem.Ownf("the transport %s is not known", spec.Transport)
+	}
+	if err != nil {
+		return nil, err // no link, not even one that is nil
+	}
+	return l, nil
 }
 
 // find gives the wanted server of that name, or nil.
 func (s *Set) find(name string) *server { return (*s.servers.Load())[name] }
-
-// Restart ends the server's connection, if any, and makes a new one at once.
-func (s *Set) Restart(server string) error {
-	sv := s.find(server)
-	if sv == nil {
-		return notStarted(server)
-	}
-	sv.restart()
-	return nil
-}
 
 // State is a snapshot of one server's connection.
 func (s *Set) State(server string) (State, bool) {
@@ -196,11 +202,19 @@ func (s *Set) State(server string) (State, bool) {
 // LogTail gives the last lines of a server's log, at most as many as asked for.
 // It works for servers that are not wanted any more, too.
 func (s *Set) LogTail(server string, lines int) ([]string, error) {
-	return tailLog(s.opt.LogDir, server, lines)
+	tail, err := process.TailLog(s.opt.LogDir, server, lines)
+	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
+		if begun := sv.log.Unfinished(); begun != "" {
+			tail = append(tail, begun)
+			tail = tail[max(0, len(tail)-lines):]
+		}
+	}
+	return tail, err
 }
 
 // Close stops every server and waits until all are gone. When ctx ends first
-// it ends them without grace.
+// it ends them without grace; package managers that install something take that
+// back first, since others use what they would leave behind.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -221,12 +235,16 @@ func (s *Set) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = ctx.Err()
+		if n := s.starts.Ending(); n > 0 {
+			s.opt.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
+		} else {
+			err = ctx.Err()
+		}
 		close(s.hard)
 		<-done
 	}
-	s.launch.close()
-	s.large.close()
+	s.launch.Close()
+	s.large.Close()
 	return err
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
-	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // sharedLink is one of the clients that share a server's connection: the one
@@ -27,114 +29,104 @@ import (
 // The link outlives the connection. It ends when the server comes back as
 // another one than the client was told of.
 type sharedLink struct {
-	*loss
+	*session.End
 	sv    *server
-	inbox inbox
+	owner session.Owner
+	inbox session.Queue
 	met   *greeting // what the client was told; set by initialize
 
 	level string          // that the client wants, "" when it has not said; guarded by sharing.mu
 	uris  map[string]bool // that it has subscribed to; guarded by sharing.mu
 }
 
-var errAnotherServer = errors.New("the server has come back with another revision, other capabilities or other instructions")
+var errAnotherServer = problem.Ownf("the server has come back with another revision, other capabilities or other instructions")
 
 func newSharedLink(sv *server) *sharedLink {
-	return &sharedLink{loss: newLoss(), sv: sv, inbox: inbox{come: make(chan struct{}, 1)}, uris: map[string]bool{}}
+	return &sharedLink{End: session.NewEnd(), sv: sv, inbox: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true, Unique: true}, uris: map[string]bool{}}
 }
 
-func (l *sharedLink) roundTrip(context.Context, *request) (Reply, error) { return Reply{}, errNoLink }
-func (l *sharedLink) negotiated(string)                                  {}
-func (l *sharedLink) attend(context.Context)                             {}
-func (l *sharedLink) attended() bool                                     { return true }
-func (l *sharedLink) activity() uint64                                   { return 0 }
-func (l *sharedLink) inFlight() int                                      { return 0 }
-func (l *sharedLink) pid() int                                           { return 0 }
-func (l *sharedLink) tidy(time.Time)                                     {}
-
-// stop takes the client out; what only it wanted the server is told to forget.
-func (l *sharedLink) stop(<-chan struct{}) {
-	l.fail(errStopped)
+// Stop takes the client out; what only it wanted the server is told to forget.
+func (l *sharedLink) Stop(<-chan struct{}) {
+	l.Fail(link.ErrStopped)
 	l.sv.sharing.leave(l)
 }
 
-// respond drops the answer to a question that was never asked.
-func (l *sharedLink) respond(context.Context, []byte) error { return l.cause() }
+// Respond drops the answer to a question that was never asked.
+func (l *sharedLink) Respond(context.Context, json.RawMessage, session.Reply) error {
+	return l.Cause()
+}
 
-// notify passes on what does not speak of the client's own session.
-func (l *sharedLink) notify(ctx context.Context, method string, params json.RawMessage) error {
+// Notify passes on what does not speak of the client's own session.
+func (l *sharedLink) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	switch method {
-	case methodInitialized, methodCancelled, methodProgress, "notifications/roots/list_changed":
-		return l.cause()
+	case mcp.Initialized, mcp.Cancelled, mcp.Progress, mcp.RootsChanged:
+		return l.Cause()
 	}
 	live, err := l.live(ctx)
 	if err != nil {
 		return err
 	}
-	return live.link.notify(ctx, method, params)
+	return live.link.Notify(ctx, method, params)
 }
 
 // live waits for the connection.
 func (l *sharedLink) live(ctx context.Context) (*liveLink, error) {
 	live, err := l.sv.ready(ctx)
-	if err == nil && l.cause() != nil { // asked last: a connection is there when it has been decided who goes on
-		err = &unsentError{l.cause()}
+	if err == nil && l.Cause() != nil { // asked last: a connection is there when it has been decided who goes on
+		err = &session.NotSentError{Cause: l.Cause()}
 	}
 	return live, err
 }
 
-// relay passes on what is no call of a tool, again on a new connection when it
+// Do passes on what is no call of a tool, again on a new connection when it
 // is certain that the server has not acted on it.
-func (l *sharedLink) relay(ctx context.Context, r *relayed) (Reply, error) {
-	if r.Method == methodPing { // about the connection of the client, which is ours
-		return Reply{Result: json.RawMessage("{}")}, l.cause()
+func (l *sharedLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if r.Method == mcp.Ping { // about the connection of the client, which is ours
+		return session.Reply{Result: json.RawMessage("{}")}, l.Cause()
 	}
 	for sends := 1; ; sends++ {
 		live, err := l.live(ctx)
 		if err != nil {
-			return Reply{}, err
+			return session.Reply{}, err
 		}
-		reply, err := l.answer(ctx, live, r.Request)
-		if err == nil || ctx.Err() != nil || sends == maxSends || !unsent(err) && !errors.Is(err, errSessionGone) {
+		reply, err := l.answer(ctx, live, r)
+		if err == nil || ctx.Err() != nil || sends == maxSends || !session.NotSent(err) && !errors.Is(err, link.ErrSessionGone) {
 			return reply, err
 		}
 	}
 }
 
-func (l *sharedLink) answer(ctx context.Context, live *liveLink, r *Request) (Reply, error) {
+func (l *sharedLink) answer(ctx context.Context, live *liveLink, r *session.Request) (session.Reply, error) {
 	switch r.Method {
-	case methodInitialize:
+	case mcp.Initialize:
 		return l.initialize(live, r)
-	case methodSetLevel:
+	case mcp.SetLevel:
 		return l.setLevel(ctx, live, r)
-	case methodSubscribe, methodUnsubscribe:
+	case mcp.Subscribe, mcp.Unsubscribe:
 		return l.subscribe(ctx, live, r)
 	}
-	if strings.HasPrefix(r.Method, tasksPrefix) {
-		return Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method +
+	if strings.HasPrefix(r.Method, mcp.Tasks) {
+		return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + r.Method +
 			" (the clients of this server share one session, in which there are no tasks)"}}, nil
 	}
 	return l.passShared(ctx, live, r)
 }
 
 // passShared sends a request on the connection that all share.
-func (l *sharedLink) passShared(ctx context.Context, live *liveLink, r *Request) (Reply, error) {
-	params := r.Params
-	if r.Method == methodCallTool {
-		params = jsonrpc.DropMember(params, "task") // as is done where tasks are not declared
+func (l *sharedLink) passShared(ctx context.Context, live *liveLink, r *session.Request) (session.Reply, error) {
+	q := *r
+	q.Owner, q.Fields = &l.owner, nil
+	if r.Method == mcp.CallTool {
+		q.Params = rawjson.DropMember(r.Params, "task") // as is done where tasks are not declared
 	}
-	q := &request{id: l.sv.ids.Add(1), token: progressToken(params), owner: l, head: r.Head, cancelable: true}
-	if q.token != nil {
-		params = withToken(params, q.id)
-	}
-	if r.Events != nil {
-		q.say = func(e Event) {
-			if e.Method != methodMessage || l.wantsMessage(e.Params) {
-				r.Events(e)
+	if r.Say != nil {
+		q.Say = func(e session.Event) {
+			if e.Method != mcp.LogMessage || l.wantsMessage(e.Params) {
+				r.Say(e)
 			}
 		}
 	}
-	q.msg = jsonrpc.AppendRequest(nil, q.id, r.Method, params)
-	return live.link.roundTrip(ctx, q)
+	return live.link.Do(ctx, &q)
 }
 
 // wantsMessage says whether a log message has a level that the client wants.
@@ -143,51 +135,51 @@ func (l *sharedLink) wantsMessage(params json.RawMessage) bool {
 	l.sv.sharing.mu.Lock()
 	wanted := l.level
 	l.sv.sharing.mu.Unlock()
-	said, _ := strictjson.String(strictjson.Find(params, "level"))
-	return wanted == "" || !slices.Contains(levels[:], said) || moreTalkative(wanted, said) == wanted
+	said, _ := rawjson.String(rawjson.Find(params, "level"))
+	return wanted == "" || mcp.Level(said) < 0 || moreTalkative(wanted, said) == wanted
 }
 
 // initialize answers with what the server has answered to us.
-func (l *sharedLink) initialize(live *liveLink, r *Request) (Reply, error) {
+func (l *sharedLink) initialize(live *liveLink, r *session.Request) (session.Reply, error) {
 	if live.modern() {
-		return Reply{}, &unsentError{errAnotherServer}
+		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
 	}
 	g := live.greeting
 	l.met = g
 	if !l.sv.sharing.enter(l, l.sv, live) {
-		return Reply{}, &unsentError{errStopped}
+		return session.Reply{}, &session.NotSentError{Cause: link.ErrStopped}
 	}
 	version := g.version
-	if asked, _ := strictjson.String(strictjson.Find(r.Params, "protocolVersion")); slices.Contains(spoken(), asked) && asked < version {
+	if asked, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion")); mcp.IsSpoken(asked) && asked < version {
 		version = asked // what the server says beyond it, clients of that revision pass over
 	}
-	result := jsonrpc.SetMember(g.raw, "protocolVersion", json.RawMessage(`"`+version+`"`))
-	if strictjson.Find(g.capabilities, "tasks") != nil {
-		result = jsonrpc.SetMember(result, "capabilities", jsonrpc.DropMember(g.capabilities, "tasks"))
+	result := rawjson.SetMember(g.raw, "protocolVersion", json.RawMessage(`"`+version+`"`))
+	if rawjson.Find(g.capabilities, "tasks") != nil {
+		result = rawjson.SetMember(result, "capabilities", rawjson.DropMember(g.capabilities, "tasks"))
 	}
-	return Reply{Result: result}, nil
+	return session.Reply{Result: result}, nil
 }
 
 // setLevel notes the level that the client wants, and tells the server if that
 // makes it say more or less.
-func (l *sharedLink) setLevel(ctx context.Context, live *liveLink, r *Request) (Reply, error) {
-	level, _ := strictjson.String(strictjson.Find(r.Params, "level"))
-	if !slices.Contains(levels[:], level) {
+func (l *sharedLink) setLevel(ctx context.Context, live *liveLink, r *session.Request) (session.Reply, error) {
+	level, _ := rawjson.String(rawjson.Find(r.Params, "level"))
+	if mcp.Level(level) < 0 {
 		return refusedParams("params.level is no log level"), nil
 	}
 	sh := &l.sv.sharing
 	if err := sh.begin(ctx, l.sv, live); err != nil {
-		return Reply{}, err
+		return session.Reply{}, err
 	}
 	defer sh.finish()
 	before := l.wantLevel(level)
-	reply := Reply{Result: json.RawMessage("{}")}
+	reply := session.Reply{Result: json.RawMessage("{}")}
 	wanted, _ := sh.wanted()
 	if wanted == sh.told.level {
 		return reply, nil
 	}
 	told := *r
-	told.Params = jsonrpc.SetMember(r.Params, "level", appendString(nil, wanted))
+	told.Params = rawjson.SetMember(r.Params, "level", rawjson.AppendString(nil, wanted))
 	reply, err := l.passShared(ctx, live, &told)
 	if err != nil || reply.Error != nil {
 		l.wantLevel(before)
@@ -211,14 +203,14 @@ func (l *sharedLink) wantLevel(level string) (before string) {
 
 // subscribe subscribes the client to a resource, or ends that. The server is
 // told by the first client that comes and the last one that goes.
-func (l *sharedLink) subscribe(ctx context.Context, live *liveLink, r *Request) (Reply, error) {
-	uri, ok := strictjson.String(strictjson.Find(r.Params, "uri"))
+func (l *sharedLink) subscribe(ctx context.Context, live *liveLink, r *session.Request) (session.Reply, error) {
+	uri, ok := rawjson.String(rawjson.Find(r.Params, "uri"))
 	if !ok {
 		return refusedParams("params.uri must be a string"), nil
 	}
-	sh, on := &l.sv.sharing, r.Method == methodSubscribe
+	sh, on := &l.sv.sharing, r.Method == mcp.Subscribe
 	if err := sh.begin(ctx, l.sv, live); err != nil {
-		return Reply{}, err
+		return session.Reply{}, err
 	}
 	defer sh.finish()
 	_, before := sh.wanted()
@@ -226,7 +218,7 @@ func (l *sharedLink) subscribe(ctx context.Context, live *liveLink, r *Request) 
 		return refusedParams("there are too many subscriptions"), nil
 	}
 	if _, uris := sh.wanted(); uris[uri] == sh.told.uris[uri] {
-		return Reply{Result: json.RawMessage("{}")}, nil
+		return session.Reply{Result: json.RawMessage("{}")}, nil
 	}
 	sh.told.uris[uri] = true // as long as nobody knows
 	reply, err := l.passShared(ctx, live, r)
@@ -242,7 +234,7 @@ func (l *sharedLink) subscribe(ctx context.Context, live *liveLink, r *Request) 
 	case !on:
 		delete(sh.told.uris, uri)
 	case before[uri]: // on a connection before; nobody knows what has been since
-		sh.spread(methodUpdated, uriParams(uri))
+		sh.spread(mcp.ResourceUpdated, uriParams(uri))
 	}
 	return reply, err
 }
@@ -263,23 +255,7 @@ func (l *sharedLink) follow(uri string, on bool) bool {
 	return true
 }
 
-// overhear gives the client what is about no request.
-func (l *sharedLink) overhear(ctx context.Context, say func(Event), opened func()) error {
-	if !l.inbox.attach() {
-		return errHasStream
-	}
-	defer l.inbox.detach()
-	opened()
-	for {
-		for _, n := range l.inbox.take() {
-			say(Event{Method: n.method, Params: n.params})
-		}
-		select {
-		case <-l.inbox.come:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.lost():
-			return l.cause()
-		}
-	}
+// Listen gives the client what is about no request.
+func (l *sharedLink) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	return l.inbox.Read(ctx, l.Done(), say, opened, l.Cause)
 }

@@ -19,9 +19,13 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 // club is a server whose session many clients share. Its tools:
@@ -42,7 +46,7 @@ func clubOf(opt mcptest.Options) *mcptest.Server {
 	}
 	opt.Other = func(method string, c *mcptest.Call) (json.RawMessage, error) {
 		switch method {
-		case methodSubscribe, methodUnsubscribe, methodSetLevel:
+		case mcp.Subscribe, mcp.Unsubscribe, mcp.SetLevel:
 			if strings.Contains(string(c.Params), "refused") {
 				return nil, &jsonrpc.Error{Code: -32002, Message: "no such resource"}
 			}
@@ -55,7 +59,7 @@ func clubOf(opt mcptest.Options) *mcptest.Server {
 		return mcptest.Tool{Definition: mcptest.Define(name), Handle: handle}
 	}
 	text := func(c *mcptest.Call, name string) string {
-		s, _ := strictjson.String(strictjson.Find(c.Arguments, name))
+		s, _ := rawjson.String(rawjson.Find(c.Arguments, name))
 		return s
 	}
 	zoo := slices.DeleteFunc(mcptest.Zoo(), func(t mcptest.Tool) bool {
@@ -78,7 +82,7 @@ func clubOf(opt mcptest.Options) *mcptest.Server {
 			return fmt.Appendf(nil, `{"content":[],"seen":%s}`, b), err
 		}),
 		tool("say", func(c *mcptest.Call) (json.RawMessage, error) {
-			c.Server.Broadcast(text(c, "method"), slices.Clone(strictjson.Find(c.Arguments, "params")))
+			c.Server.Broadcast(text(c, "method"), slices.Clone(rawjson.Find(c.Arguments, "params")))
 			return json.RawMessage(`{"content":[]}`), nil
 		}),
 		tool("late", func(*mcptest.Call) (json.RawMessage, error) {
@@ -131,7 +135,7 @@ func (f *fixture) join(t testing.TB, server string) *member {
 	opened := make(chan struct{})
 	go func() {
 		defer close(m.done)
-		_ = m.c.Overhear(ctx, func(e Event) {
+		_ = m.c.Overhear(ctx, func(e session.Event) {
 			m.mu.Lock()
 			m.heard = append(m.heard, string(e.Append(nil)))
 			m.mu.Unlock()
@@ -174,8 +178,8 @@ func count(heard []string, part string) (n int) {
 // use makes a call and gives its result and what came before it.
 func (m *member) use(ctx context.Context, tool, arguments string) (result string, events []string, err error) {
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"same"}}`, tool, arguments)
-	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Conversation: m.c, Request: Request{ID: json.RawMessage("1"),
-		Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Conversation: m.c, Request: session.Request{ID: json.RawMessage("1"),
+		Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
 	if err == nil && reply.Error != nil {
 		err = reply.Error
 	}
@@ -196,7 +200,7 @@ func (m *member) seen(t testing.TB, method string) []string {
 	t.Helper()
 	result, _ := m.mustUse(t, "seen", `{"method":"`+method+`"}`)
 	var all []string
-	_ = strictjson.Elements(strictjson.Find([]byte(result), "seen"), func(raw []byte) error {
+	_ = rawjson.Elements(rawjson.Find([]byte(result), "seen"), func(raw []byte) error {
 		all = append(all, string(raw))
 		return nil
 	})
@@ -217,7 +221,7 @@ func (m *member) untilSeen(t testing.TB, method string, want ...string) {
 
 func (m *member) request(t testing.TB, method, params string) Answer {
 	t.Helper()
-	a, err := m.f.Relay(t.Context(), m.server, m.c, Request{ID: json.RawMessage(`"r"`), Method: method, Params: json.RawMessage(params)})
+	a, err := m.f.Relay(t.Context(), m.server, m.c, session.Request{ID: json.RawMessage(`"r"`), Method: method, Params: json.RawMessage(params)})
 	if err != nil {
 		t.Fatalf("%s %s: %v", m.server, method, err)
 	}
@@ -248,9 +252,9 @@ func TestSharedServerRunsOnce(t *testing.T) {
 			progress := 0
 			for _, e := range events {
 				switch {
-				case strings.Contains(e, methodProgress) && strings.Contains(e, fmt.Sprintf(`"progressToken":"same","progress":%d}`, n)):
+				case strings.Contains(e, mcp.Progress) && strings.Contains(e, fmt.Sprintf(`"progressToken":"same","progress":%d}`, n)):
 					progress++
-				case !strings.Contains(e, methodMessage) || !strings.Contains(e, fmt.Sprintf(`"call %d"`, n)):
+				case !strings.Contains(e, mcp.LogMessage) || !strings.Contains(e, fmt.Sprintf(`"call %d"`, n)):
 					t.Errorf("%s %d got %s", server, n, e)
 				}
 			}
@@ -266,8 +270,8 @@ func TestSharedServerRunsOnce(t *testing.T) {
 						var events []string
 						params := fmt.Sprintf(`{"name":"busy","arguments":{"n":%d},"_meta":{"progressToken":"same","io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 							`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/logLevel":"info"}}`, n)
-						reply, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Request: Request{ID: json.RawMessage("1"), Principal: fmt.Sprint(client),
-							Method: methodCallTool, Params: json.RawMessage(params), Events: func(e Event) { events = append(events, string(e.Append(nil))) }}}})
+						reply, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Caller: named(fmt.Sprint(client)),
+							Method: mcp.CallTool, Params: json.RawMessage(params), Say: func(e session.Event) { events = append(events, string(e.Append(nil))) }}}})
 						check(n, string(reply.Result), events, err)
 					}
 				})
@@ -286,7 +290,7 @@ func TestSharedServerRunsOnce(t *testing.T) {
 		}
 		wg.Wait()
 		last := f.join(t, server)
-		if got := last.seen(t, methodInitialize); len(got) != 1 {
+		if got := last.seen(t, mcp.Initialize); len(got) != 1 {
 			t.Errorf("%s: %d times initialize", server, len(got))
 		}
 		if server == "pipe" {
@@ -315,7 +319,7 @@ func TestSharedInitialize(t *testing.T) {
 		{"old", "2025-11-25", `"protocolVersion":"2025-03-26"`},
 	} {
 		f.untilReady(t, c.server, 0)
-		conversation, a, err := f.Converse(t.Context(), c.server, Request{ID: json.RawMessage("1"), Method: methodInitialize,
+		conversation, a, err := f.Converse(t.Context(), c.server, session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize,
 			Params: json.RawMessage(`{"protocolVersion":"` + c.asked + `","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}`)})
 		if err != nil {
 			t.Fatalf("%s: %v", c.server, err)
@@ -332,11 +336,11 @@ func TestSharedInitialize(t *testing.T) {
 		if a := m.request(t, "tasks/list", "{}"); a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || !strings.Contains(a.Error.Message, "share") {
 			t.Errorf("tasks: %+v", a)
 		}
-		call := Request{ID: json.RawMessage("1"), Method: methodCallTool, Params: json.RawMessage(`{"name":"busy","task":{"ttl":1},"arguments":{"n":1}}`)}
+		call := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy","task":{"ttl":1},"arguments":{"n":1}}`)}
 		if _, err := f.Call(t.Context(), c.server, Call{Tool: "busy", Passed: &Passed{Conversation: conversation, Request: call}}); err != nil {
 			t.Error(err)
 		}
-		if got := m.seen(t, methodCallTool); got[0] != `{"name":"busy","arguments":{"n":1}}` {
+		if got := m.seen(t, mcp.CallTool); got[0] != `{"name":"busy","arguments":{"n":1}}` {
 			t.Errorf("%s: a call as a task: %s", c.server, got[0])
 		}
 		if result, _ := m.mustUse(t, "ask", "{}"); !strings.Contains(result, fmt.Sprintf(`"code":%d`, jsonrpc.CodeMethodNotFound)) {
@@ -345,7 +349,7 @@ func TestSharedInitialize(t *testing.T) {
 		if a := m.request(t, "odd/method", "{}"); a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || strings.Contains(a.Error.Message, "share") {
 			t.Errorf("what we do not know: %+v", a)
 		}
-		if a := m.request(t, methodPing, "{}"); string(a.Result) != "{}" {
+		if a := m.request(t, mcp.Ping, "{}"); string(a.Result) != "{}" {
 			t.Errorf("ping: %+v", a)
 		}
 	}
@@ -361,16 +365,16 @@ func TestSharedTokenInOtherLetters(t *testing.T) {
 		f.untilReady(t, server, 0)
 		m := f.join(t, server)
 		var progress []string
-		_, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Conversation: m.c, Request: Request{ID: json.RawMessage("1"), Method: methodCallTool,
-			Params: json.RawMessage(`{"name":"busy","arguments":{"n":1},"_meta":{"progress\u0054oken":"mine"}}`), Events: func(e Event) {
-				if e.Method == methodProgress {
+		_, err := f.Call(t.Context(), server, Call{Tool: "busy", Passed: &Passed{Conversation: m.c, Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool,
+			Params: json.RawMessage(`{"name":"busy","arguments":{"n":1},"_meta":{"progress\u0054oken":"mine"}}`), Say: func(e session.Event) {
+				if e.Method == mcp.Progress {
 					progress = append(progress, string(e.Params))
 				}
 			}}}})
 		if err != nil || len(progress) != 1 || !strings.Contains(progress[0], `"progressToken":"mine"`) {
 			t.Errorf("%s: %q %v", server, progress, err)
 		}
-		if got := m.seen(t, methodCallTool); strings.Contains(got[0], "mine") {
+		if got := m.seen(t, mcp.CallTool); strings.Contains(got[0], "mine") {
 			t.Errorf("%s: the server got %s", server, got[0])
 		}
 	}
@@ -382,11 +386,11 @@ func TestKeptForManyIsKeptOnce(t *testing.T) {
 	sh, a, b := newSharing(), newSharedLink(nil), newSharedLink(nil)
 	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
 	heard := []byte(`{"_meta":{"n":1}}`)
-	if !sh.spread(methodToolsChange, heard) {
+	if !sh.spread(mcp.ToolsChanged, heard) {
 		t.Error("there is nobody")
 	}
 	copy(heard, "the reader's buffer has something else now")
-	x, y := a.inbox.take()[0].params, b.inbox.take()[0].params
+	x, y := a.inbox.Take()[0].Params, b.inbox.Take()[0].Params
 	if string(x) != `{"_meta":{"n":1}}` || &x[0] != &y[0] {
 		t.Errorf("%s and %s", x, y)
 	}
@@ -410,9 +414,9 @@ func TestSharedCancel(t *testing.T) {
 		if err := <-cancelled; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", server, err)
 		}
-		a.untilSeenCount(t, methodCancelled, 1)
-		got := a.seen(t, methodCancelled)[0]
-		id, _ := strictjson.Int(strictjson.Find([]byte(got), "requestId"))
+		a.untilSeenCount(t, mcp.Cancelled, 1)
+		got := a.seen(t, mcp.Cancelled)[0]
+		id, _ := rawjson.Int(rawjson.Find([]byte(got), "requestId"))
 		if id < 2 || !strings.Contains(got, `"reason":"enough"`) {
 			t.Errorf("%s: the server was told %s", server, got)
 		}
@@ -425,7 +429,7 @@ func TestSharedCancel(t *testing.T) {
 		if _, _, err := a.use(t.Context(), "pid", "{}"); !errors.Is(err, ErrOver) {
 			t.Errorf("%s: after the end: %v", server, err)
 		}
-		if _, err := f.Relay(t.Context(), server, a.c, Request{ID: json.RawMessage("1"), Method: methodPing}); !errors.Is(err, ErrOver) {
+		if _, err := f.Relay(t.Context(), server, a.c, session.Request{ID: json.RawMessage("1"), Method: mcp.Ping}); !errors.Is(err, ErrOver) {
 			t.Errorf("%s: after the end: %v", server, err)
 		}
 	}
@@ -435,7 +439,7 @@ func TestSharedCancel(t *testing.T) {
 func (m *member) untilSeenCalls(t testing.TB, n int) {
 	t.Helper()
 	m.untilTrue(t, fmt.Sprint(n, " calls at the server"), func() bool {
-		got := m.seen(t, methodCallTool)
+		got := m.seen(t, mcp.CallTool)
 		return count(got, `"hang"`)+count(got, `"late"`) == n
 	})
 }
@@ -467,7 +471,7 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	a, b := f.join(t, "pipe"), f.join(t, "pipe")
 	logs := func(m *member) int {
 		_, events := m.mustUse(t, "busy", `{"n":1}`)
-		return count(events, methodMessage)
+		return count(events, mcp.LogMessage)
 	}
 	if logs(a) != 2 || logs(b) != 2 {
 		t.Error("the only call gets no messages")
@@ -505,7 +509,7 @@ func TestLogMessagesOfNobodyKnown(t *testing.T) {
 	own := f.join(t, "pipe") // whose process is another one
 	plain := func(ctx context.Context, tool string) (logs int, err error) {
 		_, err = f.Call(ctx, "pipe", Call{Tool: tool, Notify: func(method string, _ json.RawMessage) {
-			if method == methodMessage {
+			if method == mcp.LogMessage {
 				logs++
 			}
 		}})
@@ -513,7 +517,7 @@ func TestLogMessagesOfNobodyKnown(t *testing.T) {
 	}
 	calls := map[string]func(context.Context, string) (int, error){"plain": plain, "own": func(ctx context.Context, tool string) (int, error) {
 		_, events, err := own.use(ctx, tool, "{}")
-		return count(events, methodMessage), err
+		return count(events, mcp.LogMessage), err
 	}}
 	for name, want := range map[string]int{"plain": 0, "own": 2} {
 		call := calls[name]
@@ -523,9 +527,9 @@ func TestLogMessagesOfNobodyKnown(t *testing.T) {
 		own.untilTrue(t, "the call is under way", func() bool {
 			sv := f.find("pipe")
 			if name == "own" {
-				return own.c.link.inFlight() == 1
+				return own.c.own.Health().InFlight == 1
 			}
-			return sv.live.Load().link.inFlight() == 1
+			return sv.live.Load().link.Health().InFlight == 1
 		})
 		cancel()
 		<-done
@@ -573,19 +577,19 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 		rounds++
 		b.untilTrue(t, "the call is under way", func() bool {
 			late := 0
-			for _, seen := range s.Seen(methodCallTool) {
+			for _, seen := range s.Seen(mcp.CallTool) {
 				late += count([]string{string(seen.Params)}, `"late"`)
 			}
 			return late == rounds
 		})
-		s.Broadcast(methodMessage, json.RawMessage(`{"level":"info","data":"whose?"}`))
-		s.Broadcast(methodResources, nil)
-		b.untilHears(t, "what was said last", func(heard []string) bool { return count(heard, methodResources) == rounds })
+		s.Broadcast(mcp.LogMessage, json.RawMessage(`{"level":"info","data":"whose?"}`))
+		s.Broadcast(mcp.ResourcesChanged, nil)
+		b.untilHears(t, "what was said last", func(heard []string) bool { return count(heard, mcp.ResourcesChanged) == rounds })
 		b.mustUse(t, "release", "{}")
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		return count(events, methodMessage)
+		return count(events, mcp.LogMessage)
 	}
 	if n := logs(); n != 1 {
 		t.Errorf("%d messages for the only call", n)
@@ -595,48 +599,6 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 	}
 	if n := logs(); n != 0 {
 		t.Errorf("%d messages while the server may be at work for somebody else", n)
-	}
-}
-
-// TestSubscriptionsThatEnd: a server is at work on none.
-func TestSubscriptionsThatEnd(t *testing.T) {
-	p := newPending()
-	give := func(r *request) bool {
-		t.Helper()
-		e, err := p.add(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		given := p.message(json.RawMessage("{}"))
-		p.remove(e)
-		return given
-	}
-	say := func(Event) {}
-	give(&request{id: 1, say: say, listens: json.RawMessage("1")})
-	if !give(&request{id: 2, say: say}) {
-		t.Error("a message is kept back for a subscription that has ended")
-	}
-	if give(&request{id: 3, say: say}) {
-		t.Error("a message is given although a request was given up")
-	}
-}
-
-// TestDesertedIsBounded: of who gives up call after call no more is kept, and
-// what is not kept counts as somebody else's.
-func TestDesertedIsBounded(t *testing.T) {
-	var d deserted
-	a, b := &sharedLink{}, &sharedLink{}
-	for id := range uint64(maxDeserted) {
-		d.add(&request{id: id, owner: a})
-	}
-	if d.byOther(&request{owner: a}) || !d.byOther(&request{owner: b}) {
-		t.Error("it is not known whose they are")
-	}
-	for id := range uint64(10 * maxDeserted) {
-		d.add(&request{id: id + maxDeserted, owner: b})
-	}
-	if len(d.all) != maxDeserted || !d.byOther(&request{owner: b}) {
-		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
 	}
 }
 
@@ -650,9 +612,9 @@ func TestSharedLevels(t *testing.T) {
 		f.untilReady(t, server, 0)
 		a, b, none := f.join(t, server), f.join(t, server), f.join(t, server)
 		level := func(m *member, level string) Answer {
-			return m.request(t, methodSetLevel, `{"level":"`+level+`"}`)
+			return m.request(t, mcp.SetLevel, `{"level":"`+level+`"}`)
 		}
-		for _, r := range []Answer{level(a, "error"), level(b, "debug"), level(b, "debug"), level(a, "critical")} {
+		for _, r := range []session.Reply{level(a, "error"), level(b, "debug"), level(b, "debug"), level(a, "critical")} {
 			if string(r.Result) != "{}" {
 				t.Errorf("%s: %+v", server, r)
 			}
@@ -660,16 +622,16 @@ func TestSharedLevels(t *testing.T) {
 		if r := level(a, "loud"); r.Error == nil || r.Error.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("%s: %+v", server, r)
 		}
-		if got := a.seen(t, methodSetLevel); !slices.Equal(got, []string{`{"level":"error"}`, `{"level":"debug"}`}) {
+		if got := a.seen(t, mcp.SetLevel); !slices.Equal(got, []string{`{"level":"error"}`, `{"level":"debug"}`}) {
 			t.Errorf("%s: the server was told %q", server, got)
 		}
 		for m, want := range map[*member]int{a: 0, b: 2, none: 2} { // of level info
-			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, methodMessage) != want {
+			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, mcp.LogMessage) != want {
 				t.Errorf("%s: %q, want %d messages", server, events, want)
 			}
 		}
 		b.c.End()
-		a.untilSeen(t, methodSetLevel, `{"level":"error"}`, `{"level":"debug"}`, `{"level":"critical"}`)
+		a.untilSeen(t, mcp.SetLevel, `{"level":"error"}`, `{"level":"debug"}`, `{"level":"critical"}`)
 	}
 }
 
@@ -695,13 +657,13 @@ func TestSharedLevelUnanswered(t *testing.T) {
 	})).URL}})
 	f.untilReady(t, "s", 0)
 	m := f.join(t, "s")
-	m.request(t, methodSetLevel, `{"level":"debug"}`)
+	m.request(t, mcp.SetLevel, `{"level":"debug"}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-taken; cancel() }()
-	if _, err := f.Relay(ctx, "s", m.c, Request{ID: json.RawMessage("1"), Method: methodSetLevel, Params: json.RawMessage(`{"level":"critical"}`)}); !errors.Is(err, context.Canceled) {
+	if _, err := f.Relay(ctx, "s", m.c, session.Request{ID: json.RawMessage("1"), Method: mcp.SetLevel, Params: json.RawMessage(`{"level":"critical"}`)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	m.untilSeen(t, methodSetLevel, `{"level":"debug"}`, `{"level":"critical"}`, `{"level":"debug"}`)
+	m.untilSeen(t, mcp.SetLevel, `{"level":"debug"}`, `{"level":"critical"}`, `{"level":"debug"}`)
 }
 
 // TestSharedSubscriptions: what has changed is told to those whom it concerns;
@@ -713,27 +675,27 @@ func TestSharedSubscriptions(t *testing.T) {
 	for _, server := range []string{"pipe", "http"} {
 		f.untilReady(t, server, 0)
 		a, b, c := f.join(t, server), f.join(t, server), f.join(t, server)
-		a.subscribe(t, methodSubscribe, "file:///x")
-		b.subscribe(t, methodSubscribe, "file:///x")
-		b.subscribe(t, methodSubscribe, "file:///dir")
-		a.untilSeen(t, methodSubscribe, `{"uri":"file:///x"}`, `{"uri":"file:///dir"}`)
-		if r := c.request(t, methodSubscribe, `{"uri":"refused:x"}`); r.Error == nil || r.Error.Code != -32002 {
+		a.subscribe(t, mcp.Subscribe, "file:///x")
+		b.subscribe(t, mcp.Subscribe, "file:///x")
+		b.subscribe(t, mcp.Subscribe, "file:///dir")
+		a.untilSeen(t, mcp.Subscribe, `{"uri":"file:///x"}`, `{"uri":"file:///dir"}`)
+		if r := c.request(t, mcp.Subscribe, `{"uri":"refused:x"}`); r.Error == nil || r.Error.Code != -32002 {
 			t.Errorf("%s: %+v", server, r)
 		}
 		changed := func(uri string) {
-			a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"`+uri+`"}}`)
+			a.mustUse(t, "say", `{"method":"`+mcp.ResourceUpdated+`","params":{"uri":"`+uri+`"}}`)
 		}
 		settled := func() { // all hear of this one, so that they have heard what was before
 			t.Helper()
 			before := map[*member]int{}
 			for _, m := range []*member{a, b, c} {
 				m.mu.Lock()
-				before[m] = count(m.heard, methodToolsChange)
+				before[m] = count(m.heard, mcp.ToolsChanged)
 				m.mu.Unlock()
 			}
-			a.mustUse(t, "say", `{"method":"`+methodToolsChange+`"}`)
+			a.mustUse(t, "say", `{"method":"`+mcp.ToolsChanged+`"}`)
 			for m, n := range before {
-				m.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, methodToolsChange) > n })
+				m.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, mcp.ToolsChanged) > n })
 			}
 		}
 		heard := func(m *member, uri string) int {
@@ -751,9 +713,9 @@ func TestSharedSubscriptions(t *testing.T) {
 				t.Errorf("%s: heard %v, want %v", server, got, want)
 			}
 		}
-		a.subscribe(t, methodUnsubscribe, "file:///x")
-		a.subscribe(t, methodUnsubscribe, "file:///x")
-		if got := a.seen(t, methodUnsubscribe); len(got) != 0 {
+		a.subscribe(t, mcp.Unsubscribe, "file:///x")
+		a.subscribe(t, mcp.Unsubscribe, "file:///x")
+		if got := a.seen(t, mcp.Unsubscribe); len(got) != 0 {
 			t.Errorf("%s: %q although the other one still wants it", server, got)
 		}
 		changed("file:///x")
@@ -762,7 +724,7 @@ func TestSharedSubscriptions(t *testing.T) {
 			t.Errorf("%s: %d and %d", server, heard(a, "file:///x"), heard(b, "file:///x"))
 		}
 		b.c.End()
-		a.untilSeen(t, methodUnsubscribe, `{"uri":"file:///dir"}`, `{"uri":"file:///x"}`)
+		a.untilSeen(t, mcp.Unsubscribe, `{"uri":"file:///dir"}`, `{"uri":"file:///x"}`)
 	}
 }
 
@@ -805,24 +767,24 @@ func TestSharedModernSubscription(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		events, done := make(chan string, 100), make(chan error, 1)
 		go func() {
-			_, err := f.Relay(ctx, server, nil, Request{ID: json.RawMessage(`"s"`), Method: methodListen, Events: func(e Event) { events <- string(e.Append(nil)) },
-				Params: modernParams(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
+			_, err := f.Relay(ctx, server, nil, session.Request{ID: json.RawMessage(`"s"`), Method: mcp.Listen, Say: func(e session.Event) { events <- string(e.Append(nil)) },
+				Params: link.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
 			done <- err
 		}()
-		if first := <-events; !strings.Contains(first, methodAgreed) || !strings.Contains(first, `"file:///x"`) {
+		if first := <-events; !strings.Contains(first, mcp.Acknowledged) || !strings.Contains(first, `"file:///x"`) {
 			t.Errorf("%s: %s", server, first)
 		}
-		a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"file:///other"}}`)
-		a.mustUse(t, "say", `{"method":"`+methodUpdated+`","params":{"uri":"file:///x"}}`)
-		if e := <-events; !strings.Contains(e, methodUpdated) || !strings.Contains(e, `"file:///x"`) || !strings.Contains(e, `"s"`) {
+		a.mustUse(t, "say", `{"method":"`+mcp.ResourceUpdated+`","params":{"uri":"file:///other"}}`)
+		a.mustUse(t, "say", `{"method":"`+mcp.ResourceUpdated+`","params":{"uri":"file:///x"}}`)
+		if e := <-events; !strings.Contains(e, mcp.ResourceUpdated) || !strings.Contains(e, `"file:///x"`) || !strings.Contains(e, `"s"`) {
 			t.Errorf("%s: %s", server, e)
 		}
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", server, err)
 		}
-		a.untilSeen(t, methodUnsubscribe, `{"uri":"file:///x"}`)
-		if got := a.seen(t, methodInitialize); len(got) != 1 {
+		a.untilSeen(t, mcp.Unsubscribe, `{"uri":"file:///x"}`)
+		if got := a.seen(t, mcp.Initialize); len(got) != 1 {
 			t.Errorf("%s: %d times initialize", server, len(got))
 		}
 	}
@@ -846,24 +808,24 @@ func TestSharedConversationsOutliveTheConnection(t *testing.T) {
 	} {
 		f.untilReady(t, server, 0)
 		a, b := f.join(t, server), f.join(t, server)
-		a.subscribe(t, methodSubscribe, "file:///x")
-		a.request(t, methodSetLevel, `{"level":"debug"}`)
+		a.subscribe(t, mcp.Subscribe, "file:///x")
+		a.request(t, mcp.SetLevel, `{"level":"debug"}`)
 		lose(b)
 		if r := b.request(t, "odd/method", "{}"); r.Error == nil || r.Error.Code != jsonrpc.CodeMethodNotFound {
 			t.Errorf("%s: %+v", server, r)
 		}
 		for _, m := range []*member{a, b} {
-			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, methodProgress) != 1 {
+			if _, events := m.mustUse(t, "busy", `{"n":1}`); count(events, mcp.Progress) != 1 {
 				t.Errorf("%s: %q", server, events)
 			}
 		}
 		a.untilHears(t, "the resource may have changed", func(heard []string) bool { return count(heard, `"uri":"file:///x"`) == 1 })
-		b.untilHears(t, "the resources may have changed", func(heard []string) bool { return count(heard, methodResources) == 1 })
+		b.untilHears(t, "the resources may have changed", func(heard []string) bool { return count(heard, mcp.ResourcesChanged) == 1 })
 		times := map[string]int{"pipe": 1, "http": 2}[server] // the process is another one
-		a.untilSeenCount(t, methodSubscribe, times)
-		a.untilSeenCount(t, methodSetLevel, times)
+		a.untilSeenCount(t, mcp.Subscribe, times)
+		a.untilSeenCount(t, mcp.SetLevel, times)
 		b.mu.Lock()
-		if count(b.heard, methodToolsChange) != 0 || count(b.heard, methodUpdated) != 0 {
+		if count(b.heard, mcp.ToolsChanged) != 0 || count(b.heard, mcp.ResourceUpdated) != 0 {
 			t.Errorf("%s: heard %q", server, b.heard)
 		}
 		b.mu.Unlock()
@@ -912,25 +874,25 @@ func TestSlowClientDelaysNobody(t *testing.T) {
 	stuck, free, slow := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		var once sync.Once
-		_, err := f.Call(t.Context(), "http", Call{Tool: "late", Passed: &Passed{Conversation: a.c, Request: Request{ID: json.RawMessage("1"),
-			Method: methodCallTool, Params: json.RawMessage(`{"name":"late","_meta":{"progressToken":"t"}}`),
-			Events: func(Event) { once.Do(func() { close(stuck) }); <-free }}}})
+		_, err := f.Call(t.Context(), "http", Call{Tool: "late", Passed: &Passed{Conversation: a.c, Request: session.Request{ID: json.RawMessage("1"),
+			Method: mcp.CallTool, Params: json.RawMessage(`{"name":"late","_meta":{"progressToken":"t"}}`),
+			Say: func(session.Event) { once.Do(func() { close(stuck) }); <-free }}}})
 		slow <- err
 	}()
 	b.untilSeenCalls(t, 1)
-	calls := b.seen(t, methodCallTool)
+	calls := b.seen(t, mcp.CallTool)
 	var token string
 	for _, params := range calls {
 		if strings.Contains(params, `"late"`) {
-			token = string(strictjson.Find(strictjson.Find([]byte(params), "_meta"), "progressToken"))
+			token = string(rawjson.Find(rawjson.Find([]byte(params), "_meta"), "progressToken"))
 		}
 	}
 	for range 2 {
-		b.mustUse(t, "say", `{"method":"`+methodProgress+`","params":{"progressToken":`+token+`,"progress":1}}`)
+		b.mustUse(t, "say", `{"method":"`+mcp.Progress+`","params":{"progressToken":`+token+`,"progress":1}}`)
 	}
 	<-stuck
-	b.mustUse(t, "say", `{"method":"`+methodToolsChange+`"}`)
-	b.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, methodToolsChange) > 0 })
+	b.mustUse(t, "say", `{"method":"`+mcp.ToolsChanged+`"}`)
+	b.untilHears(t, "list_changed", func(heard []string) bool { return count(heard, mcp.ToolsChanged) > 0 })
 	b.mustUse(t, "release", "{}")
 	close(free)
 	if err := <-slow; err != nil {
@@ -1007,10 +969,10 @@ func TestSharedOfficialSDK(t *testing.T) {
 				for i := range 4 {
 					text, progress := fmt.Sprintf("text %d-%d", client, i), 0
 					steps := client%3 + 1
-					reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage("1"), Method: methodCallTool,
+					reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool,
 						Params: fmt.Appendf(nil, `{"name":"echo","arguments":{"text":"%s","steps":%d},"_meta":{"progressToken":"same"}}`, text, steps),
-						Events: func(e Event) {
-							if e.Method == methodProgress && string(strictjson.Find(e.Params, "progressToken")) == `"same"` {
+						Say: func(e session.Event) {
+							if e.Method == mcp.Progress && string(rawjson.Find(e.Params, "progressToken")) == `"same"` {
 								progress++
 							}
 						}}}})
@@ -1037,10 +999,10 @@ func TestSharedPassesTheHead(t *testing.T) {
 		s.ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)
-	var head []Field
-	_, err := f.Call(t.Context(), "s", Call{Tool: "busy", Passed: &Passed{Conversation: f.converse(t, "s"), Request: Request{ID: json.RawMessage("1"),
-		Method: methodCallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []Field) { head = fields }}}})
-	if err != nil || !slices.Contains(head, Field{"X-Request-Id", "7"}) {
+	var head []wire.Field
+	_, err := f.Call(t.Context(), "s", Call{Tool: "busy", Passed: &Passed{Conversation: f.converse(t, "s"), Request: session.Request{ID: json.RawMessage("1"),
+		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []wire.Field) { head = fields }}}})
+	if err != nil || !slices.Contains(head, wire.Field{Name: "X-Request-Id", Value: "7"}) {
 		t.Errorf("%v %v", head, err)
 	}
 }

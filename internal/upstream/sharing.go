@@ -11,7 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/strictjson"
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // sharing are the clients that share the connection that MCPProxy itself has to
@@ -50,7 +53,7 @@ func (sh *sharing) begin(ctx context.Context, s *server, live *liveLink) error {
 	}
 	if s.live.Load() != live {
 		sh.finish()
-		return &unsentError{errStopped}
+		return &session.NotSentError{Cause: link.ErrStopped}
 	}
 	if sh.told.live != live {
 		sh.told = told{live: live, uris: map[string]bool{}}
@@ -65,7 +68,7 @@ func (sh *sharing) finish() { <-sh.turn }
 func (sh *sharing) enter(l *sharedLink, s *server, live *liveLink) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if s.live.Load() != live || l.cause() != nil {
+	if s.live.Load() != live || l.Cause() != nil {
 		return false
 	}
 	sh.clients[l] = struct{}{}
@@ -108,18 +111,18 @@ func (sh *sharing) wanted() (level string, uris map[string]bool) {
 // or a resource to which they have subscribed. It says whether there are any.
 func (sh *sharing) spread(method string, params json.RawMessage) bool {
 	uri := ""
-	if method == methodUpdated {
-		uri, _ = strictjson.String(strictjson.Find(params, "uri"))
+	if method == mcp.ResourceUpdated {
+		uri, _ = rawjson.String(rawjson.Find(params, "uri"))
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if len(sh.clients) == 0 {
 		return false
 	}
-	n := note{method: method, params: bytes.Clone(params)} // one for all: there may be many that have no stream
+	e := session.Event{Method: method, Params: bytes.Clone(params)} // one for all: there may be many that have no stream
 	for l := range sh.clients {
-		if method != methodUpdated || l.follows(uri) {
-			l.inbox.put(n)
+		if method != mcp.ResourceUpdated || l.follows(uri) {
+			l.inbox.Put(e)
 		}
 	}
 	return true
@@ -137,15 +140,15 @@ func (sh *sharing) renew(ll *liveLink) {
 	for l := range sh.clients {
 		if !l.met.sameOffer(ll.greeting) {
 			delete(sh.clients, l)
-			l.fail(errAnotherServer)
+			l.Fail(errAnotherServer)
 			continue
 		}
 		for _, list := range [...]struct {
 			kind, method string
 			same         bool
-		}{{"tools", methodToolsChange, same}, {"prompts", methodPrompts, false}, {"resources", methodResources, false}} {
+		}{{"tools", mcp.ToolsChanged, same}, {"prompts", mcp.PromptsChanged, false}, {"resources", mcp.ResourcesChanged, false}} {
 			if !list.same && ll.greeting.promises(list.kind) {
-				l.inbox.put(note{method: list.method})
+				l.inbox.Put(session.Event{Method: list.method})
 			}
 		}
 	}
@@ -189,43 +192,40 @@ func (s *server) settle(ctx context.Context, live *liveLink) {
 	tell := func(method string, params json.RawMessage) bool {
 		tctx, cancel := context.WithTimeout(ctx, settleTime)
 		defer cancel()
-		_, err := s.ask(tctx, live.link, live.greeting.version, method, params)
+		_, err := s.ask(tctx, live.link, method, params)
 		return err == nil
 	}
 	for _, uri := range slices.Sorted(maps.Keys(sh.told.uris)) {
-		if !uris[uri] && live.link.cause() == nil {
-			tell(methodUnsubscribe, uriParams(uri))
+		if !uris[uri] && live.link.Cause() == nil {
+			tell(mcp.Unsubscribe, uriParams(uri))
 			delete(sh.told.uris, uri)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(uris)) {
-		if !sh.told.uris[uri] && live.link.cause() == nil && tell(methodSubscribe, uriParams(uri)) {
+		if !sh.told.uris[uri] && live.link.Cause() == nil && tell(mcp.Subscribe, uriParams(uri)) {
 			sh.told.uris[uri] = true
-			sh.spread(methodUpdated, uriParams(uri))
+			sh.spread(mcp.ResourceUpdated, uriParams(uri))
 		}
 	}
-	if level != "" && level != sh.told.level && live.link.cause() == nil && tell(methodSetLevel, levelParams(level)) {
+	if level != "" && level != sh.told.level && live.link.Cause() == nil && tell(mcp.SetLevel, levelParams(level)) {
 		sh.told.level = level
 	}
 }
 
 func uriParams(uri string) json.RawMessage {
-	return append(appendString([]byte(`{"uri":`), uri), '}')
+	return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}')
 }
 
 func levelParams(level string) json.RawMessage {
-	return append(appendString([]byte(`{"level":`), level), '}')
+	return append(rawjson.AppendString([]byte(`{"level":`), level), '}')
 }
-
-// levels are the log levels, the most talkative one first.
-var levels = [...]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // moreTalkative is the level of the two at which more is said; "" is none.
 func moreTalkative(a, b string) string {
 	switch {
 	case a == "":
 		return b
-	case b == "" || slices.Index(levels[:], a) < slices.Index(levels[:], b):
+	case b == "" || mcp.Level(a) < mcp.Level(b):
 		return a
 	}
 	return b
@@ -243,57 +243,4 @@ func (l *sharedLink) follows(uri string) bool {
 		}
 	}
 	return false
-}
-
-// inbox is where what is about no request waits for the stream of a client.
-// Whoever puts something in never waits.
-type inbox struct {
-	come chan struct{} // cap 1: there is something
-	mu   sync.Mutex    // guards what follows
-	kept []note
-	size int
-	read bool // by a stream
-}
-
-// put keeps n as it is, unless the same waits already. The oldest that is kept
-// gives way.
-func (b *inbox) put(n note) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	same := func(k note) bool { return k.method == n.method && bytes.Equal(k.params, n.params) }
-	if len(n.params) > maxKeptBytes || slices.ContainsFunc(b.kept, same) {
-		return
-	}
-	for len(b.kept) >= maxKept || b.size+len(n.params) > maxKeptBytes {
-		b.size -= len(b.kept[0].params)
-		b.kept = b.kept[1:]
-	}
-	b.kept = append(b.kept, n)
-	b.size += len(n.params)
-	signal(b.come)
-}
-
-// take gives all that waits.
-func (b *inbox) take() []note {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.kept
-	b.kept, b.size = nil, 0
-	return all
-}
-
-// attach makes somebody the reader, unless there is one.
-func (b *inbox) attach() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ok := !b.read
-	b.read = true
-	return ok
-}
-
-func (b *inbox) detach() {
-	b.mu.Lock()
-	b.read = false
-	b.mu.Unlock()
-	signal(b.come) // for the next reader
 }

@@ -5,22 +5,9 @@ import (
 	"errors"
 	"net/http"
 
+	"mcpproxy/internal/link"
 	"mcpproxy/internal/tool"
 )
-
-// openShared opens the session of MCPProxy itself over the older transport.
-func (s *Set) openShared(sv *server) (link, error) {
-	base, err := newHTTPLink(&sv.spec, sv, sv.room, "mcpproxy/"+s.opt.ClientVersion)
-	if err != nil {
-		return nil, err
-	}
-	client, err := newExchanger(base.url, sv.spec.reach(base.url))
-	if err != nil {
-		return nil, err
-	}
-	base.client = proven(client, s.account(&sv.spec))
-	return openSSE(base, sv.log, nil), nil
-}
 
 // overSSE says whether the server is reached over the older transport, as far
 // as is known.
@@ -29,11 +16,11 @@ func (s *server) overSSE() bool { return s.spec.Transport == SSE || s.foundSSE.L
 // mayBeOlder says whether a server that is asked over streamable HTTP refuses
 // that in the way of one which knows the older transport alone.
 func (s *server) mayBeOlder(err error) bool {
-	var status *statusError
+	var status *link.StatusError
 	if !s.spec.TrySSE || s.overSSE() || !errors.As(err, &status) {
 		return false
 	}
-	switch status.status {
+	switch status.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
 		return true
 	}
@@ -42,7 +29,7 @@ func (s *server) mayBeOlder(err error) bool {
 
 // introduceOlder tries the older transport. When the server does not have that
 // either, it stays with what it said first.
-func (s *server) introduceOlder(ctx context.Context, first link, refused error) (link, *liveLink, []tool.Definition, error) {
+func (s *server) introduceOlder(ctx context.Context, first link.Link, refused error) (link.Link, *liveLink, []tool.Definition, error) {
 	s.foundSSE.Store(true)
 	l, err := s.open()
 	if err != nil {
@@ -50,9 +37,9 @@ func (s *server) introduceOlder(ctx context.Context, first link, refused error) 
 	}
 	ll, tools, err := s.introduce(ctx, l)
 	if err != nil {
-		l.stop(s.hard)
+		l.Stop(s.hard)
 		return first, nil, nil, refused
 	}
-	first.stop(s.hard)
+	first.Stop(s.hard)
 	return l, ll, tools, nil
 }

@@ -19,9 +19,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "mcpproxy/internal/mcp"
+
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // sdkSSE is a server of the official SDK over the older transport, with a tool
@@ -96,19 +99,19 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 // converse has a client of its own speak to the server.
 func converse(t *testing.T, f *fixture) {
 	t.Helper()
-	c, _, err := f.Converse(t.Context(), "sdk", Request{ID: json.RawMessage("1"), Method: methodInitialize,
+	c, _, err := f.Converse(t.Context(), "sdk", session.Request{ID: json.RawMessage("1"), Method: protocol.Initialize,
 		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
 	if err != nil || c == nil {
 		t.Fatalf("a client of its own: %v", err)
 	}
 	defer c.End()
-	if err := c.Notify(t.Context(), methodInitialized, nil); err != nil {
+	if err := c.Notify(t.Context(), protocol.Initialized, nil); err != nil {
 		t.Fatal(err)
 	}
 	var said []string
-	r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: Request{ID: json.RawMessage(`"x"`), Method: methodCallTool,
+	r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: session.Request{ID: json.RawMessage(`"x"`), Method: protocol.CallTool,
 		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
-		Events: func(e Event) { said = append(said, e.Method+string(e.Params)) }}}})
+		Say:    func(e session.Event) { said = append(said, e.Method+string(e.Params)) }}}})
 	if err != nil || !strings.Contains(string(r.Result), "own") || len(said) != 2 || !strings.Contains(said[0], `"progressToken":7`) {
 		t.Errorf("%s %v, said %q", r.Result, err, said)
 	}
@@ -180,11 +183,11 @@ func goodAnswer(m *jsonrpc.Message, say func(string)) {
 		say("event: message\ndata: " + string(jsonrpc.AppendResult(nil, m.ID, json.RawMessage(result))) + "\n\n")
 	}
 	switch m.Method {
-	case methodInitialize:
+	case protocol.Initialize:
 		event(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
-	case methodListTools:
+	case protocol.ListTools:
 		event(`{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`)
-	case methodPing:
+	case protocol.Ping:
 		event(`{}`)
 	}
 }
@@ -198,7 +201,7 @@ func TestOldServersThatMisbehave(t *testing.T) {
 		"another scheme":   {"event: endpoint\ndata: file:///etc/passwd\n\n", "another origin"},
 		"no endpoint":      {"data: {}\n\n", "does not begin with the endpoint"},
 		"nothing":          {"event: endpoint\ndata: \n\n", "no URL"},
-		"a long endpoint":  {"event: endpoint\ndata: /" + strings.Repeat("x", maxEndpoint) + "\n\n", "longer than"},
+		"a long endpoint":  {"event: endpoint\ndata: /" + strings.Repeat("x", (8<<10)) + "\n\n", "longer than"},
 		"a header in it":   {"event: endpoint\ndata: /x\x7f\x01\n\n", "no URL"},
 		"no end of events": {"event: endpoint\ndata: " + strings.Repeat("x", 2<<20), "limit"},
 	} {
@@ -224,7 +227,7 @@ func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 	ponged := make(chan struct{}, 1)
 	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
 		switch {
-		case m.Method == methodCallTool:
+		case m.Method == protocol.CallTool:
 			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n")
 			say("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 			say(": a comment\n\nevent: other\ndata: nothing\n\n")
@@ -253,7 +256,7 @@ func TestOldServersPingIsAnsweredAndChangesAreSeen(t *testing.T) {
 func TestOldServerThatDropsItsStream(t *testing.T) {
 	t.Parallel()
 	s := &oldServer{begin: goodBegin, take: func(m *jsonrpc.Message, say func(string)) {
-		if m.Method == methodCallTool {
+		if m.Method == protocol.CallTool {
 			say("")
 		}
 	}}

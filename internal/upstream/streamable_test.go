@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 )
@@ -35,13 +36,13 @@ func TestHTTPHeaders(t *testing.T) {
 			t.Errorf("%s: headers %v", m.Method, h)
 		}
 		session, version := h.Get("Mcp-Session-Id"), h.Get("Mcp-Protocol-Version")
-		if m.Method == methodDiscover {
-			if session != "" || version != modernVersion || h.Get("Mcp-Method") != methodDiscover {
+		if m.Method == mcp.Discover {
+			if session != "" || version != mcp.Modern || h.Get("Mcp-Method") != mcp.Discover {
 				t.Errorf("the probe: headers %v", h)
 			}
 			continue
 		}
-		if first := m.Method == "initialize"; first != (session == "") || first != (version == "") || !first && version != offered {
+		if first := m.Method == "initialize"; first != (session == "") || first != (version == "") || !first && version != mcp.Legacy {
 			t.Errorf("%s: session %q, version %q", m.Method, session, version)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reach"
+	"mcpproxy/internal/wire"
 )
 
 // talks are the conversations of clients with one server.
 type talks struct {
 	mu     sync.Mutex             // guards what follows
 	open   map[*Conversation]bool // whether it is going to end
-	client exchanger              // their connections, which over HTTP may be shared
+	client wire.Client            // their connections, which over HTTP may be shared
 	closed bool
 
 	crashed time.Time // when a client's process ended by itself
@@ -137,12 +137,12 @@ func (t *talks) remove(c *Conversation) {
 	delete(t.open, c)
 }
 
-// exchanger gives the connections that all conversations share.
-func (t *talks) exchanger(u *url.URL, rule reach.Rule) (exchanger, error) {
+// dialled returns the connections that all conversations share.
+func (t *talks) dialled(u *url.URL, spec *Spec) (wire.Client, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.client == nil {
-		client, err := newExchanger(u, rule)
+		client, err := spec.dial(u)
 		if err != nil {
 			return nil, err
 		}
@@ -151,10 +151,10 @@ func (t *talks) exchanger(u *url.URL, rule reach.Rule) (exchanger, error) {
 	return lent{t.client}, nil
 }
 
-// lent is an exchanger that goes on when one of its users is done.
-type lent struct{ exchanger }
+// lent is a client that goes on when one of its users is done.
+type lent struct{ wire.Client }
 
-func (lent) close() {}
+func (lent) Close() {}
 
 // tidy closes connections that have been idle for long.
 func (t *talks) tidy(now time.Time) {
@@ -162,7 +162,7 @@ func (t *talks) tidy(now time.Time) {
 	client := t.client
 	t.mu.Unlock()
 	if client != nil {
-		client.reap(now)
+		client.Reap(now)
 	}
 }
 
@@ -202,6 +202,6 @@ func (t *talks) endAll(forGood bool) {
 	t.client = nil
 	t.mu.Unlock()
 	if client != nil {
-		client.close()
+		client.Close()
 	}
 }

@@ -3,39 +3,33 @@ package upstream
 import (
 	"encoding/json"
 
-	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/strictjson"
-)
-
-const (
-	tasksPrefix    = "tasks/"
-	tasksExtension = "io.modelcontextprotocol/tasks"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
 )
 
 // WithoutTasks gives the params of a modern request as those of a client that
 // does not know tasks.
 func WithoutTasks(params json.RawMessage) json.RawMessage {
-	const name = "io.modelcontextprotocol/clientCapabilities"
-	if !jsonrpc.MayName(params, tasksExtension) {
+	if !rawjson.MayName(params, mcp.TasksExtension) {
 		return params
 	}
-	meta := strictjson.Find(params, "_meta")
-	capabilities := strictjson.Find(meta, name)
-	if strictjson.Kind(capabilities) != '{' {
+	meta := rawjson.Find(params, "_meta")
+	capabilities := rawjson.Find(meta, mcp.MetaCapabilities)
+	if rawjson.Kind(capabilities) != '{' {
 		return params
 	}
-	return jsonrpc.SetMember(params, "_meta", jsonrpc.SetMember(meta, name, withoutExtension(capabilities)))
+	return rawjson.SetMember(params, "_meta", rawjson.SetMember(meta, mcp.MetaCapabilities, withoutExtension(capabilities)))
 }
 
 // withoutExtension gives capabilities without the tasks of the modern revision.
 func withoutExtension(capabilities json.RawMessage) json.RawMessage {
-	extensions := json.RawMessage(strictjson.Find(capabilities, "extensions"))
-	if strictjson.Kind(extensions) != '{' {
+	extensions := json.RawMessage(rawjson.Find(capabilities, "extensions"))
+	if rawjson.Kind(extensions) != '{' {
 		return capabilities
 	}
-	rest := jsonrpc.DropMember(extensions, tasksExtension)
+	rest := rawjson.DropMember(extensions, mcp.TasksExtension)
 	if len(rest) == len(extensions) {
 		return capabilities
 	}
-	return jsonrpc.SetMember(capabilities, "extensions", rest)
+	return rawjson.SetMember(capabilities, "extensions", rest)
 }

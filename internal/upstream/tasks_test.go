@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/session"
 )
 
 // TestTasksAreNotBridged: neither revision's tasks can be told in the words of
@@ -24,7 +26,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	call := func(server string, c *Conversation, params string) Reply {
 		t.Helper()
 		reply, err := f.Call(t.Context(), server, Call{Tool: "work", Passed: &Passed{Conversation: c,
-			Request: Request{ID: json.RawMessage("2"), Method: methodCallTool, Params: json.RawMessage(params), Principal: "me"}}})
+			Request: session.Request{ID: json.RawMessage("2"), Method: mcp.CallTool, Params: json.RawMessage(params), Caller: named("me")}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,13 +35,13 @@ func TestTasksAreNotBridged(t *testing.T) {
 	unknown := func(server string, c *Conversation) {
 		t.Helper()
 		seen := len(older.Seen("tasks/get")) + len(newer.Seen("tasks/get"))
-		a, err := f.Relay(t.Context(), server, c, Request{ID: json.RawMessage("3"), Method: "tasks/get", Params: json.RawMessage(`{"taskId":"a"}`)})
+		a, err := f.Relay(t.Context(), server, c, session.Request{ID: json.RawMessage("3"), Method: "tasks/get", Params: json.RawMessage(`{"taskId":"a"}`)})
 		if err != nil || a.Error == nil || a.Error.Code != jsonrpc.CodeMethodNotFound || len(older.Seen("tasks/get"))+len(newer.Seen("tasks/get")) != seen {
 			t.Errorf("%s: %+v %v", server, a, err)
 		}
 	}
 
-	c, a, err := f.Converse(t.Context(), "newer", Request{ID: json.RawMessage("1"), Method: methodInitialize, Params: json.RawMessage(
+	c, a, err := f.Converse(t.Context(), "newer", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize, Params: json.RawMessage(
 		`{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"c","version":"1"}}`)})
 	if err != nil || c == nil || !strings.Contains(string(a.Result), `"capabilities":{"tools":{"listChanged":true},"extensions":{}}`) {
 		t.Fatalf("%s %v", a.Result, err)
@@ -47,21 +49,21 @@ func TestTasksAreNotBridged(t *testing.T) {
 	if r := call("newer", c, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1}}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
 		t.Errorf("%s", r.Result)
 	}
-	seen := newer.Seen(methodCallTool)
-	if p := string(seen[len(seen)-1].Params); strings.Contains(p, tasksExtension) || strings.Contains(p, `"task"`) || !strings.Contains(p, `"io.example/x":{"a":1}`) {
+	seen := newer.Seen(mcp.CallTool)
+	if p := string(seen[len(seen)-1].Params); strings.Contains(p, mcp.TasksExtension) || strings.Contains(p, `"task"`) || !strings.Contains(p, `"io.example/x":{"a":1}`) {
 		t.Errorf("the server is told %s", p)
 	}
 	unknown("newer", c)
 
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
-	if a, err := f.Relay(t.Context(), "older", nil, Request{ID: json.RawMessage("1"), Method: methodDiscover, Params: json.RawMessage("{" + meta + "}")}); err != nil ||
+	if a, err := f.Relay(t.Context(), "older", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.Discover, Params: json.RawMessage("{" + meta + "}")}); err != nil ||
 		!strings.Contains(string(a.Result), `"capabilities":{"tools":{"listChanged":true}}`) {
 		t.Errorf("%s %v", a.Result, err)
 	}
 	if r := call("older", nil, `{"name":"work","arguments":{"id":"a"},"task":{"ttl":1},`+meta+`}`); !strings.Contains(string(r.Result), `"told":"at once"`) {
 		t.Errorf("%s", r.Result)
 	}
-	for _, m := range older.Seen(methodInitialize) {
+	for _, m := range older.Seen(mcp.Initialize) {
 		if p := string(m.Params); strings.Contains(p, `"tasks":`) {
 			t.Errorf("the server is told %s", p)
 		}
@@ -73,9 +75,6 @@ func TestTasksAreNotBridged(t *testing.T) {
 // escape, and is the same name.
 func TestNamesWithEscapes(t *testing.T) {
 	t.Parallel()
-	if id, ok := subscriptionID(json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/subscriptionId":7}}`)); id != 7 || !ok {
-		t.Errorf("subscription %d %t", id, ok)
-	}
 	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"extensions":{"io.modelcontextprotocol\/tasks":{}}}}}`)
 	if got := string(WithoutTasks(params)); strings.Contains(got, "tasks") {
 		t.Errorf("it knows tasks: %s", got)

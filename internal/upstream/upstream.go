@@ -11,8 +11,8 @@
 // that what a server says or asks in one client's conversation reaches that
 // client alone, that everything a server sends is bounded, and that no process
 // outlives its Server. It does not decide what may be called and it writes no
-// activity record: its Call has one caller, the gateway, and nothing else
-// passes a call of a tool on.
+// activity record: a call of a tool needs the proof that it was decided about,
+// and without it nothing passes one on.
 package upstream
 
 import (
@@ -21,7 +21,7 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
 )
 
@@ -49,7 +49,7 @@ type Spec struct {
 	Headers        map[string]string
 	AllowPrivate   bool          // the name in URL may lead into private networks
 	Secrets        []string      // values in the above that must not be said: they are masked in errors and logs of ours
-	ConnectTimeout time.Duration // start to initialised and listed; 0 = 30 s
+	ConnectTimeout time.Duration // from when a started server could answer to initialised and listed; 0 = 30 s
 	// Review says that it runs for a person to look at it. When that begins,
 	// what clients have open with it ends; when it ends nothing does.
 	Review bool
@@ -72,6 +72,14 @@ func (s Spec) Equal(o Spec) bool {
 		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
 }
 
+// runner is what fetches the server before it starts.
+func (s Spec) runner() startup.Runner {
+	if s.Transport != Stdio {
+		return startup.Runner{}
+	}
+	return startup.RunnerOf(s.Command, s.Args)
+}
+
 // Phase is where a server is in its life.
 type Phase string
 
@@ -80,7 +88,7 @@ const (
 	Stopped    Phase = "stopped"    // not wanted, or not started yet
 	Connecting Phase = "connecting" // starting, initialising, listing
 	Ready      Phase = "ready"      // initialised and listed
-	Waiting    Phase = "waiting"    // failed; the next try is at State.RetryAt
+	Failed     Phase = "failed"     // the last try, or the connection; the next try is at State.RetryAt
 	Idle       Phase = "idle"       // not running until it is used
 )
 
@@ -89,7 +97,9 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string // what ended the last connection or try; "" when none did
+	LastError       string    // what ended the last connection or try, for people; "" when none did
+	Failure         Failure   // the same for both audiences
+	FailedAt        time.Time // when that was
 	RetryAt         time.Time
 	Restarts        int // connections made after the first one
 	PID             int // 0 when there is no process
@@ -100,37 +110,6 @@ type State struct {
 	// Offers is another number when what the server offers beside tools (prompts,
 	// resources) may have become something else; 0 before it was ever connected.
 	Offers uint64
-}
-
-// Call is one tools/call.
-type Call struct {
-	Tool      string
-	Arguments json.RawMessage // a JSON object, forwarded as these bytes; nil leaves the member out
-	// Listed is the definition that the caller has judged, as the bytes that
-	// the server listed. The call is sent only on a connection whose own list
-	// has these very bytes for the tool. Nil when that does not matter.
-	Listed json.RawMessage
-	// Check is called when the call has waited for a connection, before it is
-	// sent: an error is the answer then. Nil when nothing can have changed.
-	Check func() error
-	// Meta is the caller's _meta object to pass on, or nil. A progressToken in
-	// it is replaced by one that is unique on the connection, and put back in
-	// the notifications that Notify gets.
-	Meta json.RawMessage
-	// Notify gets the notifications that belong to this call (progress, and
-	// log messages where the server can be told to belong to it), in order and
-	// all of them before Call returns. Nil when nobody wants them.
-	Notify func(method string, params json.RawMessage)
-	// Passed, when set, is a client's own tools/call, whose params are passed on
-	// in the place of Arguments, Meta and Notify.
-	Passed *Passed
-}
-
-// Reply is the server's answer: its result, as its bytes, or its JSON-RPC error.
-type Reply struct {
-	Result json.RawMessage
-	Error  *jsonrpc.Error
-	Status int // of HTTP, for a call that was passed on; 0 over stdio
 }
 
 // Observer is told what changed. Its methods are called one after the other

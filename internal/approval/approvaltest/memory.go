@@ -20,13 +20,19 @@ import (
 // Memory is an approval.Keeper. The zero value is empty.
 type Memory struct {
 	mu          sync.Mutex // guards what follows
-	tools       map[tool.ID]approval.Row
-	definitions map[tool.ID]json.RawMessage
+	tools       map[subject]approval.Row
+	definitions map[subject]json.RawMessage
 	launches    map[string]approval.Launch
 	proposals   []approval.Proposal
 	lost        bool
 	err         error
 	saves       int
+}
+
+// subject is what a row is about.
+type subject struct {
+	kind tool.Kind
+	tool.ID
 }
 
 // Fail makes everything fail with err; nil ends that.
@@ -43,6 +49,14 @@ func (m *Memory) Lose() {
 	m.tools, m.definitions, m.launches, m.proposals, m.lost = nil, nil, nil, nil, true
 }
 
+// Copy returns a memory with the same content.
+func (m *Memory) Copy() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
+		proposals: slices.Clone(m.proposals), lost: m.lost}
+}
+
 // Saves is how often something was saved.
 func (m *Memory) Saves() int {
 	m.mu.Lock()
@@ -50,7 +64,7 @@ func (m *Memory) Saves() int {
 	return m.saves
 }
 
-// Book gives a book that has loaded what is kept.
+// Book returns a book that has loaded what is kept.
 func (m *Memory) Book() *approval.Book {
 	b := approval.NewBook(m)
 	if err := b.Load(context.Background()); err != nil {
@@ -81,7 +95,7 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		return m.err
 	}
 	if m.tools == nil {
-		m.tools, m.definitions, m.launches = map[tool.ID]approval.Row{}, map[tool.ID]json.RawMessage{}, map[string]approval.Launch{}
+		m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[subject]json.RawMessage{}, map[string]approval.Launch{}
 	}
 	m.saves++
 	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.Proposal) bool { return p.Name == c.Settle })
@@ -89,7 +103,7 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		m.proposals = append(m.proposals, *c.Propose)
 	}
 	if c.Forget {
-		maps.DeleteFunc(m.tools, func(id tool.ID, _ approval.Row) bool { return id.Server == c.Server })
+		maps.DeleteFunc(m.tools, func(id subject, _ approval.Row) bool { return id.Server == c.Server })
 	}
 	if c.Forget || c.Unpin {
 		delete(m.launches, c.Server)
@@ -98,20 +112,49 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 		m.launches[c.Server] = *c.Launch
 	}
 	for _, row := range c.Tools {
-		id := tool.ID{Server: c.Server, Tool: row.Tool}
+		id := subject{row.Kind, tool.ID{Server: c.Server, Tool: row.Tool}}
 		if row.Definition != nil {
 			m.definitions[id] = row.Definition
 		}
-		row.Definition = nil
+		row.Definition, row.Was = nil, nil // as a database does, which has no place for it
 		m.tools[id] = row
 	}
 	return nil
 }
 
-// ApprovedDefinition implements approval.Keeper.
-func (m *Memory) ApprovedDefinition(_ context.Context, id tool.ID) (json.RawMessage, error) {
+// RestoreApprovals implements approval.Keeper.
+func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	m.saves++
+	definitions := m.definitions
+	m.tools, m.definitions, m.launches = map[subject]approval.Row{}, map[subject]json.RawMessage{}, map[string]approval.Launch{}
+	for server, rows := range s.Tools {
+		for _, row := range rows {
+			id := subject{row.Kind, tool.ID{Server: server, Tool: row.Tool}}
+			if m.definitions[id] = row.Definition; row.Definition == nil {
+				m.definitions[id] = definitions[id]
+			}
+			if row.Definition, row.Was = nil, nil; row.Decided() {
+				m.tools[id] = row
+			}
+		}
+	}
+	for _, l := range s.Launches {
+		m.launches[l.Server] = l
+	}
+	m.proposals, m.lost = slices.Clone(s.Proposals), s.Lost
+	return nil
+}
+
+// ApprovedDefinition implements approval.Keeper.
+func (m *Memory) ApprovedDefinition(_ context.Context, kind tool.Kind, of tool.ID) (json.RawMessage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := subject{kind, of}
 	if row := m.tools[id]; row.Pin == nil {
 		return nil, m.err
 	}

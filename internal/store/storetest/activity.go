@@ -278,7 +278,7 @@ func testInterrupted(t *testing.T, open Opener) {
 	}
 }
 
-// testLostBeginnings gives the store an end whose beginning it does not have.
+// testLostBeginnings hands the store an end whose beginning it does not have.
 func testLostBeginnings(t *testing.T, open Opener) {
 	e := start(t, open)
 	for range 100 {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -39,18 +40,19 @@ func testApprovals(t *testing.T, open Opener) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byTool := cmpopts.SortSlices(func(a, b approval.Row) bool { return a.Tool < b.Tool })
+		byTool := cmpopts.SortSlices(func(a, b approval.Row) bool { return a.Tool+string(a.Kind) < b.Tool+string(b.Kind) })
 		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
 	}
-	definition := func(server, name, want string) {
+	definitionOf := func(kind tool.Kind, server, name, want string) {
 		t.Helper()
-		got, err := s.ApprovedDefinition(ctx, tool.ID{Server: server, Tool: name})
+		got, err := s.ApprovedDefinition(ctx, kind, tool.ID{Server: server, Tool: name})
 		if err != nil || string(got) != want {
 			t.Errorf("the definition of %s:%s is %s, %v; want %s", server, name, got, err, want)
 		}
 	}
+	definition := func(server, name, want string) { t.Helper(); definitionOf(tool.KindTool, server, name, want) }
 	want(approval.Saved{})
 	definition("one", "a", "")
 
@@ -61,16 +63,23 @@ func testApprovals(t *testing.T, open Opener) {
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.Row{Tool: "b", Entry: approval.Entry{Block: block, Off: &off}}
-	save(approval.Change{Server: "one", Tools: []approval.Row{given, b}, Launch: &launch})
+	// A prompt of the same name as a tool is another thing; instructions have none.
+	prompt := approval.Row{Kind: tool.KindPrompt, Tool: "a", Entry: approval.Entry{Pin: &approval.Pin{Fingerprint: print(3), Mark: markAt("trust:scan", 1)}}}
+	asked := prompt
+	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
+	said := approval.Row{Kind: tool.KindInstructions, Entry: approval.Entry{Block: block}}
+	save(approval.Change{Server: "one", Tools: []approval.Row{given, b, asked, said}, Launch: &launch})
 	save(approval.Change{Server: "two", Tools: []approval.Row{{Tool: "a", Entry: approval.Entry{Off: &off}}}})
 	proposal := approval.Proposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), Mark: markAt("agent", 5)}
 	save(approval.Change{Propose: &proposal})
 	all := approval.Saved{
-		Tools:    map[string][]approval.Row{"one": {a, b}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
+		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
 	want(all)
 	definition("one", "a", `{ "name" : "a" }`)
+	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
+	definitionOf(tool.KindResource, "one", "a", "")
 
 	// The same proposal again is refused, and nothing else of that change is kept.
 	if err := s.SaveApprovals(ctx, approval.Change{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
@@ -97,4 +106,50 @@ func testApprovals(t *testing.T, open Opener) {
 	save(approval.Change{Server: "one", Forget: true})
 	delete(all.Tools, "one")
 	want(all)
+}
+
+// testRestoredApprovals: what is restored is there, and nothing else; a
+// definition that is not given is the one from before.
+func testRestoredApprovals(t *testing.T, open Opener) {
+	s, ctx := open(t, t.TempDir()), t.Context()
+	defer func() { _ = s.Close() }()
+	pin, off := &approval.Pin{Fingerprint: print(1), Mark: markAt("admin", 1)}, markAt("admin", 2)
+	row := func(name string, e approval.Entry, definition string) approval.Row {
+		r := approval.Row{Tool: name, Entry: e}
+		if definition != "" {
+			r.Definition = json.RawMessage(definition)
+		}
+		return r
+	}
+	before := []approval.Row{row("a", approval.Entry{Pin: pin}, `{"name":"a"}`), row("b", approval.Entry{Off: &off}, "")}
+	launch := approval.Launch{Server: "two", Fingerprint: print(8), Mark: markAt("admin", 3)}
+	if err := errors.Join(s.SaveApprovals(ctx, approval.Change{Server: "one", Tools: before}),
+		s.SaveApprovals(ctx, approval.Change{Server: "two", Tools: before, Launch: &launch})); err != nil {
+		t.Fatal(err)
+	}
+	all := approval.Saved{
+		Tools: map[string][]approval.Row{"one": {
+			row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, `{"name":"c"}`),
+			row("lost", approval.Entry{Was: &pin.Fingerprint}, ""), // which is nothing that is decided
+		}},
+		Launches:  []approval.Launch{{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}},
+		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: markAt("agent", 5)}},
+	}
+	for _, all.Lost = range []bool{true, true, false} {
+		if err := s.RestoreApprovals(ctx, all); err != nil {
+			t.Fatal(err)
+		}
+		want := all
+		want.Tools = map[string][]approval.Row{"one": {row("a", approval.Entry{Pin: pin, Off: &off}, ""), row("c", approval.Entry{Pin: pin}, "")}}
+		got, err := s.LoadApprovals(ctx)
+		byTool := cmpopts.SortSlices(func(a, b approval.Row) bool { return a.Tool < b.Tool })
+		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" || err != nil {
+			t.Errorf("%v (-want +got)\n%s", err, d)
+		}
+	}
+	for name, want := range map[string]string{"a": `{"name":"a"}`, "b": "", "c": `{"name":"c"}`} {
+		if got, err := s.ApprovedDefinition(ctx, tool.KindTool, tool.ID{Server: "one", Tool: name}); err != nil || string(got) != want {
+			t.Errorf("the definition of %s is %s, %v", name, got, err)
+		}
+	}
 }

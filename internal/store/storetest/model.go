@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/activity"
 )
 
-// selects says whether a filter selects a record: the meaning of a filter, in
+// selects reports whether a filter selects a record: the meaning of a filter, in
 // its plainest form. Search is for one plain word here.
 func selects(f activity.Filter, r activity.Record) bool {
 	intent := activity.Intent{}
@@ -34,7 +34,7 @@ func selects(f activity.Filter, r activity.Record) bool {
 
 func anyOf[T comparable](want []T, have T) bool { return len(want) == 0 || slices.Contains(want, have) }
 
-// expected gives what a filter selects of records, which are in their order.
+// expected returns what a filter selects of records, which are in their order.
 func expected(f activity.Filter, records []activity.Record) []activity.Record {
 	var out []activity.Record
 	for _, r := range slices.Backward(records) {
@@ -108,7 +108,7 @@ func (d draw) record() activity.Record {
 	return r
 }
 
-// some gives up to two values, mostly none.
+// some returns up to two values, mostly none.
 func some[T any](d draw, from []T) []T {
 	n := pick(d, []int{0, 0, 0, 1, 1, 2})
 	out := []T{}
@@ -174,8 +174,8 @@ func testRandomFilters(t *testing.T, open Opener) {
 	}
 }
 
-// fill makes n random records, some of them open, and gives them as they must
-// come back.
+// fill makes n random records, some of them open, and returns them as they
+// must come back.
 func (e *env) fill(d draw, n int) []activity.Record {
 	var out []activity.Record
 	for range n {

@@ -5,33 +5,7 @@
 // order, once. It is used by tests only.
 package storetest
 
-import (
-	"context"
-	"encoding/json"
-	"path/filepath"
-	"testing"
-	"time"
-
-	"mcpproxy/internal/activity"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/store"
-)
-
-// Store is what the suite checks.
-type Store interface {
-	activity.Store
-	approval.Keeper
-	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
-	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
-	ForgetTools(ctx context.Context, server string) error
-	PutResult(ctx context.Context, r store.StoredResult) error
-	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-	Close() error
-}
-
-// Opener opens the store in a folder of the test; the same folder gives the same
-// store again.
-type Opener func(t *testing.T, dir string) Store
+import "testing"
 
 // Run runs the suite.
 func Run(t *testing.T, open Opener) {
@@ -51,114 +25,14 @@ func Run(t *testing.T, open Opener) {
 		"retention":          testRetention,
 		"retention of calls": testRetentionWhileCallsRun,
 		"retention of size":  testRetentionOfSize,
+		"refusals":           testRefusals,
+		"size of refusals":   testSizeOfRefusals,
+		"counts":             testCounts,
 		"approvals":          testApprovals,
+		"restored approvals": testRestoredApprovals,
 		"tools":              testTools,
 		"results":            testResults,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}
-}
-
-// env is a log over a store, both in a folder.
-type env struct {
-	t     *testing.T
-	open  Opener
-	dir   string
-	clock time.Time
-	log   *activity.Log
-	store Store
-}
-
-func start(t *testing.T, open Opener) *env {
-	e := &env{t: t, open: open, dir: t.TempDir(), clock: time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)}
-	e.up()
-	t.Cleanup(func() {
-		if e.log != nil {
-			e.down()
-		}
-	})
-	return e
-}
-
-// up opens the log and the store; the clock goes a millisecond further with
-// every look at it.
-func (e *env) up() {
-	e.t.Helper()
-	e.store = e.open(e.t, e.dir)
-	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.now}, e.store)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.log = log
-}
-
-func (e *env) now() time.Time { return e.clock }
-
-func (e *env) down() {
-	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := e.log.Close(ctx); err != nil {
-		e.t.Errorf("close the log: %v", err)
-	}
-	if err := e.store.Close(); err != nil {
-		e.t.Errorf("close the store: %v", err)
-	}
-	e.log = nil
-}
-
-func (e *env) begin(r activity.Record) activity.Record {
-	e.t.Helper()
-	if err := e.log.Begin(&r); err != nil {
-		e.t.Fatal(err)
-	}
-	return r
-}
-
-func (e *env) end(id string, s activity.Status) {
-	e.t.Helper()
-	if err := e.log.End(id, activity.Outcome{Status: s, Duration: time.Millisecond}); err != nil {
-		e.t.Fatal(err)
-	}
-}
-
-// put makes a complete record.
-func (e *env) put(r activity.Record) activity.Record {
-	e.t.Helper()
-	if err := e.log.Append(&r); err != nil {
-		e.t.Fatal(err)
-	}
-	return r
-}
-
-func (e *env) list(f activity.Filter) activity.Page {
-	e.t.Helper()
-	p, err := e.log.List(e.t.Context(), f)
-	if err != nil {
-		e.t.Fatalf("list %+v: %v", f, err)
-	}
-	return p
-}
-
-// tidy tidies until there is nothing more to do.
-func (e *env) tidy(keep activity.Retention) {
-	e.t.Helper()
-	e.list(activity.Filter{Limit: 1}) // everything is projected
-	for {
-		more, err := e.store.Tidy(e.t.Context(), e.clock, keep, true)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		if !more {
-			return
-		}
-	}
-}
-
-func ids(records []activity.Record) []string {
-	out := make([]string, len(records))
-	for i, r := range records {
-		out[i] = r.ID
-	}
-	return out
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/faultfs"
+	"mcpproxy/internal/faultrun"
+)
+
+// benchFaults plays each way to break things, o.rounds times, and prints what
+// was lost.
+func benchFaults(o options) error {
+	if err := faultfs.Available(); err != nil {
+		return fmt.Errorf("file systems cannot be mounted here: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "mcpproxy-faults-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	binary := o.binary
+	if binary == "" {
+		if binary, err = build(dir); err != nil {
+			return err
+		}
+	}
+	seed := o.seed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano() % 1_000_000)
+	}
+	fmt.Printf("seed %d (-seed %d -rounds %d replays it)\n", seed, seed, o.rounds)
+	fmt.Printf("%-52s %4s %8s %8s %8s %6s %7s %6s %8s %8s\n", "fault", "runs", "acked", "refused", "reached", "lost", "doubled", "wrong", "noticed", "back")
+	bad := false
+	for _, s := range faultrun.Scenarios() {
+		if !strings.Contains(s.Name, o.only) {
+			continue
+		}
+		sum := faultrun.Report{}
+		for i := range uint64(o.rounds) {
+			r, err := faultrun.Run(context.Background(), s, faultrun.Options{
+				Binary: binary, Dir: filepath.Join(dir, "run"), Seed: seed + i, Clients: 16,
+			})
+			if err != nil {
+				fmt.Printf("%s, seed %d: %v\n", s.Name, seed+i, err)
+				bad = true
+				continue
+			}
+			if !r.Good() {
+				bad = true
+				fmt.Printf("%s, seed %d:\n  %s\n", s.Name, seed+i, strings.Join(r.Problems, "\n  "))
+				if o.verbose {
+					fmt.Println(r.Said)
+				}
+			}
+			sum.Add(r)
+		}
+		fmt.Printf("%-52s %4d %8d %8d %8d %6d %7d %6d %8s %8s\n", s.Name, o.rounds, sum.Acknowledged, sum.Refused, sum.Reached,
+			sum.Lost, sum.Doubled, sum.Wrong, short(sum.Noticed), short(sum.Back))
+	}
+	if bad {
+		return errors.New("something was lost, doubled or wrong")
+	}
+	return nil
+}
+
+func short(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,21 @@
+package main
+
+import "time"
+
+// options are what can be set from the command line.
+type options struct {
+	duration time.Duration
+	rounds   int
+	clients  string
+	upstream string
+	beside   string
+	verbose  bool
+	shared   string
+	calls    int
+	only     string
+	refused  int
+	limit    time.Duration
+	cache    string
+	binary   string
+	seed     uint64
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of `bench refusals`.
+const (
+	refusalsGrowth  = 10.0   // MiB that the log may grow by the whole flood
+	refusalsP99     = 2.0    // the p99 of others beside a client in a loop, × their quiet one
+	refusalsCalls   = 2_000  // that reach a server before the flood
+	refusalsRecords = 50_000 // activity_max_records: far fewer than there are refusals
+	loopCalls       = 10_000 // of the client in a loop
+	refusalClients  = 256
+	tidied          = 12 * time.Second // by then the log has pruned what is past its bounds
+)
+
+// refusalsRun is one run of the benchmark.
+type refusalsRun struct {
+	proxy  *process
+	dir    string
+	base   string
+	key    string
+	misses []string
+}
+
+// benchRefusals refuses very many calls, in which everything varies that is the
+// client's, and fails when a call that reached a server is gone, when the log has
+// grown too much, or when others notice a client in a loop.
+func benchRefusals(o options, dir, binary string) error {
+	r := &refusalsRun{dir: dir}
+	upstream, err := startRole("role-upstream")
+	if err != nil {
+		return err
+	}
+	defer upstream.stop()
+	if r.base, err = freeAddress(); err != nil {
+		return err
+	}
+	config := fmt.Sprintf(`{"activity_max_records":%d,"mcpServers":{"http":{"url":"http://%s/mcp"}}}`, refusalsRecords, upstream.addr)
+	start := func() error {
+		r.proxy, err = startProxy(binary, dir, r.base, config)
+		return err
+	}
+	if err := start(); err != nil {
+		return err
+	}
+	defer func() { r.proxy.stop() }()
+	session, err := openSession("http://" + r.base + "/mcp")
+	if err != nil {
+		return err
+	}
+	call := subject{name: "neighbour", url: "http://" + r.base + "/mcp", headers: session, body: []byte(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"http:echo","args":{"text":"a short text to echo","n":7}}}}`)}
+	fmt.Println(load())
+	if err := awaitCall(call); err != nil {
+		return err
+	}
+	r.beside(call, session)
+	if err := r.flood(call, o.refused); err != nil {
+		return err
+	}
+	if len(r.misses) > 0 {
+		return errors.New(strings.Join(r.misses, "; "))
+	}
+	return nil
+}
+
+func (r *refusalsRun) miss(format string, args ...any) {
+	r.misses = append(r.misses, fmt.Sprintf(format, args...))
+}
+
+// beside measures others beside a client in a loop.
+func (r *refusalsRun) beside(call subject, session map[string]string) {
+	n := &neighbour{subject: call}
+	during := func(into *samples, do func()) time.Duration {
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		wg.Go(func() { n.callUntil(ctx, into) })
+		began := time.Now()
+		do()
+		took := time.Since(began)
+		cancel()
+		wg.Wait()
+		return took
+	}
+	for range 3 {
+		during(&n.quiet, func() { time.Sleep(3 * time.Second) })
+	}
+	took := during(&n.loud, func() {
+		client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+		defer client.CloseIdleConnections()
+		looping := subject{url: call.url, headers: session, body: []byte(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"http:ecco","args":{}}}}`)}
+		for range loopCalls {
+			_, _, _ = post(context.Background(), client, looping)
+		}
+	})
+	quiet, loud := n.quiet.p99(), n.loud.p99()
+	fmt.Printf("a client in a loop: %d refused calls took %s; p99 of another's calls %s, beside the loop %s, errors %d\n",
+		loopCalls, took.Round(100*time.Millisecond), micro(quiet), micro(loud), n.loud.errors)
+	if loud > time.Duration(refusalsP99*float64(quiet)) || n.loud.errors > 0 {
+		r.miss("others notice a client in a loop: p99 %v instead of %v, %d errors", loud, quiet, n.loud.errors)
+	}
+	if took < 30*time.Second {
+		r.miss("a loop of %d refused calls took only %v", loopCalls, took)
+	}
+}
+
+// flood has many clients refused, and looks at what that does to the log.
+func (r *refusalsRun) flood(call subject, refused int) error {
+	key, err := os.ReadFile(filepath.Join(r.dir, "data", "api_key"))
+	if err != nil {
+		return err
+	}
+	r.key = strings.TrimSpace(string(key))
+	for range refusalsCalls {
+		if err := once(context.Background(), http.DefaultClient, call); err != nil {
+			return err
+		}
+	}
+	calls, err := r.count("type=tool_call")
+	if err != nil {
+		return err
+	}
+	before, peak, stop := r.size(), &atomic.Int64{}, make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		look := time.NewTicker(500 * time.Millisecond)
+		defer look.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-look.C:
+				peak.Store(max(peak.Load(), r.size()))
+			}
+		}
+	})
+	used, began := r.proxy.cpu(), time.Now()
+	answered := r.refuse(refused)
+	took := time.Since(began)
+	used = r.proxy.cpu() - used
+	close(stop)
+	watch.Wait()
+	fmt.Printf("%d of %d calls refused in %s, %.0f/s, %s of processor time each, %d connections at a time\n", answered, refused,
+		took.Round(time.Second), float64(answered)/took.Seconds(), micro(used/time.Duration(max(1, answered))), refusalClients)
+	time.Sleep(tidied)
+	return r.judge(calls, before, peak.Load(), answered, refused)
+}
+
+// judge holds the log against the bounds, before and after a stop.
+func (r *refusalsRun) judge(calls, before, peak int64, answered, refused int) error {
+	left, err := r.count("type=tool_call")
+	if err != nil {
+		return err
+	}
+	records, err := r.count("type=policy_decision")
+	if err != nil {
+		return err
+	}
+	times, err := r.times()
+	if err != nil {
+		return err
+	}
+	running := r.size()
+	r.proxy.stop()
+	stopped := r.size()
+	mib := func(n int64) float64 { return float64(n-before) / (1 << 20) }
+	fmt.Printf("calls that reached a server: %d of %d are in the log (activity_max_records %d)\n", left, calls, refusalsRecords)
+	fmt.Printf("refusals: %d records stand for %d\n", records, times)
+	fmt.Printf("spool and database grew by %.1f MiB (at most %.1f meanwhile, %.1f after a stop)\n", mib(running), mib(peak), mib(stopped))
+	if left != calls {
+		r.miss("%d calls that reached a server are gone", calls-left)
+	}
+	if answered != refused || times < int64(refused) {
+		r.miss("%d calls were sent, %d refused, %d are counted", refused, answered, times)
+	}
+	if most := max(mib(running), mib(stopped), mib(peak)); most > refusalsGrowth {
+		r.miss("the log grew by %.1f MiB", most)
+	}
+	return nil
+}
+
+// refuse makes calls that are refused, from many connections, and returns how
+// many were.
+func (r *refusalsRun) refuse(n int) int {
+	var next, answered atomic.Int64
+	var wg sync.WaitGroup
+	for c := range refusalClients {
+		wg.Go(func() {
+			transport := &http.Transport{MaxConnsPerHost: 1, DisableCompression: true}
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				status, body, err := post(context.Background(), client, r.refusal(c, i))
+				if err == nil && status/100 != 5 && (bytes.Contains(body, []byte(`"isError":true`)) || bytes.Contains(body, []byte(`"error":`))) {
+					answered.Add(1)
+				}
+				if c%4 == 3 && i%100 == 0 {
+					transport.CloseIdleConnections() // another connection
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return int(answered.Load())
+}
+
+// refusal is one refused call of client c: the same again and again, or another
+// each time, on all surfaces.
+func (r *refusalsRun) refusal(c int, i int64) subject {
+	path, name, arguments, client := "/mcp", "call_tool_read", `{"name":"http:ecco","args":{}}`, "bench"
+	switch c % 4 {
+	case 1: // other names
+		arguments = fmt.Sprintf(`{"name":"s%d:t%d","args":{},"intent_reason":"because %d"}`, i%5000, i, i)
+	case 2: // other clients and arguments, and large ones
+		client = fmt.Sprint("client ", i)
+		arguments = fmt.Sprintf(`{"name":"http:echo","args":{"text":%d,"more":%q}}`, i, strings.Repeat(fmt.Sprint("w", i, " "), 300))
+	case 3: // other surfaces, tools and connections
+		path, name = fmt.Sprint("/mcp/servers/none", i%3), fmt.Sprint("tool-", i)
+	}
+	return subject{url: "http://" + r.base + path, headers: map[string]string{
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name,
+	}, body: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},`+
+		`"io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"}}}}`, i, name, arguments, client)}
+}
+
+// activity asks for a page of the log.
+func (r *refusalsRun) activity(query string, to any) error {
+	req, err := http.NewRequest(http.MethodGet, "http://"+r.base+"/api/v1/activity?"+query, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-API-Key", r.key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the log answers %d, %w: %.200s", resp.StatusCode, err, body)
+	}
+	return json.Unmarshal(body, to)
+}
+
+func (r *refusalsRun) count(query string) (int64, error) {
+	var page struct{ Total int64 }
+	err := r.activity("limit=1&"+query, &page)
+	return page.Total, err
+}
+
+// times adds up how many refusals the records stand for.
+func (r *refusalsRun) times() (times int64, err error) {
+	for cursor := ""; ; {
+		var page struct {
+			Activities []struct{ Repeated int64 }
+			Next       string `json:"next_cursor"`
+		}
+		if err := r.activity("type=policy_decision&limit=1000&cursor="+cursor, &page); err != nil {
+			return 0, err
+		}
+		for _, a := range page.Activities {
+			times += max(1, a.Repeated)
+		}
+		if cursor = page.Next; cursor == "" {
+			return times, nil
+		}
+	}
+}
+
+// size is the size of the spool and the database.
+func (r *refusalsRun) size() (size int64) {
+	for _, pattern := range []string{"spool/*", "*.db*"} {
+		files, _ := filepath.Glob(filepath.Join(r.dir, "data", pattern)) // the patterns are good
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil { // else it has gone
+				size += info.Size()
+			}
+		}
+	}
+	return size
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of `bench slow`.
+const (
+	slowP99    = 2.0   // a client's p99 under attack, × its quiet one
+	slowGrowth = 128.0 // MiB that the daemon may grow by: 32 KiB for each of 4,000 connections
+	// An attacker sends a byte every few seconds, and opens a connection again
+	// that was ended a second ago.
+	slowDrip, slowPause = 5 * time.Second, time.Second
+)
+
+// slowAttack is a number of connections that are held by saying little. Nobody
+// who holds them has the key.
+type slowAttack struct {
+	name  string
+	n     int
+	first []string // what is sent at once, by turns
+}
+
+const bodyOfMany = "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n{"
+
+func slowAttacks() []slowAttack {
+	foreign := func(target string, length int) string {
+		return target + " HTTP/1.1\r\nHost: evil.example\r\n" + fmt.Sprintf(bodyOfMany, length)
+	}
+	own := func(target string, length int) string {
+		return target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + fmt.Sprintf(bodyOfMany, length)
+	}
+	return []slowAttack{
+		{"foreign host, long body", 4_000, []string{foreign("POST /mcp", 1_000_000), foreign("POST /mcp", 100_000_000),
+			foreign("POST /api/v1/tools/call", 200_000), foreign("PUT /x", 250_000)}},
+		{"half a head", 2_000, []string{"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-", "GET /healthz HTTP/1.1\r\nX-", ""}},
+		{"half a body on MCP", 200, []string{own("POST /mcp", 4_000_000), own("POST /mcp/all", 1_000)}},
+		{"half a body on REST", 200, []string{own("POST /api/v1/tools/call", 200_000), own("POST /api/v1/tools/call", 1_000)}},
+	}
+}
+
+// attackSlowly is the process that holds the connections of some attacks: their
+// numbers, after the address.
+func attackSlowly(args []string) error {
+	if len(args) < 2 {
+		return errors.New("role-slow takes an address and numbers of attacks")
+	}
+	var opened, ended, open atomic.Int64
+	all := slowAttacks()
+	for _, text := range args[1:] {
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 || i >= len(all) {
+			return fmt.Errorf("there is no attack %q", text)
+		}
+		for k := range all[i].n {
+			go func() {
+				for {
+					holdSlowly(args[0], all[i].first[k%len(all[i].first)], &opened, &open)
+					ended.Add(1)
+					time.Sleep(slowPause)
+				}
+			}()
+		}
+	}
+	fmt.Println("attacking")
+	for tick := time.NewTicker(time.Second); ; <-tick.C { // until it is stopped
+		fmt.Printf("%d open, %d opened, %d ended\n", open.Load(), opened.Load(), ended.Load())
+	}
+}
+
+// holdSlowly holds one connection until it is ended.
+func holdSlowly(address, first string, opened, open *atomic.Int64) {
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	opened.Add(1)
+	open.Add(1)
+	defer open.Add(-1)
+	_, err = io.WriteString(nc, first)
+	go func() {
+		_, _ = io.Copy(io.Discard, nc) // the answer, and the end
+		_ = nc.Close()
+	}()
+	for err == nil {
+		time.Sleep(slowDrip/2 + rand.N(slowDrip))
+		_, err = nc.Write([]byte("1"))
+	}
+}
+
+// benchSlow puts connections that are held by saying little beside clients that
+// behave, and fails when a bound is missed.
+func benchSlow(o options, dir, binary string) error {
+	good, err := startRole("role-upstream")
+	if err != nil {
+		return err
+	}
+	defer good.stop()
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	proxy, err := startProxy(binary, dir, address, fmt.Sprintf(`{"mcpServers":{"good":{"url":"http://%s/mcp"}}}`, good.addr))
+	if err != nil {
+		return err
+	}
+	defer proxy.stop()
+	clients, err := behavingClients(dir, address, "http://"+good.addr+"/mcp")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d rounds of %v; %s\n\n%-31s %-22s %s\n", o.rounds, o.duration, load(), "", "client", "p99 quiet → under attack, failed calls; the connections held; the daemon's memory")
+	var misses []string
+	all := slowAttacks()
+	for i := range len(all) + 1 {
+		name, numbers := "all of them", []string{"0", "1", "2", "3"}
+		if i < len(all) {
+			name, numbers = fmt.Sprintf("%d × %s", all[i].n, all[i].name), []string{strconv.Itoa(i)}
+		}
+		if o.only != "" && !strings.Contains(name, o.only) {
+			continue
+		}
+		missed, err := underAttack(o, proxy, address, clients, name, numbers)
+		if err != nil {
+			return err
+		}
+		misses = append(misses, missed...)
+	}
+	if len(misses) > 0 {
+		return fmt.Errorf("%d bounds are missed:\n  %s", len(misses), strings.Join(misses, "\n  "))
+	}
+	fmt.Println("\nevery bound is kept")
+	return nil
+}
+
+// behavingClients are clients that send whole requests, over connections that
+// stay and over new ones, and one that goes past MCPProxy: what it suffers is the
+// machine's doing.
+func behavingClients(dir, address, direct string) ([]*neighbour, error) {
+	gateway := "http://" + address + "/mcp"
+	session, err := openSession(gateway)
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(filepath.Join(dir, "data", "api_key"))
+	if err != nil {
+		return nil, err
+	}
+	mcp := subject{url: gateway, headers: session, body: []byte(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"good:echo","args":{"text":"a short text to echo","n":7}}}}`)}
+	rest := subject{url: "http://" + address + "/api/v1/tools/call", headers: map[string]string{"X-API-Key": strings.TrimSpace(string(key))}, body: []byte(
+		`{"tool_variant":"call_tool_read","name":"good:echo","args":{"text":"a short text to echo","n":7}}`)}
+	named := func(s subject, name string) subject { s.name = name; return s }
+	clients := []*neighbour{
+		{subject: named(mcp, "MCP")}, {subject: named(mcp, "MCP, new connections"), fresh: true},
+		{subject: named(rest, "REST")}, {subject: named(rest, "REST, new connections"), fresh: true},
+		{subject: subject{name: "past MCPProxy", url: direct, body: []byte(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)}, direct: true},
+	}
+	if err := awaitCall(mcp); err != nil {
+		return nil, err
+	}
+	letCall(clients, 2*time.Second, func(*neighbour) *samples { return &samples{} }) // warm up
+	return clients, nil
+}
+
+// letCall lets all clients call for a while.
+func letCall(clients []*neighbour, d time.Duration, into func(*neighbour) *samples) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() { c.callUntil(ctx, into(c)) })
+	}
+	wg.Wait()
+}
+
+// underAttack measures the clients in turns, quiet and with some attacks, each
+// from its first connection on.
+func underAttack(o options, proxy *process, address string, clients []*neighbour, name string, numbers []string) (missed []string, err error) {
+	for _, c := range clients {
+		c.quiet, c.loud = samples{}, samples{}
+	}
+	before := proxy.memory()
+	proxy.forgetPeak()
+	said := ""
+	for range o.rounds {
+		letCall(clients, o.duration, func(c *neighbour) *samples { return &c.quiet })
+		attacker, err := startRole(append([]string{"role-slow", address}, numbers...)...)
+		if err != nil {
+			return nil, err
+		}
+		letCall(clients, o.duration, func(c *neighbour) *samples { return &c.loud })
+		said = attacker.stopAndHear()
+		time.Sleep(time.Second) // it takes the machine a while to forget thousands of connections
+	}
+	grown := proxy.peakMemory() - before
+	for i, c := range clients {
+		times := float64(c.loud.p99()) / float64(c.quiet.p99())
+		rest := ""
+		if i == 0 {
+			rest = fmt.Sprintf("; %s; %+.0f MiB at most", said, grown)
+		}
+		fmt.Printf("%-31s %-22s %s → %s (%.1f ×), %d of %d failed%s\n", []string{name, ""}[min(i, 1)], c.name, micro(c.quiet.p99()), micro(c.loud.p99()), times, c.loud.errors, len(c.loud.all), rest)
+		if times > slowP99 && !c.direct {
+			missed = append(missed, fmt.Sprintf("%s: p99 of %s is %.1f × its quiet one", name, c.name, times))
+		}
+		if c.loud.errors+c.quiet.errors > 0 {
+			missed = append(missed, fmt.Sprintf("%s: %d calls of %s failed: %v", name, c.loud.errors+c.quiet.errors, c.name, errors.Join(c.loud.err, c.quiet.err)))
+		}
+	}
+	if grown > slowGrowth {
+		missed = append(missed, fmt.Sprintf("%s: the daemon has grown by %.0f MiB", name, grown))
+	}
+	return missed, nil
+}

@@ -1,0 +1,71 @@
+package activity
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+)
+
+// windowSize is how much of a segment is reserved, and mapped, at a time.
+const windowSize = 1 << 20
+
+// spoolFile is what the spool needs of a file.
+type spoolFile interface {
+	Write(p []byte) (int, error)
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+	Stat() (os.FileInfo, error)
+	// Reserve makes sure that the file can grow to size, whatever becomes of the
+	// room on the disk, and returns up to where it can; math.MaxInt64 when that
+	// cannot be known.
+	Reserve(size int64) (upTo int64, err error)
+}
+
+// openFile opens a segment to append to, with write(2).
+func openFile(path string) (spoolFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &plainFile{File: f}, nil
+}
+
+// plainFile is a spoolFile that is written with write(2).
+type plainFile struct {
+	*os.File
+	reserved int64
+}
+
+// Reserve reserves blocks, where there is a way to.
+func (f *plainFile) Reserve(size int64) (int64, error) {
+	if f.reserved >= size {
+		return f.reserved, nil
+	}
+	size = (size + windowSize - 1) / windowSize * windowSize
+	known, err := reserveBlocks(f.File, size)
+	if err != nil {
+		return 0, fmt.Errorf("reserve room for the activity log: %w", err)
+	}
+	if !known {
+		size = math.MaxInt64
+	}
+	f.reserved = size
+	return size, nil
+}
+
+// Truncate takes back what is behind size, and what was reserved there.
+func (f *plainFile) Truncate(size int64) error {
+	f.reserved = 0
+	return f.File.Truncate(size)
+}
+
+// Close returns what was reserved and not used.
+func (f *plainFile) Close() error {
+	info, err := f.Stat()
+	if err == nil && f.reserved > info.Size() {
+		err = f.File.Truncate(info.Size())
+	}
+	return errors.Join(err, f.File.Close())
+}

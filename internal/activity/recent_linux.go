@@ -1,0 +1,98 @@
+package activity
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const tmpfsMagic = 0x01021994
+
+// memoryDir is a folder whose files are in memory and outlive the process, or
+// nothing.
+func memoryDir() string {
+	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
+		var fs syscall.Statfs_t
+		if filepath.IsAbs(dir) && syscall.Statfs(dir, &fs) == nil && int64(fs.Type) == tmpfsMagic {
+			return dir
+		}
+	}
+	return ""
+}
+
+// recentPath is where the second copy of the spool in dir is.
+func recentPath(in, dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(in, fmt.Sprintf("mcpproxy-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:8]))), nil
+}
+
+// openRecent opens the second copy at path, and returns what an earlier process
+// has left in it.
+func openRecent(path string) (r *recent, left [2][]byte, safe int64, err error) {
+	file, err := openOwn(path)
+	if err != nil {
+		return nil, left, 0, err
+	}
+	const size = recentHead + 2*recentHalf
+	fail := func(err error) (*recent, [2][]byte, int64, error) {
+		return nil, left, 0, errors.Join(err, file.Close())
+	}
+	before := make([]byte, size)
+	n, err := file.ReadAt(before, 0)
+	if err != nil && err != io.EOF {
+		return fail(err)
+	}
+	if n == size {
+		safe = int64(binary.LittleEndian.Uint64(before))
+		left = [2][]byte{before[recentHead : recentHead+recentHalf], before[recentHead+recentHalf:]}
+	}
+	// A page that is missing would be a fault when it is written to.
+	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
+		return fail(fmt.Errorf("reserve room for the newest entries in %s: %w", path, err))
+	}
+	ends, err := openOwn(path + ".ends")
+	if err != nil {
+		return fail(err)
+	}
+	memory, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return fail(errors.Join(err, ends.Close()))
+	}
+	r = recentOver(memory, file, ends)
+	r.unmap = func() error { return syscall.Munmap(memory) }
+	return r, left, safe, nil
+}
+
+// openOwn opens a file that is this user's alone, and this process's: the folder
+// may be everybody's.
+func openOwn(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	var st syscall.Stat_t
+	err = syscall.Fstat(int(f.Fd()), &st)
+	if err == nil && (st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Mode&0o077 != 0 || int(st.Uid) != os.Geteuid() || st.Nlink != 1) {
+		err = fmt.Errorf("%s is not a file of this user alone", path)
+	}
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

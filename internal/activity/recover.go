@@ -1,0 +1,202 @@
+package activity
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// openSpool opens the spool in dir and finds the end of its chain. A torn end is
+// put aside. It returns what has to be told about that.
+func (s *spool) openSpool() (notes []string, err error) {
+	if s.lock, err = s.claim(); err != nil {
+		return nil, err
+	}
+	s.wrote.L = &s.mu
+	s.run = &run{}
+	left, safe := s.openRecent()
+	if notes, err = s.openSegments(); err != nil {
+		return notes, err
+	}
+	note, err := s.readmit(left, safe)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	s.good = s.durable
+	return notes, errors.Join(err, dropTorn(s.dir))
+}
+
+// openSegments finds the end of the chain in the segments.
+func (s *spool) openSegments() (notes []string, err error) {
+	if s.segments, err = listSegments(s.dir); err != nil {
+		return nil, err
+	}
+	for len(s.segments) > 0 {
+		t, note, err := s.recover(s.segments[len(s.segments)-1])
+		if note != "" {
+			notes = append(notes, note)
+		}
+		if err != nil {
+			return notes, err
+		}
+		if t != nil {
+			s.last, s.fresh = s.segments[len(s.segments)-1], t.fresh
+			s.continueFrom(*t)
+			return notes, nil
+		}
+		s.segments = s.segments[:len(s.segments)-1]
+	}
+	s.continueFrom(tail{})
+	s.chain, err = newChain()
+	return notes, err
+}
+
+func (s *spool) continueFrom(t tail) {
+	s.chain = t.chain
+	s.head = link{t.seq, t.hash}
+	s.durable = s.head
+	s.ids = after(max(t.at, s.now().UnixMilli()))
+}
+
+// keepTorn is how many torn ends are kept.
+const keepTorn = 4
+
+// dropTorn removes the oldest of what was put aside.
+func dropTorn(dir string) error {
+	torn, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+tornInfix+"*"))
+	if err != nil || len(torn) <= keepTorn {
+		return err
+	}
+	stamp := func(path string) string { return path[strings.LastIndex(path, tornInfix):] }
+	slices.SortFunc(torn, func(a, b string) int { return cmp.Compare(stamp(a), stamp(b)) })
+	for _, path := range torn[:len(torn)-keepTorn] {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// openRecent opens the second copy, and returns what an earlier process has left
+// in it. Without one that lasts the spool goes on, with one that does not.
+func (s *spool) openRecent() (left [2][]byte, safe int64) {
+	s.recent = processRecent()
+	if s.recentDir == "" {
+		return left, 0
+	}
+	path, err := recentPath(s.recentDir, s.dir)
+	if err != nil {
+		s.logger.Warn("the newest entries are kept in one place only", "error", err)
+		return left, 0
+	}
+	r, left, safe, err := openRecent(path)
+	if err != nil {
+		s.logger.Warn("the newest entries are kept in one place only", "error", err)
+		return left, 0
+	}
+	s.recent, s.kept = r, readEnds(r.ends)
+	return left, safe
+}
+
+// readmit writes again what an earlier process had written and the disk has
+// lost. Where the spool itself is gone, that is what was not safe by then.
+func (s *spool) readmit(left [2][]byte, safe int64) (note string, err error) {
+	st, ok := newest(left, 0)
+	if !ok || st.last.seq < s.durable.seq {
+		return "", s.recent.clear()
+	}
+	switch {
+	case s.last == nil:
+		if st = st.after(safe); len(st.lines) > 0 {
+			s.chain = st.chain
+			if st.prev.seq > safe {
+				note = lostEntries(safe+1, st.prev.seq)
+			}
+		}
+	case st.prev.seq <= s.durable.seq:
+		whole, err := s.wholeFrom(max(safe, st.prev.seq))
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case whole.seq < st.prev.seq && st.chain == s.chain: // damaged before
+			s.fresh = true
+		case st.after(whole.seq).prev != whole:
+			return "", s.recent.clear() // of another time
+		default:
+			st = st.after(whole.seq)
+			s.fresh = s.fresh || whole != s.durable
+		}
+	case st.chain != s.chain:
+		return "", s.recent.clear()
+	default:
+		note = lostEntries(s.durable.seq+1, st.prev.seq)
+		s.fresh = true
+	}
+	if len(st.lines) == 0 {
+		return note, s.recent.clear()
+	}
+	s.continueFrom(tail{chain: s.chain, seq: st.prev.seq, hash: st.prev.hash, at: max(st.at, s.ids.ms)})
+	n, err := s.writeAgain(st.lines)
+	if err != nil {
+		return note, fmt.Errorf("write the newest entries again: %w", err)
+	}
+	s.logger.Warn("entries that the disk had lost were written again from their second copy", "entries", n)
+	return note, s.recent.clear()
+}
+
+func lostEntries(from, to int64) string {
+	return fmt.Sprintf("The spool has lost the entries from %d to %d.", from, to)
+}
+
+// wholeFrom is the last entry up to which the segments have all after one. A disk
+// that died may have what was written last, but not all that was written before.
+func (s *spool) wholeFrom(seq int64) (link, error) {
+	m := s.mark()
+	v := verifier{}
+	for i, seg := range m.segments {
+		if i+1 < len(m.segments) && m.segments[i+1].first <= seq+1 {
+			continue
+		}
+		v.until = m.after(seg.first)
+		if err := v.segment(seg); err != nil {
+			return link{}, err
+		}
+		if v.broken {
+			break
+		}
+	}
+	return v.last, nil
+}
+
+// writeAgain writes lines that follow the chain, and syncs them.
+func (s *spool) writeAgain(lines []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.prepare(int64(len(lines)), false); err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(lines) {
+		hash, data, _ := splitLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		e, err := decodeEntry(hash, data, true)
+		if err != nil {
+			return n, err
+		}
+		b := s.queue.blockFor(len(line))
+		b.data = append(b.data, line...)
+		e.Payload = b.data[len(b.data)-1-len(e.Payload) : len(b.data)-1 : len(b.data)-1]
+		b.entries = append(b.entries, e)
+		s.pending += int64(len(line))
+		s.head = link{e.Seq, hash}
+		n++
+	}
+	r := s.run
+	s.write()
+	if r.err != nil {
+		return n, r.err
+	}
+	return n, s.file.Sync()
+}

@@ -1,0 +1,455 @@
+package activity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The bounds of what refused calls put into the log. Who is refused may be
+// anybody, so what one actor can write in an hour is bounded, whatever varies
+// from one of its calls to the next.
+const (
+	refusalWindow = time.Hour
+	// Records of refusals of one actor in a window, and those of them that came
+	// by one connection. What is beyond is counted in one more record.
+	maxRefusals         = 1000
+	maxRefusalsOfOrigin = 250
+	// Bytes of text in them that are the caller's, all together. Beyond, a record
+	// goes without arguments, and with short texts.
+	maxRefusedText = 1 << 20
+	briefText      = 256
+
+	// The number of times a refusal was repeated is written after this time, and
+	// then after twice the time before, up to the last.
+	countFirst = 10 * time.Second
+	countLast  = 10 * time.Minute
+
+	floodAfter   = 1000 // refusals of one actor in a window are said
+	maxNames     = 4096 // are told apart among what has no record of its own
+	endedWindows = 4    // whose counts wait to be written
+)
+
+// refusals makes one record of identical refusals: it writes the first of them
+// at once, counts the others in memory, and writes the counts from time to time.
+type refusals struct {
+	log  *recorder
+	seed maphash.Seed
+	wake signal // there is a count to write
+	done chan struct{}
+
+	writing sync.Mutex // one writes the counts at a time
+
+	mu     sync.Mutex // guards what follows; held while a record is written
+	actors map[string]*refusedWindow
+	ended  []*refusedWindow
+	byID   map[string]*refusal
+
+	floodMu  sync.Mutex // guards flooding; never held for long
+	flooding map[string]flood
+}
+
+// flood is what is told of an actor that is refused very many calls.
+type flood struct {
+	until       time.Time
+	first, last time.Time
+	times       int64
+}
+
+// refusedWindow is what one actor was refused since a time.
+type refusedWindow struct {
+	actor   string
+	began   time.Time
+	first   time.Time // began, as records tell it
+	kinds   map[[sha256.Size]byte]*refusal
+	origins map[string]int // records by connection
+	text    int            // bytes of the caller's text in the records
+	times   int64
+	last    time.Time
+	said    bool
+	others  *refusal // stands for those without a record of their own
+}
+
+// refusal is a record, and how often what it tells of has happened.
+type refusal struct {
+	id      string
+	seq     int64
+	times   int64
+	last    time.Time
+	written int64 // times, as the spool has it
+	wait    time.Duration
+	due     time.Time
+	names   map[uint64]struct{} // of others: what was asked for
+}
+
+func newRefusals(l *recorder) *refusals {
+	return &refusals{
+		log: l, seed: maphash.MakeSeed(), wake: newSignal(), done: make(chan struct{}),
+		actors: map[string]*refusedWindow{}, byID: map[string]*refusal{}, flooding: map[string]flood{},
+	}
+}
+
+func (f *refusals) add(r *Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	w := f.window(r.Actor, now)
+	w.times++
+	w.last = f.log.spool.now().UTC()
+	if w.times > floodAfter {
+		f.say(w)
+	}
+	defer f.noteFlood(w)
+	key := kindOfRefusal(r)
+	k := w.kinds[key]
+	switch {
+	case k != nil:
+		f.again(k, r, w.last, now)
+		return nil
+	case len(w.kinds) >= maxRefusals, r.Origin != "" && w.origins[r.Origin] >= maxRefusalsOfOrigin:
+		return f.addOther(w, r, now)
+	}
+	k = &refusal{}
+	if err := f.begin(k, w.brief(r, f.log.maxResponse), r); err != nil {
+		return err
+	}
+	w.kinds[key] = k
+	w.origins[r.Origin]++
+	return nil
+}
+
+// window returns the actor's window. One that is over is put aside until its
+// counts are written.
+func (f *refusals) window(actor string, now time.Time) *refusedWindow {
+	w := f.actors[actor]
+	if w != nil && now.Sub(w.began) < refusalWindow {
+		return w
+	}
+	if w != nil {
+		f.end(w)
+	}
+	w = &refusedWindow{
+		actor: actor, began: now, first: f.log.spool.now().UTC(),
+		kinds: map[[sha256.Size]byte]*refusal{}, origins: map[string]int{},
+	}
+	f.actors[actor] = w
+	f.wake.raise()
+	return w
+}
+
+func (f *refusals) end(w *refusedWindow) {
+	delete(f.actors, w.actor)
+	f.ended = append(f.ended, w)
+}
+
+func (f *refusals) forget(w *refusedWindow) {
+	for _, k := range w.all() {
+		delete(f.byID, k.id)
+	}
+}
+
+// all returns the records of the window.
+func (w *refusedWindow) all() []*refusal {
+	out := make([]*refusal, 0, len(w.kinds)+1)
+	for _, k := range w.kinds {
+		out = append(out, k)
+	}
+	if w.others != nil {
+		out = append(out, w.others)
+	}
+	return out
+}
+
+// kindOfRefusal is the same for refusals that are one record. Arguments, reasons
+// and the ids of requests may differ.
+func kindOfRefusal(r *Record) [sha256.Size]byte {
+	texts := [...]string{
+		string(r.Source), r.SessionID, r.ClientName, r.ClientVersion, r.ServerName, r.ToolName,
+		r.Metadata.ToolVariant, r.Metadata.ErrorCode, r.ErrorMessage, r.Metadata.Action,
+	}
+	var buf []byte
+	add := func(s string) {
+		buf = binary.AppendUvarint(buf, uint64(len(s)))
+		buf = append(buf, s...)
+	}
+	for _, s := range texts {
+		add(s)
+	}
+	if in := r.Metadata.Intent; in != nil {
+		add(in.OperationType)
+		add(in.DataSensitivity)
+	}
+	return sha256.Sum256(buf)
+}
+
+// brief returns what of r is written: all of it, as long as the window has room
+// for the caller's texts.
+func (w *refusedWindow) brief(r *Record, most int) *Record {
+	m := *r
+	size := min(len(m.Arguments), most) + min(len(m.Metadata.Detail), most) + min(len(m.ErrorMessage), maxMessage)
+	if m.Metadata.Intent != nil {
+		size += min(len(m.Metadata.Intent.Reason), maxMessage)
+	}
+	for _, warning := range m.Metadata.Warnings[:min(len(m.Metadata.Warnings), maxWarnings)] {
+		size += min(len(warning), maxMessage)
+	}
+	if w.text+size <= maxRefusedText {
+		w.text += size
+		return &m
+	}
+	m.RequestBytes = max(m.RequestBytes, int64(len(m.Arguments)))
+	m.ArgumentsTruncated = len(m.Arguments) > 0
+	m.Arguments, m.Metadata.Warnings, m.Metadata.Search = nil, nil, nil
+	m.ErrorMessage, m.Metadata.Detail = clip(m.ErrorMessage, briefText), clip(m.Metadata.Detail, briefText)
+	if in := m.Metadata.Intent; in != nil {
+		m.Metadata.Intent = &Intent{OperationType: in.OperationType, DataSensitivity: in.DataSensitivity}
+	}
+	return &m
+}
+
+// begin writes the first refusal of its kind, as m has it, and tells r of it.
+func (f *refusals) begin(k *refusal, m, r *Record) error {
+	run, err := f.log.write(KindWhole, m)
+	if err != nil {
+		return err
+	}
+	r.ID, r.Timestamp = m.ID, m.Timestamp
+	k.id, k.seq, k.times, k.written, k.last, k.wait = m.ID, run.seq, 1, 1, m.Timestamp, countFirst
+	f.byID[k.id] = k
+	return nil
+}
+
+// again counts a refusal that has a record already.
+func (f *refusals) again(k *refusal, r *Record, at, now time.Time) {
+	r.ID, r.Timestamp = k.id, at
+	if k.times == k.written {
+		k.due = now.Add(k.wait)
+		f.wake.raise()
+	}
+	k.times++
+	k.last = at
+}
+
+const othersMessage = "refused calls of more kinds than are recorded one by one (1,000 an hour for one actor, 250 for one connection)"
+
+// addOther counts a refusal that gets no record of its own.
+func (f *refusals) addOther(w *refusedWindow, r *Record, now time.Time) error {
+	f.say(w)
+	if w.others == nil {
+		k := &refusal{names: map[uint64]struct{}{}}
+		m := &Record{Type: PolicyDecision, Status: Blocked, Actor: r.Actor, Source: r.Source, ErrorMessage: "Further " + othersMessage + ".",
+			Metadata: Metadata{Action: "further_refusals"}}
+		if err := f.begin(k, m, r); err != nil {
+			return err
+		}
+		w.others = k
+	} else {
+		f.again(w.others, r, w.last, now)
+	}
+	if names := w.others.names; len(names) < maxNames {
+		var h maphash.Hash
+		h.SetSeed(f.seed)
+		_, _ = h.WriteString(r.ServerName)
+		_ = h.WriteByte(0)
+		_, _ = h.WriteString(r.ToolName)
+		names[h.Sum64()] = struct{}{}
+	}
+	return nil
+}
+
+// say tells once in a window that there are very many refusals.
+func (f *refusals) say(w *refusedWindow) {
+	if w.said {
+		return
+	}
+	w.said = true
+	f.log.logger.Warn("very many calls are being refused", "actor", w.actor, "refused", w.times, "since", w.first)
+	r := Record{Type: System, Status: Failed, Actor: w.actor, Metadata: Metadata{Action: "refusals_flood"},
+		ErrorMessage: fmt.Sprintf("Very many calls of actor %s are being refused: %d since %s. Identical ones are one record with a count.",
+			w.actor, w.times, w.first.Format(time.RFC3339))}
+	if _, err := f.log.write(KindWhole, &r); err != nil {
+		f.log.logger.Error("a flood of refused calls cannot be put on record", "error", err)
+	}
+}
+
+// floods tells which actors are refused very many calls.
+func (f *refusals) floods() []string {
+	f.floodMu.Lock()
+	defer f.floodMu.Unlock()
+	var out []string
+	for actor, fl := range f.flooding {
+		if !time.Now().Before(fl.until) {
+			delete(f.flooding, actor)
+			continue
+		}
+		out = append(out, fmt.Sprintf("Very many calls of actor %s were refused: %d since %s, the last at %s. See `mcpproxy activity list --type policy_decision`.",
+			actor, fl.times, fl.first.Format(time.RFC3339), fl.last.Format(time.RFC3339)))
+	}
+	return out
+}
+
+// noteFlood keeps what floods tells, without the lock that is held while a disk
+// does not answer.
+func (f *refusals) noteFlood(w *refusedWindow) {
+	if !w.said {
+		return
+	}
+	f.floodMu.Lock()
+	defer f.floodMu.Unlock()
+	f.flooding[w.actor] = flood{until: w.began.Add(refusalWindow), first: w.first, last: w.last, times: w.times}
+}
+
+// show puts into records the counts as they are at this moment.
+func (f *refusals) show(records ...*Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range records {
+		if k := f.byID[r.ID]; k != nil && k.times > 1 {
+			r.repeat(k.times, k.last, k.message())
+		}
+	}
+}
+
+// repeat notes how often and until when r has happened.
+func (r *Record) repeat(times int64, last time.Time, message string) {
+	first := r.Timestamp
+	r.Repeated, r.FirstTime, r.LastTime = times, &first, &last
+	if message != "" {
+		r.ErrorMessage = message
+	}
+}
+
+// message is what the record says in the place of what it said first.
+func (k *refusal) message() string {
+	if k.names == nil {
+		return ""
+	}
+	more := ""
+	if len(k.names) >= maxNames {
+		more = "more than "
+	}
+	return fmt.Sprintf("%d further refusals of %s%d names: %s.", k.times, more, len(k.names), othersMessage)
+}
+
+// work writes the counts when they are due, until ctx ends.
+func (f *refusals) work(ctx context.Context) {
+	defer close(f.done)
+	timer := stopped()
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if next := f.write(time.Now(), false); !next.IsZero() {
+			timer.Reset(max(time.Until(next), time.Second))
+		}
+	}
+}
+
+// write writes the counts that are due, or all, and returns when to come again.
+func (f *refusals) write(now time.Time, all bool) (next time.Time) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	due, next := f.due(now, all)
+	for i := range due {
+		d := &due[i]
+		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendRepeat(nil, d.seq, d.times, d.last, d.message)})
+		if errors.Is(err, errClosed) {
+			return time.Time{}
+		}
+		f.wrote(d, err == nil, now)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropWritten()
+	return next
+}
+
+// count is a count to write.
+type count struct {
+	refusal // a copy
+	of      *refusal
+	message string
+}
+
+// due collects what is to be written now, and when there is more.
+func (f *refusals) due(now time.Time, all bool) (due []count, next time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	later := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	collect := func(w *refusedWindow, all bool) {
+		for _, k := range w.all() {
+			switch {
+			case k.times == k.written:
+			case all || !now.Before(k.due):
+				due = append(due, count{*k, k, k.message()})
+				later(now.Add(2 * k.wait))
+			default:
+				later(k.due)
+			}
+		}
+	}
+	for _, w := range f.actors {
+		if over := w.began.Add(refusalWindow); !now.Before(over) {
+			f.end(w)
+		} else {
+			collect(w, all)
+			later(over)
+		}
+	}
+	for _, w := range f.ended {
+		collect(w, true)
+	}
+	return due, next
+}
+
+// wrote notes what has become of a count.
+func (f *refusals) wrote(d *count, well bool, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if well {
+		d.of.written = d.times
+	}
+	d.of.wait = min(2*d.of.wait, countLast)
+	d.of.due = now.Add(d.of.wait)
+}
+
+// dropWritten forgets the windows that are over and written, and the oldest when
+// too many are not.
+func (f *refusals) dropWritten() {
+	kept := f.ended[:0]
+	for _, w := range f.ended {
+		waits := false
+		for _, k := range w.all() {
+			waits = waits || k.times != k.written
+		}
+		if waits {
+			kept = append(kept, w)
+		} else {
+			f.forget(w)
+		}
+	}
+	clear(f.ended[len(kept):])
+	f.ended = kept
+	if over := len(kept) - endedWindows; over > 0 {
+		for _, w := range kept[:over] {
+			f.log.logger.Error("the counts of refused calls cannot be written and are forgotten", "actor", w.actor)
+			f.forget(w)
+		}
+		f.ended = slices.Clone(kept[over:])
+	}
+}

@@ -1,0 +1,18 @@
+package activity
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// reserveBlocks reserves blocks for a file, behind its end. known is false where
+// the file system cannot.
+func reserveBlocks(f *os.File, size int64) (known bool, err error) {
+	const keepSize = 1
+	err = syscall.Fallocate(int(f.Fd()), keepSize, 0, size)
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/problem"
+)
+
+// encode is json.Marshal without the escapes that are for HTML: what servers and
+// tools said stays readable.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return out.Bytes(), err
+}
+
+// problemType is the media type of RFC 9457.
+const problemType = "application/problem+json"
+
+// problemDocument is how a Problem stands in an answer.
+type problemDocument struct {
+	Type       string          `json:"type" format:"uri" doc:"urn:mcpproxy:problem: and the code in lower case with dashes."`
+	Title      string          `json:"title" doc:"The code in words: the same for every occurrence."`
+	Status     int             `json:"status" doc:"The HTTP status."`
+	Detail     string          `json:"detail" doc:"What is wrong: the message of the contract."`
+	Code       problem.Code    `json:"code" doc:"What kind of failure it is, for programs."`
+	Hint       string          `json:"hint,omitempty" doc:"What to do about it."`
+	Details    problem.Details `json:"details,omitempty" doc:"The facts, such as parameter, value and allowed."`
+	ActivityID string          `json:"activity_id,omitempty" doc:"The record of the refused or failed call."`
+}
+
+// refuse makes the document of an error. It keeps the record's id of a
+// recorded refusal.
+func refuse(err error) problemDocument {
+	p := problem.From(err)
+	d := problemDocument{
+		Type:   "urn:mcpproxy:problem:" + strings.ToLower(strings.ReplaceAll(string(p.Code), "_", "-")),
+		Title:  title(p.Code),
+		Status: p.Code.HTTPStatus(),
+		Detail: p.Message, Code: p.Code, Hint: p.Hint, Details: p.Details,
+	}
+	var r *recorded
+	if errors.As(err, &r) {
+		d.ActivityID = r.activityID
+	}
+	return d
+}
+
+// recorded is an error of a call that has a record.
+type recorded struct {
+	error
+	activityID string
+}
+
+// Unwrap returns the problem.
+func (r *recorded) Unwrap() error { return r.error }
+
+// title is the code in words.
+func title(c problem.Code) string {
+	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+func writeProblem(w http.ResponseWriter, err error) { refuse(err).write(w) }
+
+func (d problemDocument) write(w http.ResponseWriter) {
+	body, err := encode(d)
+	if err != nil {
+		// Details that cannot be encoded are a mistake of ours; the rest still helps.
+		d.Details = nil
+		body, _ = encode(d)
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(d.Status)
+	_, _ = w.Write(body)
+}
+
+// notAllowed answers a method that the path does not have. The status is
+// HTTP's own for this and the one that no code has.
+func notAllowed(method, path string, allowed []string) problemDocument {
+	d := refuse(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
+		WithHint(fmt.Sprintf("Use %s.", oneOf(allowed))).With("allowed", allowed))
+	d.Status = http.StatusMethodNotAllowed
+	return d
+}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+)
+
+// requestIDHeader is taken over into the record, so that a caller can find it.
+const requestIDHeader = "X-Request-Id"
+
+// maxRequestID bounds the id of a request that comes from outside.
+const maxRequestID = 128
+
+// caller is who asks, as the record keeps it. The source is as the admin says.
+func caller(r *http.Request, a auth.Actor) gateway.Caller {
+	c := gateway.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
+	c.Origin = auth.Origin(r)
+	switch said := activity.Source(r.Header.Get(SourceHeader)); said {
+	case activity.SourceCLI, activity.SourceUI:
+		if a.Kind == auth.Admin {
+			c.Source = said
+		}
+	}
+	if c.RequestID == "" || len(c.RequestID) > maxRequestID || !utf8.ValidString(c.RequestID) {
+		c.RequestID = rand.Text()
+	}
+	product, _, _ := strings.Cut(r.UserAgent(), " ")
+	c.ClientName, c.ClientVersion, _ = strings.Cut(clip(product), "/")
+	return c
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+)
+
+// input is how an operation reads its input, and how a client writes it.
+type input struct {
+	fields  []field
+	example string // of the body
+}
+
+// at are the fields in one place.
+func (in *input) at(p place) []field {
+	var out []field
+	for _, f := range in.fields {
+		if f.place == p {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (in *input) names(p place) []string {
+	var names []string
+	for _, f := range in.at(p) {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// read reads a request into a struct, and returns the values of the query.
+func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
+	given, err := in.readQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range in.fields {
+		values := given[f.name]
+		if f.place == inPath {
+			values = []string{r.PathValue(f.name)}
+		}
+		if f.place != inBody && len(values) > 0 {
+			f.set(into.FieldByIndex(f.index), values)
+		}
+	}
+	if len(in.at(inBody)) == 0 {
+		return given, nil
+	}
+	return given, in.readBody(r, into)
+}
+
+// request is the path and the body that ask for an input: what is given of it, or
+// has to be.
+func (in *input) request(path string, from any) (string, any) {
+	v, q, body := reflect.ValueOf(from), url.Values{}, map[string]any{}
+	_, own := from.(json.Marshaler) // it writes its body by itself
+	for _, f := range in.fields {
+		if f.place == inBody && own {
+			continue
+		}
+		switch value := v.FieldByIndex(f.index); {
+		case f.place == inPath:
+			path = wildcard(f.name, segment(value.String())).Replace(path)
+		case f.place == inQuery && !value.IsZero():
+			q[f.name] = f.texts(value)
+		case f.place == inBody && (f.required || !value.IsZero()):
+			body[f.name] = value.Interface()
+		}
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	switch {
+	case own:
+		return path, from
+	case len(in.at(inBody)) == 0:
+		return path, nil
+	}
+	return path, body
+}
+
+// segment is s as one segment of a path. Dots alone would be taken as a
+// relative path on the way.
+func segment(s string) string {
+	if strings.Trim(s, ".") == "" {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// fillLists makes the lists of an answer lists, also when they are empty.
+func fillLists(answer reflect.Value) {
+	if answer.Kind() != reflect.Struct {
+		return
+	}
+	for i := range answer.NumField() {
+		if f := answer.Field(i); f.Kind() == reflect.Slice && f.IsNil() && f.Type().Elem().Kind() != reflect.Uint8 {
+			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+		}
+	}
+}

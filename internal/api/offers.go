@@ -1,0 +1,31 @@
+package api
+
+import (
+	"net/url"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/tool"
+)
+
+// OfferOps are the operations on one kind of what servers offer beside tools.
+type OfferOps struct {
+	Approve, Block *Op[gateway.OfferDecision, gateway.OfferDiff]
+	Diff           *Op[gateway.OfferRef, gateway.OfferDiff]
+}
+
+// declareOffers declares them for one kind. As with tools a name or an address is
+// one segment.
+func declareOffers(kind tool.Kind, path, id, doc string) OfferOps {
+	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
+	what := "the definition of the " + kind.Word()
+	ofKind := func(in *gateway.OfferRef, _ url.Values) error { in.Kind = kind; return nil }
+	about := func(in *gateway.OfferDecision, given url.Values) error { return ofKind(&in.OfferRef, given) }
+	return OfferOps{
+		Approve: declare("POST "+path+"/approve", "approve"+id, Decide,
+			"Approve "+what+" that has this fingerprint", (*gateway.Gateway).ApproveOffer).describe("item", doc).checked(about),
+		Block: declare("POST "+path+"/block", "block"+id, Decide,
+			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*gateway.Gateway).BlockOffer).describe("item", doc).checked(about),
+		Diff: declare("GET "+path+"/diff", "diff"+id, Look,
+			"T"+what[1:]+" beside the approved one, word by word", (*gateway.Gateway).DiffOffer).describe("item", doc).checked(ofKind),
+	}
+}

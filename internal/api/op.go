@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// Op is one operation. From its declaration follow the route, the right that it
+// needs, its part of the document, and the request of a client.
+//
+// The tags of In say what it reads: path, query and json name where a field comes
+// from, doc what it means, and enum, words, min, max, default, required and split
+// what is allowed.
+type Op[In, Out any] struct {
+	operation
+	do    func(*Deps, context.Context, gateway.Caller, In) (Out, error)
+	check func(*In, url.Values) error
+}
+
+// operation is what can be said of an operation without its types.
+type operation struct {
+	method, path string // {name} stands for a segment, {name...} for the rest
+	id, summary  string
+	right        Right
+	wait         time.Duration // how long a client waits for an answer; 0 = until there is one
+	in, out      reflect.Type
+	contentType  string            // of a page
+	docs         map[string]string // of parameters, instead of what In says
+}
+
+// Operation is an Op of any types.
+type Operation interface {
+	head() *operation
+	answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error)
+}
+
+// Deps is what the surface needs.
+type Deps struct {
+	Gateway *gateway.Gateway
+	Refuse  func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
+	Auth    *auth.Authenticator
+	Logger  *slog.Logger
+	Version string
+	// Instead are operations that stand for those declared with the same id.
+	Instead []Operation
+}
+
+// declared are all operations, in the order of their declarations.
+var declared []Operation
+
+// operations are all that the surface has.
+func (d *Deps) operations() []Operation {
+	all := slices.Clone(declared)
+	for i, o := range all {
+		for _, other := range d.Instead {
+			if other.head().id == o.head().id {
+				all[i] = other
+			}
+		}
+	}
+	return all
+}
+
+// input follows from the tags of In.
+func (o *operation) input() *input {
+	in := &input{fields: fieldsOf(o.in, o.path)}
+	for i, f := range in.fields {
+		if doc := o.docs[f.name]; doc != "" {
+			in.fields[i].doc = doc
+		}
+	}
+	zero := reflect.New(o.in).Interface()
+	if says, ok := zero.(interface{ Example() string }); ok {
+		in.example = says.Example()
+	}
+	if own, ok := zero.(ownBody); ok {
+		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.place == inBody })
+		in.fields = append(in.fields, fieldsOf(reflect.TypeOf(own.members()), "")...)
+	}
+	return in
+}
+
+// declare declares an operation that a method of the gateway does.
+func declare[In, Out any](route, id string, right Right, summary string,
+	do func(*gateway.Gateway, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	method, path, _ := strings.Cut(route, " ")
+	o := &Op[In, Out]{operation: operation{
+		method: method, path: path, id: id, summary: summary, right: right,
+		wait: patience, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), contentType: "application/json",
+	}}
+	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
+		return do(d.Gateway, ctx, c, in)
+	}
+	declared = append(declared, o)
+	return o
+}
+
+// declarePage declares an operation whose answer is not JSON of ours.
+func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[gateway.Nothing, page] {
+	o := declare[gateway.Nothing, page](route, id, right, summary, nil)
+	o.contentType = contentType
+	o.do = func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }
+	return o
+}
+
+// page is an answer that is not JSON of ours.
+type page []byte
+
+// Words are what a parameter may be.
+func (o *Op[In, Out]) Words(parameter string) []string {
+	for _, f := range o.input().at(inQuery) {
+		if f.name == parameter {
+			return f.allowed()
+		}
+	}
+	return nil
+}
+
+// within says how long a client waits for an answer.
+func (o *Op[In, Out]) within(wait time.Duration) *Op[In, Out] {
+	o.wait = wait
+	return o
+}
+
+// describe says what a parameter means in this operation.
+func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
+	if o.docs == nil {
+		o.docs = map[string]string{}
+	}
+	o.docs[name] = doc
+	return o
+}
+
+// checked has what was read completed, or refused, before anything is done. The
+// values are the query's, as they were given.
+func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
+	o.check = check
+	return o
+}
+
+// As is the operation, done by something else: see Deps.Instead.
+func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, error)) Operation {
+	other := *o
+	other.do = func(_ *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
+		return do(ctx, c, in)
+	}
+	return &other
+}
+
+// Call has the daemon of a client do the operation.
+func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
+	path, body := o.input().request(o.path, in)
+	return out, c.do(ctx, o.wait, o.method, path, body, &out)
+}
+
+func (o *Op[In, Out]) head() *operation { return &o.operation }
+
+// answer reads the input of a request and does the operation.
+func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
+	var in In
+	given, err := plan.read(r, reflect.ValueOf(&in).Elem())
+	if err == nil && o.check != nil {
+		err = o.check(&in, given)
+	}
+	if err != nil {
+		if call, ok := any(&in).(interface{ asked() (string, int) }); ok {
+			name, size := call.asked()
+			refusal := gateway.Refusal{Caller: c, Tool: name, RequestBytes: size, Problem: problem.From(err)}
+			err = &recorded{err, d.Refuse(r.Context(), refusal)}
+		}
+		return nil, err
+	}
+	out, err := o.do(d, r.Context(), c, in)
+	if call, ok := any(out).(interface{ recordID() string }); ok && err != nil {
+		err = &recorded{err, call.recordID()}
+	}
+	fillLists(reflect.ValueOf(&out).Elem())
+	return out, err
+}

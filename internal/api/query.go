@@ -1,0 +1,99 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/search"
+)
+
+// readQuery checks raw against the fields of the query. The error is an
+// INVALID_PARAMETER problem. A parameter that the operation does not have is
+// refused too: a misspelt filter would select everything. What is not given, or
+// given empty, has no values, and a number its preset.
+func (in *input) readQuery(raw string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, problem.New(problem.InvalidRequest, "The query of the URL cannot be read: "+err.Error(),
+			"Percent-encode the values.")
+	}
+	if err := checkNames(in.names(inQuery), values); err != nil {
+		return nil, err
+	}
+	q := url.Values{}
+	for _, f := range in.at(inQuery) {
+		given, err := f.read(values[f.name])
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(given) > 0:
+			q[f.name] = given
+		case f.preset != 0:
+			q[f.name] = []string{strconv.Itoa(f.preset)}
+		}
+	}
+	return q, nil
+}
+
+func checkNames(known []string, values url.Values) error {
+	for name := range values {
+		if slices.Contains(known, name) {
+			continue
+		}
+		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
+			With("parameter", name).With("value", values.Get(name)).With("allowed", nonNil(known))
+		if near := search.Nearest(name, known, 1); len(near) > 0 {
+			return p.WithHint("Did you mean " + near[0] + "?")
+		}
+		if len(known) == 0 {
+			return p.WithHint("This route takes no parameters.")
+		}
+		return p.WithHint("The parameters are " + strings.Join(known, ", ") + ".")
+	}
+	return nil
+}
+
+// read returns the values of one parameter, if they are sound.
+func (f *field) read(given []string) ([]string, error) {
+	if f.of.Kind() != reflect.Slice && len(given) > 1 {
+		return nil, invalidValue(f.name, strings.Join(given, ", "), "one value")
+	}
+	if f.split {
+		given = strings.Split(strings.Join(given, ","), ",")
+	}
+	values := slices.DeleteFunc(slices.Clone(given), func(v string) bool { return v == "" })
+	if len(values) == 0 && f.required {
+		return nil, problem.Newf(problem.InvalidParameter, "The parameter '%s' is required.", f.name).
+			WithHint(f.doc).With("parameter", f.name)
+	}
+	for _, v := range values {
+		if err := f.sound(v); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func (f *field) sound(value string) error {
+	allowed := f.allowed()
+	switch {
+	case f.of == reflect.TypeFor[time.Time]():
+		if _, err := parseMoment(value); err != nil {
+			return invalidValue(f.name, value, "a time such as 2026-01-15T10:30:00Z, or a date such as 2026-01-15")
+		}
+	case f.of.Kind() == reflect.Int:
+		if n, err := strconv.Atoi(value); err != nil || n < f.min || n > f.max {
+			return invalidValue(f.name, value, fmt.Sprintf("a whole number from %d to %d", f.min, f.max))
+		}
+	case allowed != nil && !slices.Contains(allowed, value):
+		return invalidValue(f.name, value, allowed...)
+	}
+	return nil
+}

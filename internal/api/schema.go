@@ -1,0 +1,166 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// schema is a JSON Schema in the form of OpenAPI 3.1.
+type schema map[string]any
+
+// schemas are those of the structs in answers, by the names of their types.
+type schemas map[string]schema
+
+// of is the schema of a type. A struct has one of its own, and a reference to it;
+// where there are none, as in bodies, it stands there itself.
+func (all schemas) of(t reflect.Type) schema {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return all.of(t.Elem())
+	case t == reflect.TypeFor[time.Time]():
+		return schema{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
+		return schema{}
+	case t == reflect.TypeFor[problem.Details]():
+		return schema{"type": "object", "additionalProperties": schema{}}
+	}
+	typed, hasWords := reflect.Zero(t).Interface().(interface{ Words() []string })
+	if hasWords && t.Kind() != reflect.Array {
+		return schema{"type": "string", "enum": typed.Words()}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return schema{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return schema{"type": "integer", "format": "int64"}
+	case reflect.Float64:
+		return schema{"type": "number", "format": "double"}
+	case reflect.Slice:
+		return schema{"type": "array", "items": all.of(t.Elem())}
+	case reflect.Map:
+		return schema{"type": "object", "additionalProperties": all.of(t.Elem())}
+	case reflect.Array: // a number for each of its words, the first of which is always there
+		members := schema{}
+		for _, word := range typed.Words() {
+			members[word] = all.of(t.Elem())
+		}
+		all[t.Name()] = schema{"type": "object", "properties": members, "required": typed.Words()[:1], "additionalProperties": true}
+		return all.reference(t.Name())
+	case reflect.Struct:
+		if all == nil {
+			return schema{"type": "object", "properties": all.properties(t)}
+		}
+		name := schemaName(t)
+		if all[name] == nil {
+			all[name] = schema{} // a type may hold itself
+			all[name] = all.object(t)
+		}
+		return all.reference(name)
+	}
+	return schema{"type": "string"}
+}
+
+func (schemas) reference(name string) schema {
+	return schema{"$ref": "#/components/schemas/" + name}
+}
+
+// schemaName is the name of a struct in the document.
+func schemaName(t reflect.Type) string {
+	if t == reflect.TypeFor[problemDocument]() {
+		return "Problem"
+	}
+	return t.Name()
+}
+
+// object is the schema of a struct as encoding/json writes it. More may come
+// with a later version.
+func (all schemas) object(t reflect.Type) schema {
+	s := schema{"type": "object", "properties": all.properties(t), "additionalProperties": true}
+	var required []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, optional := jsonName(f); name != "" && !optional {
+			required = append(required, name)
+		}
+	}
+	if required != nil {
+		s["required"] = required
+	}
+	return s
+}
+
+func (all schemas) properties(t reflect.Type) schema {
+	properties := schema{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _ := jsonName(f); name != "" {
+			properties[name] = all.of(f.Type).said(f.Tag).described(f.Tag.Get("doc"))
+		}
+	}
+	return properties
+}
+
+// jsonName is the name of a field in JSON, and whether it may be left out; "" for
+// a field that is not there.
+func jsonName(f reflect.StructField) (name string, optional bool) {
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-"), options == "omitempty"
+}
+
+// said adds to a schema what the tag of a field says.
+func (s schema) said(tag reflect.StructTag) schema {
+	if format := tag.Get("format"); format != "" {
+		s["format"] = format
+	}
+	if kind := tag.Get("type"); kind != "" { // of JSON that is read later
+		s["type"] = kind
+	}
+	if s["type"] == "object" && s["properties"] == nil && s["additionalProperties"] == nil {
+		s["additionalProperties"] = true
+	}
+	if tag.Get("null") != "" {
+		s["type"] = []string{s.text("type"), "null"}
+	}
+	if longest, err := strconv.Atoi(tag.Get("maxLength")); err == nil {
+		s["maxLength"] = longest
+	}
+	switch {
+	case s["type"] == "boolean" && tag.Get("enum") != "":
+		s["enum"] = []bool{tag.Get("enum") == "true"}
+	case tag.Get("enum") != "":
+		s["enum"] = strings.Split(tag.Get("enum"), ",")
+	case tag.Get("words") != "":
+		s["enum"] = vocabulary(tag.Get("words"))
+	}
+	return s
+}
+
+// described adds what a value means, if that is said.
+func (s schema) described(doc string) schema {
+	if doc != "" {
+		s["description"] = doc
+	}
+	return s
+}
+
+// kind is the type of a value, whether it may be null or not.
+func (s schema) kind() string {
+	if either, ok := s["type"].([]string); ok {
+		return either[0]
+	}
+	return s.text("type")
+}
+
+func (s schema) text(key string) string {
+	text, _ := s[key].(string)
+	return text
+}
+
+// words are the texts that a value may be, if not any.
+func (s schema) words() []string {
+	words, _ := s["enum"].([]string)
+	return words
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"strings"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+)
+
+// vocabulary is the words of a kind that has no type of its own, as the tag words
+// of a field names it.
+func vocabulary(name string) []string {
+	switch name {
+	case "status":
+		return gateway.Counts{}.Words()[1:]
+	case "status or callable":
+		return gateway.Counts{}.Words()
+	case "variant":
+		return variants()
+	case "operation":
+		return operations()
+	case "sensitivity":
+		return policy.Sensitivities()
+	case "trust":
+		return config.TrustWords()
+	}
+	panic("there is no vocabulary " + name)
+}
+
+func operations() []string {
+	return []string{policy.Read.String(), policy.Write.String(), policy.Destructive.String()}
+}
+
+func variants() []string {
+	return []string{policy.CallToolRead.String(), policy.CallToolWrite.String(), policy.CallToolDestructive.String()}
+}
+
+// invalidValue is the refusal of a value: it names the parameter, the value and
+// what is allowed.
+func invalidValue(name, value string, allowed ...string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", clip(value), name, oneOf(allowed)).
+		With("parameter", name).With("value", clip(value)).With("allowed", nonNil(allowed))
+}
+
+func oneOf(words []string) string {
+	switch len(words) {
+	case 0:
+		return "left out"
+	case 1:
+		return words[0]
+	case 2:
+		return words[0] + " or " + words[1]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + ", or " + words[len(words)-1]
+}
+
+// maxShown bounds a value that is given back in an error, in bytes.
+const maxShown = 200
+
+func clip(s string) string { return problem.Shown(s, maxShown) }
+
+// shown is a JSON value as an error gives it back: a string without its quotes.
+func shown(value []byte) string {
+	if s, ok := rawjson.String(value); ok {
+		return s
+	}
+	return string(value)
+}
+
+func nonNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,27 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+
+	"mcpproxy/internal/redact"
+)
+
+// newLogger writes to stderr as text or JSON lines. Values hold names that
+// callers and servers chose, and so are masked.
+func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact.Attr}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// level is the named level; config has checked the name.
+func level(name string) slog.Level {
+	var l slog.Level
+	if l.UnmarshalText([]byte(name)) != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

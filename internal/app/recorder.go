@@ -1,0 +1,114 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/tool"
+	"mcpproxy/internal/upstream"
+)
+
+// recorder hands what upstreams report on to the catalog and puts the changes
+// that matter on record.
+type recorder struct {
+	*catalog.Catalog
+	log    *activity.Log
+	logger *slog.Logger
+
+	mu     sync.Mutex // guards phases
+	phases map[string]upstream.Phase
+}
+
+// StateChanged implements upstream.Observer.
+func (r *recorder) StateChanged(s upstream.State) {
+	r.Catalog.StateChanged(s)
+	if !r.turned(s) {
+		return
+	}
+	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: s.Name,
+		Actor: "system", Metadata: activity.Metadata{Action: string(s.Phase)}}
+	if s.Phase == upstream.Failed {
+		record.Status, record.ErrorMessage = activity.Failed, s.LastError
+	}
+	if err := r.log.Append(&record); err != nil {
+		r.logger.Error("a server's change could not be recorded", "server", s.Name, "error", err)
+	}
+}
+
+// ToolsListed implements upstream.Observer: what a server changes of its tools
+// while it is known goes on record, by name.
+func (r *recorder) ToolsListed(server string, tools []tool.Definition) {
+	var was []*catalog.Tool
+	known := r.Catalog.Current().Server(server)
+	if known != nil {
+		was = known.Tools
+	}
+	r.Catalog.ToolsListed(server, tools)
+	detail := difference(was, tools)
+	if detail == "" || known == nil || !known.Listed {
+		return
+	}
+	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: server,
+		Actor: "system", Metadata: activity.Metadata{Action: "tools_changed", Detail: detail}}
+	if err := r.log.Append(&record); err != nil {
+		r.logger.Error("a change of a server's tools could not be recorded", "server", server, "error", err)
+	}
+}
+
+// difference names the tools that were added (+), removed (-) and changed (~).
+func difference(was []*catalog.Tool, now []tool.Definition) string {
+	before := map[string]json.RawMessage{}
+	for _, t := range was {
+		before[t.ID.Tool] = t.Raw
+	}
+	var names []string
+	for _, d := range now {
+		raw, there := before[d.ID.Tool]
+		switch {
+		case !there:
+			names = append(names, "+"+d.ID.Tool)
+		case !bytes.Equal(raw, d.Raw):
+			names = append(names, "~"+d.ID.Tool)
+		}
+		delete(before, d.ID.Tool)
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		names = append(names, "-"+name)
+	}
+	return named(names)
+}
+
+// turned reports whether the server became ready or stopped being so. The tries
+// in between are no news.
+func (r *recorder) turned(s upstream.State) bool {
+	if s.Phase == upstream.Connecting {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.phases == nil {
+		r.phases = map[string]upstream.Phase{}
+	}
+	was := r.phases[s.Name]
+	r.phases[s.Name] = s.Phase
+	return was != s.Phase
+}
+
+// maxNamed is how many changed tools a record names.
+const maxNamed = 20
+
+// named lists names, not all when there are many.
+func named(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

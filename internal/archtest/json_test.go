@@ -1,0 +1,92 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// byHand are the functions, and one package, that do with quotes, backslashes
+// and escapes what only rawjson does with those of JSON, and why.
+var byHand = map[string]string{
+	"rawjson":                    "it is the one",
+	"redact":                     "finds credentials in any text, of which JSON is one",
+	"activity.stepString":        "ends a text that was cut anywhere, and so is no JSON",
+	"config.extent":              "JSON with comments",
+	"oauth.parameter":            "a quoted string of an HTTP header",
+	"oauth.clipCode":             "leaves characters out of a code",
+	"scan.escapeAt":              "undoes escapes of many languages in prose",
+	"store.escape":               "takes words out of texts that may be cut, and hold JSON in JSON",
+	"tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
+	"tool.appendRune":            "the canonical form: its bytes are what pins are of",
+}
+
+// TestOneReaderOfJSON: who looks for the end of a string by hand, decodes its
+// escapes or writes them, is a second reader or writer of JSON, and they
+// disagree sooner or later. This sees the usual way to write one.
+func TestOneReaderOfJSON(t *testing.T) {
+	unused := maps.Clone(byHand)
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if f.test {
+			return
+		}
+		for _, name := range handsOn(f.syntax) {
+			delete(unused, p.name())
+			if place := p.name() + "." + name; byHand[place] != "" {
+				delete(unused, place)
+			} else if byHand[p.name()] == "" {
+				t.Errorf("%s: %s reads or writes strings with escapes by hand: use rawjson (Cursor, Unescape, AppendString), or say in the list why not", f.name, name)
+			}
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		t.Errorf("%s is in the list of those that read strings by hand, and does not", name)
+	}
+}
+
+// handsOn returns the functions of a file that name a quote and a backslash as
+// bytes and loop, or a backslash and the u of an escape.
+func handsOn(f *ast.File) (names []string) {
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		loops, bytes := false, map[string]bool{}
+		ast.Inspect(fn, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt, *ast.RangeStmt:
+				loops = true
+			case *ast.BasicLit:
+				bytes[n.Value] = bytes[n.Value] || n.Kind == token.CHAR
+			}
+			return true
+		})
+		if bytes[`'\\'`] && (bytes[`'u'`] || bytes[`'"'`] && loops) {
+			names = append(names, fn.Name.Name)
+		}
+	}
+	return names
+}
+
+// TestSecondReaderIsSeen: those that there once were are found, and what only
+// builds an object or tells kinds apart is not.
+func TestSecondReaderIsSeen(t *testing.T) {
+	f, err := parser.ParseFile(fileSet, "fixture.go", `package fixture
+func (c *cursor) str() { for { i := bytes.IndexByte(c.in, '"'); for c.in[i-1] == '\\' { i-- } } }
+func unescape(raw []byte) rune { switch raw[1] { case 'n': return '\n'; case 'u': return hex4(raw[2:]) }; if raw[0] == '\\' { return 0 }; return 1 }
+func appendEscape(dst []byte, c byte) []byte { return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15]) }
+func appendString(dst []byte, s string) []byte { for _, r := range s { if r == '"' || r == '\\' { dst = append(dst, '\\') }; dst = append(dst, byte(r)) }; return dst }
+func object(list []string) []byte { out := []byte{'{'}; for _, s := range list { out = append(rawjson.AppendString(out, s), ':', '"', '"') }; return append(out, '}') }
+func plain(v []byte) bool { return v[0] == '"' && bytes.IndexByte(v, '\\') < 0 }
+`, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := handsOn(f), []string{"str", "unescape", "appendEscape", "appendString"}; !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+}

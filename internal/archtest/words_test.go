@@ -1,0 +1,50 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestWordsHaveOneHome: what the protocol calls a method, a header, a member of
+// _meta or a revision stands in package mcp, for all that may import it.
+func TestWordsHaveOneHome(t *testing.T) {
+	c := newChecker(t)
+	words := map[string]string{}
+	mcp := c.check(module + "/internal/mcp")
+	if mcp == nil {
+		t.Fatal("there is no package mcp")
+	}
+	for _, name := range mcp.Scope().Names() {
+		if word, ok := mcp.Scope().Lookup(name).(*types.Const); ok && word.Val().Kind() == constant.String {
+			if value := constant.StringVal(word.Val()); word.Exported() && strings.ContainsAny(value, "/-") {
+				words[value] = name
+			}
+		}
+	}
+	if len(words) < 40 {
+		t.Fatalf("found %d words of the protocol: tell this test where they are", len(words))
+	}
+	lowest, _ := placeOf(t, "mcp")
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		own, _ := placeOf(t, p.name())
+		if f.test || own.testOnly || own.layer <= lowest.layer || strings.HasPrefix(p.name(), "bench") {
+			return
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			value, _ := strconv.Unquote(lit.Value)
+			if name := words[value]; name != "" {
+				t.Errorf("%s: %s is mcp.%s", at(lit), lit.Value, name)
+			}
+			return true
+		})
+	})
+}

@@ -1,0 +1,41 @@
+package auth
+
+import "net/http"
+
+// Source is the surface that a request came in by.
+type Source string
+
+// The sources, as records have them.
+const (
+	MCP  Source = "mcp"
+	REST Source = "rest"
+	CLI  Source = "cli"
+	UI   Source = "ui"
+)
+
+// Words are all sources.
+func (Source) Words() []string { return []string{string(MCP), string(REST), string(CLI), string(UI)} }
+
+// Caller is who asks and from where, as records keep it.
+type Caller struct {
+	Actor         Actor
+	Source        Source
+	SessionID     string // of the record: it opens no session; "" without one
+	RequestID     string
+	ClientName    string
+	ClientVersion string
+	Origin        string // the connection that the request came by; "" over the socket
+}
+
+// Person reports whether a person decides. The key makes an MCP client none,
+// even where it has to present it: who speaks there is a model.
+func (c Caller) Person() bool { return c.Actor.Kind == Admin && c.Source != MCP }
+
+// Origin returns the connection that a request came by; "" over the socket,
+// whose connections cannot be told apart.
+func Origin(r *http.Request) string {
+	if r.RemoteAddr == "@" {
+		return ""
+	}
+	return r.RemoteAddr
+}

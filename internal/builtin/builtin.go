@@ -1,0 +1,165 @@
+// Package builtin is the surface of the built-in tools, with which a client
+// finds and calls the tools of all servers: retrieve_tools, the three calling
+// tools, read_result and upstream_servers.
+//
+// It guarantees that what it hands to the gateway are the bytes that the client
+// sent, that arguments it cannot read are refused with what is wrong and what is
+// allowed, that such refusals are on record, and that nothing a model asks for
+// here has a person's rights. It decides nothing about a call and contacts no
+// upstream: that is the gateway's. It knows no transport.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/reply"
+	"mcpproxy/internal/session"
+)
+
+// Gateway is what the surface needs of the product.
+type Gateway interface {
+	Call(ctx context.Context, r gateway.CallRequest) (gateway.CallResult, error)
+	Retrieve(ctx context.Context, r gateway.RetrieveRequest) (json.RawMessage, error)
+	ReadResult(ctx context.Context, r gateway.ReadRequest) (json.RawMessage, error)
+	Servers(ctx context.Context, c gateway.Caller, in gateway.Nothing) (gateway.ServerList, error)
+	Server(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error)
+	RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error)
+	AddServer(ctx context.Context, c gateway.Caller, in gateway.NewServer) (gateway.ServerView, error)
+	Refuse(ctx context.Context, r gateway.Refusal) string
+}
+
+// Surface is a session.Surface. Its sessions have no state.
+type Surface struct {
+	gateway Gateway
+	config  func() *config.Config
+	reply   *reply.Writer
+	texts   texts
+}
+
+// New makes a Surface.
+func New(g Gateway, config func() *config.Config, w *reply.Writer) *Surface {
+	return &Surface{gateway: g, config: config, reply: w, texts: makeTexts(w)}
+}
+
+// Form returns how requests of a method are answered.
+func (s *Surface) Form(method string) session.Form {
+	switch method {
+	case mcp.CallTool:
+		return session.Passing
+	case mcp.Listen:
+		return session.Streaming
+	}
+	return session.AtOnce
+}
+
+// Do answers a modern request.
+func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	switch r.Method {
+	case mcp.Discover:
+		return session.Reply{Result: s.texts.discover}, nil
+	case mcp.Listen:
+		return s.listen(ctx, r), nil
+	}
+	return s.answer(ctx, r, true), nil
+}
+
+// answer answers what there is in both eras.
+func (s *Surface) answer(ctx context.Context, r *session.Request, modern bool) session.Reply {
+	switch r.Method {
+	case mcp.CallTool:
+		q := request{Surface: s, Request: r, modern: modern, cfg: s.config()}
+		return q.run(ctx)
+	case mcp.ListTools:
+		return s.listTools(r, modern)
+	}
+	return reply.MethodNotFound(r.Method)
+}
+
+// listen holds a subscription open. The list of the built-in tools changes
+// with the configuration at most, which is not announced, so there is nothing
+// to agree to and nothing that will come.
+func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply {
+	if n := rawjson.Find(r.Params, "notifications"); n != nil && rawjson.Kind(n) != '{' {
+		return session.Reply{Error: reply.InvalidParams("params.notifications must be an object")}
+	}
+	meta := `{"` + mcp.MetaSubscription + `":` + string(r.ID)
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: []byte(`{"_meta":` + meta + `},"notifications":{}}`)})
+	<-ctx.Done()
+	return session.Reply{Result: []byte(`{"resultType":"complete","_meta":` + meta + `,` + s.reply.Introduction + `}}`)}
+}
+
+// Open opens a session.
+func (s *Surface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+	version := reply.Version(initialize.Params)
+	return legacy{s}, session.Reply{Result: append([]byte(`{"protocolVersion":"`+version), s.texts.initialize...)}, nil
+}
+
+// legacy is the session of every client: there is nothing to remember.
+type legacy struct{ *Surface }
+
+func (l legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if r.Method == mcp.Ping {
+		return session.Reply{Result: []byte("{}")}, nil
+	}
+	return l.answer(ctx, r, false), nil
+}
+
+// Notify takes a notification, of which there are none that matter here, and
+// Respond an answer, to nothing that was asked.
+func (legacy) Notify(context.Context, string, json.RawMessage) error         { return nil }
+func (legacy) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
+func (legacy) Close()                                                        {}
+func (legacy) Done() <-chan struct{}                                         { return nil }
+
+// Listen hands on what a server may say unasked: nothing, here.
+func (legacy) Listen(ctx context.Context, _ func(session.Event), opened func()) error {
+	opened()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Refused puts a call on record that was refused before it got here.
+func (s *Surface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
+	q := request{Surface: s, Request: r}
+	_ = q.read()
+	q.record(ctx, p)
+}
+
+// invalid refuses a call that cannot be understood.
+func (q *request) invalid(ctx context.Context, what string) session.Reply {
+	e := reply.InvalidParams(what)
+	q.record(ctx, problem.New(problem.InvalidParameter, e.Message, ""))
+	return session.Reply{Error: e}
+}
+
+// refuse is the answer of a built-in tool that does not do what it was asked
+// for. What is a refusal, and no failure, is on record.
+func (q *request) refuse(ctx context.Context, err error) session.Reply {
+	switch p := problem.From(err); p.Code {
+	case problem.Internal, problem.Interrupted, problem.Timeout, problem.AuditUnavailable:
+	default:
+		q.record(ctx, p)
+	}
+	return q.reply.Refusal(q.modern, err)
+}
+
+// record puts a refusal on record, with what the request says of the call.
+func (q *request) record(ctx context.Context, p *problem.Problem) {
+	r := gateway.Refusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
+	r.Tool, _ = rawjson.String(q.name)
+	switch r.Tool {
+	case readResult: // the handle is a secret
+	case upstreamServers: // its environment may hold some
+		r.Server, _ = rawjson.String(rawjson.Find(q.args, "name"))
+		r.Action, _ = rawjson.String(rawjson.Find(q.args, "operation"))
+	default:
+		r.Arguments = q.args
+	}
+	q.gateway.Refuse(ctx, r)
+}

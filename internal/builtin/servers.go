@@ -1,0 +1,199 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+)
+
+// The operations of upstream_servers. There is none that enables, approves,
+// changes or removes a server: that is a person's, by other ways than MCP.
+const (
+	listServers   = "list"
+	getServer     = "get"
+	addServer     = "add"
+	restartServer = "restart"
+)
+
+// upstreamServers shows the servers. An agent may look, and where the
+// configuration allows it propose a server and restart one.
+func (q *request) upstreamServers(ctx context.Context) session.Reply {
+	a := arguments{tool: upstreamServers, raw: q.args}
+	operation := q.operation(&a)
+	var s gateway.NewServer
+	switch operation {
+	case getServer:
+		s.Name = a.text("name", "the server to get")
+	case restartServer:
+		s.Name = a.text("name", "the server to restart")
+	case addServer:
+		s = proposal(&a)
+	}
+	if a.bad != nil {
+		return q.refuse(ctx, a.bad)
+	}
+	var v gateway.ServerView
+	var err error
+	switch agent, in := q.asAgent(), (gateway.ServerRef{Name: s.Name}); operation {
+	case listServers:
+		all, err := q.gateway.Servers(ctx, agent, gateway.Nothing{})
+		return q.servers(ctx, all.Servers, err)
+	case addServer:
+		v, err = q.gateway.AddServer(ctx, agent, s)
+	case restartServer:
+		v, err = q.gateway.RestartServer(ctx, agent, in)
+	case getServer:
+		v, err = q.gateway.Server(ctx, agent, in)
+	}
+	return q.servers(ctx, []gateway.ServerView{v}, err)
+}
+
+// operation reads which operation is asked for; "" when it is none that this
+// agent may ask for.
+func (q *request) operation(a *arguments) string {
+	allowed := []string{listServers, getServer}
+	if q.cfg.MCPManagement == config.ManagePropose {
+		allowed = append(allowed, addServer, restartServer)
+	}
+	operation := a.oneOf("operation", allowed...)
+	if operation == "" {
+		a.missing("operation", listed(allowed))
+	}
+	return operation
+}
+
+// asAgent is the caller with an agent's rights. A client that presents the key,
+// as it has to where require_mcp_auth is on, calls tools in the person's name;
+// but what asks here is a model, and it decides nothing.
+func (q *request) asAgent() gateway.Caller {
+	c := *q.Caller
+	c.Actor = auth.Actor{Kind: auth.Agent, Name: c.Actor.Name}
+	return c
+}
+
+// proposal reads the server that an agent proposes. What may be in it is for
+// the gateway to say.
+func proposal(a *arguments) gateway.NewServer {
+	s := gateway.NewServer{Name: a.text("name", "a name for the new server")}
+	s.URL, s.Command = a.optional("url"), a.optional("command")
+	if (s.URL == "") == (s.Command == "") {
+		a.missing("url or command", "one of the two")
+	}
+	if args := a.jsonText("args_json", '[', "a JSON array of strings"); args != nil {
+		_ = rawjson.Elements(args, func(value []byte) error {
+			one, ok := rawjson.String(value)
+			if !ok {
+				a.wrong("args_json", value, "must be a JSON array of strings", "a JSON array of strings")
+			}
+			s.Args = append(s.Args, one)
+			return nil
+		})
+	}
+	if env := a.jsonText("env_json", '{', "a JSON object of strings"); env != nil {
+		s.Env = map[string]string{}
+		_ = rawjson.Members(env, func(name, value []byte) error {
+			one, ok := rawjson.String(value)
+			if !ok {
+				a.wrong("env_json", name, "must be a JSON object of strings", "a JSON object of strings")
+			}
+			s.Env[string(name)] = one
+			return nil
+		})
+	}
+	a.unknown("args", "Give them as args_json, a JSON array as text.")
+	a.unknown("env", "Give it as env_json, a JSON object as text.")
+	a.unknown("headers", "Propose the server without; the user can add headers in mcp_config.json.")
+	a.literal("url", s.URL)
+	a.literal("command", s.Command)
+	a.literal("args_json", s.Args...)
+	a.literal("env_json", slices.Collect(maps.Values(s.Env))...)
+	return s
+}
+
+// unknown refuses what configuration files call a part of a server and a
+// proposal does not: left out silently, another server would be proposed than
+// was meant.
+func (a *arguments) unknown(name, hint string) {
+	if a.find(name) != nil {
+		a.set(problem.New(problem.InvalidParameter, "upstream_servers has no parameter "+name+".", hint).With("parameter", name))
+	}
+}
+
+// literal refuses references such as ${env:NAME}. Who approves a server sees the
+// names of its variables, not that an agent had one of them filled with a
+// secret of the person's.
+func (a *arguments) literal(name string, texts ...string) {
+	for _, text := range texts {
+		if strings.Contains(text, "${") {
+			a.set(problem.New(problem.InvalidParameter, "Invalid "+name+": a server that an agent proposes may not refer to the environment or the keyring (${…})",
+				"Propose it without; the user can add the reference in mcp_config.json.").With("parameter", name))
+		}
+	}
+}
+
+// limits bound JSON as text, as those of a request bound it.
+var limits = rawjson.Limits{Bytes: 4 << 20, Depth: 64}
+
+// jsonText reads a parameter that is JSON as text, or, as some models send it,
+// the value itself; nil when it is not given.
+func (a *arguments) jsonText(name string, kind byte, what string) []byte {
+	value := a.find(name)
+	if value == nil {
+		return nil
+	}
+	text, ok := rawjson.String(value)
+	if !ok {
+		text = string(value)
+	}
+	if rawjson.Check([]byte(text), limits) != nil || rawjson.Kind([]byte(text)) != kind {
+		// Not repeated: it may hold what is secret.
+		a.wrong(name, []byte(`"…"`), "must be "+what+", as text", what)
+		return nil
+	}
+	return []byte(text)
+}
+
+// servers is the answer of every operation.
+func (q *request) servers(ctx context.Context, views []gateway.ServerView, err error) session.Reply {
+	if err != nil {
+		return q.refuse(ctx, err)
+	}
+	entries := make([]serverEntry, len(views))
+	for i, v := range views {
+		entries[i] = entryOf(v)
+	}
+	answer, err := json.Marshal(struct {
+		Servers []serverEntry `json:"servers"`
+	}{entries})
+	return q.answered(ctx, answer, err)
+}
+
+// serverEntry is what an agent gets to see of a server. How the server is
+// started and reached is the person's business.
+type serverEntry struct {
+	Name        string          `json:"name"`
+	Protocol    string          `json:"protocol"`
+	Enabled     bool            `json:"enabled"`
+	Quarantined bool            `json:"quarantined"`
+	State       string          `json:"state"`
+	ToolCount   int             `json:"tool_count"`
+	LastError   string          `json:"last_error,omitempty"`
+	Tools       *gateway.Counts `json:"tools,omitempty"`
+}
+
+func entryOf(v gateway.ServerView) serverEntry {
+	if v.Quarantined {
+		v.Failure = "" // how it fares is the affair of who reviews it
+	}
+	// What the server itself has said of its failure is for people.
+	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools}
+}

@@ -1,0 +1,72 @@
+package builtin
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+)
+
+// What every definition has to keep to.
+func TestDefinitionRules(t *testing.T) {
+	for _, intent := range []bool{false, true} {
+		management := config.ManagePropose
+		if intent {
+			management = config.ManageRead
+		}
+		var tools []struct {
+			Name, Description string
+			InputSchema       struct {
+				Type       string
+				Properties map[string]struct{ Type string }
+				Required   []string
+			}
+			Annotations map[string]bool
+		}
+		if err := json.Unmarshal([]byte(definitions(intent, management)), &tools); err != nil {
+			t.Fatal(err)
+		}
+		readOnly := map[string]bool{retrieveTools: true, "call_tool_read": true, readResult: true, upstreamServers: management == config.ManageRead}
+		for _, d := range tools {
+			if d.InputSchema.Type != "object" || d.Description == "" {
+				t.Errorf("%+v", d)
+			}
+			for name, p := range d.InputSchema.Properties {
+				if p.Type == "object" && name != "args" && !(name == "intent" && intent) {
+					t.Errorf("%s.%s is nested", d.Name, name)
+				}
+			}
+			if d.Annotations["readOnlyHint"] != readOnly[d.Name] || d.Annotations["destructiveHint"] != (d.Name == "call_tool_destructive") ||
+				d.Annotations["openWorldHint"] != strings.HasPrefix(d.Name, "call_tool_") {
+				t.Errorf("%s: %v", d.Name, d.Annotations)
+			}
+			for _, hint := range []string{"readOnlyHint", "destructiveHint", "openWorldHint"} {
+				if _, said := d.Annotations[hint]; !said {
+					t.Errorf("%s does not say %s", d.Name, hint)
+				}
+			}
+			v, calls := policy.ParseVariant(d.Name)
+			if !calls {
+				continue
+			}
+			if _, advertised := d.InputSchema.Properties["intent"]; advertised != intent {
+				t.Errorf("%s: intent advertised %v", d.Name, advertised)
+			}
+			for _, word := range []string{"retrieve_tools", "intent", v.Operation().String(), "efused"} {
+				if !strings.Contains(d.Description, word) {
+					t.Errorf("%s does not say %q: %s", d.Name, word, d.Description)
+				}
+			}
+			if n := strings.Count(d.Description, ". ") + 1; n < 2 || n > 3 {
+				t.Errorf("%s: %d sentences", d.Name, n)
+			}
+		}
+		for _, word := range []string{"call_tool_read", "call_tool_write", "call_tool_destructive", "annotations", "call_with", "include_disabled"} {
+			if !strings.Contains(tools[0].Description, word) {
+				t.Errorf("retrieve_tools does not say %q", word)
+			}
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+)
+
+// StatusNow is the status of a tool by what is decided at this moment: a
+// decision counts before the snapshot that has it is published.
+func (c *Catalog) StatusNow(t *Tool) policy.Status {
+	if t.Status != policy.Callable {
+		return t.Status
+	}
+	decided := c.Book.View(t.ID.Server)
+	entry := decided.Tool(t.ID.Tool)
+	return policy.StatusOf(policy.StatusFacts{
+		Known: decided.Known(), ServerEnabled: true,
+		SwitchedOff: entry.Off != nil, Approved: entry.Approves(t.Fingerprint()),
+	})
+}
+
+// admit accepts of a list what the trust in the server allows, before it is
+// published. done is false when it has to be tried again. What came with this
+// list, against old, and waits is told of when tell says so.
+func (c *Catalog) admit(ctx context.Context, server string, old *list, entries []*entry, tell bool) (accepted int, done bool) {
+	decided := c.Book.View(server)
+	_, infer, there := c.configured(server)
+	if !there || !decided.Known() {
+		return 0, false
+	}
+	var open []*entry
+	var candidates []approval.Candidate
+	for _, e := range entries {
+		if !decided.Tool(e.definition.ID.Tool).Approves(e.definition.Fingerprint()) {
+			open, candidates = append(open, e), append(candidates, e.candidate(infer))
+		}
+	}
+	if len(candidates) == 0 {
+		return 0, true
+	}
+	rules, _ := c.rules(server)
+	judged, err := c.Book.Admit(ctx, server, rules, candidates)
+	if err != nil && ctx.Err() == nil {
+		c.Logger.Warn("the tools of a server cannot be accepted now", "server", server, "error", err)
+	}
+	a := Admission{Server: server, Trust: rules.Trust}
+	known := old.set()
+	for i, j := range judged {
+		switch {
+		case j.Accepted:
+			a.Accepted = append(a.Accepted, j)
+		case j.Why != "" && tell && !rules.Quarantined && !known[open[i]]:
+			a.Held = append(a.Held, j)
+		}
+	}
+	if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
+		c.Observe(a)
+	}
+	return len(a.Accepted), err == nil
+}
+
+func (c *Catalog) configured(server string) (s config.Server, infer policy.InferMode, there bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.servers, func(s config.Server) bool { return s.Name == server })
+	if i < 0 {
+		return config.Server{}, c.infer, false
+	}
+	return c.servers[i], c.infer, true
+}
+
+// admitRest tries again what could not be accepted, and judges anew what a
+// changed configuration may judge otherwise. It reports whether nothing is left.
+func (c *Catalog) admitRest(ctx context.Context) (all bool) {
+	c.mu.Lock()
+	rest := map[string][]*entry{}
+	for server, l := range c.lists {
+		if !l.admitted {
+			l.admitted = true
+			rest[server] = l.entries
+		}
+	}
+	c.mu.Unlock()
+	total := 0
+	all = true
+	for server, entries := range rest {
+		accepted, done := c.admit(ctx, server, nil, entries, false)
+		total += accepted
+		if !done {
+			all = false
+			c.mu.Lock()
+			if l := c.lists[server]; l != nil {
+				l.admitted = false
+			}
+			c.mu.Unlock()
+		}
+	}
+	offers, allOffers := c.admitRestOffers(ctx)
+	if total+offers > 0 {
+		c.Refresh()
+	}
+	return all && allOffers
+}
+
+// loadBook reads what is decided, until that succeeds.
+func (c *Catalog) loadBook(ctx context.Context) {
+	select {
+	case <-c.Book.Loaded():
+		return
+	default:
+	}
+	for {
+		err := c.Book.Load(ctx)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		c.Logger.Error("the approvals cannot be read, so no tool can be called", "error", err)
+		pause(ctx, time.Second)
+	}
+	c.admitRest(ctx)
+	c.Refresh() // what was unknown is known
+}

@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/schema"
+	"mcpproxy/internal/search"
+	"mcpproxy/internal/tool"
+)
+
+// list is the last known tools of one server.
+type list struct {
+	entries  []*entry
+	part     *search.Part // what of the index is this server's
+	received bool         // from the server itself, in this process
+	saved    bool
+	admitted bool // what may be accepted is, or is just being
+}
+
+// entry is one definition with what is derived from it alone, so that it is
+// derived once however often the rest changes.
+type entry struct {
+	definition tool.Definition
+	arguments  func() *schema.Schema
+	scanned    atomic.Pointer[scan.Report]
+	inferred   func() effect.Inference
+}
+
+func newEntry(d tool.Definition) *entry {
+	return &entry{
+		definition: d,
+		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
+		inferred:   sync.OnceValue(func() effect.Inference { return effect.Infer(d) }),
+	}
+}
+
+// merge makes entries for tools, taking over those of old that did not change.
+func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) {
+	known := map[string]*entry{}
+	if old != nil {
+		for _, e := range old.entries {
+			known[e.definition.ID.Tool] = e
+		}
+	}
+	entries = make([]*entry, len(tools))
+	for i, d := range tools {
+		e := known[d.ID.Tool]
+		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
+			e = newEntry(d)
+		}
+		entries[i] = e
+	}
+	return entries, old == nil || !slices.Equal(entries, old.entries)
+}
+
+func (l *list) raws() []json.RawMessage {
+	raws := make([]json.RawMessage, len(l.entries))
+	for i, e := range l.entries {
+		raws[i] = e.definition.Raw
+	}
+	return raws
+}
+
+// set is the entries of a list.
+func (l *list) set() map[*entry]bool {
+	if l == nil {
+		return nil
+	}
+	set := make(map[*entry]bool, len(l.entries))
+	for _, e := range l.entries {
+		set[e] = true
+	}
+	return set
+}
+
+// report is what the scanner says of the definition. Who asks at the same time
+// as another may have it looked at twice, with the same result.
+func (e *entry) report() scan.Report {
+	if r := e.scanned.Load(); r != nil {
+		return *r
+	}
+	r := scan.Definition(e.definition)
+	e.scanned.Store(&r)
+	return r
+}
+
+// Tool is a tool as the product sees it. It is immutable.
+type Tool struct {
+	tool.Definition
+	// Effective is the override where it says something, else the server's hint,
+	// else, when the configuration enforces it, what is inferred.
+	Effective tool.Hints
+	CallWith  policy.Variant
+	Status    policy.Status
+	entry     *entry
+	infer     policy.InferMode
+	inferred  bool // neither the server nor an override says what it does
+}
+
+// Arguments is the schema that the tool's arguments must satisfy; it is
+// compiled at the first use.
+func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }
+
+// Inferred is what the tool seems to do, and why; nothing when it says so itself
+// or the configuration wants no inference.
+func (t *Tool) Inferred() effect.Inference {
+	if !t.inferred {
+		return effect.Inference{}
+	}
+	return t.entry.inferred()
+}
+
+// Candidate is the tool's definition as it is judged.
+func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.infer) }
+
+// candidate has the hints that are declared. Where what is inferred counts as
+// such, a change must not loosen that either.
+func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
+	hints := e.definition.Hints
+	if counts(infer) && policy.Silent(hints) {
+		hints = policy.Effective(hints, e.inferred().Operation, infer)
+	}
+	return approval.Candidate{
+		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
+		Definition: e.definition.Raw, Report: e.report,
+	}
+}
+
+// counts reports whether what is inferred is part of the effective hints.
+func counts(infer policy.InferMode) bool {
+	return infer != policy.InferOff && infer != policy.InferAdvise
+}

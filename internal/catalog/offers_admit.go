@@ -1,0 +1,233 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// Offers returns what a server offers beside tools, as far as it is known.
+func (c *Catalog) Offers(server string) *Offers {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.offers[server]
+}
+
+// OffersNow returns what a server offers beside tools, held against what is
+// decided at this moment.
+func (c *Catalog) OffersNow(server string) *OffersView {
+	o, decided := c.Offers(server), c.Book.View(server)
+	if o == nil {
+		return &OffersView{decided: decided}
+	}
+	if v := o.seen.Load(); v != nil && v.decided == decided {
+		return v
+	}
+	v := o.view(decided)
+	o.seen.Store(v)
+	return v
+}
+
+// replaceOffers puts next in the place of old, unless something else stands
+// there or the server is gone.
+func (c *Catalog) replaceOffers(server string, old, next *Offers) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.offers[server] != old {
+		return false
+	}
+	c.offers[server] = next
+	return true
+}
+
+// OffersListed takes over a list that a server gave to MCPProxy itself. What
+// its trust allows is approved before this returns.
+func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
+	for {
+		old := c.Offers(server)
+		next := old.listed(kind, raws, c.Book.View(server))
+		known := func(o *Offer) bool {
+			was := old.list(kind).byName[o.Name]
+			return was != nil && was.Fingerprint == o.Fingerprint
+		}
+		_, next.admitted = c.admitOffers(ctx, server, next.Listed(kind), known)
+		next.admitted = next.admitted && (old == nil || old.admitted)
+		if !c.replaceOffers(server, old, next) {
+			continue
+		}
+		signal(c.wake)
+		if !next.admitted {
+			signal(c.unsaved)
+		}
+		return
+	}
+}
+
+// admitOffers accepts what the trust in the server allows. What waits is told
+// of unless it was known before. done is false when it has to be tried again.
+func (c *Catalog) admitOffers(ctx context.Context, server string, offers []*Offer, known func(*Offer) bool) (accepted int, done bool) {
+	decided := c.Book.View(server)
+	rules, there := c.rules(server)
+	if !there || !decided.Known() {
+		return 0, false
+	}
+	var open []*Offer
+	var candidates []approval.Candidate
+	for _, o := range offers {
+		if !approved(decided, o) {
+			open, candidates = append(open, o), append(candidates, o.Candidate())
+		}
+	}
+	if len(candidates) == 0 {
+		return 0, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitTime)
+	defer cancel()
+	judged, err := c.Book.Admit(ctx, server, rules, candidates)
+	if err != nil && ctx.Err() == nil {
+		c.Logger.Warn("what a server offers cannot be accepted now", "server", server, "error", err)
+	}
+	byKind := map[tool.Kind]*Admission{}
+	for i, j := range judged {
+		a := byKind[j.Kind]
+		if a == nil {
+			a = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
+			byKind[j.Kind] = a
+		}
+		switch {
+		case j.Accepted:
+			a.Accepted = append(a.Accepted, j)
+			accepted++
+		case j.Why != "" && !rules.Quarantined && !known(open[i]):
+			a.Held = append(a.Held, j)
+		}
+	}
+	for _, a := range byKind {
+		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
+			c.Observe(*a)
+		}
+	}
+	return accepted, err == nil
+}
+
+// rules are what definitions of a server are judged by.
+func (c *Catalog) rules(server string) (r approval.Rules, there bool) {
+	configured, _, there := c.configured(server)
+	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, c.Book.View(server))}, there
+}
+
+// OffersShown judges, element by element, a list that a server gave to a client
+// in a session of its own, and returns which of them the client may see. What
+// MCPProxy itself is listed goes first: another definition of the same name is
+// not accepted besides. strange says that there is such a one, so that what is
+// known may be old.
+func (c *Catalog) OffersShown(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) (pass []bool, strange bool) {
+	o, decided := c.Offers(server), c.Book.View(server)
+	rules, there := c.rules(server)
+	pass = make([]bool, len(raws))
+	if !there || !decided.Known() || rules.Quarantined {
+		return pass, false
+	}
+	var news, settled []*Offer
+	var at []int
+	for i, raw := range raws {
+		one := o.read(kind, raw)
+		if one == nil {
+			continue
+		}
+		own := o.list(kind).byName[one.Name]
+		switch {
+		case approved(decided, one):
+			pass[i] = true
+			if was := o.besides(kind, one.Name); was != nil && was.Fingerprint != one.Fingerprint {
+				settled = append(settled, one)
+			}
+		case own != nil && own.Fingerprint != one.Fingerprint:
+			strange = true
+			pass[i] = rules.Trust == approval.Auto && approval.Judge(rules, decided.Of(kind, one.Name), one.Candidate()).Accepted
+		default:
+			news, at = append(news, one), append(at, i)
+		}
+	}
+	var held []*Offer
+	full := o != nil && len(o.beside) >= maxAside // then it is news each time
+	if len(news) > 0 {
+		c.admitOffers(ctx, server, news, func(one *Offer) bool {
+			was := o.Find(kind, one.Name)
+			return full || was != nil && was.Fingerprint == one.Fingerprint
+		})
+		decided = c.Book.View(server)
+	}
+	for k, one := range news {
+		if pass[at[k]] = approved(decided, one); !pass[at[k]] && o.recall(kind, one.Name, one.Raw) == nil {
+			held = append(held, one)
+		}
+	}
+	c.noteBeside(server, held, settled)
+	return pass, strange
+}
+
+// noteBeside puts up for review what clients alone were shown, and takes out
+// what is again as it was approved.
+func (c *Catalog) noteBeside(server string, held, settled []*Offer) {
+	for len(held)+len(settled) > 0 {
+		old := c.Offers(server)
+		next := old.clone()
+		for _, one := range settled {
+			delete(next.beside, offerName{one.Kind, one.Name})
+		}
+		for _, one := range held {
+			if old.list(one.Kind).byName[one.Name] == nil {
+				next.putAside(one.aside(true))
+			}
+		}
+		if c.replaceOffers(server, old, next) {
+			signal(c.wake)
+			return
+		}
+	}
+}
+
+// admitRestOffers is admitRest for offers.
+func (c *Catalog) admitRestOffers(ctx context.Context) (accepted int, all bool) {
+	c.mu.Lock()
+	rest := map[string]*Offers{}
+	for server, o := range c.offers {
+		if !o.admitted {
+			rest[server] = o
+		}
+	}
+	c.mu.Unlock()
+	all = true
+	for server, o := range rest {
+		n, done := c.admitOffers(ctx, server, o.Shown(), func(*Offer) bool { return true })
+		accepted += n
+		all = all && done
+		next := o.clone()
+		next.admitted = done
+		if n > 0 {
+			next.epoch++
+		}
+		if !c.replaceOffers(server, o, next) {
+			all = false
+		}
+	}
+	return accepted, all
+}
+
+// OfferStatus is the status of an offer by what is decided at this moment.
+func (c *Catalog) OfferStatus(server string, o *Offer) policy.Status {
+	return c.offerStatus(server, c.Book.View(server).Of(o.Kind, o.Name).Approves(o.Fingerprint))
+}
+
+func (c *Catalog) offerStatus(server string, approved bool) policy.Status {
+	configured, _, there := c.configured(server)
+	decided := c.Book.View(server)
+	return policy.StatusOf(policy.StatusFacts{
+		Known: there && decided.Known(), ServerEnabled: configured.Enabled,
+		Quarantined: Quarantined(configured, decided), Approved: approved,
+	})
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// approveFlags are the flags of tools approve.
+type approveFlags struct {
+	consent
+	server       string
+	all          bool
+	withFindings bool
+}
+
+// tools are what is to be approved: all of a server, or one tool.
+func (f approveFlags) tools(_ tool.Kind, args []string) (server string, one definition, err error) {
+	var id tool.ID
+	switch {
+	case f.all != (f.server != ""):
+		return "", nil, usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+	case f.all && len(args) > 0:
+		return "", nil, usage("Give either a tool, or --server and --all.", "")
+	case f.all:
+		server = f.server
+	case len(args) == 0:
+		return "", nil, usage("Missing argument: server:tool.", "See `mcpproxy approvals` for what waits.")
+	default:
+		if id, err = toolID(args[0]); err != nil {
+			return "", nil, err
+		}
+		if id.Tool == "*" && f.fingerprint == "" { // with one, it is the name of a tool
+			server = id.Server
+		}
+	}
+	if server == "" && f.withFindings {
+		return "", nil, usage("--with-findings is for many tools at once.", "A single tool is shown with its findings and approved by its name.")
+	}
+	if server != "" && f.fingerprint != "" {
+		return "", nil, usage("--fingerprint is for a single tool.", "")
+	}
+	return server, toolRef(id), nil
+}
+
+// offers is tools for what is no tool.
+func (f approveFlags) offers(kind tool.Kind, args []string) (server string, one definition, err error) {
+	switch {
+	case f.all && f.server != "" && len(args) == 0:
+		return f.server, nil, nil
+	case f.all || f.server != "":
+		return "", nil, usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+kind.Word()+" --server NAME --all`.")
+	case len(args) == 0:
+		return "", nil, usage("Missing argument: server:"+kind.Word()+".", "See `mcpproxy approvals` for what waits.")
+	}
+	o, err := offerNamed(kind, args[0])
+	switch {
+	case err != nil:
+		return "", nil, err
+	case o.Name == "*" && f.fingerprint == "":
+		return o.Server, nil, nil
+	case f.withFindings:
+		return "", nil, usage("--with-findings is for many at once.", "A single "+kind.Word()+" is shown with its findings and approved by its name.")
+	}
+	return "", o, nil
+}
+
+// bulk is what came of approving many definitions.
+type bulk struct {
+	Approved []string `json:"approved"`
+	Skipped  []any    `json:"skipped"`
+	Failed   []failed `json:"failed"`
+}
+
+type failed struct {
+	Name  string           `json:"name"`
+	Error *problem.Problem `json:"error"`
+}
+
+// waits is a definition that waits.
+type waits struct {
+	definition
+	gateway.WaitingTool     // what tools and others have in common
+	entry               any // as the daemon told it
+}
+
+// suspicious reports whether a person has to look at it by itself.
+func (w waits) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
+
+// waitingOf are the definitions of a server that wait.
+func waitingOf(all gateway.Waiting, server string, kind tool.Kind) []waits {
+	var out []waits
+	for _, t := range all.Tools {
+		if t.Server == server && kind == tool.KindTool {
+			out = append(out, waits{toolRef{t.Server, t.Tool}, t, t})
+		}
+	}
+	for _, o := range all.Offers {
+		if o.Server == server && kind == o.Kind {
+			out = append(out, waits{refOf(o), gateway.WaitingTool{
+				Name: o.Name, Reason: o.Reason, Fingerprint: o.Fingerprint, Verdict: o.Verdict, Findings: o.Findings,
+			}, o})
+		}
+	}
+	return out
+}
+
+// approveAll approves what of a server waits and is clean, each as it was listed.
+// One that fails does not keep the others from being approved.
+func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, server string, f approveFlags) error {
+	if _, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: server}); err != nil {
+		return err
+	}
+	waiting, err := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return err
+	}
+	if kind == tool.KindTool && slices.ContainsFunc(waiting.Servers, func(s gateway.WaitingServer) bool { return s.Name == server }) {
+		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", printable(server)).
+			WithHint("Review it with `mcpproxy upstream approve " + quotedWord(server) + "`.")
+	}
+	done := bulk{Approved: []string{}, Skipped: []any{}, Failed: []failed{}}
+	var wanted, skipped []waits
+	for _, w := range waitingOf(waiting, server, kind) {
+		if w.Reason == approval.Blocked || !f.withFindings && w.suspicious() {
+			skipped, done.Skipped = append(skipped, w), append(done.Skipped, w.entry)
+		} else {
+			wanted = append(wanted, w)
+		}
+	}
+	p := r.printer(r.Stdout)
+	if r.output == formatTable {
+		writeBulk(p, kind, "To be approved:", wanted)
+		writeBulk(p, kind, "Left out, to be approved one by one:", skipped)
+	}
+	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
+		p.note("No tool of this server waits.")
+	}
+	noteLeftOut(p, kind, waiting)
+	if len(wanted) > 0 {
+		if err := r.consented(ctx, f.consent, "Approve "+counted(len(wanted), kind.Word())+" of "+visibleLine(server)+"?",
+			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
+			return err
+		}
+	}
+	for _, w := range wanted {
+		if _, _, err := w.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint}); err != nil {
+			done.Failed = append(done.Failed, failed{w.Name, problem.From(err)})
+			continue
+		}
+		done.Approved = append(done.Approved, w.Name)
+	}
+	err = r.print(done, func(p *printer) {
+		if len(done.Approved) > 0 || kind != tool.KindTool {
+			fmt.Fprintf(p, "Approved %s.\n", counted(len(done.Approved), kind.Word()))
+		}
+		for _, one := range done.Failed {
+			p.note("Not approved: %s: %s", visibleLine(one.Name), printable(one.Error.Message))
+		}
+	})
+	if err != nil || len(done.Failed) == 0 {
+		return err
+	}
+	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", counted(len(done.Failed), kind.Word())).
+		WithHint("See what waits now with `mcpproxy approvals`.")
+}
+
+func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(p, title)
+	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}}
+	if kind == tool.KindTool {
+		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
+	}
+	for _, w := range all {
+		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.arg()}
+		if kind != tool.KindTool {
+			cells = slices.Delete(cells, 3, 4)
+		}
+		t.addWhole(cells...)
+	}
+	t.write()
+	fmt.Fprintln(p)
+}
+
+// noteLeftOut says that the list of what waits is not the whole: of tools, or of
+// what else servers offer.
+func noteLeftOut(p *printer, kind tool.Kind, waiting gateway.Waiting) {
+	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
+	noun := "tool"
+	if kind != tool.KindTool {
+		more, what, noun = waiting.TotalOffers-len(waiting.Offers), "%s more beside tools", "definition"
+	}
+	if more > 0 {
+		p.note(what+" that are not shown. They are shown when these are decided.", counted(more, noun))
+	}
+}

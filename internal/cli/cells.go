@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/scan"
+)
+
+func statusWord(p *printer, status string) string {
+	if status == "" {
+		return p.paint(good, "callable")
+	}
+	return p.paint(care, oneLine(status))
+}
+
+// state is the state in one word; what switches the server off comes first.
+func state(p *printer, s gateway.ServerView) string {
+	switch {
+	case !s.Enabled:
+		return p.paint(faint, "disabled")
+	case s.Quarantined:
+		return p.paint(care, "quarantined")
+	case s.State == "needs_login":
+		return p.paint(care, "needs login")
+	case s.State == "ready":
+		return p.paint(good, "ready")
+	case s.State == "idle":
+		return "idle"
+	case s.State == "stopped":
+		return "connecting" // it is wanted: that is about to begin
+	case s.State == "failed":
+		return p.paint(bad, "failed")
+	}
+	return oneLine(s.State)
+}
+
+// reviewStage is how far the review of a server is, in words.
+func reviewStage(s gateway.ReviewStage) string {
+	switch s {
+	case "":
+		return ""
+	case gateway.StageLaunch:
+		return "launch: it is neither started nor contacted before you approve how"
+	case gateway.StageDefinitions:
+		return "definitions: it runs for the review only"
+	case gateway.StageApproved:
+		return "approved"
+	}
+	return visibleLine(string(s))
+}
+
+// waitsBecause is why a definition waits, in words.
+func waitsBecause(why approval.Why) string {
+	switch why {
+	case "":
+		return ""
+	case approval.New:
+		return "new: nobody has approved it yet"
+	case approval.Changed:
+		return "changed since it was approved"
+	case approval.Blocked:
+		return "blocked: a person refused this definition"
+	}
+	return visibleLine(string(why))
+}
+
+// verdict is what the scanner says, in words.
+func verdict(p *printer, v scan.Verdict, findings int) string {
+	switch v {
+	case scan.Clean:
+		return p.paint(good, "clean")
+	case scan.Review, scan.Block:
+		h := care
+		if v == scan.Block {
+			h = bad
+		}
+		return p.paint(h, fmt.Sprintf("%s: %s", v, counted(findings, "finding")))
+	}
+	return p.paint(care, "could not look at all of it")
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func findingCount(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

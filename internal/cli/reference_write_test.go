@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const referenceHead = `# Command line
+
+<!-- Generated from the commands in internal/cli: go test ./internal/cli -update -->
+
+%s
+
+%s
+All commands but demo, serve, config, completion, help and version ask the daemon of the data directory, over its socket.
+Data goes to stdout; talk and errors go to stderr. The exit codes are listed in [errors.md](errors.md#exit-codes).
+
+`
+
+// Reference is the reference of the commands in Markdown.
+func Reference() []byte {
+	root := newRun(Deps{}).root()
+	root.InitDefaultHelpCmd()
+	var out strings.Builder
+	fmt.Fprintf(&out, referenceHead, root.Long, fence(root.Example))
+	out.WriteString("| command | |\n| --- | --- |\n")
+	visible := below(root)
+	for _, c := range visible {
+		fmt.Fprintf(&out, "| %s | %s |\n", sectionLink(c), c.Short)
+	}
+	fmt.Fprintf(&out, "\n## Flags of every command\n\n%s\nAnd `--help`, which also shows what is here.\n", fence(root.PersistentFlags().FlagUsages()))
+	for _, c := range visible {
+		writeCommand(&out, c)
+	}
+	return []byte(out.String())
+}
+
+// below returns the commands below c that help shows, parents first, by name.
+func below(c *cobra.Command) []*cobra.Command {
+	var out []*cobra.Command
+	for _, child := range c.Commands() {
+		if !child.Hidden {
+			out = append(append(out, child), below(child)...)
+		}
+	}
+	return out
+}
+
+// writeCommand writes the section of one command. What it inherits is told once.
+func writeCommand(out *strings.Builder, c *cobra.Command) {
+	text, synopsis := c.Long, c.UseLine()
+	if text == "" {
+		text = c.Short + "."
+	}
+	if c.HasAvailableSubCommands() {
+		synopsis = c.CommandPath() + " <command>"
+	}
+	fmt.Fprintf(out, "\n## %s\n\n%s\n\n%s", c.CommandPath(), text, fence(synopsis))
+	if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
+		fmt.Fprintf(out, "\nFlags:\n\n%s", fence(flags.FlagUsages()))
+	}
+	if c.HasExample() {
+		fmt.Fprintf(out, "\nExamples:\n\n%s", fence(c.Example))
+	}
+}
+
+// sectionLink is a link to the section of a command.
+func sectionLink(c *cobra.Command) string {
+	path := c.CommandPath()
+	return fmt.Sprintf("[`%s`](#%s)", path, strings.ReplaceAll(path, " ", "-"))
+}
+
+// fence is a block of text as it is, without the indent of its lines.
+func fence(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
+	indent := len(text)
+	for _, line := range lines {
+		indent = min(indent, len(line)-len(strings.TrimLeft(line, " ")))
+	}
+	for i, line := range lines {
+		lines[i] = line[indent:]
+	}
+	return "```\n" + strings.Join(lines, "\n") + "\n```\n"
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// ServeOptions is what `serve` was asked for.
+type ServeOptions struct {
+	ConfigPath string // absolute; the file need not exist
+	DataDir    string // --data-dir; empty = as configured
+	Listen     string // --listen; empty = as configured
+	AnyPort    bool   // take another port when that is in use
+}
+
+// DemoOptions is what `demo` was asked for.
+type DemoOptions struct {
+	Once   bool
+	Listen string
+	Color  bool
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// Deps is what the commands need. What is nil is the process's own.
+type Deps struct {
+	Version string
+	Serve   func(ctx context.Context, o ServeOptions) error
+	Demo    func(ctx context.Context, o DemoOptions) error
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+	Local   *time.Location
+	Getenv  func(name string) string
+	// CompletionTime is how long a shell waits for names; 0 = a moment.
+	CompletionTime time.Duration
+	// Ask asks the person a question and gives the answer. Without it the
+	// terminal of the process is asked, if there is one.
+	Ask func(ctx context.Context, question string) (string, error)
+}
+
+func newRun(d Deps) *run {
+	if d.Stdin == nil {
+		d.Stdin = os.Stdin
+	}
+	if d.Stdout == nil {
+		d.Stdout = os.Stdout
+	}
+	if d.Stderr == nil {
+		d.Stderr = os.Stderr
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Local == nil {
+		d.Local = time.Local
+	}
+	r := &run{Deps: d}
+	r.terminal, r.width = terminal(d.Stdout)
+	return r
+}
+
+// run is one run of a command: its flags and where its output goes.
+type run struct {
+	Deps
+	configPath string
+	dataDir    string
+	output     string
+	asJSON     bool
+	noColor    bool
+	terminal   bool     // stdout is one
+	width      int      // of the terminal; 0 = unknown, or none
+	notes      []string // to be said after the data
+}
+
+// lookup is the environment.
+func (r *run) lookup(name string) (string, bool) {
+	if r.Getenv == nil {
+		return os.LookupEnv(name)
+	}
+	v := r.Getenv(name)
+	return v, v != ""
+}
+
+// terminal reports whether w is one, and how wide.
+func terminal(w io.Writer) (is bool, width int) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return true, 0
+	}
+	return true, width
+}
+
+// color reports whether stdout may be coloured.
+func (r *run) color() bool {
+	off, _ := r.lookup("NO_COLOR")
+	kind, _ := r.lookup("TERM")
+	return r.terminal && !r.noColor && off == "" && kind != "dumb"
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed reference.md
+var referenceText string
+
+// Reference is the reference of the file in Markdown.
+func Reference() []byte {
+	var aliases, planned []string
+	for _, k := range serverKeys() {
+		if len(k.aliases) > 0 {
+			aliases = append(aliases, fmt.Sprintf("%s for `%s`", code(k.aliases), k.name))
+		}
+		if k.inverse != "" {
+			aliases = append(aliases, fmt.Sprintf("`%s` for the opposite of `%s`", k.inverse, k.name))
+		}
+		if len(k.spellings) > 0 {
+			aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `http`", code(slices.Sorted(maps.Keys(k.spellings))), k.name))
+		}
+	}
+	for _, k := range topKeys() {
+		if k.planned {
+			planned = append(planned, "`"+k.name+"`")
+		}
+	}
+	for _, k := range serverKeys() {
+		if k.planned {
+			planned = append(planned, "`"+k.name+"` of a server")
+		}
+	}
+	return []byte(strings.NewReplacer(
+		"{{top}}", rows(topKeys(), true),
+		"{{server}}", rows(serverKeys(), true),
+		"{{hints}}", rows(hintKeys(), false),
+		"{{aliases}}", strings.Join(aliases, "; "),
+		"{{planned}}", strings.Join(planned, ", "),
+		"{{mistakes}}", sampleMistakes(),
+	).Replace(referenceText))
+}
+
+// rows are the lines of the table of keys.
+func rows[O any](keys []key[O], defaults bool) string {
+	var lines []string
+	for _, k := range keys {
+		if k.planned {
+			continue
+		}
+		cells := []string{"`" + k.name + "`", k.typeName()}
+		if defaults {
+			cells = append(cells, k.defaultText())
+		}
+		doc := k.doc
+		if k.restart {
+			doc += " *restart*"
+		}
+		lines = append(lines, "| "+strings.Join(append(cells, doc), " | ")+" |")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// typeName is the type of a key's value, in words.
+func (k key[O]) typeName() string {
+	switch k.kind() {
+	case boolean, tristate:
+		return "true, false"
+	case integer:
+		return fmt.Sprintf("%d to %d", k.min, k.max)
+	case duration:
+		return fmt.Sprintf("duration, %s to %s", short(k.shortest), short(k.longest))
+	case list:
+		return "list of strings"
+	case dictionary:
+		return "object of strings"
+	case overrides:
+		return "object"
+	case servers:
+		return "object or list"
+	}
+	if k.oneOf != nil {
+		return code(k.oneOf)
+	}
+	return "string"
+}
+
+// defaultText is the default as the file would have it.
+func (k key[O]) defaultText() string {
+	switch d := k.def.(type) {
+	case nil:
+		if k.kind() == boolean {
+			return "`false`"
+		}
+		if k.kind() == integer {
+			return "`0`"
+		}
+		return ""
+	case time.Duration:
+		return "`\"" + short(d) + "\"`"
+	default:
+		b, err := json.Marshal(d)
+		if err != nil {
+			return ""
+		}
+		return "`" + string(b) + "`"
+	}
+}
+
+func code(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "`" + w + "`"
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// sampleMistakes is the error of a file with some mistakes.
+func sampleMistakes() string {
+	_, err := Parse([]byte(`{
+  "lisen": "127.0.0.1:8080",
+  "call_timeout": 30,
+  "mcpServers": {
+    "github": {"command": "gh-mcp", "url": "https://example.com/mcp"},
+  },
+}`), nil)
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

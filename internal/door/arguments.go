@@ -1,0 +1,118 @@
+package door
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/redact"
+	"mcpproxy/internal/schema"
+)
+
+// maxArguments bounds the arguments of one call, in bytes.
+const maxArguments = 4 << 20
+
+var noArguments = json.RawMessage("{}")
+
+// readArguments returns the arguments, which come in one of two forms, as the one
+// JSON object that is judged and forwarded. bad is why they cannot be read.
+func readArguments(args json.RawMessage, text *string, bad string) (json.RawMessage, *problem.Problem) {
+	switch {
+	case bad != "":
+		return nil, invalidArgs(bad)
+	case args != nil && text != nil:
+		return nil, invalidArgs("args and args_json are both given")
+	case args == nil && text == nil:
+		return noArguments, nil
+	}
+	form := "args"
+	if text != nil {
+		form, args = "args_json", []byte(*text)
+	}
+	if err := rawjson.Check(args, rawjson.Limits{Bytes: maxArguments}); err != nil {
+		return nil, invalidArgs(form + ": " + err.Error())
+	}
+	if kind := rawjson.Kind(args); kind != '{' {
+		return nil, invalidArgs(form + " is " + kindName(kind) + ", not an object")
+	}
+	return args, nil
+}
+
+func invalidArgs(what string) *problem.Problem {
+	return problem.New(problem.InvalidArgs, "Invalid arguments: "+what,
+		"Give the tool's arguments once, as a JSON object: args {\"key\": value} or args_json with the same as text.")
+}
+
+func kindName(kind byte) string {
+	switch kind {
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	case '0':
+		return "a number"
+	}
+	return "empty"
+}
+
+// checkArguments holds the arguments to the tool's schema as the configuration
+// says.
+func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (warnings []string, p *problem.Problem) {
+	if mode == config.ValidateOff {
+		return nil, nil
+	}
+	s := t.Arguments()
+	if err := s.Broken(); err != nil {
+		return []string{fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", t.ID, err)}, nil
+	}
+	violations, err := s.Check(args)
+	if err != nil {
+		// The caller made them so: letting them through would let every caller
+		// switch the check off.
+		violations = []schema.Violation{{Message: err.Error()}}
+	}
+	if len(violations) == 0 {
+		return nil, nil
+	}
+	if mode == config.ValidateWarn {
+		for _, v := range violations { // which name keys of the arguments
+			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(where(v))+".")
+		}
+		return warnings, nil
+	}
+	return nil, argsMismatch(t, violations)
+}
+
+// argsMismatch says where the arguments violate the schema, and gives the schema.
+func argsMismatch(t *catalog.Tool, violations []schema.Violation) *problem.Problem {
+	places := make([]string, len(violations))
+	for i, v := range violations {
+		places[i] = where(v)
+	}
+	return problem.Newf(problem.ArgsMismatch, "The arguments do not fit the input schema of '%s': %s", t.ID, strings.Join(places, "; ")).
+		WithHint("Change the arguments to fit details.inputSchema and call again.").
+		With("violations", violations).
+		With("inputSchema", t.InputSchema)
+}
+
+// where is a violation on one line.
+func where(v schema.Violation) string {
+	if v.Path == "" {
+		return v.Message
+	}
+	return v.Path + ": " + v.Message
+}
+
+// maxRecordedName bounds a name that was no tool id, in bytes.
+const maxRecordedName = 200
+
+// clip shortens what goes into a record though nobody checked it.
+func clip(s string) string { return problem.Shown(s, maxRecordedName) }

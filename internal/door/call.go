@@ -1,0 +1,123 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+)
+
+// Manner is how calls come in by one of the ways.
+type Manner struct {
+	Declares  bool // who calls names tools server:tool and can declare an intent; else by what a server calls them, and not
+	Validates bool // the arguments are held to the tool's schema
+	Cuts      bool // the result is cut to result_limit, and has to be one: no task, no question
+}
+
+// way is what a request goes to: a server, or a client's session with it.
+type way struct {
+	server string
+	session.Doer
+	asks *session.Asks // nil without a session
+}
+
+// opener opens a client's session with a server.
+type opener func(ctx context.Context, server string) (session.Session, error)
+
+// call is one call on its way through the door, with what goes to the server in
+// the same piece of memory.
+type call struct {
+	Manner
+	door   *Door
+	cfg    *config.Config
+	caller auth.Caller
+	asked  policy.Request
+	limit  time.Duration // that its caller has set; 0: none
+	way    way
+	open   opener // opens its session; nil: it has what it needs
+
+	tool     *catalog.Tool // that was judged
+	decision policy.Decision
+	started  time.Time
+	record   activity.Record
+	request  session.Request
+	parts    session.Call // with the arguments; in the request where the call is our own
+
+	id      string // of the record
+	result  json.RawMessage
+	isError bool
+	handle  string // of a result that was cut
+}
+
+// longBegin is from when on the record of a call counts as a wait: then it is
+// decided once more.
+const longBegin = time.Millisecond
+
+// through is the way of every call: decide, record, wait, ask, record.
+func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
+	d.anonymous.name(&c.caller)
+	p := d.decide(c, snapshot)
+	if p == nil {
+		p = d.admission.Load().full(c.asked.ID.Server) // without this, each would be a record of a call
+	}
+	if p != nil {
+		c.id = d.refuse(ctx, c, p)
+		return session.Reply{}, p
+	}
+	d.describe(c, activity.ToolCall)
+	if err := d.Log.Begin(&c.record); err != nil {
+		return session.Reply{}, err
+	}
+	c.id = c.record.ID
+	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "the call ended in a panic"}
+	defer func() { d.end(c, &outcome) }()
+	reply, err := d.ask(ctx, c)
+	return reply, d.settle(ctx, c, &reply, err, &outcome)
+}
+
+// ask waits for a place and for the server's answer, within the time that the
+// call has.
+func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
+	ctx, clock, end := session.StartClock(ctx, c.time())
+	defer end()
+	leave, waited, err := d.admission.Load().enter(ctx, c.asked.ID.Server)
+	if err != nil {
+		return session.Reply{}, late(ctx, err)
+	}
+	defer leave()
+	if waited || time.Since(c.started) >= longBegin {
+		err = c.recheck() // before a server that was locked gets a process
+	}
+	if err == nil && c.open != nil {
+		if c.way, err = d.opened(ctx, c); err == nil {
+			err = c.recheck()
+		}
+	}
+	if err != nil {
+		return session.Reply{}, late(ctx, err)
+	}
+	defer c.way.asks.Time(clock)()
+	say, done := c.way.asks.Noting(c.request.Say)
+	defer done()
+	c.request.Say, c.request.Judged = say, session.Judge(c.asked.ID.Tool, c.tool.Raw, c.recheck)
+	reply, err := c.way.Do(ctx, &c.request)
+	return reply, late(ctx, err)
+}
+
+// late makes the end of a context by its clock that of a time limit, where
+// nobody has said yet what it means.
+func late(ctx context.Context, err error) error {
+	var p *problem.Problem
+	if errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) && !errors.As(err, &p) {
+		return context.DeadlineExceeded
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+package door
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+	"mcpproxy/internal/upstream"
+)
+
+// decide brings the facts to the policy, then checks the arguments against the
+// tool's schema. It does no I/O.
+func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
+	c.decision = policy.Decide(c.asked, d.facts(c, c.tool, s), c.rules())
+	if c.decision.Verdict == policy.Reject {
+		return c.decision.Problem
+	}
+	if !c.Validates {
+		return nil
+	}
+	warnings, p := checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
+	c.decision.Warnings = append(c.decision.Warnings, warnings...)
+	return p
+}
+
+// recheck decides about the call once more, after it has waited.
+func (c *call) recheck() error {
+	s := c.door.Catalog.Current()
+	if d := policy.Decide(c.asked, c.door.facts(c, s.Tool(c.asked.ID), s), c.rules()); d.Verdict == policy.Reject {
+		return d.Problem
+	}
+	return nil
+}
+
+// rules are the rules that hold for the call: who cannot declare an intent does
+// not have to.
+func (c *call) rules() policy.Rules {
+	rules := c.cfg.Intent
+	if !c.Declares {
+		rules.RequireIntent = false
+	}
+	return rules
+}
+
+// facts is what a snapshot, which has the tool or not, and what is decided at
+// this moment say about the call.
+func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
+	facts := policy.Facts{InScope: InScope(c.caller.Actor, c.asked.ID.Server)}
+	if c.asked.NameErr != nil {
+		return facts
+	}
+	if t == nil {
+		server := s.Server(c.asked.ID.Server)
+		if facts.Status = lockOf(server); facts.Status != policy.Callable {
+			facts.Existence = policy.Exists // or not: nothing of this server can be called
+			return facts
+		}
+		facts.Existence, facts.Unlisted = missing(server)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && d.NeedsLogin(server.Name)
+		facts.Nearest = s.Nearest(c.asked.ID)
+		return facts
+	}
+	facts.Existence, facts.Status, facts.Hints = policy.Exists, d.Catalog.StatusNow(t), t.Effective
+	if in := t.Inferred(); !in.Unsure {
+		facts.Inferred, facts.InferredWhy = in.Operation, in.Reason
+	}
+	return facts
+}
+
+// lockOf is why nothing of a server can be called, whatever it is named; Callable
+// when only what is known of its tools can stand against it.
+func lockOf(s *catalog.Server) policy.Status {
+	if s == nil {
+		return policy.Callable
+	}
+	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
+}
+
+// missing returns what is not there: the server, its list, or the tool.
+func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
+	switch {
+	case s == nil:
+		return policy.NoServer, ""
+	case s.Listed:
+		return policy.NoTool, ""
+	case s.State.Phase == upstream.Idle:
+		return policy.Unlisted, "it is lazy and was never started; upstream_servers with operation restart, or `mcpproxy upstream restart " + s.Name + "`, starts it"
+	case s.State.Failure.Code != "":
+		return policy.Unlisted, s.State.Failure.Said // an agent may have asked
+	}
+	return policy.Unlisted, "it is connecting"
+}
+
+// InScope reports whether an actor may know of a server and use it. It comes
+// before everything that tells whether a tool exists or is locked.
+func InScope(a auth.Actor, _ string) bool { return a.Kind != auth.Nobody }
+
+// Reachable returns why a server cannot be spoken to, nil when it can.
+func (d *Door) Reachable(server string, a auth.Actor) *problem.Problem {
+	snapshot := d.Catalog.Current()
+	s := snapshot.Server(server)
+	switch {
+	case !InScope(a, server):
+		return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", clip(server))
+	case s == nil:
+		return NoServer(snapshot, server)
+	case !s.Enabled:
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
+			WithHint("A person must enable the server first.").With("server", server)
+	case s.Quarantined:
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined", server).
+			WithHint("A person must review and approve the server.").With("server", server)
+	}
+	return nil
+}
+
+// NoServer is the problem of a name that no server has.
+func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
+	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", clip(name)).
+		WithHint("See the configured servers with `mcpproxy upstream list`.")
+	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
+		p.With("nearest", near)
+	}
+	return p
+}
+
+// describe fills the record with what is known before the call.
+func (d *Door) describe(c *call, kind activity.Type) {
+	operation := c.decision.Intent.Operation
+	if operation == policy.NoOperation {
+		operation = c.asked.Variant.Operation()
+	}
+	c.record = activity.Record{
+		Type:         kind,
+		ServerName:   c.asked.ID.Server,
+		ToolName:     c.asked.ID.Tool,
+		Arguments:    c.parts.Arguments,
+		RequestBytes: int64(c.request.Size),
+		Metadata: activity.Metadata{
+			Intent: &activity.Intent{
+				OperationType:   operation.String(),
+				DataSensitivity: c.decision.Intent.Sensitivity,
+				Reason:          c.decision.Intent.Reason,
+			},
+			ToolVariant: c.asked.Variant.String(),
+			Warnings:    c.decision.Warnings,
+		},
+	}
+	c.record.By(&c.caller)
+	if c.Declares {
+		c.record.Metadata.Search = d.Found(c.caller.SessionID, c.asked.ID)
+	}
+}
+
+// refuse records a refusal and returns the id of the record.
+func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
+	d.describe(c, activity.PolicyDecision)
+	c.record.ErrorMessage = p.Message
+	c.record.Metadata.ErrorCode = string(p.Code)
+	c.record.DurationMS = time.Since(c.started).Milliseconds()
+	if c.asked.ID.Server == "" {
+		c.record.ToolName = clip(c.asked.Name)
+	}
+	return d.keep(ctx, &c.record)
+}
+
+// time is how long the call may take: as its caller asks for, if that is shorter
+// than what the configuration allows.
+func (c *call) time() time.Duration {
+	allowed := timeout(c.cfg, c.asked.ID.Server)
+	if c.limit > 0 && c.limit < allowed {
+		return c.limit
+	}
+	return allowed
+}
+
+func timeout(cfg *config.Config, server string) time.Duration {
+	if s := cfg.Server(server); s != nil && s.CallTimeout > 0 {
+		return s.CallTimeout
+	}
+	return cfg.CallTimeout
+}
+
+func validation(cfg *config.Config, server string) config.Validation {
+	if s := cfg.Server(server); s != nil && s.ValidateArguments != "" {
+		return s.ValidateArguments
+	}
+	return cfg.ValidateArguments
+}

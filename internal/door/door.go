@@ -1,0 +1,82 @@
+// Package door is the one way to the tools of servers: it decides about a call,
+// records it, waits for a place, asks the server and records the outcome. What
+// clients say to one server by themselves it guards as well: its Wrap stands
+// before everything that they can talk to.
+//
+// It guarantees that a call is decided about on the catalog as it is then
+// (policy.Decide on one snapshot), and once more after every wait, so that no lock
+// set meanwhile is missed; that its record is in the spool before the server is
+// asked, and its outcome always, also on panic and cancellation; that what is
+// forwarded is the bytes that were judged; and that every refusal is on record.
+// It is the one caller of session.Judge, without whose proof no connection sends
+// a tools/call. It knows no transport, opens no connection, and decides nothing
+// that policy does not say.
+package door
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/offers"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/tool"
+)
+
+// Log is what the door needs of activity.Log.
+type Log interface {
+	Begin(r *activity.Record) error
+	End(id string, o activity.Outcome) error
+	Refuse(r *activity.Record) error
+}
+
+// Results keeps the whole of results that were cut.
+type Results interface {
+	PutResult(ctx context.Context, r store.StoredResult) error
+}
+
+// Deps is what a Door is made of.
+type Deps struct {
+	Config  func() *config.Config // that is live
+	Catalog *catalog.Catalog
+	Servers func(name string) session.Surface // what is behind the door
+	Offers  *offers.Guard
+	Log     Log
+	Results Results
+	// NeedsLogin reports whether a server asks for a login.
+	NeedsLogin func(server string) bool
+	// Found returns how a session came to a tool; nil when it did not search.
+	Found  func(sessionID string, id tool.ID) *activity.Search
+	Logger *slog.Logger
+}
+
+// Door is the one door. It is a config.Component.
+type Door struct {
+	Deps
+	admission atomic.Pointer[admission]
+	anonymous *anonymous
+	tasks     *tasks
+	paces     *paces
+}
+
+// New makes a Door.
+func New(deps Deps) *Door {
+	d := &Door{Deps: deps, anonymous: newAnonymous(), tasks: newTasks(), paces: newPaces()}
+	d.admission.Store(newAdmission(deps.Config(), nil))
+	return d
+}
+
+// Prepare implements config.Component. Calls that are in flight keep their
+// places: in the same limits where these are as before, else in the old ones.
+func (d *Door) Prepare(next *config.Config) (func(), error) {
+	return func() { d.admission.Store(newAdmission(next, d.admission.Load())) }, nil
+}
+
+// Name puts the id of a session into a caller that has none, so that records tell
+// who is who.
+func (d *Door) Name(c *auth.Caller) { d.anonymous.name(c) }

@@ -1,0 +1,107 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/tool"
+)
+
+// Call decides, records, asks the server and records the outcome. The error
+// is a *problem.Problem: a refusal, or a failure with the codes of the
+// contract. A tool that reports a failure of its own is no error: IsError.
+func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
+	c := &call{Manner: Manner{Declares: true, Validates: true, Cuts: true},
+		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, limit: r.Timeout,
+		asked: policy.Request{Variant: r.Variant, Name: r.Name, Declared: r.Declared}}
+	c.asked.ID, c.asked.NameErr = tool.ParseID(r.Name)
+	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
+	c.parts.Arguments, c.asked.ArgsErr = readArguments(r.Args, r.ArgsJSON, r.ArgsProblem)
+	c.request = session.Request{Method: mcp.CallTool, Call: &c.parts, Caller: &c.caller, Size: r.RequestBytes}
+	if notify := r.Notify; notify != nil {
+		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
+	}
+	c.way = way{server: c.asked.ID.Server, Doer: d.Servers(c.asked.ID.Server)}
+	snapshot := d.Catalog.Current()
+	c.tool = snapshot.Tool(c.asked.ID)
+	if _, err := d.through(ctx, c, snapshot); err != nil {
+		return CallResult{ActivityID: c.id}, err
+	}
+	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
+}
+
+// Named is what a client calls that is not with one server: a tool, by its name
+// among those of all.
+type Named struct {
+	Name string  // as the client has it
+	ID   tool.ID // that it stands for
+	Err  error   // why it stands for none
+	// Open opens the client's session with the server, from a Surface of Wrap,
+	// within the time of the call; nil: the request stands for itself.
+	Open func(ctx context.Context, server string) (session.Session, error)
+}
+
+// CallNamed is Do of a server's Wrap for a client's tools/call on the surface of
+// all servers. r has the server's own name of the tool.
+func (d *Door) CallNamed(ctx context.Context, n Named, r *session.Request) (session.Reply, error) {
+	return d.pass(ctx, way{server: n.ID.Server, Doer: d.Servers(n.ID.Server)}, &n, r)
+}
+
+// pass takes a client's own tools/call through the door. The lane on record is
+// the one that the tool's hints call for.
+func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (session.Reply, error) {
+	c := &call{door: d, cfg: d.Config(), started: time.Now(), caller: *r.Caller, way: w, open: n.Open, request: *r,
+		asked: policy.Request{OwnNames: true, Variant: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
+	c.request.Caller = &c.caller
+	if n.Err == nil {
+		c.asked.Name = n.ID.String()
+		c.asked.ID, c.asked.NameErr = tool.ParseID(c.asked.Name)
+	}
+	given := rawjson.Find(r.Params, "arguments")
+	c.parts.Arguments, c.asked.ArgsErr = readArguments(given, nil, "")
+	snapshot := d.Catalog.Current()
+	if c.tool = snapshot.Tool(c.asked.ID); c.tool != nil {
+		c.asked.Variant = c.tool.CallWith
+		if what := c.mismatch(given); what != "" {
+			d.Refuse(ctx, Refusal{Caller: c.caller, Server: c.asked.ID.Server, Tool: c.asked.ID.Tool, Arguments: given, RequestBytes: r.Size,
+				Problem: problem.New(problem.InvalidRequest, what, "")})
+			return session.Reply{Status: http.StatusBadRequest, Error: &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
+		}
+	}
+	reply, err := d.through(ctx, c, snapshot)
+	switch {
+	case reply.Error != nil: // as the server said it
+		return reply, nil
+	case err != nil:
+		return session.Reply{}, err
+	}
+	return reply, nil
+}
+
+// mismatch returns what the headers of a request that stands for itself say
+// otherwise than its arguments: who routes by headers must not be told anything
+// else.
+func (c *call) mismatch(given json.RawMessage) string {
+	if c.way.asks != nil || c.open != nil || c.request.Fields == nil {
+		return ""
+	}
+	if what := mcp.Mismatch(c.tool.Raw, given, c.request.Fields); what != "" {
+		return "Header mismatch: " + what
+	}
+	return ""
+}
+
+// Unnamed refuses a tools/call that names no tool, on record.
+func (d *Door) Unnamed(ctx context.Context, server string, r *session.Request) error {
+	p := problem.New(problem.InvalidName, "params.name must be a string: the tool to call", "")
+	d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Arguments: rawjson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
+	return p
+}

@@ -1,0 +1,48 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/problem"
+)
+
+// Refusal is a call that a surface has refused by itself: what was asked for is
+// no tool, or cannot be read.
+type Refusal struct {
+	Caller auth.Caller
+	// Server and Tool are what was asked for, as far as that can be told.
+	Server, Tool string
+	Action       string          // of a built-in tool that has several, or the method
+	Detail       string          // what it was about, where that is no tool
+	Arguments    json.RawMessage // nil where they may hold a secret in no form that can be masked
+	RequestBytes int
+	Problem      *problem.Problem
+}
+
+// Refuse records a refusal of a surface and returns the id of the record. It
+// returns when the client may have its answer: see paces.
+func (d *Door) Refuse(ctx context.Context, r Refusal) string {
+	d.anonymous.name(&r.Caller)
+	record := activity.Record{
+		ServerName: clip(r.Server), ToolName: clip(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
+		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: clip(r.Action), Detail: r.Detail},
+	}
+	record.By(&r.Caller)
+	return d.keep(ctx, &record)
+}
+
+// keep puts a refusal on record. A refusal that cannot be recorded is a
+// refusal all the same.
+func (d *Door) keep(ctx context.Context, r *activity.Record) string {
+	if err := d.Log.Refuse(r); err != nil {
+		d.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)
+		r.ID = ""
+	}
+	now := time.Now()
+	d.paces.wait(ctx, max(d.paces.take("of "+r.Actor, actorPace, now), d.paces.take(r.Origin, originPace, now)))
+	return r.ID
+}

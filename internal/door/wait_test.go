@@ -1,0 +1,213 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/tool"
+)
+
+// TestLocksHoldDuringEveryWait: what is locked while a call waits is not called,
+// whatever it waits for, and the refusal is the outcome on record.
+func TestLocksHoldDuringEveryWait(t *testing.T) {
+	locks := map[string]struct {
+		set  func(*config.Config)
+		code problem.Code
+	}{
+		"denied":      {func(c *config.Config) { c.Servers[0].DisabledTools = []string{"*"} }, problem.ToolLocked},
+		"quarantined": {func(c *config.Config) { c.Servers[0].Quarantined = true }, problem.ToolLocked},
+		"disabled":    {func(c *config.Config) { c.Servers[0].Enabled = false }, problem.ToolLocked},
+		"called destructive": {func(c *config.Config) {
+			c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "*", Hints: tool.Hints{Destructive: tool.True}}}
+		}, problem.ServerMismatch},
+	}
+	builtIn := func(w *world) error {
+		_, err := w.door.Call(w.t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		return err
+	}
+	own := func(w *world) error {
+		_, err := w.relay(w.t.Context(), passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
+		return err
+	}
+	// each makes a call that waits, and has the lock set meanwhile.
+	waits := map[string]func(w *world, call func(*world) error, lock func()) error{
+		"for a place": func(w *world, call func(*world) error, lock func()) error {
+			free := make(chan struct{})
+			answer := w.answer
+			w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+				<-free
+				return session.Reply{Result: json.RawMessage(`{}`)}, nil
+			}
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- call(w) }()
+			synctest.Wait()
+			w.events, w.ended, w.answer = nil, nil, answer
+			go func() { second <- call(w) }()
+			synctest.Wait()
+			lock()
+			close(free)
+			if err := <-first; err != nil {
+				w.t.Errorf("the first: %v", err)
+			}
+			err := <-second
+			// The two end in either order: the place is free before the outcome
+			// of the first is on record.
+			if i := slices.IndexFunc(w.ended, func(o activity.Outcome) bool { return string(o.Response) == "{}" }); i >= 0 {
+				w.ended = slices.Delete(w.ended, i, i+1)
+				w.events = slices.Delete(w.events, len(w.events)-1, len(w.events)) // one of two ends
+			}
+			return err
+		},
+		"for its record, on a slow disk": func(w *world, call func(*world) error, lock func()) error {
+			w.begin = func() {
+				time.Sleep(longBegin)
+				lock()
+			}
+			return call(w)
+		},
+		"for the connection": func(w *world, call func(*world) error, lock func()) error {
+			answer := w.answer
+			w.answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+				w.events = w.events[:len(w.events)-1] // it has not reached the server
+				lock()
+				if err := r.Judged.Recheck(); err != nil {
+					return session.Reply{}, err
+				}
+				w.note("call", nil)
+				return answer(ctx, r)
+			}
+			return call(w)
+		},
+		"for its session": func(w *world, _ func(*world) error, lock func()) error {
+			_, err := w.door.CallNamed(w.t.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
+				lock()
+				s, _, err := w.door.Wrap(server, w.surface(server)).Open(ctx, passed("initialize", `{}`))
+				if err != nil { // no longer reachable, which is as good
+					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
+				}
+				return s, nil
+			}}, passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
+			return err
+		},
+	}
+	for waiting, wait := range waits {
+		for entry, call := range map[string]func(*world) error{"built-in": builtIn, "transparent": own} {
+			for lock, l := range locks {
+				t.Run(waiting+", "+entry+", "+lock, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t, func(c *config.Config) {
+							c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute
+						}, readsTool)
+						err := wait(w, call, func() { w.reload(l.set) })
+						if p := problem.From(err); p == nil || p.Code != l.code {
+							t.Errorf("%v, want %s", err, l.code)
+						}
+						if !slices.Equal(w.events, []string{"begin", "end"}) || len(w.ended) != 1 || w.ended[0].ErrorCode != string(l.code) {
+							t.Errorf("%q, %+v", w.events, w.ended)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestClockOfACallStandsInItsSession: a person who is asked may think longer than
+// the server may work, whichever way the question comes.
+func TestClockOfACallStandsInItsSession(t *testing.T) {
+	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
+	for name, ask := range map[string]func(s *wrapped, r *session.Request){
+		"with the call":  func(_ *wrapped, r *session.Request) { r.Say(question) },
+		"on the stream":  func(s *wrapped, _ *session.Request) { s.Session.(*worldSession).say(question) },
+		"nobody answers": nil,
+	} {
+		for _, method := range []string{"tools/call", "prompts/get"} {
+			t.Run(name+", "+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
+					opened, _, err := w.door.Wrap("s", w.surface("s")).Open(t.Context(), passed("initialize", `{}`))
+					if err != nil {
+						t.Fatal(err)
+					}
+					s := opened.(*wrapped)
+					listening, stop := context.WithCancel(t.Context())
+					defer stop()
+					go func() { _ = s.Listen(listening, func(session.Event) {}, func() {}) }()
+					synctest.Wait()
+					answered := make(chan struct{})
+					w.answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+						if ask != nil {
+							ask(s, r)
+						}
+						select {
+						case <-answered:
+							return session.Reply{Result: json.RawMessage(`{}`)}, nil
+						case <-ctx.Done():
+							return session.Reply{}, ctx.Err()
+						}
+					}
+					w.replies = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.answer(ctx, r) }
+					time.AfterFunc(5*time.Minute, func() {
+						close(answered)
+						_ = s.Respond(t.Context(), json.RawMessage(`7`), session.Reply{Result: json.RawMessage(`{}`)})
+					})
+					r := passed(method, `{"name":"reads"}`)
+					r.Say = func(session.Event) {}
+					began := time.Now()
+					_, err = s.Do(t.Context(), r)
+					if want := map[bool]time.Duration{true: 5 * time.Minute, false: time.Minute}[ask != nil]; time.Since(began) != want || (err == nil) != (ask != nil) {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+					time.Sleep(5 * time.Minute)
+				})
+			})
+		}
+	}
+}
+
+// TestSessionsAreBehindTheDoor: a session's calls go through the door as all others
+// do, and what is no request of its own is no way past it.
+func TestSessionsAreBehindTheDoor(t *testing.T) {
+	w := newWorld(t, nil, readsTool, destroysTool)
+	surface := w.door.Wrap("s", w.surface("s"))
+	s, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := passed("tools/call", `{"name":"reads","arguments":{"n":1}}`)
+	if _, err := s.Do(t.Context(), call); err != nil || !slices.Equal(w.events, []string{"begin", `call {"n":1}`, "end"}) {
+		t.Errorf("%v, %q", err, w.events)
+	}
+	w.events = nil
+	if err := s.Notify(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.events) != 0 {
+		t.Errorf("without an id: %v, %q", err, w.events)
+	}
+	if err := s.Notify(t.Context(), "notifications/initialized", nil); err != nil || len(w.events) != 1 {
+		t.Errorf("%v, %q", err, w.events)
+	}
+	foreign := func(context.Context, string) (session.Session, error) {
+		s, _, err := w.surface("s").Open(t.Context(), call)
+		return s, err
+	}
+	w.events = nil
+	_, err = w.door.CallNamed(t.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
+	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.events, []string{"begin", "end"}) {
+		t.Errorf("in a session that is not the door's: %v, %q", err, w.events)
+	}
+	w.reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
+	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("it is listened to") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("to a quarantined server: %v", err)
+	}
+	if s, _, err := surface.Open(t.Context(), passed("initialize", `{}`)); s != nil || err == nil {
+		t.Errorf("with a quarantined server: %v, %v", s, err)
+	}
+}

@@ -1,0 +1,297 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var damagedRounds = flag.Int("damaged", 1, "how often each kind of damaged file is tried; 10 make 110 files")
+
+// template is a data directory in which everything is decided that can be, once
+// as a clean stop leaves it and once as a crash does.
+type template struct {
+	stopped string
+	crashed string
+	// config has how the server "moved" is launched, which was approved otherwise.
+	config func(url string) string
+}
+
+func makeTemplate(t *testing.T) *template {
+	t.Helper()
+	m := &template{stopped: t.TempDir(), crashed: t.TempDir()}
+	u := startUpstream(t, definitionOf("fine", "One."), definitionOf("blocked", "One."), definitionOf("off", "One."), definitionOf("changed", "One."))
+	moved := startUpstream(t, definitionOf("tool", "One."))
+	m.config = func(url string) string {
+		return fmt.Sprintf(`{"mcpServers":{"s":{"url":%q},"moved":{"url":%q,"quarantined":%v}}}`, u.URL, url, url == moved.URL)
+	}
+	j := judge(t, u, m.config(moved.URL))
+	for range 2 { // its launch, then its definitions
+		eventually(t, "the server is approved", func() error {
+			if code, _, stderr := j.cli("upstream", "approve", "moved", "--yes"); code != 0 {
+				return fmt.Errorf("%s", stderr)
+			}
+			return nil
+		})
+	}
+	j.stop()
+	j.writeConfig(m.config(moved.URL + "/elsewhere"))
+	copyAll(t, j.dir, m.stopped)
+	j.start()
+	j.awaitTools(judgedTools...)
+	j.decide("fine", "disable")
+	j.decide("fine", "enable")
+	j.kill()
+	copyAll(t, j.dir, m.crashed)
+	return m
+}
+
+func copyAll(t testing.TB, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		target := to + strings.TrimPrefix(path, from)
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case !e.Type().IsRegular(): // the socket
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damage does something to the files of a data directory.
+type damage struct {
+	name    string
+	crashed bool // what a crash has left is damaged
+	do      func(rnd *rand.Rand, path string) error
+}
+
+func damages() []damage {
+	const page = 4096
+	change := func(suffix string, edit func(rnd *rand.Rand, b []byte) []byte) func(*rand.Rand, string) error {
+		return func(rnd *rand.Rand, path string) error {
+			b, err := os.ReadFile(path + suffix)
+			if err != nil || len(b) == 0 {
+				return fmt.Errorf("nothing to damage: %w", err)
+			}
+			return os.WriteFile(path+suffix, edit(rnd, b), 0o600)
+		}
+	}
+	flips := func(n, within int) func(rnd *rand.Rand, b []byte) []byte {
+		return func(rnd *rand.Rand, b []byte) []byte {
+			for range n {
+				b[rnd.IntN(min(len(b), within))] ^= 1 << rnd.IntN(8)
+			}
+			return b
+		}
+	}
+	cut := func(rnd *rand.Rand, b []byte) []byte { return b[:rnd.IntN(len(b))] }
+	onePage := func(fill func(rnd *rand.Rand) byte) func(rnd *rand.Rand, b []byte) []byte {
+		return func(rnd *rand.Rand, b []byte) []byte {
+			at := rnd.IntN(len(b)/page) * page
+			for i := range page {
+				b[at+i] = fill(rnd)
+			}
+			return b
+		}
+	}
+	home := func(rnd *rand.Rand, path string) error {
+		path = filepath.Join(filepath.Dir(path), "restrictions.log")
+		return []func() error{
+			func() error { return os.Remove(path) },
+			func() error { return change("", flips(3, 1<<20))(rnd, path) },
+			func() error { return change("", cut)(rnd, path) },
+		}[rnd.IntN(3)]()
+	}
+	both := func(rnd *rand.Rand, path string) error {
+		if err := home(rnd, path); err != nil {
+			return err
+		}
+		return change("", cut)(rnd, path)
+	}
+	return []damage{
+		{"flipped bits", false, change("", flips(20, 1<<30))},
+		{"flipped bits in the head", false, change("", flips(3, page))},
+		{"cut off", false, change("", cut)},
+		{"a page of zeros", false, change("", onePage(func(*rand.Rand) byte { return 0 }))},
+		{"a random page", false, change("", onePage(func(rnd *rand.Rand) byte { return byte(rnd.Uint32()) }))},
+		{"a newer version", false, change("", newer)},
+		{"a foreign file", false, change("", foreign)},
+		{"a damaged log", true, change("-wal", func(rnd *rand.Rand, b []byte) []byte {
+			if rnd.IntN(2) == 0 {
+				return cut(rnd, b)
+			}
+			return flips(10, 1<<30)(rnd, b)
+		})},
+		{"a missing log", true, func(rnd *rand.Rand, path string) error {
+			return os.Remove(path + []string{"-wal", "-shm"}[rnd.IntN(2)])
+		}},
+		{"a damaged second home", false, home},
+		{"both damaged", false, both},
+	}
+}
+
+// migrated is a row of the table that has the versions, as SQLite stores it: a
+// header, the version in one byte, the time.
+var migrated = regexp.MustCompile(`\x05\x00\x01\x09\x33[\x01-\x20]20\d\d-`)
+
+// newer makes the database one of a later program.
+func newer(_ *rand.Rand, b []byte) []byte {
+	if rows := migrated.FindAllIndex(b, -1); len(rows) > 0 {
+		b[rows[0][0]+5] = 99
+	}
+	return b
+}
+
+// foreign puts a file of something else in the place of the database.
+func foreign(rnd *rand.Rand, b []byte) []byte {
+	const version, application = 19, 68 // where they are in the head
+	switch rnd.IntN(3) {
+	case 0:
+		return bytes.Repeat([]byte("hello "), rnd.IntN(5000))
+	case 1:
+		b[application]++
+	default:
+		b[version] = 9
+	}
+	return b
+}
+
+// The daemon is started for real on files that are damaged in every way. It
+// works, or says clearly what it does not do; and no tool can be called, nor
+// server contacted, that could not before. Approving the server afterwards frees
+// nothing that a person had blocked or switched off, unless both homes were lost:
+// then that is said.
+func TestDamagedFilesWidenNothing(t *testing.T) {
+	m := makeTemplate(t)
+	places, all := make(chan struct{}, 6), sync.WaitGroup{} // they wait for most of the time
+	for round := range uint64(*damagedRounds) {
+		for _, d := range damages() {
+			places <- struct{}{}
+			all.Go(func() {
+				defer func() { <-places }()
+				t.Run(fmt.Sprint(d.name, " ", round), func(t *testing.T) { m.try(t, d, round) })
+			})
+		}
+	}
+	all.Wait()
+}
+
+func (m *template) try(t *testing.T, d damage, seed uint64) {
+	from := m.stopped
+	if d.crashed {
+		from = m.crashed
+	}
+	j := &judged{t: t, daemon: &daemon{t: t, dir: t.TempDir(), address: freeAddress(t)}}
+	copyAll(t, from, j.dir)
+	var contacts atomic.Int64
+	moved, count := startUpstream(t, definitionOf("tool", "One.")), func(string) { contacts.Add(1) }
+	moved.before.Store(&count)
+	j.writeConfig(m.config(moved.URL))
+	if err := d.do(rand.New(rand.NewPCG(seed, 11)), j.database()); err != nil {
+		t.Fatal(err)
+	}
+	j.start()
+	readable := j.settled()
+	j.refuses("started", "s:blocked", "s:off", "s:changed", "moved:tool")
+	outcome := j.said()
+	if readable {
+		_, _, _ = j.cli("upstream", "approve", "s", "--yes") // perhaps nothing waits
+	}
+	j.stillRefuses("approved")
+	j.kill()
+	j.check()
+	j.start()
+	j.settled()
+	j.stillRefuses("restarted")
+	if n := contacts.Load(); n > 0 && !j.restrictionsLost() {
+		t.Errorf("a server whose launch nobody has approved was contacted %d times", n)
+	}
+	j.stop()
+	j.check()
+	t.Log(outcome)
+}
+
+// settled waits until it is known what is decided, or that it stays unknown.
+func (j *judged) settled() (readable bool) {
+	j.t.Helper()
+	eventually(j.t, "it is known what is decided", func() error {
+		status, body := j.rest("GET", "/status", "")
+		newer := strings.Contains(string(body), "this program knows up to")
+		if readable = !strings.Contains(string(body), "approvals are not read yet"); readable || newer {
+			return nil
+		}
+		return fmt.Errorf("%d %s", status, body)
+	})
+	if readable {
+		j.awaitTools("s:blocked", "s:off")
+		eventually(j.t, "the server is asked", func() error {
+			status, body := j.rest("GET", "/servers/s", "")
+			if status != http.StatusOK || !strings.Contains(string(body), `"state":"ready"`) {
+				return fmt.Errorf("%d %s", status, body)
+			}
+			return nil
+		})
+	}
+	return readable
+}
+
+func (j *judged) refuses(when string, names ...string) {
+	j.t.Helper()
+	a := j.legacy()
+	for _, name := range names {
+		if r := a.call("call_tool_destructive", `{"name":"`+name+`"}`); !r.IsError {
+			j.t.Errorf("%s: %s was called", when, name)
+		}
+	}
+}
+
+// stillRefuses is refuses for what no approval of a server frees. That refusals
+// were lost with both homes is said.
+func (j *judged) stillRefuses(when string) {
+	j.t.Helper()
+	j.refuses(when, "moved:tool")
+	if !j.restrictionsLost() {
+		j.refuses(when, "s:blocked", "s:off")
+	}
+}
+
+// restrictionsLost reports whether the person is told that both homes were lost.
+func (j *judged) restrictionsLost() bool {
+	_, body := j.rest("GET", "/status", "")
+	return strings.Contains(string(body), "switched off earlier is lost")
+}
+
+// said is what the person is told.
+func (j *judged) said() string {
+	_, body := j.rest("GET", "/status", "")
+	return fmt.Sprintf("%d files aside; %s", len(j.aside()), body)
+}
+
+// check looks for a panic.
+func (j *judged) check() {
+	j.t.Helper()
+	if said := j.stderr.String(); strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
+		j.t.Errorf("it panicked:\n%s", said)
+	}
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// TestFailuresAreSaidToPeople: status names each server that is not ready, and
+// why; what is over is not said any more.
+func TestFailuresAreSaidToPeople(t *testing.T) {
+	dir := t.TempDir()
+	npx := filepath.Join(dir, "npx")
+	if err := os.WriteFile(npx, []byte("#!/bin/sh\necho fetching >&2\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command, env := mcptest.Command(t, "zoo")
+	flaky := fmt.Sprintf(`echo >> %[1]s/tries; [ $(wc -l < %[1]s/tries) -gt 2 ] && exec %[2]s; echo not yet >&2; exit 4`, dir, command)
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"dead":   map[string]any{"command": "sh", "args": []string{"-c", `printf 'one\nthe \033[31mend\n' >&2; exit 3`}},
+		"absent": map[string]any{"command": "no-such-command-here"},
+		"gone":   map[string]any{"url": "http://127.0.0.1:1/mcp"},
+		"slow":   map[string]any{"command": npx, "args": []string{"-y", "x"}},
+		"flaky":  map[string]any{"command": "sh", "args": []string{"-c", flaky}, "env": env},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, string(config))
+	var status string
+	eventually(t, "status says it", func() error {
+		_, status, _ = d.cli("status")
+		for _, want := range []string{
+			`dead    failed, exit status 3: the \x1b[31mend; see ` + "`mcpproxy upstream logs dead`",
+			`absent  failed, the command "no-such-command-here" is not found; see `,
+			`gone    failed, nothing answers at its address 127.0.0.1:1: the connection was refused; see `,
+		} {
+			if !strings.Contains(status, want) {
+				return errors.New(status)
+			}
+		}
+		if !regexp.MustCompile(`slow    installing with npx, \d+ s`).MatchString(status) || strings.Contains(status, "flaky") {
+			return errors.New(status)
+		}
+		return nil
+	})
+	// It may be on its next try, which says the last one.
+	_, list, _ := d.cli("upstream", "list")
+	if strings.Contains(list, "waiting") || !regexp.MustCompile(`dead +stdio +(failed +0 +|connecting +0 +starting, .*; the last try failed .* ago, )exit status 3: the `).MatchString(list) {
+		t.Error(list)
+	}
+	type view struct {
+		State     string
+		Step      string
+		Detail    string
+		LastError string `json:"last_error"`
+		At        string `json:"last_error_at"`
+		Failure   string
+		Restarts  int
+	}
+	server := func(name string) (v view) {
+		_, body := d.rest("GET", "/servers/"+name, "")
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	eventually(t, "the try that failed carries its time", func() error {
+		if v := server("dead"); v.State != "failed" || v.At == "" || v.Failure != "EXITED: exit status 3" {
+			return fmt.Errorf("%+v", v)
+		}
+		return nil
+	})
+	if v := server("flaky"); v.State != "ready" || v.LastError != "" || v.At != "" || v.Detail != "" || v.Failure != "" {
+		t.Errorf("what is over is still said: %+v", v)
+	}
+	if v := server("slow"); v.State != "connecting" || v.Step != "installing" {
+		t.Errorf("%+v", v)
+	}
+	_, body := d.rest("GET", "/status", "")
+	var s struct {
+		Servers struct {
+			NotReady []struct{ Name, State, Detail string } `json:"not_ready"`
+		}
+	}
+	if err := json.Unmarshal(body, &s); err != nil || len(s.Servers.NotReady) != 4 {
+		t.Errorf("%v: %s", err, body)
+	}
+}
+
+// TestAStopWaitsForAPackageManager: it takes back what it has begun, and the
+// stop is an orderly one all the same, with everything on record.
+func TestAStopWaitsForAPackageManager(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what processes do can be seen on Linux only")
+	}
+	dir := t.TempDir()
+	npx, began, undone := filepath.Join(dir, "npx"), filepath.Join(dir, "began"), filepath.Join(dir, "undone")
+	script := fmt.Sprintf("#!/bin/sh\ntrap 'sleep 3; echo > %s; exit 1' TERM\necho > %s\nwhile :; do :; done\n", undone, began)
+	if err := os.WriteFile(npx, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"slow": {"command": %q, "args": ["-y", "x"]}}}`, npx))
+	eventually(t, "it installs", func() error {
+		_, err := os.Stat(began)
+		return err
+	})
+	d.stop() // wants the exit code 0
+	if _, err := os.Stat(undone); err != nil {
+		t.Error("it was killed at its work")
+	}
+	// It is started again, and would outlive the kill.
+	if err := os.WriteFile(npx, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	_, body := d.rest("GET", "/activity?type=system", "")
+	if !strings.Contains(string(body), `"action":"stop"`) {
+		t.Errorf("the stop is not on record: %s", body)
+	}
+	d.kill()
+}
+
+// TestFailuresAreNotSaidToAgents: nothing that a server writes to stderr, or
+// answers over HTTP, is in what agents are told of its failure.
+func TestFailuresAreNotSaidToAgents(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, canary+"03")
+	}))
+	t.Cleanup(web.Close)
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{
+		"dead": {"command": "sh", "args": ["-c", "echo %[1]s01 >&2; exit 3"]},
+		"web": {"url": %[2]q},
+		"garbage": {"url": "http://%[3]s/"},
+	}}`, canary, web.URL, garbage(t)))
+	for _, name := range []string{"dead", "web", "garbage"} {
+		eventually(t, name+" has failed", func() error {
+			if _, body := d.rest("GET", "/servers/"+name, ""); !strings.Contains(string(body), `"last_error"`) {
+				return errors.New(string(body))
+			}
+			return nil
+		})
+		noCanary(t, name, d.everythingAnAgentSees(name))
+	}
+	if _, body := d.rest("GET", "/servers/dead", ""); !strings.Contains(string(body), canary+"01") {
+		t.Errorf("a person is not told: %s", body)
+	}
+	answer := string(d.legacy().call("upstream_servers", `{"operation":"list"}`).StructuredContent)
+	for _, want := range []string{`"last_error":"EXITED: exit status 3"`, `"last_error":"HTTP_STATUS: the server answered with HTTP status 502 Bad Gateway"`} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("agents are not told %s: %s", want, answer)
+		}
+	}
+}
+
+// garbage is the address of a server that does not speak HTTP.
+func garbage(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(c, "HTTP/1.1 %[1]s04 %[1]s05\r\n%[1]s06\r\n\r\n%[1]s07", canary)
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}

@@ -1,0 +1,226 @@
+package faultfs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+// Available reports why faults cannot be made here; nil when they can.
+func Available() error {
+	for _, tool := range []string{"mount", "umount", "mkfs.ext4", "e2fsck", "strace"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "faultfs-")
+	if err != nil {
+		return err
+	}
+	m, err := Ext4(dir, 8<<20)
+	if err == nil {
+		err = m.Close()
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// Needed skips a test where faults cannot be made; under CI=true that fails it.
+func Needed(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}) {
+	t.Helper()
+	err := Available()
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("faults of file systems cannot be made here: %v", err)
+	}
+	if err != nil {
+		t.Skipf("faults of file systems cannot be made here: %v", err)
+	}
+}
+
+// Mount is a mounted file system.
+type Mount struct {
+	Dir   string
+	image string // of an ext4
+}
+
+// Tmpfs mounts a file system in memory of that many bytes at dir, which it makes.
+func Tmpfs(dir string, size int64) (*Mount, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &Mount{Dir: dir}, run("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=700", size), "tmpfs", dir)
+}
+
+// Ext4 makes an ext4 of that many bytes in a file beside dir and mounts it at
+// dir, which it makes. After an error it is read-only, as most are set up.
+func Ext4(dir string, size int64) (*Mount, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	m := &Mount{Dir: dir, image: filepath.Clean(dir) + ".ext4"}
+	f, err := os.Create(m.image)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := run("mkfs.ext4", "-q", "-F", m.image); err != nil {
+		return nil, err
+	}
+	return m, m.mount()
+}
+
+func (m *Mount) mount() error {
+	return run("mount", "-o", "loop,errors=remount-ro", m.image, m.Dir)
+}
+
+// Abort makes an ext4 read-only, as an error of the device makes it: what was
+// not on the device yet is lost when it is unmounted, though it can be read
+// until then, and mappings of its files can still be written to.
+func (m *Mount) Abort() error { return run("mount", "-o", "remount,abort", m.Dir) }
+
+// ext4Shutdown is EXT4_IOC_SHUTDOWN, and noLogFlush that what is not on the
+// device yet is lost.
+const ext4Shutdown, noLogFlush = 0x8004587d, 2
+
+// Shutdown makes everything that is asked of an ext4 fail with EIO.
+func (m *Mount) Shutdown() error {
+	d, err := os.Open(m.Dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	how := uint32(noLogFlush)
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, d.Fd(), ext4Shutdown, uintptr(unsafe.Pointer(&how))); e != 0 {
+		return fmt.Errorf("shut down %s: %w", m.Dir, e)
+	}
+	return nil
+}
+
+// Away takes a file system away while it is in use.
+func (m *Mount) Away() error { return run("umount", "-l", m.Dir) }
+
+// Back brings an ext4 back that was taken away, or has died: with what the device
+// has of it, after a check. A process that still has files open keeps those of
+// before.
+func (m *Mount) Back() error {
+	// Open files keep the device in use: what is on it goes to another one.
+	next := m.image + ".next"
+	if err := run("cp", "--sparse=always", m.image, next); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Remove(m.image), os.Rename(next, m.image)); err != nil {
+		return err
+	}
+	var code *exec.ExitError
+	if err := exec.Command("e2fsck", "-fy", m.image).Run(); err != nil && (!errors.As(err, &code) || code.ExitCode() > 2) {
+		return fmt.Errorf("check %s: %w", m.image, err) // 1 and 2: put in order
+	}
+	return m.mount()
+}
+
+// Repair puts an ext4 that has died in order.
+func (m *Mount) Repair() error {
+	if err := m.Away(); err != nil {
+		return err
+	}
+	return m.Back()
+}
+
+// Fill leaves no byte free, by a file.
+func (m *Mount) Fill() error {
+	f, err := os.Create(m.filler())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, n := range []int{1 << 20, 1 << 12} {
+		for err = error(nil); err == nil; {
+			_, err = f.Write(make([]byte, n))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unfill takes away what Fill has written.
+func (m *Mount) Unfill() error { return os.Remove(m.filler()) }
+
+func (m *Mount) filler() string { return filepath.Join(m.Dir, "filler") }
+
+// Close unmounts the file system, whoever uses it.
+func (m *Mount) Close() error {
+	err := run("umount", "-l", m.Dir)
+	if m.image != "" {
+		err = errors.Join(err, os.Remove(m.image))
+	}
+	return err
+}
+
+func run(name string, args ...string) error {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Injection is a process whose system calls fail.
+type Injection struct {
+	strace *exec.Cmd
+	said   chan struct{} // closed when strace says no more
+}
+
+// Inject makes system calls of a running process fail, by an expression of
+// strace: "fsync,fdatasync:error=EIO:when=3+". It returns when strace has
+// attached. With paths, only the calls on these files fail.
+func Inject(pid int, expression string, paths ...string) (*Injection, error) {
+	calls, _, _ := strings.Cut(expression, ":")
+	args := []string{"-f", "-o", "/dev/null", "-e", "trace=" + calls, "-e", "inject=" + expression, "-p", fmt.Sprint(pid)}
+	for _, path := range paths {
+		args = append(args, "-P", path)
+	}
+	cmd := exec.Command("strace", args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	i := &Injection{strace: cmd, said: make(chan struct{})}
+	lines := bufio.NewReader(stderr)
+	first := ""
+	for err == nil && !strings.Contains(first, " attached") { // "strace: Process 7 attached…"
+		first, err = lines.ReadString('\n')
+	}
+	go func() {
+		defer close(i.said)
+		_, _ = io.Copy(io.Discard, lines) // threads that come and go
+	}()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("strace did not attach: %q", strings.TrimSpace(first)), err, i.Stop())
+	}
+	return i, nil
+}
+
+// Stop lets the process go; its system calls work again.
+func (i *Injection) Stop() error {
+	_ = i.strace.Process.Signal(syscall.SIGINT) // it ends with the process
+	<-i.said
+	_ = i.strace.Wait() // it ends by a signal
+	return nil
+}

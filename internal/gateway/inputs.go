@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/tool"
+)
+
+// Caller is who calls and from where. Without a SessionID it gets one.
+type Caller = auth.Caller
+
+// Nothing is the input of an operation that needs none.
+type Nothing struct{}
+
+// RecordRef names a record of the log.
+type RecordRef struct {
+	ID string `path:"id" doc:"The id of the record, or a prefix that fits only one."`
+}
+
+// ServerRef names a server.
+type ServerRef struct {
+	Name string `path:"name" doc:"The name of the server."`
+}
+
+// LogQuery asks for the end of a server's log.
+type LogQuery struct {
+	ServerRef
+	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"How many lines."`
+}
+
+// ToolRef names a tool.
+type ToolRef struct {
+	Server string `path:"name" doc:"The name of the server."`
+	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment: a slash in it is %2F."`
+}
+
+// SearchQuery is what people search for. Empty fields are as configured.
+type SearchQuery struct {
+	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
+	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
+	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
+}
+
+// ToolFilter selects tools. Empty fields select everything.
+type ToolFilter struct {
+	Server    string `query:"server" doc:"Only tools of this server."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
+	CallWith  string `query:"call_with" words:"variant" doc:"Only tools that are called with this variant."`
+	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status; callable means none."`
+}
+
+// StatsQuery asks for statistics since a time; the zero time is as far back as
+// the log is read.
+type StatsQuery struct {
+	Since time.Time `query:"start_time" doc:"Only calls from this time on."`
+}
+
+// RetrieveRequest asks for tools that fit a query, as an agent does.
+type RetrieveRequest struct {
+	Query           string
+	Limit           int    // 0 = the configured one; clamped to 1–100
+	Operation       string // "" = any, else read, write or destructive
+	Detail          string // "" = the configured one, else full or compact
+	IncludeDisabled bool
+	Caller          Caller
+}
+
+// ReadRequest asks for a part of a large result.
+type ReadRequest struct {
+	Handle string
+	Path   string
+	Offset int
+	Limit  int // 0 = result.DefaultBytes or DefaultElements
+	Caller Caller
+}
+
+// NewServer is a server to add. Its texts are as in the file: they may hold
+// references (${env:NAME}), which are resolved by the configuration alone.
+type NewServer struct {
+	Name string `json:"name" required:"true" doc:"The name of the server."`
+	config.Launch
+	// Trust is not for agents to say.
+	Trust string `json:"trust" words:"trust" doc:"What becomes of tools that nobody has approved."`
+	// Quarantined lets a person add a server that is to be reviewed first. What
+	// an agent adds always is.
+	Quarantined bool `json:"quarantined" doc:"Review the server before it is started."`
+}
+
+// Example is what a server to add looks like.
+func (NewServer) Example() string {
+	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
+}
+
+// ServerChange is a key of a server with its new value; nil takes it out.
+type ServerChange struct {
+	ServerRef
+	Key   string
+	Value json.RawMessage
+}
+
+// Seen is what a decision is about: the fingerprint of what was seen.
+type Seen struct {
+	Fingerprint string `json:"fingerprint" required:"true" doc:"What was seen. When it is another by now, nothing happens: 409 CONFLICT."`
+}
+
+// Example is what a decision looks like.
+func (Seen) Example() string {
+	return `{"fingerprint": "…"} with the fingerprint of what you have seen`
+}
+
+// ServerDecision is a decision about a server.
+type ServerDecision struct {
+	ServerRef
+	Seen
+}
+
+// ToolDecision is a decision about a tool.
+type ToolDecision struct {
+	ToolRef
+	Seen
+}
+
+// OfferRef names something that a server offers beside tools. Instructions have no
+// name.
+type OfferRef struct {
+	Server string `path:"name" doc:"The name of the server."`
+	Kind   tool.Kind
+	Name   string `path:"item"`
+}
+
+// OfferDecision is a decision about it.
+type OfferDecision struct {
+	OfferRef
+	Seen
+}

@@ -1,0 +1,75 @@
+package link
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/session"
+)
+
+// deserted are requests whose answers nobody waits for any more, at which the
+// server may still be at work: what it says by itself may be about them. It is
+// for the only request in flight none the less while all of them are the same
+// client's.
+type deserted struct {
+	all    []desertedRequest // the oldest first
+	beyond time.Time         // until then there are more, which nobody knows
+}
+
+type desertedRequest struct {
+	id    uint64
+	owner *session.Owner
+	until time.Time
+}
+
+// desertedTime is how long a server is taken to be at work on a request that was
+// given up, unless it answers before: few say when they stop. Of more than
+// maxDeserted nothing is known but the time.
+const (
+	desertedTime = time.Minute
+	maxDeserted  = 256
+)
+
+// deserts reports whether the server may still be at work on a request that came
+// to err: it was given up, or its answer has broken off. It is not when the
+// answer has come and cannot be read.
+func deserts(err error) bool {
+	var refused *StatusError
+	return err != nil && !session.NotSent(err) && !errors.As(err, &refused) && !errors.Is(err, ErrNoMessage)
+}
+
+func (d *deserted) add(s *sent) {
+	now := time.Now()
+	d.forget(now)
+	if len(d.all) == maxDeserted {
+		d.beyond = d.all[0].until
+		d.all = d.all[1:]
+	}
+	d.all = append(d.all, desertedRequest{s.id, s.Owner, now.Add(desertedTime)})
+}
+
+func (d *deserted) forget(now time.Time) {
+	n := 0
+	for n < len(d.all) && now.After(d.all[n].until) {
+		n++
+	}
+	if d.all = d.all[n:]; len(d.all) == 0 {
+		d.all = nil
+	}
+}
+
+func (d *deserted) answered(id uint64) {
+	d.all = slices.DeleteFunc(d.all, func(a desertedRequest) bool { return a.id == id })
+}
+
+// byOther reports whether one of them was somebody else's than s is. Of requests
+// without an owner nobody knows whose they are.
+func (d *deserted) byOther(s *sent) bool {
+	if len(d.all) == 0 && d.beyond.IsZero() {
+		return false
+	}
+	now := time.Now()
+	d.forget(now)
+	return now.Before(d.beyond) || slices.ContainsFunc(d.all, func(a desertedRequest) bool { return a.owner == nil || a.owner != s.Owner })
+}

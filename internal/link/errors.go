@@ -1,0 +1,83 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+)
+
+// How a connection ends, and what becomes of a request.
+var (
+	ErrStopped     = problem.Ownf("the connection was ended by MCPProxy")
+	ErrSessionGone = problem.Ownf("the server has ended the session")
+	ErrNoAnswer    = problem.Ownf("the answer ended before the response")
+	ErrNoMessage   = problem.Ownf("the answer is no JSON-RPC message")
+	errWrongID     = problem.Ownf("the server answered another request")
+)
+
+// LostError is what a request fails with that was under way when its connection
+// was lost: nobody knows what became of it.
+type LostError struct{ Reason error }
+
+func (e *LostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Reason) }
+func (e *LostError) Unwrap() error { return e.Reason }
+
+// notSent is err, which has come before the server could act on the request.
+func notSent(err error) error { return &session.NotSentError{Cause: err} }
+
+// StatusError is an HTTP status that is no answer.
+type StatusError struct {
+	Status    int
+	challenge string
+	location  string
+}
+
+func (e *StatusError) Error() string {
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return "the server asks for a login (401)"
+	case http.StatusForbidden:
+		return "the server refuses access (403)"
+	}
+	if e.location != "" && e.Status < 400 {
+		return fmt.Sprintf("the server redirects to another place (%d)", e.Status)
+	}
+	return fmt.Sprintf("the server answered with HTTP status %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// WantsLogin reports whether a person can help by logging in.
+func (e *StatusError) WantsLogin() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && strings.Contains(e.challenge, "insufficient_scope")
+}
+
+// Passing reports whether the same request may do better later.
+func (e *StatusError) Passing() bool {
+	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
+}
+
+// goneError is a status that says that the session has gone. reply is what the
+// server said to the request in the same breath, if it did.
+type goneError struct {
+	status *StatusError
+	reply  session.Reply
+}
+
+func (e *goneError) Error() string        { return ErrSessionGone.Error() }
+func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
+func (e *goneError) Unwrap() error        { return e.status }
+
+// notGone returns what the answer means when the session turns out to be there.
+func notGone(err error) (session.Reply, error) {
+	var gone *goneError
+	switch {
+	case !errors.As(err, &gone):
+		return session.Reply{}, err
+	case gone.reply.Error == nil:
+		return session.Reply{}, gone.status
+	}
+	return gone.reply, nil
+}

@@ -1,0 +1,123 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/wire"
+)
+
+// The pauses before a stream is taken up again that a server has ended before
+// its answer, and how often that is done without hearing anything new.
+const (
+	defaultRetry = time.Second
+	minRetry     = 10 * time.Millisecond
+	maxResumes   = 100
+)
+
+// follow reads the events of an answer and gives each message to take, until
+// take says that it was the answer. A server that ends the stream early, after
+// it has given an event an id, wants to be asked again: then the stream is
+// taken up where it ended.
+func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrpc.Message, kept bool) bool) error {
+	state, lastID, retry := l.state.Load(), "", defaultRetry
+	for resumes := 0; ; resumes++ {
+		events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
+		heard, err := l.readAll(events, take)
+		events.Release()
+		if resumes > 0 {
+			a.Body.Close() // the first one is our caller's
+		}
+		switch {
+		case err == nil:
+			return nil
+		case err != io.EOF:
+			return bounded(l.Budget, err)
+		}
+		if id := events.LastID(); id != "" {
+			lastID = id
+		}
+		if lastID == "" || l.modern || resumes == maxResumes {
+			return ErrNoAnswer
+		}
+		if heard {
+			resumes = 0
+		}
+		if events.Retry() > 0 {
+			retry = max(minRetry, events.Retry())
+		}
+		if a, err = l.resume(ctx, state, lastID, retry); err != nil {
+			return err
+		}
+	}
+}
+
+// bounded returns what an error of a reader means: that a message is beyond a
+// bound, or the error itself.
+func bounded(b *wire.Budget, err error) error {
+	switch {
+	case errors.Is(err, jsonrpc.ErrTooLong):
+		return b.TooLarge()
+	case errors.Is(err, jsonrpc.ErrCrowded):
+		return b.Crowded()
+	}
+	return err
+}
+
+// readAll reads events until one is the answer (then err is nil) or the stream
+// ends. heard says whether there was a message.
+func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message, kept bool) bool) (heard bool, err error) {
+	for {
+		ev, err := events.Next()
+		if err != nil {
+			return heard, err
+		}
+		l.heard.Add(1)
+		if len(ev.Data) == 0 { // it carries an id only
+			continue
+		}
+		heard = true
+		data, kept := ev.Data, len(ev.Data) >= keepFrom
+		if kept {
+			data = events.Keep()
+		}
+		found := false
+		if split(data, func(m jsonrpc.Message) { found = found || take(&m, kept) }) != nil {
+			l.Reports.Remark("an event is no JSON-RPC message")
+		}
+		if found {
+			return heard, nil
+		}
+	}
+}
+
+// resume asks for the rest of a stream.
+func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, after time.Duration) (*wire.Response, error) {
+	pause := time.NewTimer(after)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.Done():
+		return nil, l.Cause()
+	case <-pause.C:
+	}
+	fields := []mcp.Field{{Name: lastEventID, Value: lastID}}
+	if wire.CheckFields(fields) != nil {
+		return nil, ErrNoAnswer
+	}
+	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
+	if err != nil {
+		return nil, err
+	}
+	if a.Status != http.StatusOK || a.Media != wire.Events || a.Encoded {
+		a.Body.Close()
+		return nil, ErrNoAnswer
+	}
+	return a, nil
+}

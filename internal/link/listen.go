@@ -1,0 +1,154 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
+)
+
+// The pauses between attempts to have a stream of what the server says by itself.
+const (
+	MinListenPause = time.Second
+	MaxListenPause = time.Minute
+	SteadyListen   = 30 * time.Second // a stream that held so long was a good one
+)
+
+// AttendTime is how long the first list of tools waits for the server's own
+// stream.
+const AttendTime = 250 * time.Millisecond
+
+// Attend has the stream opened, and waits for it a moment: some servers answer
+// only when they have something to say.
+func (l *HTTP) Attend(ctx context.Context) {
+	close(l.listenNow)
+	ctx, cancel := context.WithTimeout(ctx, AttendTime)
+	defer cancel()
+	select {
+	case <-l.listens:
+	case <-l.Done():
+	case <-ctx.Done():
+		l.late.Store(true)
+	}
+}
+
+// listen keeps the stream open on which the server says things by itself,
+// until the link ends or the server does not offer one.
+func (l *HTTP) listen(ctx context.Context) {
+	pause := MinListenPause
+	opened := sync.OnceFunc(func() { close(l.listens) })
+	defer opened()
+	for {
+		start := time.Now()
+		err := l.listenOnce(ctx, opened)
+		var refused *StatusError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, ErrSessionGone):
+			l.Fail(err)
+			return
+		case errors.As(err, &refused) && !refused.Passing():
+			return // not offered
+		case time.Since(start) >= SteadyListen:
+			pause = MinListenPause
+		}
+		l.late.Store(true)
+		l.Reports.Doubt()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, MaxListenPause)
+	}
+}
+
+// listenOnce reads one stream until it ends. What was said while there was
+// none is lost.
+func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
+	a, err := l.stream(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	l.streams.Store(true)
+	defer l.streams.Store(false)
+	opened()
+	if l.late.Load() {
+		l.Reports.Missed()
+	}
+	return l.hear(ctx, a, func(m *jsonrpc.Message) { l.incoming(m, nil) })
+}
+
+// Listen gives the client whose own the session is the stream of what the server
+// says by itself. What was said while nobody listened comes first, where the
+// server has kept it.
+func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	var fields []mcp.Field
+	if id := l.lastID.Load(); id != nil {
+		fields = []mcp.Field{{Name: lastEventID, Value: *id}}
+	}
+	if wire.CheckFields(fields) != nil {
+		fields = nil
+	}
+	a, err := l.stream(ctx, fields)
+	if errors.Is(err, ErrSessionGone) {
+		l.Fail(err)
+	}
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	opened()
+	return l.hear(ctx, a, func(m *jsonrpc.Message) {
+		changed(l.Reports, m.Method)
+		say(eventOf(m))
+	})
+}
+
+// lastEventID names the event after which a stream is to go on.
+const lastEventID = "Last-Event-ID"
+
+// stream opens the stream of what the server says by itself.
+func (l *HTTP) stream(ctx context.Context, fields []mcp.Field) (*wire.Response, error) {
+	state := l.state.Load()
+	a, err := l.do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded:
+		return a, nil
+	}
+	a.Body.Close()
+	if a.Status == http.StatusNotFound && state.session != "" {
+		return nil, ErrSessionGone
+	}
+	return nil, &StatusError{Status: a.Status}
+}
+
+// hear reads a stream until it ends, and hands on what is no response.
+func (l *HTTP) hear(ctx context.Context, a *wire.Response, each func(*jsonrpc.Message)) error {
+	events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
+	defer events.Release()
+	_, err := l.readAll(events, func(m *jsonrpc.Message, _ bool) bool {
+		if !m.IsResponse() {
+			each(m)
+		}
+		return false
+	})
+	if id := events.LastID(); id != "" {
+		l.lastID.Store(&id)
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}

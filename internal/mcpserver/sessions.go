@@ -1,0 +1,289 @@
+package mcpserver
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/session"
+)
+
+// The bounds of sessions: of all, of those in which nothing was asked for yet,
+// and of those that were opened over one connection.
+const (
+	maxSessions = 10_000
+	maxUnused   = 5_000
+	maxOfConn   = 2_000
+	sessionIdle = 24 * time.Hour
+)
+
+// opener is who has opened a session. Its connection tells apart those that
+// prove nothing of themselves, which all are the same actor.
+type opener struct {
+	actor auth.Actor
+	conn  string // the remote address; "" where all share one, as on the socket
+}
+
+// entry is a session in the table: the state of one client of the older era. It
+// holds no goroutine and no buffer.
+type entry struct {
+	id     string // a credential: never stored, never logged
+	record string // what the record says instead
+	opener
+	version string
+	place   string // what it is with
+	session session.Session
+
+	client, clientVersion string
+
+	ended chan struct{} // closed when the session ends
+
+	mu       sync.Mutex // guards inflight
+	inflight []call
+
+	owner *sessions
+	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and what follows
+	nth   int           // of those of its opener
+	asked bool          // something was asked for in it, and answered
+	used  time.Time
+	busy  int
+}
+
+// call is a request that notifications/cancelled may name.
+type call struct {
+	id     string
+	cancel context.CancelCauseFunc
+	words  bool // the server gets the client's own
+}
+
+// begin makes a request known, until end.
+func (s *entry) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
+	s.mu.Lock()
+	s.inflight = append(s.inflight, call{string(id), cancel, words})
+	s.mu.Unlock()
+}
+
+// end forgets one request with the id: should a client have used it twice, it
+// does not matter which.
+func (s *entry) end(id []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.inflight {
+		if s.inflight[i].id == string(id) {
+			last := len(s.inflight) - 1
+			s.inflight[i] = s.inflight[last]
+			s.inflight[last] = call{}
+			s.inflight = s.inflight[:last]
+			break
+		}
+	}
+	if len(s.inflight) == 0 {
+		s.inflight = nil
+	}
+}
+
+// cancel cancels the requests with the id, given as JSON, with the params of the
+// client's notification. What is not there is over already.
+func (s *entry) cancel(id []byte, params json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.inflight {
+		if c.id != string(id) {
+			continue
+		}
+		if c.words {
+			c.cancel(&session.Cancelled{Params: params})
+		} else {
+			c.cancel(errCancelled)
+		}
+	}
+}
+
+// release gives a session back that sessions.find found. asked: a request was
+// answered in it.
+func (s *entry) release(asked bool) {
+	now := time.Now()
+	ss := s.owner
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.busy--
+	s.used = now // a stream may have been open for days
+	if asked && !s.asked && ss.byID[s.id] == s {
+		ss.unused.Remove(s.at)
+		s.asked, s.at = true, ss.order.PushFront(s)
+	}
+	ss.list(s).MoveToFront(s.at)
+}
+
+// sessions are the open sessions. A session ends by DELETE, after a day without
+// use, or to make room for another one: then those that were opened over the same
+// connection go first if there are many, and those in which nothing was ever
+// asked for before all that were used.
+type sessions struct {
+	mu     sync.Mutex // guards what follows, and some of each session
+	byID   map[string]*entry
+	unused *list.List // nothing was asked for in them; the least recently used last
+	order  *list.List // the others, likewise
+	opened map[opener][]*entry
+}
+
+func newSessions() *sessions {
+	return &sessions{byID: map[string]*entry{}, unused: list.New(), order: list.New(), opened: map[opener][]*entry{}}
+}
+
+// list is the one that the session is in. The lock is held.
+func (ss *sessions) list(s *entry) *list.List {
+	if s.asked {
+		return ss.order
+	}
+	return ss.unused
+}
+
+// open enters a session, and gives it an id that cannot be guessed.
+func (ss *sessions) open(s *entry) *jsonrpc.Error {
+	s.id = rand.Text() // 26 letters and digits, at least 128 bits
+	s.record, s.ended, s.owner = recordID(s.id), make(chan struct{}), ss
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.used = time.Now()
+	ss.expire(s.used)
+	if !ss.room(s.opener) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
+	}
+	s.at = ss.unused.PushFront(s)
+	s.nth = len(ss.opened[s.opener])
+	ss.opened[s.opener] = append(ss.opened[s.opener], s)
+	ss.byID[s.id] = s
+	return nil
+}
+
+// room makes room for one more session of the opener, and reports whether there
+// is any. The lock is held.
+func (ss *sessions) room(o opener) bool {
+	if o.conn != "" && len(ss.opened[o]) >= maxOfConn {
+		ss.evictOwn(o)
+	}
+	if ss.unused.Len() >= maxUnused {
+		evictFrom(ss.unused, o.actor)
+	}
+	return len(ss.byID) < maxSessions || evictFrom(ss.unused, o.actor) || evictFrom(ss.order, o.actor)
+}
+
+// evictOwn ends an idle session of the opener: one in which nothing was asked
+// for if there is one, and of these the one that was not used for longest. The
+// lock is held.
+func (ss *sessions) evictOwn(o opener) {
+	var worst *entry
+	for _, s := range ss.opened[o] {
+		if s.busy == 0 && (worst == nil || !s.asked && worst.asked || s.asked == worst.asked && s.used.Before(worst.used)) {
+			worst = s
+		}
+	}
+	if worst != nil {
+		ss.remove(worst)
+	}
+}
+
+// evictFrom ends the idle session of the list that was not used for longest, the
+// actor's own before those of others. The lock is held.
+func evictFrom(l *list.List, actor auth.Actor) bool {
+	var other *entry
+	for e := l.Back(); e != nil; e = e.Prev() {
+		s := e.Value.(*entry)
+		if s.busy == 0 && s.actor == actor {
+			s.owner.remove(s)
+			return true
+		}
+		if s.busy == 0 && other == nil {
+			other = s
+		}
+	}
+	if other != nil {
+		other.owner.remove(other)
+	}
+	return other != nil
+}
+
+// find gives the session with the id if it is the actor's, at that place: to
+// anybody else, and anywhere else, it does not exist. The session is busy until it is released.
+func (ss *sessions) find(id string, actor auth.Actor, place string) *entry {
+	now := time.Now()
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.byID[id]
+	switch {
+	case s == nil || s.actor != actor || s.place != place:
+		return nil
+	case s.busy == 0 && now.Sub(s.used) > sessionIdle:
+		ss.remove(s)
+		return nil
+	}
+	s.used = now
+	s.busy++
+	ss.list(s).MoveToFront(s.at)
+	return s
+}
+
+// end ends a session.
+func (ss *sessions) end(s *entry) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.remove(s)
+}
+
+// clear ends all sessions.
+func (ss *sessions) clear() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.byID {
+		ss.remove(s)
+	}
+}
+
+// expire ends the sessions that nobody came back to. The lock is held.
+func (ss *sessions) expire(now time.Time) {
+	for _, l := range [...]*list.List{ss.unused, ss.order} {
+		for e := l.Back(); e != nil; e = l.Back() {
+			s := e.Value.(*entry)
+			if s.busy > 0 || now.Sub(s.used) <= sessionIdle {
+				break
+			}
+			ss.remove(s)
+		}
+	}
+}
+
+// remove takes a session out. The lock is held.
+func (ss *sessions) remove(s *entry) {
+	if ss.byID[s.id] != s {
+		return
+	}
+	delete(ss.byID, s.id)
+	ss.list(s).Remove(s.at)
+	own := ss.opened[s.opener]
+	last := own[len(own)-1]
+	own[s.nth], last.nth = last, s.nth
+	own[len(own)-1] = nil
+	if own = own[:len(own)-1]; len(own) == 0 {
+		delete(ss.opened, s.opener)
+	} else {
+		ss.opened[s.opener] = own
+	}
+	close(s.ended)
+	s.session.Close()
+}
+
+// recordID is how a session stands in the record: one cannot use it to speak
+// in the session.
+func recordID(id string) string {
+	sum := sha256.Sum256([]byte("mcpproxy session " + id))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,114 @@
+package offers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
+	"mcpproxy/internal/upstream"
+)
+
+// followTime bounds the lists that nobody waits for.
+const followTime = 2 * time.Minute
+
+// Hear has the catalog know the instructions of a server as they are now.
+func (g *Guard) Hear(ctx context.Context, s *catalog.Server) {
+	known := g.catalog.Offers(s.Name)
+	var raws []json.RawMessage
+	if s.State.Instructions != "" {
+		raws = append(raws, rawjson.AppendString(nil, s.State.Instructions))
+	}
+	old := known.Listed(tool.KindInstructions)
+	if known.Told(tool.KindInstructions) && len(old) == len(raws) && (len(raws) == 0 || bytes.Equal(old[0].Raw, raws[0])) {
+		return
+	}
+	if known == nil && raws == nil {
+		return
+	}
+	g.catalog.OffersListed(ctx, s.Name, tool.KindInstructions, raws)
+}
+
+// Follow has what servers offer beside tools listed and judged whenever
+// they connect or say that it has changed, until ctx ends.
+func (g *Guard) Follow(ctx context.Context) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	again := time.NewTicker(lostAfter)
+	defer again.Stop()
+	done := make(chan string)
+	busy := map[string]bool{}
+	var settle <-chan time.Time // set while a doubt waits for its time
+	for {
+		snapshot := g.catalog.Current()
+		for _, s := range snapshot.Servers() {
+			if busy[s.Name] || s.State.Phase != upstream.Ready || g.Settled(snapshot, s) {
+				continue
+			}
+			busy[s.Name] = true
+			following.Go(func() {
+				g.follow(ctx, s)
+				select {
+				case done <- s.Name:
+				case <-ctx.Done():
+				}
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-done:
+			delete(busy, name)
+		case <-snapshot.Replaced():
+		case <-again.C:
+		case <-settle:
+			settle = nil
+		case <-g.doubts:
+			if settle == nil {
+				settle = time.After(doubtPause)
+			}
+		}
+	}
+}
+
+// follow lists what one server offers.
+func (g *Guard) follow(ctx context.Context, s *catalog.Server) {
+	ctx, cancel := context.WithTimeout(ctx, followTime)
+	defer cancel()
+	g.Hear(ctx, s)
+	for _, l := range []List{Prompts, Resources, Templates} {
+		if Has(s, lists[l].capability) {
+			_ = g.know(ctx, s.Name, l, staleUseAfter) // it is logged, and tried again
+		}
+	}
+}
+
+// Settled reports whether everything that a server offers has been asked for
+// since it last said that it may have changed.
+func (g *Guard) Settled(snapshot *catalog.Snapshot, s *catalog.Server) bool {
+	known := g.catalog.Offers(s.Name)
+	if s.State.Instructions != "" && !known.Told(tool.KindInstructions) {
+		return false
+	}
+	for _, l := range []List{Prompts, Resources, Templates} {
+		if !Has(s, lists[l].capability) {
+			continue
+		}
+		last := g.listings.of(snapshot, s.Name, l)
+		select {
+		case last.turn <- struct{}{}:
+		default:
+			return false // somebody is asking
+		}
+		now := last.listingState
+		<-last.turn
+		if now.at.IsZero() || now.state != s.State.Offers || now.again() || now.lost && !now.answered && time.Since(now.at) >= lostAfter {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,170 @@
+package offers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
+)
+
+// Show leaves out of a server's answer what nobody has approved; asked is when it
+// was asked.
+func (g *Guard) Show(ctx context.Context, server, method string, result json.RawMessage, asked time.Time) (json.RawMessage, error) {
+	l, lists := ListOf(method)
+	switch {
+	case lists && !oneMember(result, l.Member()):
+		return nil, inTwoWays(server, l)
+	case lists && l != Tools:
+		return g.shown(ctx, server, l, result)
+	case lists:
+		return g.visible(ctx, server, result, asked), nil
+	case method == mcp.Discover, method == mcp.Initialize:
+		return g.introduced(ctx, server, result), nil
+	}
+	return result, nil
+}
+
+func inTwoWays(server string, l List) *problem.Problem {
+	return problem.Newf(problem.UpstreamError, "Server '%s' lists its %s in a way that can be read in two.", server, l.Member()).
+		WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + server + "`.")
+}
+
+// shown leaves out of a server's list what nobody has approved.
+func (g *Guard) shown(ctx context.Context, server string, l List, result json.RawMessage) (json.RawMessage, error) {
+	list := &lists[l]
+	all := rawjson.Find(result, list.member)
+	if all != nil && rawjson.Kind(all) != '[' && rawjson.Kind(all) != 'n' {
+		return nil, inTwoWays(server, l)
+	}
+	if rawjson.Kind(all) != '[' {
+		return result, nil
+	}
+	var raws []json.RawMessage
+	_ = rawjson.Elements(all, func(raw []byte) error { // an answer is JSON
+		raws = append(raws, raw)
+		return nil
+	})
+	pass, strange := g.catalog.OffersShown(ctx, server, list.kind, raws)
+	if strange {
+		g.doubt(server, l)
+	}
+	var kept [][]byte
+	for i := range raws {
+		if pass[i] {
+			kept = append(kept, raws[i])
+		}
+	}
+	if len(kept) == len(raws) {
+		return result, nil
+	}
+	return rawjson.SetMember(result, list.member, append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']')), nil
+}
+
+// introduced leaves the instructions out of what a server says of itself, unless
+// they are approved.
+func (g *Guard) introduced(ctx context.Context, server string, result json.RawMessage) json.RawMessage {
+	said := json.RawMessage(rawjson.Find(result, instructionsMember))
+	if oneMember(result, instructionsMember) {
+		if said == nil || rawjson.Kind(said) == 'n' || string(said) == `""` {
+			return result
+		}
+		if pass, _ := g.catalog.OffersShown(ctx, server, tool.KindInstructions, []json.RawMessage{said}); pass[0] {
+			return result
+		}
+	}
+	var names []string
+	_ = rawjson.Members(result, func(name, _ []byte) error {
+		if bytes.EqualFold(name, []byte(instructionsMember)) {
+			names = append(names, string(name))
+		}
+		return nil
+	})
+	for _, name := range names {
+		result = rawjson.DropMember(result, name)
+	}
+	return result
+}
+
+const instructionsMember = "instructions"
+
+// The time that the catalog gets to take over a list that was just told.
+const (
+	catalogTime = 500 * time.Millisecond
+	catalogLook = 5 * time.Millisecond
+)
+
+// visible leaves out of a list the tools that cannot be called. A tool that is
+// not what the catalog knows is not callable either; before it is left out the
+// catalog gets the chance to learn of it: from the client's list, where the
+// server has it for some clients only, else from our own.
+func (g *Guard) visible(ctx context.Context, server string, result json.RawMessage, asked time.Time) json.RawMessage {
+	tools := rawjson.Find(result, "tools")
+	if rawjson.Kind(tools) != '[' {
+		return result
+	}
+	kept, hidden, strange := judge(g.catalog.Current(), server, tools)
+	settle := func() {
+		limit, look := time.NewTimer(catalogTime), time.NewTicker(catalogLook)
+		defer limit.Stop()
+		defer look.Stop()
+		for waiting := true; waiting && len(strange) > 0; {
+			select {
+			case <-look.C:
+			case <-limit.C:
+				waiting = false
+			case <-ctx.Done():
+				waiting = false
+			}
+			kept, hidden, strange = judge(g.catalog.Current(), server, tools)
+		}
+	}
+	if len(strange) > 0 && g.source.Learn(server, strange) {
+		settle()
+	}
+	if len(strange) > 0 {
+		g.source.Refresh(ctx, server, asked)
+		settle()
+	}
+	if hidden == 0 {
+		return result
+	}
+	list := append(bytes.Join(kept, []byte{','}), ']')
+	return rawjson.SetMember(result, "tools", append([]byte{'['}, list...))
+}
+
+// judge returns the tools of a list that can be called and the number of the
+// others. strange are those that the catalog knows otherwise, or not at all.
+func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept [][]byte, hidden int, strange []json.RawMessage) {
+	_ = rawjson.Elements(tools, func(raw []byte) error {
+		name, _ := rawjson.String(rawjson.Find(raw, "name"))
+		t := s.Tool(tool.ID{Server: server, Tool: name})
+		same := t != nil && sameDefinition(t, server, raw)
+		switch {
+		case same && t.Status == policy.Callable:
+			kept = append(kept, raw)
+			return nil
+		case !same:
+			if _, err := tool.ParseDefinition(server, raw); err == nil { // what cannot be used nobody will know
+				strange = append(strange, raw)
+			}
+		}
+		hidden++
+		return nil
+	})
+	return kept, hidden, strange
+}
+
+func sameDefinition(t *catalog.Tool, server string, raw json.RawMessage) bool {
+	if bytes.Equal(t.Raw, raw) {
+		return true
+	}
+	d, err := tool.ParseDefinition(server, raw)
+	return err == nil && d.Fingerprint() == t.Fingerprint()
+}

@@ -1,0 +1,32 @@
+// Package ondisk is what it takes that a file is on its disk, and under its
+// name.
+//
+// It guarantees that what WriteNew and SyncDir were given survives the loss of
+// power once they have returned, as far as the system can be asked for that. It
+// replaces nothing by itself: who writes a file anew renames it, and then has
+// the folder synced.
+package ondisk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// WriteNew makes a file that nobody else can read, in the place of one that a
+// crash has left there.
+func WriteNew(path string, parts ...[]byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if _, err := f.Write(p); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,57 @@
+package ondisk_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"mcpproxy/internal/ondisk"
+)
+
+func TestWriteNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("what a crash has left"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := ondisk.WriteNew(path, []byte("one"), []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != "onetwo" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	if err := ondisk.SyncDir(filepath.Dir(path)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNamed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open keeps its name")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	is := func(want bool) {
+		t.Helper()
+		if ok, err := ondisk.Named(path, f); err != nil || ok != want {
+			t.Errorf("it has its name: %v, %v, want %v", ok, err, want)
+		}
+	}
+	is(true)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	is(false)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	is(false)
+}

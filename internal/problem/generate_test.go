@@ -1,0 +1,47 @@
+package problem
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+//go:embed reference.md
+var referenceText string
+
+// exits says what the exit codes mean.
+var exits = []struct {
+	code    int
+	meaning string
+}{
+	{ExitDone, "Done."},
+	{ExitFailed, "Failed."},
+	{ExitUsage, "Wrong usage: the command line, or a value in it."},
+	{ExitRefused, "Refused by policy."},
+	{ExitNoDaemon, "The daemon cannot be reached."},
+	{ExitNotFound, "What was asked for does not exist."},
+	{ExitLogin, "A server needs a login."},
+	{ExitTryAgain, "Timed out, overloaded or not available: trying again helps."},
+	{ExitInterrupted, "Interrupted."},
+}
+
+// Reference is the reference of the codes in Markdown.
+func Reference() []byte {
+	var rows, exitRows []string
+	for _, c := range slices.Sorted(maps.Keys(codes)) {
+		m := codes[c]
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %d | %d | %d |", c, m.meaning, m.http, m.rpc, m.exit))
+	}
+	for _, e := range exits {
+		exitRows = append(exitRows, fmt.Sprintf("| %d | %s |", e.code, e.meaning))
+	}
+	return []byte(strings.NewReplacer(
+		"{{codes}}", strings.Join(rows, "\n"),
+		"{{exits}}", strings.Join(exitRows, "\n"),
+	).Replace(referenceText))
+}
+
+// Known says whether the code is in the vocabulary.
+func (c Code) Known() bool { _, ok := codes[c]; return ok }

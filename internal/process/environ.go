@@ -1,0 +1,72 @@
+package process
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// environment is the environment of a server: the allowed part of all, and
+// extra, which wins.
+func environment(all []string, extra map[string]string, goos string) []string {
+	vars := map[string]string{}
+	for _, kv := range all {
+		name, value, ok := strings.Cut(kv, "=")
+		if ok && name != "" && isInherited(name, goos) {
+			vars[name] = value
+		}
+	}
+	for name, value := range extra {
+		if goos == "windows" { // names differ in case only there
+			maps.DeleteFunc(vars, func(n, _ string) bool { return strings.EqualFold(n, name) })
+		}
+		vars[name] = value
+	}
+	out := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		out = append(out, name+"="+vars[name])
+	}
+	return out
+}
+
+// isInherited says whether a server gets this variable of our environment.
+// Everything else, secrets above all, it gets only when its own configuration
+// says so.
+func isInherited(name, goos string) bool {
+	if goos == "windows" {
+		switch strings.ToUpper(name) {
+		case "PATH", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)",
+			"PROGRAMW6432", "COMMONPROGRAMFILES", "HOMEDRIVE", "HOMEPATH", "USERPROFILE", "USERNAME", "USERDOMAIN",
+			"COMPUTERNAME", "SYSTEMDRIVE", "SYSTEMROOT", "WINDIR", "COMSPEC", "TEMP", "TMP", "OS",
+			"NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PUBLIC", "LANG", "TZ":
+			return true
+		}
+		return false
+	}
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "TZ":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
+}
+
+// lookIn finds a bare command in the PATH that the server itself is given; ""
+// leaves the search to os/exec, in our own PATH.
+func lookIn(command, path string) string {
+	if path == "" || runtime.GOOS == "windows" || filepath.Base(command) != command {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, command)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package redact
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed credentials.txt
+var credentialsText string
+
+// knowledge is what credentials.txt says.
+type knowledge struct {
+	names                               []nameRule
+	noTokens                            map[string]bool // what stands before "token" where it is no credential
+	types                               []string
+	placeholderBeginnings, placeholders []string
+	tokens                              [256][]*tokenRule // by the first letter of their prefix
+	// The quick tests that spare nearly all text the slow ones: how names end
+	// and how tokens begin.
+	nameEnds, tokenStarts threes
+}
+
+// known is what is known of credentials. It is read when the program starts, for
+// it is asked about every word.
+var known = readKnowledge(wordlist.Read(credentialsText))
+
+func readKnowledge(f wordlist.File) (k knowledge) {
+	k = knowledge{
+		noTokens: f.Of("harmless before token").Set(), types: f.Of("types").Words(),
+		placeholderBeginnings: f.Of("placeholder beginnings").Words(), placeholders: f.Of("placeholders").Words(),
+	}
+	ends := append(slices.Clone(k.types), "value") // these stand before or instead of one
+	for _, line := range f.Of("names").Lines {
+		r := readNameRule(strings.Fields(line))
+		k.names = append(k.names, r)
+		if r.strength != harmless {
+			ends = append(ends, r.end)
+		}
+	}
+	for _, end := range ends {
+		last := ("\x00" + end)[len(end)-2:]
+		k.nameEnds.add(last[0], last[1], last[2])
+	}
+	k.tokenStarts.add('e', 'y', 'J') // a JSON Web Token, and one in base64
+	k.tokenStarts.add('Z', 'X', 'l')
+	for _, line := range f.Of("tokens").Lines {
+		r := readTokenRule(strings.Fields(line))
+		k.tokens[r.prefix[0]] = append(k.tokens[r.prefix[0]], r)
+		first := r.prefix + "\x00"
+		k.tokenStarts.add(first[0], first[1], first[2])
+	}
+	return k
+}
+
+// threes is a set of three letters, of either case: a bit for each.
+type threes [1 << 15 / 64]uint64
+
+// add adds three letters; in the place of 0 stands any.
+func (t *threes) add(a, b, c byte) {
+	for other := byte(32); other < 64 && (a == 0 || c == 0); other++ {
+		t.add(cmp.Or(a, other), b, cmp.Or(c, other))
+	}
+	h := hash(a, b, c)
+	t[h/64] |= 1 << (h % 64)
+}
+
+func (t *threes) has(a, b, c byte) bool {
+	h := hash(a, b, c)
+	return t[h/64]>>(h%64)&1 == 1
+}
+
+func hash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
+
+// readNameRule reads the columns of a line under names.
+func readNameRule(columns []string) nameRule {
+	tells := slices.Index([]string{harmless: "harmless", weak: "weak", strong: "strong"}, columns[2])
+	if tells < 0 {
+		panic(fmt.Sprintf("redact: %q is no strength of a name", columns[2]))
+	}
+	r := nameRule{end: columns[0], kind: columns[1], strength: strength(tells), word: slices.Contains(columns[3:], "word")}
+	if r.strength == harmless {
+		r.kind = ""
+	}
+	return r
+}
+
+// readTokenRule reads the columns of a line under tokens.
+func readTokenRule(columns []string) *tokenRule {
+	r := &tokenRule{prefix: columns[0], kind: columns[1], digits: slices.Contains(columns[4:], "digit")}
+	for name := range strings.SplitSeq(columns[2], "|") {
+		r.set |= setNamed(name)
+	}
+	low, high, open := strings.Cut(columns[3], "..")
+	r.min = number(low)
+	switch {
+	case !open:
+		r.max = r.min
+	case high != "":
+		r.max = number(high)
+	}
+	return r
+}
+
+func number(digits string) int {
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		panic("redact: " + err.Error())
+	}
+	return n
+}
+
+// setNamed returns the set of characters of this name.
+func setNamed(name string) set {
+	for _, s := range [...]struct {
+		name string
+		set  set
+	}{
+		{"alnum", alnum}, {"base64", base64}, {"dash", dash}, {"digit", digit}, {"dot", dot}, {"equals", equals}, {"gz", gz}, {"hexAny", hexAny},
+		{"hexLower", hexLower}, {"ident", ident}, {"slash", slash}, {"under", under}, {"upper", upper}, {"word", word},
+	} {
+		if s.name == name {
+			return s.set
+		}
+	}
+	panic(fmt.Sprintf("redact: no set of characters is named %q", name))
+}

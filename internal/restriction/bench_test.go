@@ -1,0 +1,39 @@
+package restriction_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/restriction"
+)
+
+// BenchmarkTenThousand has 100 servers list 100 tools each for the first time,
+// and reads them again.
+func BenchmarkTenThousand(b *testing.B) {
+	var all []approval.Candidate
+	for i := range 100 {
+		all = append(all, candidate(fmt.Sprint("a_tool_with_a_name_", i), i))
+	}
+	for b.Loop() {
+		store := &approvaltest.Memory{}
+		path := filepath.Join(b.TempDir(), "restrictions.log")
+		for range 2 {
+			k := restriction.New(path, store, nil, nil)
+			book := approval.NewBook(k)
+			if err := book.Load(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			for s := range 100 {
+				if _, err := book.Admit(b.Context(), fmt.Sprint("server", s), approval.Rules{Trust: approval.Auto}, all); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := k.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

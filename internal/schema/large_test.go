@@ -1,0 +1,156 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mostArguments is how large the arguments of a call may be.
+const mostArguments = 4 << 20
+
+// filled returns an array of as many elements as fit into the arguments of a
+// call.
+func filled(element func(i int) string) string {
+	var b strings.Builder
+	for i := 0; ; i++ {
+		next := element(i)
+		if b.Len()+len(next)+200 > mostArguments {
+			return "[" + b.String() + "0]"
+		}
+		b.WriteString(next + ",")
+	}
+}
+
+// Arguments up to the bound are judged, whatever their form: what a schema does
+// not look at costs nothing, and what it looks at once costs no more than
+// reading it.
+func TestLargeArguments(t *testing.T) {
+	numbers := filled(func(i int) string { return fmt.Sprint(i) })
+	digits := filled(func(int) string { return "0" })
+	fractions := filled(func(i int) string { return fmt.Sprintf("%.6f", float64(i)/1e6) })
+	words := strings.Replace(filled(func(i int) string { return fmt.Sprintf("%q", fmt.Sprint("word ", i)) }), ",0]", "]", 1)
+	rows := strings.Replace(filled(func(i int) string {
+		return fmt.Sprintf(`{"id":%d,"name":"somebody %d","tags":["a","b"],"score":%d.5,"parent":null}`, i, i, i%100)
+	}), ",0]", "]", 1)
+	text := `"` + strings.Repeat("a line of a file\\n", 200_000) + `"`
+	members := "{" + strings.TrimSuffix(filled(func(i int) string { return fmt.Sprintf(`"k%d":%d`, i, i) })[1:], ",0]") + "}"
+	deep := strings.Repeat(`{"a":[`, 25) + numbers[:3<<20] + "0]" + strings.Repeat("]}", 25)
+	row := `{"type":"object","properties":{"id":{"type":"integer","minimum":0},"name":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"score":{"type":"number","maximum":100},"parent":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["id","name"]}`
+	unusual := `"properties":{"mode":{"not":{"const":"x"},"pattern":"^r"},"x":{"type":["array","object","string"]}},"oneOf":[{"required":["mode"]},{"required":["url"]}]`
+	tests := []struct{ name, schema, value string }{
+		{"the reported one", `{}`, "[" + strings.TrimSuffix(join(60_000, func(i int) string { return fmt.Sprint(i) }), ",") + "]"},
+		{"numbers, no schema looks", `{}`, numbers},
+		{"digits, no schema looks", `true`, digits},
+		{"rows, no schema looks", `{"type":"object"}`, rows},
+		{"many members, no schema looks", `{"type":"object","additionalProperties":true}`, members},
+		{"deep, no schema looks", `{"properties":{"x":{"description":"anything"}}}`, deep},
+		{"an array", `{"properties":{"x":{"type":"array"}}}`, digits},
+		{"integers", `{"properties":{"x":{"type":"array","items":{"type":"integer","minimum":0}}}}`, numbers},
+		{"digits", `{"properties":{"x":{"type":"array","items":{"type":"integer"},"minItems":1}}}`, digits},
+		{"integers or none", `{"properties":{"x":{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}}`, numbers},
+		{"an embedding", `{"properties":{"x":{"type":"array","items":{"type":"number","exclusiveMaximum":100}}}}`, fractions},
+		{"words", `{"properties":{"x":{"type":"array","items":{"type":"string","maxLength":100}}}}`, words},
+		{"rows", `{"properties":{"x":{"type":"array","items":` + row + `}},"required":["x"]}`, rows},
+		{"rows of a definition", `{"properties":{"x":{"type":"array","items":{"$ref":"#/$defs/Row"}}},"$defs":{"Row":` + row + `},"additionalProperties":false}`, rows},
+		{"a text", `{"properties":{"x":{"anyOf":[{"type":"string","maxLength":5000000},{"type":"null"}]}}}`, text},
+		{"a map", `{"properties":{"x":{"type":"object","additionalProperties":{"type":"integer"}}}}`, members},
+		{"numbers beside what is unusual", `{` + unusual + `}`, digits},
+		{"rows beside what is unusual", `{` + unusual + `}`, rows},
+		{"members beside what is unusual", `{` + unusual + `}`, members},
+		{"a text beside what is unusual", `{` + unusual + `}`, text},
+		{"many identifiers, each once", `{"properties":{"x":{"uniqueItems":true,"items":{"type":"integer"}}}}`, "[" + join(3000, func(i int) string { return fmt.Sprint(i) }) + "]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Compile(json.RawMessage(tt.schema))
+			if s.Broken() != nil {
+				t.Fatal(s.Broken())
+			}
+			args := json.RawMessage(`{"mode":"read","x":` + tt.value + `}`)
+			if strings.Contains(tt.schema, "additionalProperties\":false") {
+				args = json.RawMessage(`{"x":` + tt.value + `}`)
+			}
+			if len(args) > mostArguments || !json.Valid(args) {
+				t.Fatalf("the test is wrong: %d bytes", len(args))
+			}
+			start := time.Now()
+			v, err := s.Check(args)
+			took := time.Since(start)
+			if v != nil || err != nil {
+				t.Errorf("%d bytes in %v: %v, %v", len(args), took, v, err)
+			}
+			t.Logf("%d KiB in %v", len(args)>>10, took)
+		})
+	}
+}
+
+// checkSome compares what the library finds in all of the arguments with what
+// it finds in what a schema looks at.
+func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
+	t.Helper()
+	if len(args) == 0 || s.root == nil {
+		return
+	}
+	want, undecided := s.check(args, budget)
+	some, left, err := s.readSome(args, budget)
+	if undecided != nil || err != nil {
+		return
+	}
+	got, err := s.judge(some, left)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		shown, _ := json.Marshal(some)
+		t.Errorf("%s: found %v, %v; in all of it %v; looked at %s", args, got, err, want, shown)
+	}
+}
+
+// What is wrong in large arguments is found where the schema looks at little.
+func TestLargeArgumentsThatDoNotFit(t *testing.T) {
+	s := Compile(json.RawMessage(`{"properties":{"mode":{"enum":["r","w"]},"data":{"type":"array","minItems":2},"more":{"items":{"$ref":"#"}}},"required":["path"]}`))
+	args := `{"mode":"x","other":` + filled(func(i int) string { return fmt.Sprint(i) })[:3<<20] + `0],"data":[` + strings.Repeat("0,", 200_000) + `0],"more":[{"data":[{}],"path":1,"mode":"r"}]}`
+	v, err := s.Check(json.RawMessage(args))
+	want := []Violation{{"", "missing property 'path'"}, {"/mode", `must be one of ["r","w"]`}, {"/more/0/data", "minItems: got 1, want 2"}}
+	if err != nil || fmt.Sprint(v) != fmt.Sprint(want) {
+		t.Errorf("got %v, %v; want %v", v, err, want)
+	}
+}
+
+// Large arguments and a schema made to cost: an end within a bounded time.
+func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
+	digits := filled(func(int) string { return "0" })
+	either := func(n int, inner string) string { return `{"anyOf":[` + strings.Repeat(inner+",", n-1) + inner + `]}` }
+	const most = slowdown * 250 * time.Millisecond
+	for name, schema := range map[string]string{
+		"each element in many ways":       `{"properties":{"x":{"items":` + either(300, `{"type":"string"}`) + `}}}`,
+		"the array in many ways":          `{"properties":{"x":` + either(300, `{"items":{"type":"number","minimum":0,"maximum":-1}}`) + `}}`,
+		"the object in many ways":         either(300, `{"properties":{"y":{"type":"string"}}}`),
+		"alternatives in alternatives":    `{"properties":{"x":{"items":` + either(10, either(10, `{"minimum":1}`)) + `}}}`,
+		"all of it for the library":       `{"properties":{"x":{"items":{"not":{"type":"string"}}}}}`,
+		"all of it and nothing seen":      `{"unevaluatedProperties":false,"properties":{"x":true}}`,
+		"each once":                       `{"properties":{"x":{"uniqueItems":true}}}`,
+		"compared with what is large":     `{"properties":{"x":{"enum":[[0],[1],[2]]}}}`,
+		"contained, and nowhere":          `{"properties":{"x":{"contains":{"minimum":1}}}}`,
+		"many places that refer to all":   `{"properties":{"x":{"items":{"$ref":"#"}}},"allOf":[` + strings.Repeat(`{"properties":{"x":{"items":{"$ref":"#"}}}},`, 300) + `{"not":{"type":"string"}}]}`,
+		"only steps over, at many levels": `{"properties":{"a":{"$ref":"#"}},"required":["zz"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Compile(json.RawMessage(schema))
+			args := `{"y":1,"x":` + digits + `}`
+			if strings.Contains(name, "levels") {
+				args = strings.Repeat(`{"a":`, 60) + args + strings.Repeat("}", 60)
+			}
+			took := time.Hour
+			for range 3 { // a busy machine is no attack
+				start := processTime()
+				_, err := s.Check(json.RawMessage(args))
+				if took = min(took, processTime()-start); took <= most {
+					t.Logf("%v: %v, %v", took, s.Broken(), err)
+					return
+				}
+			}
+			t.Errorf("took %v", took)
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"mcpproxy/internal/rawjson"
+)
+
+// look is what the schemas of one place look at in the value there. Of large
+// arguments only that is decoded, so that what no schema looks at costs
+// nothing. The zero look is that of no schemas.
+type look struct {
+	whole   bool // at everything
+	itself  bool // at what kind of value it is
+	size    bool // at what members there are, or how many elements
+	names   map[string]*look
+	rest    *look // at members of other names
+	element *look
+}
+
+// looker finds what schemas look at. Places with the same schemas are one, so
+// that a schema that refers to itself has an end.
+type looker struct {
+	known map[string]*look
+	work  int // schemas of all places
+}
+
+// maxLooks bounds the work of a looker. Beyond, all is looked at.
+const maxLooks = 10_000
+
+func (l *looker) at(list schemas) *look {
+	all, key := withInPlace(list), ""
+	if l.work += 1 + len(all); l.work > maxLooks {
+		return &look{whole: true}
+	}
+	for _, s := range all {
+		key += fmt.Sprintf("%p ", s)
+	}
+	if known := l.known[key]; known != nil {
+		return known
+	}
+	out := &look{itself: len(all) > 0}
+	l.known[key] = out
+	for _, s := range all {
+		out.whole = out.whole || s.Const != nil || s.Enum != nil || s.UniqueItems || s.DynamicRef != nil ||
+			s.RecursiveRef != nil || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
+		out.size = out.size || s.MinItems != nil || s.MaxItems != nil || s.AdditionalItems == false ||
+			s.MinProperties != nil || s.MaxProperties != nil || s.AdditionalProperties == false ||
+			len(s.Required)+len(s.DependentRequired)+len(s.DependentSchemas)+len(s.Dependencies) > 0
+	}
+	if !out.whole {
+		l.inside(out, all)
+	}
+	return out
+}
+
+// withInPlace returns the schemas and those that they apply to the same value,
+// in a fixed order.
+func withInPlace(list schemas) (all schemas) {
+	seen := map[*jsonschema.Schema]bool{}
+	for todo := list; len(todo) > 0; {
+		s := todo[len(todo)-1]
+		if todo = todo[:len(todo)-1]; !seen[s] && s.Bool == nil {
+			all = append(all, s)
+			todo = slices.Concat(todo, inPlace(s))
+		}
+		seen[s] = true
+	}
+	slices.SortFunc(all, func(a, b *jsonschema.Schema) int { return strings.Compare(a.Location, b.Location) })
+	return all
+}
+
+// inside finds what is looked at in the members and the elements.
+func (l *looker) inside(out *look, all schemas) {
+	var rest, element schemas
+	names := map[string]schemas{}
+	for _, s := range all {
+		rest = slices.Concat(rest, members(s))
+		element = slices.Concat(element, elements(s), s.PrefixItems)
+		if list, ok := s.Items.(schemas); ok {
+			element = slices.Concat(element, list)
+		}
+		for name, member := range s.Properties {
+			names[name] = append(names[name], member)
+		}
+	}
+	out.rest, out.element, out.names = l.at(rest), l.at(element), make(map[string]*look, len(names))
+	for name, list := range names {
+		out.names[name] = l.at(slices.Concat(list, rest))
+	}
+}
+
+// reader decodes what is looked at, and counts the steps as the meter does.
+type reader struct{ left int }
+
+const (
+	decoderSteps   = 8   // to begin with what is decoded as a whole
+	nothingPerStep = 32  // elements that nobody looks at
+	stepOver       = 512 // bytes of an array or object
+	textPerStep    = 256 // bytes of a string
+)
+
+// read decodes a value of a checked text. In the place of what is not looked at
+// is nil.
+func (r *reader) read(value []byte, l *look) (any, error) {
+	switch kind := rawjson.Kind(value); {
+	case l.whole && (kind == '[' || kind == '{'):
+		if err := r.spend(decoderSteps + len(value)/bytesPerStep + mostValues(value)); err != nil {
+			return nil, err
+		}
+		return jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	case !l.itself && !l.whole:
+		return nil, r.spend(1)
+	case kind == '[':
+		return r.elements(value, l)
+	case kind == '{':
+		return r.members(value, l)
+	case kind == '"':
+		text, _ := rawjson.String(value)
+		return text, r.spend(1 + len(value)/textPerStep)
+	case kind == '0':
+		return json.Number(value), r.spend(1)
+	case kind == 'n':
+		return nil, r.spend(1)
+	default:
+		return kind == 't', r.spend(1)
+	}
+}
+
+func (r *reader) spend(steps int) error {
+	if r.left -= steps; r.left < 0 {
+		return ErrUndecided
+	}
+	return nil
+}
+
+func (r *reader) elements(value []byte, l *look) (any, error) {
+	list, looked := []any{}, l.element.itself || l.element.whole
+	if !looked && !l.size {
+		return list, r.spend(1)
+	}
+	if err := r.spend(1 + len(value)/stepOver); err != nil {
+		return nil, err
+	}
+	err := rawjson.Elements(value, func(element []byte) (err error) {
+		var v any
+		if looked || len(list)%nothingPerStep == 0 {
+			v, err = r.read(element, l.element)
+		}
+		list = append(list, v)
+		return err
+	})
+	return list, err
+}
+
+func (r *reader) members(value []byte, l *look) (any, error) {
+	object := map[string]any{}
+	if len(l.names) == 0 && !l.size && !l.rest.itself && !l.rest.whole {
+		return object, r.spend(1)
+	}
+	if err := r.spend(1 + len(value)/stepOver); err != nil {
+		return nil, err
+	}
+	err := rawjson.Members(value, func(name, value []byte) (err error) {
+		inner := l.names[string(name)]
+		if inner == nil {
+			inner = l.rest
+		}
+		object[string(name)], err = r.read(value, inner)
+		return err
+	})
+	return object, err
+}
+
+// readSome decodes of large arguments what the schema looks at. It returns the
+// steps that are left, too.
+func (s *Schema) readSome(args json.RawMessage, steps int) (doc any, left int, err error) {
+	if rawjson.Check(args, rawjson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
+		return nil, 0, ErrUndecided
+	}
+	r := reader{left: steps}
+	l := looker{known: map[string]*look{}}
+	doc, err = r.read(args, l.at(schemas{s.root}))
+	return doc, r.left, err
+}

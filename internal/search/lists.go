@@ -1,0 +1,98 @@
+package search
+
+import (
+	_ "embed"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/kljensen/snowball/english"
+
+	"mcpproxy/internal/wordlist"
+)
+
+//go:embed words.txt
+var wordsText string
+
+// What words.txt has.
+var (
+	wordFile  = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers   = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
+)
+
+// wordCosts gives what a common word costs in a segmentation: by Zipf's law the
+// logarithm of its rank.
+var wordCosts = sync.OnceValue(func() map[string]float32 {
+	list := wordFile().Of("common words").Words()
+	costs := make(map[string]float32, len(list))
+	for i, w := range list {
+		costs[w] = float32(math.Log(float64(i+2) * math.Log(float64(len(list)))))
+	}
+	return costs
+})
+
+// families gives the stem of the first word of a family for those of the others.
+var families = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	for _, line := range wordFile().Of("families").Lines {
+		family := strings.Fields(line)
+		head := english.Stem(family[0], true)
+		for _, word := range family[1:] {
+			if root := english.Stem(word, true); root != head {
+				out[root] = head
+			}
+		}
+	}
+	return out
+})
+
+// What a synonym counts: beside the word itself, and for a word that no tool
+// uses.
+const (
+	synonymShare   = 0.1
+	synonymInstead = 0.9
+)
+
+// synonymStems are the groups by their stems.
+var synonymStems = sync.OnceValue(func() (groups [][]string) {
+	for _, line := range wordFile().Of("synonyms").Lines {
+		group := strings.Fields(line)
+		for i := range group {
+			group[i] = stem(group[i])
+		}
+		groups = append(groups, group)
+	}
+	return groups
+})
+
+// meanings gives for every stem of the table that of the first word of its
+// first group.
+var meanings = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	for _, group := range synonymStems() {
+		for _, root := range group {
+			if out[root] == "" {
+				out[root] = group[0]
+			}
+		}
+	}
+	return out
+})
+
+// synonymsIn gives for every stem of the table the other stems of its groups
+// that are in the vocabulary.
+func synonymsIn(stems map[string]uint32) map[string][]uint32 {
+	out := make(map[string][]uint32)
+	for _, group := range synonymStems() {
+		for _, of := range group {
+			for _, other := range group {
+				if id, ok := stems[other]; ok && other != of {
+					out[of] = append(out[of], id)
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,21 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+func TestZeroJudgedAllowsNothing(t *testing.T) {
+	var none Judged
+	for _, name := range []string{"", "t"} {
+		if none.Allows(name) {
+			t.Errorf("%q is allowed", name)
+		}
+	}
+	no := errors.New("no")
+	j := Judge("t", json.RawMessage(`{}`), func() error { return no })
+	if !j.Allows("t") || j.Allows("") || j.Allows("T") || j.Recheck() != no || string(j.Listed()) != "{}" {
+		t.Errorf("%+v", j)
+	}
+}

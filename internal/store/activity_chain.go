@@ -1,0 +1,123 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+)
+
+// link is a place in the chain.
+type link struct {
+	seq  int64
+	hash []byte
+}
+
+// readLinks returns the links of the rows that are wanted, and their keys.
+func readLinks(rows *sql.Rows, want func(key int64) bool) (out []link, keys []int64, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var key int64
+		var seq, endSeq sql.NullInt64
+		var hash, endHash []byte
+		if err := rows.Scan(&key, &seq, &hash, &endSeq, &endHash); err != nil {
+			return nil, nil, err
+		}
+		if !want(key) {
+			continue
+		}
+		keys = append(keys, key)
+		if hash != nil {
+			out = append(out, link{seq.Int64, hash})
+		}
+		if endHash != nil {
+			out = append(out, link{endSeq.Int64, endHash})
+		}
+	}
+	return out, keys, rows.Err()
+}
+
+// cutChain writes a checkpoint for the records that are about to go. The chain
+// can be verified from the last entry that belongs to none that stays; entries
+// behind it that go too, the ends of long calls, leave their hash.
+func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) error {
+	cut := link{}
+	err := c.row(ctx, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to).Scan(&cut.seq)
+	if err == sql.ErrNoRows { // nothing stays
+		err = c.row(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := c.rows(ctx, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key < ?", to)
+	if err != nil {
+		return err
+	}
+	gone, _, err := readLinks(rows, func(int64) bool { return true })
+	if err != nil {
+		return err
+	}
+	if err := leave(ctx, c, gone); err != nil {
+		return err
+	}
+	err = c.row(ctx, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq).Scan(&cut.hash)
+	if err == sql.ErrNoRows {
+		return nil // the chain is broken here already, or the entry is still to come
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.exec("DELETE FROM activity_gap WHERE seq <= ?", cut.seq); err != nil {
+		return err
+	}
+	var before int64
+	if err := c.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
+		return err
+	}
+	if err := c.exec("DELETE FROM activity_checkpoint"); err != nil {
+		return err
+	}
+	return c.exec("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
+		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
+}
+
+// leave keeps the hashes of entries that go. Of several in a row that of the
+// last one is enough.
+func leave(ctx context.Context, c *rawConn, gone []link) error {
+	slices.SortFunc(gone, func(a, b link) int { return cmp.Compare(a.seq, b.seq) })
+	for i := 0; i < len(gone); {
+		first := gone[i].seq
+		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
+		}
+		if err := leaveRun(ctx, c, first, gone[i-1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaveRun keeps the hash of the last of a run, together with the runs that it
+// touches.
+func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
+	var before, after int64
+	err := c.row(ctx, "SELECT first FROM activity_gap WHERE seq = ?", first-1).Scan(&before)
+	switch {
+	case err == nil:
+		if err := c.exec("DELETE FROM activity_gap WHERE seq = ?", first-1); err != nil {
+			return err
+		}
+		first = before
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	err = c.row(ctx, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1).Scan(&after)
+	switch {
+	case err == nil:
+		return c.exec("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	return c.exec("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
+}

@@ -1,0 +1,262 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"mcpproxy/internal/activity"
+)
+
+// Refused calls have a quota of their own, beside what the log may keep of
+// everything else: a tenth of it. So whoever is refused, however often, pushes
+// nothing else out; and what is past the quota goes from among records that
+// stay, which leaves holes.
+
+const (
+	refusedShare = 10
+	// leastRefused is the quota of refusals, however little the log may keep.
+	leastRefused = 1000
+	// refusedCost is what a refusal takes of the file, in times of its text: it has
+	// its part of the columns and of the text index.
+	refusedCost = 2
+)
+
+// refusedBytes is the size of the marked records of a chunk that is about to be
+// sealed.
+func (e *engine) refusedBytes(ctx context.Context, first int64, marked *bitmap) (size int64, err error) {
+	if marked == nil {
+		return 0, nil
+	}
+	rows, err := e.conn.rows(ctx, "SELECT key, coalesce(length(entry), 0) + coalesce(length(outcome), 0) FROM activity WHERE key >= ? AND key < ?",
+		first, first+chunkSize)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key, n int64
+		if err := rows.Scan(&key, &n); err != nil {
+			return 0, err
+		}
+		if marked.has(int(key - first)) {
+			size += n
+		}
+	}
+	return size, rows.Err()
+}
+
+// kept is how many records there are.
+type kept struct {
+	refused, others int64
+	refusedBytes    int64
+	firstRefused    int64 // the chunk of the oldest refusal that is in one; -1: none is
+	firstAlive      int64 // the key of the first record that is there
+}
+
+// kept counts. The engine's mu is held.
+func (x *index) kept() kept {
+	k := kept{firstRefused: -1, firstAlive: -1}
+	all := x.nextKey - x.firstKey
+	for i, c := range x.chunks {
+		first := (x.firstChunk + int64(i)) * chunkSize
+		from := max(0, x.firstKey-first)
+		all -= c.gone.count(from)
+		if n := c.refused.count(from); n > 0 {
+			k.refused += n
+			k.refusedBytes += c.refusedBytes
+			if k.firstRefused < 0 {
+				k.firstRefused = x.firstChunk + int64(i)
+			}
+		}
+		for at := from; k.firstAlive < 0 && at < chunkSize; at++ {
+			if !c.gone.has(int(at)) {
+				k.firstAlive = first + at
+			}
+		}
+	}
+	if k.firstAlive < 0 {
+		k.firstAlive = max(x.firstKey, x.tail.first)
+	}
+	k.refusedBytes += x.tail.refusedBytes
+	for _, v := range x.tail.columns[fieldType][min(max(0, x.firstKey-x.tail.first), int64(len(x.tail.times))):] {
+		if v == refusedType {
+			k.refused++
+		}
+	}
+	k.others = all - k.refused
+	return k
+}
+
+// excess is how many of the oldest refusals are past their quota. Those that are
+// in no chunk yet stay.
+func (k kept) excess(keep activity.Retention) int64 {
+	if k.firstRefused < 0 {
+		return 0
+	}
+	over := int64(0)
+	if keep.MaxRecords > 0 {
+		over = k.refused - max(leastRefused, keep.MaxRecords/refusedShare)
+	}
+	if keep.MaxBytes > 0 && refusedCost*k.refusedBytes > keep.MaxBytes/refusedShare {
+		over = max(over, chunkSize)
+	}
+	return max(0, over)
+}
+
+// pruneRefused removes the oldest refusals of a chunk, most at most, and leaves
+// what is needed to verify the rest of the chain.
+func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	i := chunk - e.index.firstChunk
+	c := e.index.chunks[i]
+	first := chunk * chunkSize
+	going, gone := bitmap{}, bitmap{}
+	if c.gone != nil {
+		gone = *c.gone
+	}
+	left := *c.refused
+	for at := max(0, e.index.firstKey-first); at < chunkSize && most > 0; at++ {
+		if bit := uint64(1) << (at % 64); left[at/64]&bit != 0 {
+			going[at/64], gone[at/64], left[at/64] = going[at/64]|bit, gone[at/64]|bit, left[at/64]&^bit
+			most--
+		}
+	}
+	c.refused, c.gone = left.orNil(), gone.orNil()
+	err := e.conn.tx(ctx, func() (err error) {
+		if err := e.drop(ctx, first, &going); err != nil {
+			return err
+		}
+		if c.refusedBytes, err = e.refusedBytes(ctx, first, c.refused); err != nil {
+			return err
+		}
+		if c.segments, err = e.indexAgain(ctx, chunk, c); err != nil {
+			return err
+		}
+		if err := e.dropHours(chunk); err != nil {
+			return err
+		}
+		return e.conn.exec("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.index.chunks[i] = c
+	e.mu.Unlock()
+	return nil
+}
+
+// drop removes the marked records of a chunk.
+func (e *engine) drop(ctx context.Context, first int64, marked *bitmap) error {
+	rows, err := e.conn.rows(ctx, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key >= ? AND key < ?", first, first+chunkSize)
+	if err != nil {
+		return err
+	}
+	links, keys, err := readLinks(rows, func(key int64) bool { return marked.has(int(key - first)) })
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := e.conn.exec("DELETE FROM activity WHERE key = ?", key); err != nil {
+			return err
+		}
+	}
+	return leave(ctx, e.conn, links)
+}
+
+// indexAgain makes the text index of a chunk anew, without the records that
+// have gone.
+func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]segment, error) {
+	if c.segments == nil {
+		return nil, nil
+	}
+	for _, q := range []string{
+		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
+		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
+	} {
+		if err := e.conn.exec(q, chunk*chunkSize, (chunk+1)*chunkSize); err != nil {
+			return nil, err
+		}
+	}
+	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
+	b.reset()
+	err := b.build(ctx, (chunk+1)*chunkSize)
+	return b.done, err
+}
+
+// dropHours removes the refusals of the roll-up that are older than those which
+// stay: who is refused chooses the names in it.
+func (e *engine) dropHours(chunk int64) error {
+	return e.conn.exec("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
+		string(activity.PolicyDecision), hourOf(e.index.chunks[chunk-e.index.firstChunk].minTime))
+}
+
+// repeat brings the count of a refusal up to date. What told the count before
+// leaves its hash, and so does a count whose record has gone.
+func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
+	key, err := p.findRefused(ctx, n.ID)
+	if err != nil {
+		return err
+	}
+	if key < 0 {
+		return leave(ctx, p.e.conn, []link{{n.Seq, n.Hash[:]}})
+	}
+	var before sql.NullInt64
+	var hash []byte
+	if err := p.e.conn.row(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
+		return err
+	}
+	if hash != nil {
+		if err := leave(ctx, p.e.conn, []link{{before.Int64, hash}}); err != nil {
+			return err
+		}
+	}
+	return p.e.conn.exec("UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?", n.Seq, n.Hash[:], n.Payload, key)
+}
+
+// findRefused returns the key of a record, -1 when it is not there. Ids grow
+// with the keys, so it is a binary search; of most the key is still known.
+func (p *projection) findRefused(ctx context.Context, id string) (int64, error) {
+	look := func(from int64) (key int64, found string, err error) {
+		err = p.e.conn.row(ctx, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
+			WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from).Scan(&key, &found)
+		if errors.Is(err, sql.ErrNoRows) {
+			return -1, "~", nil // after every id
+		}
+		return key, found, err
+	}
+	if key, ok := p.e.refused[id]; ok {
+		if at, found, err := look(key); err != nil || at == key && found == id {
+			return at, err
+		}
+	}
+	lo, hi := p.e.index.firstKey, p.next
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		_, found, err := look(mid)
+		if err != nil {
+			return -1, err
+		}
+		if found < id {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	key, found, err := look(lo)
+	if err != nil || found != id {
+		return -1, err
+	}
+	return key, nil
+}
+
+// noteRefused remembers the key of a refusal, whose count may follow.
+func (e *engine) noteRefused(id string, key int64) {
+	const enough = 4096
+	if len(e.refused) >= enough {
+		clear(e.refused)
+	}
+	e.refused[id] = key
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// bitmap has a bit for each record of a chunk. It never changes; nil is none.
+type bitmap [chunkWords]uint64
+
+func (b *bitmap) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
+
+// count counts the bits from i on.
+func (b *bitmap) count(i int64) (n int64) {
+	if b == nil {
+		return 0
+	}
+	for ; i < chunkSize && i%64 != 0; i++ {
+		n += int64(b[i/64] >> (i % 64) & 1)
+	}
+	for ; i < chunkSize; i += 64 {
+		n += int64(bits.OnesCount64(b[i/64]))
+	}
+	return n
+}
+
+// orNil is b unless nothing is set.
+func (b *bitmap) orNil() *bitmap {
+	if *b == (bitmap{}) {
+		return nil
+	}
+	return b
+}
+
+func (b *bitmap) encode() []byte {
+	var out []byte
+	for _, w := range b {
+		out = binary.LittleEndian.AppendUint64(out, w)
+	}
+	return out
+}
+
+func decodeBitmap(data []byte) (*bitmap, error) {
+	if data == nil {
+		return nil, nil
+	}
+	if len(data) != chunkSize/8 {
+		return nil, fmt.Errorf("a bitmap of %d bytes: %w", len(data), errDamaged)
+	}
+	var b bitmap
+	for i := range b {
+		b[i] = binary.LittleEndian.Uint64(data[8*i:])
+	}
+	return b.orNil(), nil
+}

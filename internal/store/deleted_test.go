@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+)
+
+// TestADeletedDatabaseIsWrittenAgain: its files, or the folder with all that is
+// in it, while it is in use. What was decided and recorded is there afterwards,
+// also for the next process.
+func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
+	for name, remove := range map[string]func(dir string) error{
+		"the file":    func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db")) },
+		"the wal":     func(dir string) error { return os.Remove(filepath.Join(dir, "mcpproxy.db-wal")) },
+		"the folder":  os.RemoveAll,
+		"replaced by": func(dir string) error { return replace(filepath.Join(dir, "mcpproxy.db")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			l, db := openBoth(t, dir)
+			addCalls(t, l, 20)
+			if _, err := looked(t, l, activity.Filter{}); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, "mcpproxy.db")
+			if err := remove(dir); err != nil {
+				t.Fatal(err)
+			}
+			was, _ := os.Stat(path)
+			deadline, tick := time.Now().Add(10*time.Second), time.NewTicker(10*time.Millisecond)
+			defer tick.Stop()
+			for {
+				now, err := os.Stat(path)
+				if err == nil && (was == nil || !os.SameFile(was, now)) && db.Ready(t.Context()) == nil && !l.Health().Degraded {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("it is not there again: %v, %+v", err, l.Health())
+				}
+				<-tick.C
+			}
+			addCalls(t, l, 5)
+			for range 2 {
+				p, err := looked(t, l, activity.Filter{})
+				calls := 0
+				for _, r := range p.Records {
+					if r.Type == activity.ToolCall {
+						calls++
+					}
+				}
+				if err != nil || calls != 25 {
+					t.Fatalf("%d calls, %v", calls, err)
+				}
+				closeBoth(t, l, db)
+				integrity(t, path)
+				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%v, %v", info, err)
+				}
+				l, db = openBoth(t, dir)
+			}
+			closeBoth(t, l, db)
+		})
+	}
+}
+
+// replace puts something else in the place of a file, as an editor does.
+func replace(path string) error {
+	if err := os.WriteFile(path+".theirs", fmt.Append(nil, "theirs"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".theirs", path)
+}

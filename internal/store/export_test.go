@@ -1,0 +1,53 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// OpenImpatient is Open with short pauses between the looks at a damaged file.
+func OpenImpatient(path string) *DB { return open(path, nil, time.Millisecond) }
+
+// Ready waits until the database is open, or has failed to open.
+func (db *DB) Ready(ctx context.Context) error {
+	_, err := db.use(ctx)
+	return err
+}
+
+// Chained returns the hash that an entry has after the one with the hash prev.
+func Chained(prev, payload []byte) []byte {
+	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, payload))
+	return h[:]
+}
+
+// CheckSpool checks the chain of the spool in dir.
+func CheckSpool(t *testing.T, dir string) {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(dir, "*.spool")) // in the order of their entries
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("%d segments, %v", len(segments), err)
+	}
+	var last []byte
+	for _, path := range segments {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range bytes.Split(bytes.Trim(data, "\x00\n"), []byte{'\n'}) {
+			sum, payload, _ := bytes.Cut(line, []byte{' '})
+			hash, err := hex.DecodeString(string(sum))
+			follows := n == 0 && last == nil || n == 0 && bytes.Equal(hash, last) || n > 0 && bytes.Equal(hash, Chained(last, payload))
+			if err != nil || !follows {
+				t.Fatalf("the chain breaks at line %d of %s", n+1, path)
+			}
+			last = hash
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/activity"
+)
+
+// testRefusals has many more refusals than calls: they go by a quota of their
+// own, from among the calls, and push none of these out.
+func testRefusals(t *testing.T, open Opener) {
+	e := start(t, open)
+	var calls, refusals []activity.Record
+	add := func(n, refused int) {
+		for i := range n {
+			calls = append(calls, e.put(activity.Record{Type: activity.System, Status: activity.Success,
+				ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
+			for range refused {
+				refusals = append(refusals, e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked,
+					ServerName: servers[i%3], ErrorMessage: searches[i%4]}))
+			}
+		}
+	}
+	look := func(what string) {
+		t.Helper()
+		p := e.list(activity.Filter{Types: []activity.Type{activity.PolicyDecision}, Limit: 1})
+		refusals = refusals[int64(len(refusals))-p.Total:]
+		all := slices.Concat(calls, refusals)
+		slices.SortFunc(all, func(a, b activity.Record) int { return strings.Compare(a.ID, b.ID) })
+		for _, f := range []activity.Filter{{}, {Types: []activity.Type{activity.System}, Limit: 1000}, {Servers: []string{"github"}}, {Search: "banana", Limit: 1000}} {
+			check(e, f, all)
+		}
+		for _, r := range []activity.Record{all[0], all[len(all)/2], all[len(all)-1]} {
+			if got, err := e.log.Get(t.Context(), r.ID); err != nil || got.ID != r.ID {
+				t.Errorf("%s: Get gave %s, %v, want %s", what, got.ID, err, r.ID)
+			}
+		}
+	}
+	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
+	add(100, 60)
+	e.list(activity.Filter{Search: "banana"}) // it is in the text index
+	e.tidy(keep)
+	look("a first flood")
+	if len(refusals) < 1000 || len(refusals) > 3100 {
+		t.Errorf("%d refusals are left", len(refusals))
+	}
+	e.down()
+	e.up()
+	look("after a restart")
+	e.list(activity.Filter{Search: "banana"})
+	add(400, 20)
+	e.tidy(keep)
+	look("a second flood")
+	if len(calls) != 500 {
+		t.Fatalf("%d calls", len(calls))
+	}
+	add(2000, 0)
+	e.tidy(keep)
+	calls = calls[len(calls)-600:]
+	look("calls go for calls")
+	if p := e.list(activity.Filter{Types: []activity.Type{activity.System}, Limit: 1}); p.Total != 600 {
+		t.Errorf("%d of 600 calls", p.Total)
+	}
+	e.down()
+	e.up()
+	look("at the end")
+}
+
+// testSizeOfRefusals has refusals that are large.
+func testSizeOfRefusals(t *testing.T, open Opener) {
+	e := start(t, open)
+	const limit = 8 << 20
+	call := e.put(activity.Record{Type: activity.ToolCall, Status: activity.Success})
+	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
+	for range 6000 {
+		e.put(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
+	}
+	e.tidy(activity.Retention{MaxBytes: limit})
+	if got, err := e.log.Get(t.Context(), call.ID); err != nil || got.ID != call.ID {
+		t.Errorf("the call is gone: %v", err)
+	}
+	if p := e.list(activity.Filter{Limit: 1}); p.Total > 3*1024+1 {
+		t.Errorf("%d records are left", p.Total)
+	}
+}
+
+// testCounts has refusals that come again and again, over restarts and pruning.
+func testCounts(t *testing.T, open Opener) {
+	e := start(t, open)
+	refuse := func(tool string, times int) (r activity.Record) {
+		for range times {
+			r = activity.Record{Actor: "agent", ToolName: tool, ErrorMessage: "no", Arguments: []byte(`{"word":"apple"}`)}
+			if err := e.log.Refuse(&r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	want := func(id string, times int64) {
+		t.Helper()
+		r, err := e.log.Get(t.Context(), id)
+		if err != nil || r.Repeated != times || r.Status != activity.Blocked || r.Type != activity.PolicyDecision {
+			t.Errorf("%+v, %v, want %d times", r, err, times)
+		}
+	}
+	first := refuse("a", 7)
+	want(first.ID, 7)
+	e.down()
+	e.up()
+	want(first.ID, 7)
+	for _, f := range []activity.Filter{{Statuses: []activity.Status{activity.Blocked}}, {Tools: []string{"a"}}, {Search: "apple"}} {
+		if p := e.list(f); p.Total != 1 || p.Records[0].Repeated != 7 {
+			t.Errorf("%s: %+v", show(f), p)
+		}
+	}
+	var later []activity.Record
+	for i := range aBit {
+		later = append(later, refuse(fmt.Sprint(i%400), 1))
+	}
+	e.put(activity.Record{Type: activity.System})
+	e.tidy(activity.Retention{MaxRecords: 2}) // what is said of the flood, and the one above
+	e.down()
+	e.up()
+	want(later[399].ID, aBit/400)
+}

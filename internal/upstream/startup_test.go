@@ -1,0 +1,364 @@
+//go:build unix
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/startup"
+)
+
+// burnVar is for how long a server of these tests computes before it answers.
+const burnVar = "STARTUP_BURN"
+
+// startedVar names the file to which a server of these tests adds a byte when
+// it has been started.
+const startedVar = "STARTUP_STARTED"
+
+// slowStarter is a server that computes before it answers.
+func slowStarter() *mcptest.Server {
+	if file := os.Getenv(startedVar); file != "" {
+		if f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			f.WriteString("+")
+			f.Close()
+		}
+	}
+	burn, _ := time.ParseDuration(os.Getenv(burnVar))
+	for end := processorTime() + burn; processorTime() < end; {
+	}
+	return mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
+}
+
+// processorTime is the processor time of this process.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// inShell has the server of spec started at the end of a script.
+func inShell(spec Spec, script string) Spec {
+	spec.Args = []string{"-c", script + `; exec "$0"`, spec.Command}
+	spec.Command = "/bin/sh"
+	return spec
+}
+
+func needsProc(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what processes do can be seen on Linux only")
+	}
+}
+
+func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
+	t.Parallel()
+	needsProc(t)
+	busy := stdioSpec(t, "s", "slow starter")
+	busy.Env[burnVar] = "2s"
+	for name, spec := range map[string]Spec{
+		"it computes":         busy,
+		"its child computes":  inShell(stdioSpec(t, "s", "zoo"), `timeout 2.5 sh -c "while :; do :; done"`),
+		"it writes to stderr": inShell(stdioSpec(t, "s", "zoo"), `for i in 1 2 3 4 5 6 7 8 9 10; do echo step $i >&2; sleep 0.3; done`),
+		"a grandchild computes": inShell(stdioSpec(t, "s", "zoo"),
+			`sh -c 'timeout 2.5 sh -c "while :; do :; done"; true'`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			spec.ConnectTimeout = 1500 * time.Millisecond
+			f.Apply([]Spec{spec})
+			f.until(t, "it is ready, or has failed", func() bool {
+				return slices.Contains([]Phase{Ready, Failed}, f.last("s").Phase)
+			})
+			if s, _ := f.State("s"); s.Phase != Ready {
+				t.Errorf("it was killed at its work: %+v", s.Failure)
+			}
+		})
+	}
+}
+
+func TestAQuietStartFailsAfterTheConnectTimeout(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	spec := inShell(stdioSpec(t, "s", "zoo"), "sleep 60")
+	spec.ConnectTimeout = 300 * time.Millisecond
+	start := time.Now()
+	f.Apply([]Spec{spec})
+	f.until(t, "it has failed", func() bool { return f.last("s").Phase == Failed })
+	s, _ := f.State("s")
+	if took := time.Since(start); took < spec.ConnectTimeout || took > 5*time.Second || s.LastError != "it did not answer within 300ms" || s.Failure.Code != failTimeout {
+		t.Errorf("after %v: %+v", took, s)
+	}
+}
+
+func TestManySlowStartersComeUpInTurn(t *testing.T) {
+	t.Parallel()
+	const count, room = 18, 3
+	f := newFixture(t)
+	f.starts = startup.QueueOf(room)
+	started := filepath.Join(t.TempDir(), "started")
+	var specs []Spec
+	for i := range count {
+		spec := stdioSpec(t, "s"+strconv.Itoa(i), "slow starter")
+		spec.Env[burnVar], spec.Env[startedVar] = "50ms", started
+		specs = append(specs, spec)
+	}
+	f.Apply(specs)
+	f.until(t, "all are ready", func() bool {
+		ready := 0
+		for name := range f.states {
+			if f.last(name).Phase == Ready {
+				ready++
+			}
+		}
+		// A server gives its place back after it was said to be ready.
+		if b, _ := os.ReadFile(started); len(b)-ready > room {
+			t.Errorf("%d were started when %d were ready", len(b), ready)
+		}
+		return ready == count
+	})
+	if b, _ := os.ReadFile(started); len(b) != count {
+		t.Errorf("%d starts of %d servers", len(b), count)
+	}
+}
+
+// TestACallGoesBeforeOthers: a resting server that is called does not wait
+// until all others have started, and what it waits for is said.
+func TestACallGoesBeforeOthers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.starts = startup.QueueOf(1)
+	other := f.starts.Join(startup.Runner{}, false) // takes all the room
+	defer other.Leave(false)
+	var specs []Spec
+	for _, name := range []string{"a", "b", "c", "lazy"} {
+		specs = append(specs, stdioSpec(t, name, "zoo"))
+	}
+	specs[3].Lazy = true
+	f.Apply(specs)
+	f.until(t, "three wait", func() bool {
+		return f.starts.Waiting() == 3
+	})
+	said := map[string]bool{}
+	for _, name := range []string{"a", "b", "c"} {
+		p := f.Progress(name)
+		if p.Step != Queued {
+			t.Errorf("%s: %+v", name, p)
+		}
+		said[p.String()] = true
+	}
+	if !said["waits for its turn to start, it is the next one"] || !said["waits for its turn, 1 before it"] || !said["waits for its turn, 2 before it"] {
+		t.Errorf("said: %v", said)
+	}
+	for _, name := range []string{"c", "lazy"} {
+		if _, err := f.call(name, "echo", `{"text":"x"}`); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		if p := f.Progress(name); p.Step != Queued {
+			t.Errorf("%s has started before there was room: %+v", name, p)
+		}
+	}
+	other.Leave(false)
+	f.untilReady(t, "a", 0)
+	f.untilReady(t, "b", 0)
+}
+
+// TestAServerThatHangsYields: one that neither works nor answers does not hold
+// up the others until its time is over.
+func TestAServerThatHangsYields(t *testing.T) {
+	t.Parallel()
+	needsProc(t)
+	f := newFixture(t)
+	f.starts = startup.QueueOf(1)
+	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
+	f.Apply([]Spec{hangs})
+	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
+	f.Apply([]Spec{hangs, stdioSpec(t, "other", "zoo")})
+	f.untilReady(t, "other", 0)
+	if s, _ := f.State("hangs"); s.Phase != Connecting {
+		t.Errorf("it is %s", s.Phase)
+	}
+}
+
+func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{watcher: newWatcher()}
+		b.Set = NewSet(Options{Observer: b.watcher})
+		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.opt, &b.Set.ids, b.Set.hard)
+		sv.open = func() (link.Link, error) {
+			b.mu.Lock()
+			b.opens = append(b.opens, time.Now())
+			b.mu.Unlock()
+			time.Sleep(30 * time.Second)
+			return nil, errors.New("no")
+		}
+		b.sv = sv
+		ctx, cancel := context.WithCancel(t.Context())
+		sv.cancel = cancel
+		b.Set.servers.Store(&map[string]*server{"s": sv})
+		b.Set.wg.Go(func() { sv.run(ctx, nil) })
+		sleep(100 * time.Second)
+		if b.tries() != 2 || b.lastPause() < time.Minute {
+			t.Errorf("%d tries, the last one %v after the one before", b.tries(), b.lastPause())
+		}
+		// Nor can calls without end make it one.
+		before, start := b.tries(), time.Now()
+		for time.Since(start) < 10*time.Minute {
+			_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
+			wantCode(t, err, problem.ServerUnavailable)
+		}
+		if n := b.tries() - before; n > 16 {
+			t.Errorf("%d tries of 30 s in ten minutes", n)
+		}
+		cancel()
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fakeNpx makes an npx that installs for a while when it is started: it computes,
+// then says in a file that it is done, then starts the server. Told to end, it
+// takes back what it has done, which takes time, too.
+func fakeNpx(t *testing.T, spec Spec) (_ Spec, installed, undone string) {
+	dir := t.TempDir()
+	installed, undone = filepath.Join(dir, "installed"), filepath.Join(dir, "undone")
+	script := fmt.Sprintf(`#!/bin/sh
+trap 'end=$(($(date +%%s%%N) + 1000000000)); while [ $(date +%%s%%N) -lt $end ]; do :; done; echo > %[1]s; exit 1' TERM
+echo > %[2]s
+end=$(($(date +%%s%%N) + ${NPX_TIME}))
+while ! [ -e %[3]s ] && [ $(date +%%s%%N) -lt $end ]; do :; done
+echo > %[3]s
+exec %[4]s
+`, undone, filepath.Join(dir, "began"), installed, spec.Command)
+	if err := os.WriteFile(filepath.Join(dir, "npx"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec.Command, spec.Args = filepath.Join(dir, "npx"), []string{"-y", "pack"}
+	return spec, installed, undone
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// untilExists waits for a file that a process makes.
+func untilExists(t *testing.T, file string) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !exists(file); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("there is no " + file)
+		}
+	}
+}
+
+// TestAStopLetsAPackageManagerFinish: what is killed in the middle leaves a
+// broken package behind, for everybody who uses that cache.
+func TestAStopLetsAPackageManagerFinish(t *testing.T) {
+	t.Parallel()
+	needsProc(t)
+	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
+	spec.Env["NPX_TIME"] = "4000000000" // longer than a plain process gets
+	f := newFixture(t)
+	f.Apply([]Spec{spec})
+	untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
+	if p := f.Progress("s"); p.Step != Installing || p.With != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
+		t.Errorf("progress %+v", p)
+	}
+	f.Apply(nil) // removed
+	if err := f.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !exists(installed) || exists(undone) {
+		t.Error("the installation did not come to its end")
+	}
+}
+
+// TestAHurriedStopLetsAPackageManagerTakeBack what it has begun, also when the
+// shell around it is gone first.
+func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
+	t.Parallel()
+	needsProc(t)
+	for _, shell := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shell=%t", shell), func(t *testing.T) {
+			t.Parallel()
+			spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
+			spec.Env["NPX_TIME"] = "60000000000"
+			if shell {
+				spec.Command, spec.Args = "/bin/sh", []string{"-c", "cd /; " + spec.Command + " -y pack; true"}
+			}
+			f := newFixture(t)
+			f.Apply([]Spec{spec})
+			untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			if err := f.Close(ctx); err != nil {
+				t.Errorf("that is an orderly stop: %v", err)
+			}
+			if !exists(undone) || exists(installed) || time.Since(start) > 20*time.Second {
+				t.Errorf("after %v: taken back: %t", time.Since(start), exists(undone))
+			}
+		})
+	}
+}
+
+// TestAClientDoesNotInstall: its process would be killed when the client does
+// not wait as long as that takes.
+func TestAClientDoesNotInstall(t *testing.T) {
+	t.Parallel()
+	needsProc(t)
+	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
+	spec.Env["NPX_TIME"] = "2000000000"
+	spec.ConnectTimeout = 1500 * time.Millisecond
+	f := newFixture(t)
+	f.Apply([]Spec{spec})
+	_, _, err := f.Converse(t.Context(), "s", session.Request{ID: []byte(`"i"`), Method: mcp.Initialize, Params: []byte(hello)})
+	p := wantCode(t, err, problem.ServerUnavailable)
+	if !strings.Contains(p.Message, "(connecting): installing with npx, ") {
+		t.Errorf("problem %v", p)
+	}
+	f.untilReady(t, "s", 0)
+	if !exists(installed) || exists(undone) {
+		t.Error("an installation was cut short")
+	}
+	f.Close(t.Context())
+
+	// Once it is installed clients get processes of their own, more of them at
+	// a time than there is room for.
+	spec.ConnectTimeout = 10 * time.Second
+	f = newFixture(t)
+	f.starts = startup.QueueOf(1)
+	f.Apply([]Spec{spec})
+	f.untilReady(t, "s", 0)
+	var clients sync.WaitGroup
+	for range 6 {
+		clients.Go(func() {
+			c, _, err := f.Converse(t.Context(), "s", session.Request{ID: []byte(`"i"`), Method: mcp.Initialize, Params: []byte(hello)})
+			if c == nil {
+				t.Errorf("a client: %v", err)
+			}
+		})
+	}
+	clients.Wait()
+}

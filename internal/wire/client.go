@@ -1,0 +1,254 @@
+// Package wire is HTTP towards servers: a lean client of our own and net/http
+// behind one interface, and the budget that the large messages of one server
+// are read within.
+//
+// It guarantees that a request which may have been executed is never sent
+// twice, that the end of a context ends an exchange at once, that redirects are
+// not followed, that the header lines of an answer which a client may get are
+// chosen and bounded, and that the messages of one server together take no more
+// memory than its largest one may. It does not know MCP's messages, and keeps
+// no session.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reach"
+)
+
+// Client sends HTTP requests to one origin. It is the seam between MCP's
+// streamable HTTP and the wire. There are two: leanClient for http:// on a
+// direct connection, where our own work decides the speed, and stdClient
+// (net/http) for TLS, HTTP/2 and proxies.
+//
+// Both guarantee that a request which may have been executed is never sent
+// twice, that the end of ctx ends the exchange at once, until the body is
+// closed, and that redirects are not followed.
+//
+// Measured with a small tools/call on loopback, 1 / 64 callers, microseconds of
+// our processor time: net/http 50 / 26 (63 allocations), fasthttp 20 / 13 (and
+// it has no way to end an exchange early), leanClient 16 / 11.
+type Client interface {
+	Do(ctx context.Context, r *Request) (*Response, error)
+	// Reap closes connections that have been idle for long.
+	Reap(now time.Time)
+	// Close closes idle connections and keeps none from then on.
+	Close()
+}
+
+// Request is one HTTP request. Head, Fields and Body are only read.
+type Request struct {
+	Method string
+	Head   *Head
+	Fields []Field // of this request alone
+	Body   []byte
+	auth   string // value of the Authorization header; "" when it has none, or Head has it
+	Passes bool   // the header lines of the answer are for a client
+}
+
+// Field is one header line of a request.
+type Field = mcp.Field
+
+// CheckFields returns an error unless all fields can stand in a head.
+func CheckFields(fields []Field) error {
+	for _, f := range fields {
+		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
+		}
+	}
+	return nil
+}
+
+// Response is a response of which the head has been read. It must be closed, and
+// nothing of it may be used after that.
+type Response struct {
+	Status    int
+	Media     Media
+	length    int64 // of the body; -1 when it is not known
+	Session   string
+	Location  string
+	Challenge string // WWW-Authenticate
+	Encoded   bool   // the body has a content encoding, which was not asked for
+	Body      io.ReadCloser
+
+	fields []Field  // where they are wanted: see Passable
+	hops   []string // the names that Connection gives
+	passed int      // bytes of fields
+}
+
+// Media is what kind of body an answer has.
+type Media uint8
+
+// The kinds that matter.
+const (
+	other Media = iota
+	JSON
+	Events
+)
+
+// mediaOf classifies a Content-Type.
+func mediaOf(contentType string) Media {
+	switch t, _, _ := strings.Cut(contentType, ";"); strings.ToLower(strings.TrimSpace(t)) {
+	case "application/json":
+		return JSON
+	case "text/event-stream":
+		return Events
+	}
+	return other
+}
+
+// Bounds on what an HTTP server may send around its messages.
+const (
+	maxHead        = 64 << 10
+	maxHeadLine    = 16 << 10
+	idleConnTime   = 60 * time.Second
+	maxIdleConns   = 128
+	maxUnfinished  = 128             // connections whose response has more to come
+	unfinishedTime = 5 * time.Second // how long they may take to end it
+)
+
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
+
+// NotSent returns err as one after which the request can be sent again: the
+// server certainly has not seen the whole of it.
+func NotSent(err error) error { return &unsentError{err} }
+
+// IsNotSent reports whether err is one of NotSent.
+func IsNotSent(err error) bool {
+	var u *unsentError
+	return errors.As(err, &u)
+}
+
+// expired says whether ctx has ended. Dialling ends at the deadline of ctx by a
+// clock of its own, which may be a moment ahead of the one of ctx.
+func expired(ctx context.Context) bool {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
+// Head is the head of a request apart from its method and length: fixed for
+// a session, so it is rendered once.
+type Head struct {
+	url    *url.URL
+	fields http.Header
+	block  []byte // " /path HTTP/1.1\r\nHost: …\r\n…\r\n" for leanClient
+}
+
+// NewHead renders fields. It refuses what would break out of a header line.
+func NewHead(u *url.URL, fields http.Header) (*Head, error) {
+	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
+	for name, values := range fields {
+		for _, v := range values {
+			if !isToken(name) || strings.ContainsAny(v, "\r\n\x00") {
+				return nil, problem.Ownf("the header %q has a name or value that HTTP does not allow", name)
+			}
+			if name == "Host" {
+				continue
+			}
+			block = fmt.Appendf(block, "%s: %s\r\n", name, v)
+		}
+	}
+	return &Head{url: u, fields: fields, block: block}, nil
+}
+
+func hostOf(u *url.URL, fields http.Header) string {
+	if h := fields.Get("Host"); h != "" {
+		return h
+	}
+	return u.Host
+}
+
+func isToken(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+// NewClient returns the client for u, which dials what rule allows.
+func NewClient(u *url.URL, rule reach.Rule) (Client, error) {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil {
+		return nil, fmt.Errorf("read the proxy settings of the environment: %w", err)
+	}
+	if u.Scheme == "http" && proxy == nil && canPeek {
+		return newLeanClient(u, rule), nil
+	}
+	return newStdClient(rule), nil
+}
+
+// trustedLength is up to which length a body is believed before it has come.
+const trustedLength = 1 << 20
+
+// ReadBody reads a whole body into a buffer of its own, at most limit bytes.
+// The buffer of a large one grows with what comes.
+func ReadBody(a *Response, limit int) ([]byte, error) {
+	if a.length > int64(limit) {
+		return nil, tooLarge(limit)
+	}
+	if 0 <= a.length && a.length <= trustedLength {
+		body := make([]byte, a.length)
+		_, err := io.ReadFull(a.Body, body)
+		return body, err
+	}
+	size := 4 << 10
+	if a.length > 0 {
+		size = trustedLength
+	}
+	body := make([]byte, 0, size)
+	for {
+		n, err := a.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if len(body) > limit {
+			return nil, tooLarge(limit)
+		}
+		if err == io.EOF && int64(len(body)) < a.length {
+			return nil, io.ErrUnexpectedEOF
+		}
+		if err == io.EOF || int64(len(body)) == a.length {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(body) == cap(body) {
+			body = slices.Grow(body, growth(len(body), a.length))
+		}
+	}
+}
+
+// growth is by how much a full buffer of n bytes grows: it doubles, up to the
+// length of the body where that is known.
+func growth(n int, length int64) int {
+	if length < 0 {
+		return n
+	}
+	return int(min(int64(n), length-int64(n)))
+}
+
+// ErrTooLarge is wrapped by every error about a message above the bound.
+var ErrTooLarge = problem.Ownf("the message is too large")
+
+func tooLarge(limit int) error {
+	return problem.Ownf("%w: more than %d bytes", ErrTooLarge, limit)
+}

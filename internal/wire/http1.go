@@ -1,0 +1,326 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+
+	"mcpproxy/internal/problem"
+)
+
+// errMalformed is wrapped by every error about a response that is not HTTP/1.x.
+var errMalformed = problem.Ownf("the answer is not a well-formed HTTP response")
+
+func malformed(what string) error { return problem.Ownf("%w: %s", errMalformed, what) }
+
+// readHead reads the head of the final response and prepares the body.
+func (c *leanConn) readHead() (*Response, error) {
+	budget := maxHead
+	for {
+		c.answer = Response{length: -1, Body: c}
+		c.frame, c.left, c.err = frameClose, 0, nil
+		if err := c.readStatus(&budget); err != nil {
+			return nil, err
+		}
+		if err := c.readFields(&budget); err != nil {
+			return nil, err
+		}
+		if c.answer.Status == 101 {
+			return nil, malformed("it switches protocols")
+		}
+		if c.answer.Status >= 200 {
+			break
+		}
+	}
+	c.frameBody()
+	return &c.answer, nil
+}
+
+// frameBody settles where the body ends.
+func (c *leanConn) frameBody() {
+	a := &c.answer
+	switch {
+	case a.Status == 204 || a.Status == 304:
+		a.length = 0
+		c.frame, c.left, c.err = frameLength, 0, io.EOF
+	case c.frame == frameChunked:
+		a.length = -1
+	case a.length >= 0:
+		c.frame, c.left = frameLength, a.length
+		if a.length == 0 {
+			c.err = io.EOF
+		}
+	default:
+		c.keep = false
+	}
+}
+
+// readLine gives the next line of a head, without its end, valid until the
+// next read.
+func (c *leanConn) readLine(budget *int) ([]byte, error) {
+	line, err := c.br.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, malformed("a header line is longer than " + strconv.Itoa(maxHeadLine) + " bytes")
+	}
+	if err != nil {
+		return nil, unexpected(err)
+	}
+	if *budget -= len(line); *budget < 0 {
+		return nil, malformed("its headers are longer than " + strconv.Itoa(maxHead) + " bytes")
+	}
+	line = line[:len(line)-1]
+	return bytes.TrimSuffix(line, []byte{'\r'}), nil
+}
+
+// readStatus reads "HTTP/1.1 200 OK".
+func (c *leanConn) readStatus(budget *int) error {
+	line, err := c.readLine(budget)
+	if err != nil {
+		return err
+	}
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
+		return malformed("its first line is no status line")
+	}
+	status, ok := digits(line[9:12])
+	if !ok || status < 100 {
+		return malformed("its status is no number")
+	}
+	c.answer.Status = int(status)
+	c.old = line[7] == '0'
+	c.keep = !c.old
+	return nil
+}
+
+func (c *leanConn) readFields(budget *int) error {
+	for {
+		line, err := c.readLine(budget)
+		if err != nil {
+			return err
+		}
+		if len(line) == 0 {
+			return nil
+		}
+		colon := bytes.IndexByte(line, ':')
+		if colon <= 0 || line[colon-1] == ' ' || line[0] == ' ' || line[0] == '\t' {
+			return malformed("a header line has no name")
+		}
+		if err := c.field(line[:colon], bytes.Trim(line[colon+1:], " \t")); err != nil {
+			return err
+		}
+	}
+}
+
+// longestField is the length of the longest header name that means something.
+const longestField = len("transfer-encoding")
+
+func (c *leanConn) field(name, value []byte) error {
+	if len(name) > longestField {
+		if c.passes {
+			c.answer.passField(name, value)
+		}
+		return nil
+	}
+	var buf [longestField]byte
+	lower := buf[:len(name)]
+	for i, b := range name {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	a := &c.answer
+	switch string(lower) {
+	case "content-length":
+		n, ok := digits(value)
+		if !ok || a.length >= 0 && a.length != n {
+			return malformed("its Content-Length is no number")
+		}
+		a.length = n
+	case "transfer-encoding":
+		if c.old || !bytes.EqualFold(value, []byte("chunked")) {
+			return malformed("its Transfer-Encoding is not chunked, or the version is 1.0")
+		}
+		c.frame = frameChunked
+	case "connection":
+		if c.passes {
+			a.passHop(value)
+		}
+		switch {
+		case containsToken(value, "close"):
+			c.keep = false
+		case containsToken(value, "keep-alive"):
+			c.keep = true
+		}
+	case "content-type":
+		a.Media = mediaOfBytes(value)
+	case "content-encoding":
+		a.Encoded = !bytes.EqualFold(value, []byte("identity"))
+	case "mcp-session-id":
+		a.Session = string(value)
+	case "location":
+		a.Location = string(value)
+	case "www-authenticate":
+		if a.Challenge != "" {
+			a.Challenge += ", "
+		}
+		a.Challenge += string(value)
+	default:
+		if c.passes {
+			a.passField(name, value)
+		}
+	}
+	return nil
+}
+
+// mediaOfBytes is mediaOf without an allocation for the usual spellings.
+func mediaOfBytes(v []byte) Media {
+	switch string(v) {
+	case "application/json", "application/json; charset=utf-8":
+		return JSON
+	case "text/event-stream", "text/event-stream; charset=utf-8":
+		return Events
+	}
+	return mediaOf(string(v))
+}
+
+func containsToken(list []byte, token string) bool {
+	for item := range bytes.SplitSeq(list, []byte{','}) {
+		if bytes.EqualFold(bytes.TrimSpace(item), []byte(token)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads the body.
+func (c *leanConn) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	if c.frame == frameChunked && c.left <= 0 {
+		if c.err = c.nextChunk(); c.err != nil {
+			return 0, c.err
+		}
+	}
+	if c.frame == frameClose {
+		n, err := c.br.Read(p)
+		c.err = err
+		return n, err
+	}
+	if int64(len(p)) > c.left {
+		p = p[:c.left]
+	}
+	n, err := c.br.Read(p)
+	c.left -= int64(n)
+	switch {
+	case err != nil:
+		c.err = unexpected(err)
+	case c.left > 0:
+	case c.frame == frameLength:
+		c.err = io.EOF
+	default:
+		c.left = afterChunk
+		if c.br.Buffered() >= len("\r\n") {
+			c.err = c.endChunk()
+		}
+	}
+	if n > 0 {
+		return n, nil // the next Read gives the error
+	}
+	return n, c.err
+}
+
+// afterChunk in left says that the line end behind a chunk is still to be read.
+const afterChunk = -1
+
+// endChunk reads the line end behind a chunk.
+func (c *leanConn) endChunk() error {
+	budget := maxHead
+	line, err := c.readLine(&budget)
+	if err != nil {
+		return err
+	}
+	if len(line) != 0 {
+		return malformed("a chunk is longer than it says")
+	}
+	c.left = 0
+	return nil
+}
+
+// nextChunk reads up to the data of the next chunk; io.EOF after the last one.
+func (c *leanConn) nextChunk() error {
+	if c.left == afterChunk {
+		if err := c.endChunk(); err != nil {
+			return err
+		}
+	}
+	budget := maxHead
+	line, err := c.readLine(&budget)
+	if err != nil {
+		return err
+	}
+	if semi := bytes.IndexByte(line, ';'); semi >= 0 {
+		line = line[:semi]
+	}
+	size, ok := hexadecimal(bytes.TrimRight(line, " \t"))
+	if !ok {
+		return malformed("the length of a chunk is no number")
+	}
+	if size > 0 {
+		c.left = size
+		return nil
+	}
+	for { // trailers
+		line, err := c.readLine(&budget)
+		if err != nil {
+			return err
+		}
+		if len(line) == 0 {
+			return io.EOF
+		}
+	}
+}
+
+// digits reads a decimal number below 10^18.
+func digits(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > 18 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// hexadecimal reads a hexadecimal number below 2^60.
+func hexadecimal(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > 15 {
+		return 0, false
+	}
+	for _, c := range b {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | int64(c)
+	}
+	return n, true
+}
+
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package wordlist
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRead(t *testing.T) {
+	got := Read("# A comment.\n\nfirst: a head\n\ta b\n\n\t#c  d\n# Another.\nsecond\r\n\te\r\nempty\n")
+	want := File{{"first: a head", []string{"a b", "#c  d"}}, {"second", []string{"e"}}, {"empty", nil}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "#c", "d"}, got.Of("first: a head").Words()); diff != "" {
+		t.Error(diff)
+	}
+	if set := got.Of("second").Set(); len(set) != 1 || !set["e"] {
+		t.Errorf("%v", set)
+	}
+}
+
+// TestFaults: a fault in a file is one of the program.
+func TestFaults(t *testing.T) {
+	for name, run := range map[string]func(){
+		"no head":    func() { Read("\ta\n") },
+		"no section": func() { Read("a\n").Of("b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("it did not panic")
+				}
+			}()
+			run()
+		})
+	}
+}
