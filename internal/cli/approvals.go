@@ -4,25 +4,13 @@ import (
 	"context"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/tool"
 )
 
-func approvalsCommand(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:   "approvals",
-		Short: "Everything that waits for you: servers, tools, and what else servers offer",
-		Long: `Lists the servers that wait for review and the tools, prompts, resources, templates
-and instructions whose definition nobody has approved, with what the scanner found
-and the command with which to look and decide. Nothing that waits can be called or
-used, or reaches an agent.`,
-		Example: "  mcpproxy approvals\n  mcpproxy approvals -o json",
-		Args:    atMost(0),
-		RunE:    does(r, api.ListApprovals, nothing, writeWaiting),
-	}
+func approvalsCommand(r *run) command {
+	return command{run: does(r, api.ListApprovals, nothing, writeWaiting)}
 }
 
 func writeWaiting(p *printer, waiting gateway.Waiting) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
@@ -16,33 +14,20 @@ import (
 
 // kindFlag is the flag with which the commands that decide about tools decide
 // about what else servers offer.
-type kindFlag struct{ word string }
-
-func (k *kindFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&k.word, "kind", "tool", "what it is: `tool`, prompt, resource, template or instructions")
-	_ = cmd.RegisterFlagCompletionFunc("kind", words(kindWords()...))
-}
-
-func kindWords() []string {
-	all := []string{tool.KindTool.Word()}
-	for _, kind := range tool.OfferKinds() {
-		all = append(all, kind.Word())
-	}
-	return all
-}
+type kindFlag string
 
 // kind reads the flag.
-func (k *kindFlag) kind() (tool.Kind, error) {
+func (k kindFlag) kind() (tool.Kind, error) {
 	for _, kind := range append(tool.OfferKinds(), tool.KindTool) {
-		if kind.Word() == k.word {
+		if kind.Word() == string(k) {
 			return kind, nil
 		}
 	}
-	return "", usage("Invalid value '"+k.word+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
+	return "", usage("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
 }
 
 // definition returns what an argument names.
-func (k *kindFlag) definition(arg string) (definition, error) {
+func (k kindFlag) definition(arg string) (definition, error) {
 	kind, err := k.kind()
 	switch {
 	case err != nil:
