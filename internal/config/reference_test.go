@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/tool"
 )
 
 //go:embed reference.md
@@ -16,7 +18,7 @@ var referenceText string
 // Reference is the reference of the file in Markdown.
 func Reference() []byte {
 	var aliases, planned []string
-	for _, k := range serverKeys() {
+	for _, k := range new(Server).keys() {
 		if len(k.aliases) > 0 {
 			aliases = append(aliases, fmt.Sprintf("%s for `%s`", code(k.aliases), k.name))
 		}
@@ -27,20 +29,20 @@ func Reference() []byte {
 			aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `http`", code(slices.Sorted(maps.Keys(k.spellings))), k.name))
 		}
 	}
-	for _, k := range topKeys() {
+	for _, k := range new(Config).keys() {
 		if k.planned {
 			planned = append(planned, "`"+k.name+"`")
 		}
 	}
-	for _, k := range serverKeys() {
+	for _, k := range new(Server).keys() {
 		if k.planned {
 			planned = append(planned, "`"+k.name+"` of a server")
 		}
 	}
 	return []byte(strings.NewReplacer(
-		"{{top}}", rows(topKeys(), true),
-		"{{server}}", rows(serverKeys(), true),
-		"{{hints}}", rows(hintKeys(), false),
+		"{{top}}", rows(new(Config).keys(), true),
+		"{{server}}", rows(new(Server).keys(), true),
+		"{{hints}}", rows(hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{planned}}", strings.Join(planned, ", "),
 		"{{mistakes}}", sampleMistakes(),
@@ -48,7 +50,7 @@ func Reference() []byte {
 }
 
 // rows are the lines of the table of keys.
-func rows[O any](keys []key[O], defaults bool) string {
+func rows(keys []key, defaults bool) string {
 	var lines []string
 	for _, k := range keys {
 		if k.planned {
@@ -68,7 +70,7 @@ func rows[O any](keys []key[O], defaults bool) string {
 }
 
 // typeName is the type of a key's value, in words.
-func (k key[O]) typeName() string {
+func (k key) typeName() string {
 	switch k.kind() {
 	case boolean, tristate:
 		return "true, false"
@@ -92,7 +94,7 @@ func (k key[O]) typeName() string {
 }
 
 // defaultText is the default as the file would have it.
-func (k key[O]) defaultText() string {
+func (k key) defaultText() string {
 	switch d := k.def.(type) {
 	case nil:
 		if k.kind() == boolean {
