@@ -18,10 +18,10 @@ type node map[string]any
 // the tables of keys; what concerns several keys, or what a reference resolves
 // to, is said only when the file is read.
 func JSONSchema() []byte {
-	top := objectNode(new(Config).keys())
+	top := objectNode(new(Config).keys(), docs("file", new(Config).keys()), "")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "MCPProxy configuration"
-	server := objectNode(new(Server).keys())
+	server := objectNode(new(Server).keys(), docs("server", new(Server).keys()), "")
 	server["allOf"] = []node{
 		{"oneOf": []node{oneOfKeys("command"), oneOfKeys("url")}},
 		{"not": node{"required": []string{"enabled_tools", "disabled_tools"}}},
@@ -29,13 +29,13 @@ func JSONSchema() []byte {
 	listed := node{"$ref": "#/$defs/server", "required": []string{"name"}}
 	properties := top["properties"].(node)
 	properties["mcpServers"] = node{
-		"description": plain(keyNamed(new(Config).keys(), "mcpServers").doc),
+		"description": plain(docs("file", new(Config).keys())["mcpServers"]),
 		"anyOf": []node{
 			{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"pattern": "__"}}, "additionalProperties": node{"$ref": "#/$defs/server"}},
 			{"type": "array", "items": listed},
 		},
 	}
-	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys(new(tool.Hints)))}
+	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -52,8 +52,9 @@ const (
 	referenceInValue = `\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`
 )
 
-// objectNode is the schema of an object with these keys.
-func objectNode(keys []key) node {
+// objectNode is the schema of an object with these keys, whose texts go by their
+// names behind the prefix.
+func objectNode(keys []key, texts map[string]string, prefix string) node {
 	properties := node{}
 	for _, k := range keys {
 		group := k.groupOf()
@@ -61,11 +62,11 @@ func objectNode(keys []key) node {
 		case k.planned:
 		case group != "":
 			if properties[group] == nil {
-				properties[group] = objectNode(within(keys, group))
+				properties[group] = objectNode(within(keys, group), texts, group+".")
 			}
 		default:
 			for _, name := range append([]string{k.name}, k.aliases...) {
-				properties[name] = k.node(name)
+				properties[name] = k.node(name, texts[prefix+k.name])
 			}
 			if k.inverse != "" {
 				properties[k.inverse] = node{"type": "boolean", "description": "The opposite of " + k.name + "."}
@@ -76,9 +77,9 @@ func objectNode(keys []key) node {
 }
 
 // node is the schema of the key's value.
-func (k key) node(name string) node {
+func (k key) node(name, doc string) node {
 	n := valueNode(k)
-	n["description"] = plain(k.doc)
+	n["description"] = plain(doc)
 	if name != k.name {
 		n["description"] = "The same as " + k.name + "."
 	}

@@ -13,9 +13,8 @@ import (
 // comparison of two configurations all follow it.
 type key struct {
 	name string // with a dot when the key stands in an object of its own
-	doc  string
-	to   any // a pointer to the field; nil when the value is not kept
-	def  any // the default; nil means the zero value
+	to   any    // a pointer to the field; nil when the value is not kept
+	def  any    // the default; nil means the zero value
 
 	// What a value must satisfy, as far as it applies to the type.
 	oneOf     []string

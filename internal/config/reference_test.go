@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/wordlist"
 )
 
 //go:embed reference.md
@@ -40,18 +41,45 @@ func Reference() []byte {
 		}
 	}
 	return []byte(strings.NewReplacer(
-		"{{top}}", rows(new(Config).keys(), true),
-		"{{server}}", rows(new(Server).keys(), true),
-		"{{hints}}", rows(hintKeys(new(tool.Hints)), false),
+		"{{top}}", rows("file", new(Config).keys(), true),
+		"{{server}}", rows("server", new(Server).keys(), true),
+		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{planned}}", strings.Join(planned, ", "),
 		"{{mistakes}}", sampleMistakes(),
 	).Replace(referenceText))
 }
 
+//go:embed keys.txt
+var keyTexts string
+
+// docs are the texts of the keys of an object, by their names. Each key has one,
+// and nothing else has.
+func docs(object string, keys []key) map[string]string {
+	texts := map[string]string{}
+	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
+		name, text, _ := strings.Cut(line, " ")
+		texts[name] = text
+	}
+	n := 0
+	for _, k := range keys {
+		if !k.planned && texts[k.name] == "" {
+			panic("keys.txt says nothing about " + k.name)
+		}
+		if !k.planned {
+			n++
+		}
+	}
+	if n != len(texts) {
+		panic("keys.txt has a text for what is no key")
+	}
+	return texts
+}
+
 // rows are the lines of the table of keys.
-func rows(keys []key, defaults bool) string {
+func rows(object string, keys []key, defaults bool) string {
 	var lines []string
+	texts := docs(object, keys)
 	for _, k := range keys {
 		if k.planned {
 			continue
@@ -60,7 +88,7 @@ func rows(keys []key, defaults bool) string {
 		if defaults {
 			cells = append(cells, k.defaultText())
 		}
-		doc := k.doc
+		doc := texts[k.name]
 		if k.restart {
 			doc += " *restart*"
 		}
