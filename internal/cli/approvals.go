@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
@@ -22,12 +21,8 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 	for _, s := range waiting.Servers {
 		t.addWhole(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
-	for _, v := range waiting.Tools {
-		t.addWhole(visibleLine(v.Name), "tool: "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+quotedWord(v.Name))
-	}
-	for _, v := range waiting.Offers {
-		o := refOf(v)
-		t.addWhole(visibleLine(strings.TrimSuffix(o.Server+":"+o.Name, ":")), v.Kind.Word()+": "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+o.arg())
+	for _, w := range waitingIn(waiting) {
+		t.addWhole(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
 	}
 	t.write()
 	noteLeftOut(p, tool.KindTool, waiting)

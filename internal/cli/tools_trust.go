@@ -32,7 +32,7 @@ func toolsSwitch(r *run, on bool) command {
 	return command{run: does(r, do, toolNamed, func(p *printer, v gateway.ToolView) {
 		fmt.Fprintf(p, "%s is switched %s.\n", oneLine(v.Name), word)
 		if on {
-			stillLocked(p, v)
+			stillLocked(p, v.Status)
 		}
 	})}
 }

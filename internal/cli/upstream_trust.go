@@ -11,11 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/approval"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
 )
 
@@ -164,11 +162,11 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return err
 		}
 		if r.output == formatTable {
-			writeReview(r.printer(r.Stdout), v, waitingIn(v) > 0) // what is approved is what was shown
+			writeReview(r.printer(r.Stdout), v, waiting(reviewed(v)) > 0) // what is approved is what was shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
-		case v.Stage == gateway.StageApproved && waitingIn(v) == 0:
+		case v.Stage == gateway.StageApproved && waiting(reviewed(v)) == 0:
 			return r.print(v, func(p *printer) { fmt.Fprintf(p, "Nothing of %s waits.\n", oneLine(v.Name)) })
 		case v.Stage == gateway.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
@@ -248,7 +246,7 @@ func disabled(v gateway.ServerReview) bool {
 }
 
 func approvalQuestion(v gateway.ServerReview) string {
-	name, waitingTools := visibleLine(v.Name), waitingIn(v)-offersWaiting(v)
+	name, offersWaiting := visibleLine(v.Name), waiting(v.Offers)
 	what := func(tools, offers int) string {
 		switch {
 		case offers == 0:
@@ -264,40 +262,23 @@ func approvalQuestion(v gateway.ServerReview) string {
 	case findingsIn(v) > 0:
 		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
 	case v.Stage == gateway.StageApproved:
-		return "Approve " + what(waitingTools, offersWaiting(v)) + " of " + name + "?"
+		return "Approve " + what(waiting(reviewed(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
-}
-
-// waitingIn is how many definitions of a server wait.
-func waitingIn(v gateway.ServerReview) int {
-	n := offersWaiting(v)
-	for _, t := range v.Tools {
-		if t.Reason != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // findingsIn is how much the scanner has found in what waits. What it could
 // not look at in full counts, too.
 func findingsIn(v gateway.ServerReview) int {
 	n := 0
-	count := func(why approval.Why, verdict scan.Verdict, found []scan.Finding) {
+	for _, o := range reviewed(v) {
 		switch {
-		case v.Stage == gateway.StageApproved && why == "":
-		case len(found) == 0 && verdict != scan.Clean:
+		case v.Stage == gateway.StageApproved && o.Reason == "":
+		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
 			n++
 		default:
-			n += len(found)
+			n += len(o.Findings)
 		}
-	}
-	for _, o := range v.Offers {
-		count(o.Reason, o.Verdict, o.Findings)
-	}
-	for _, t := range v.Tools {
-		count(t.Reason, t.Verdict, t.Findings)
 	}
 	return n
 }
@@ -334,8 +315,7 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 		fmt.Fprintf(p, "\nInstructions (scanner: %s%s)\n%s\n", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v), indentBy("  ", visible(v.Instructions)))
 	}
 	writeFindings(p, "  ", v.Findings)
-	writeReviewedTools(p, v, full)
-	writeReviewedOffers(p, v, full)
+	writeReviewed(p, v, full)
 }
 
 // environment is the names of the variables; of those that are proposed the
@@ -349,30 +329,4 @@ func environment(v gateway.ServerReview) string {
 		lines = append(lines, quotedWord(name)+"="+quotedWord(v.ProposedEnv[name]))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func writeReviewedTools(p *printer, v gateway.ServerReview, full bool) {
-	if len(v.Tools) == 0 {
-		return
-	}
-	fmt.Fprintf(p, "\n%s\n", counted(len(v.Tools), "tool"))
-	t := table{p: p, header: []string{"TOOL", "WAITS", "SCANNER", "DESCRIPTION"}}
-	for _, one := range v.Tools {
-		said, _ := rawjson.String(rawjson.Find(one.Definition, "description"))
-		t.add(visibleLine(one.Tool), visibleLine(string(one.Reason)), verdict(p, one.Verdict, len(one.Findings)), cut(visibleLine(said), maxSummary))
-	}
-	t.write()
-	if !full {
-		p.note("The whole definitions: `mcpproxy upstream review %s --full`.", quotedWord(v.Name))
-	}
-	for _, one := range v.Tools {
-		if len(one.Findings) == 0 && !full {
-			continue
-		}
-		fmt.Fprintf(p, "\n%s\n", visibleLine(v.Name+":"+one.Tool))
-		writeFindings(p, "  ", one.Findings)
-		if full {
-			writeDefinition(p, one.Definition)
-		}
-	}
 }
