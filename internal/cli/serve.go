@@ -6,6 +6,9 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/demo"
 )
 
 // errLeftOut is for a CLI that was made without what the command runs.
@@ -21,17 +24,16 @@ func serveCommand(r *run) command {
 		if r.Serve == nil {
 			return errLeftOut
 		}
-		return r.Serve(cmd.Context(), ServeOptions{ConfigPath: path, DataDir: r.dataDir, Listen: listen})
+		return r.Serve(cmd.Context(), app.Options{ConfigPath: path, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
 func demoCommand(r *run) command {
-	var o DemoOptions
+	o := demo.Options{Version: r.Version, Out: r.Stdout}
 	return command{flags: map[string]any{"once": &o.Once, "listen": &o.Listen}, run: func(cmd *cobra.Command, _ []string) error {
 		if r.Demo == nil {
 			return errLeftOut
 		}
-		o.Color, o.Stdout, o.Stderr = r.color(), r.Stdout, r.Stderr
 		return r.Demo(cmd.Context(), o)
 	}}
 }

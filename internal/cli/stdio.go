@@ -57,7 +57,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 	own := &ownDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
 		serve: func(ctx context.Context) error {
-			return r.Serve(ctx, ServeOptions{ConfigPath: config, DataDir: r.dataDir, AnyPort: true})
+			return r.Serve(ctx, app.Options{ConfigPath: config, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
 		},
 	}
 	err = bridge.Run(ctx, bridge.Options{
