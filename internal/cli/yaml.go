@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // toYAML writes a JSON text as YAML, in the same order and with the same
@@ -171,11 +173,9 @@ func bareOrQuoted(token json.Token) string {
 	if s, ok := token.(string); ok && bare(s) {
 		return s
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(token); err != nil {
+	raw, err := rawjson.Marshal(token)
+	if err != nil {
 		return `""`
 	}
-	return string(escapeHidden(bytes.TrimRight(out.Bytes(), "\n")))
+	return string(escapeHidden(raw))
 }
