@@ -24,17 +24,13 @@ func addTrust(p *printer, f *fields, t *gateway.Trust) {
 	}
 }
 
-func toolsSwitch(r *run, on bool) command {
-	do, word := api.DisableTool, "off"
-	if on {
-		do, word = api.EnableTool, "on"
-	}
-	return command{run: does(r, do, toolNamed, func(p *printer, v gateway.ToolView) {
-		fmt.Fprintf(p, "%s is switched %s.\n", oneLine(v.Name), word)
-		if on {
-			stillLocked(p, v.Status)
-		}
-	})}
+func writeSwitchedOff(p *printer, v gateway.ToolView) {
+	fmt.Fprintf(p, "%s is switched off.\n", oneLine(v.Name))
+}
+
+func writeSwitchedOn(p *printer, v gateway.ToolView) {
+	fmt.Fprintf(p, "%s is switched on.\n", oneLine(v.Name))
+	stillLocked(p, v.Status)
 }
 
 func toolsDiff(r *run) command {
