@@ -7,7 +7,6 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/tool"
 )
 
 // addTrust adds what was decided about a tool.
@@ -65,11 +64,7 @@ func toolsApprove(r *run) command {
 			if err != nil {
 				return err
 			}
-			which := f.tools
-			if kind != tool.KindTool {
-				which = f.offers
-			}
-			server, one, err := which(kind, args)
+			server, one, err := f.which(kind, args)
 			switch {
 			case err != nil:
 				return err

@@ -347,21 +347,8 @@ func replaceFile(path string, text []byte) error {
 	} else if _, linked := os.Readlink(path); linked == nil {
 		return errors.New("it is a link to a file that is not there")
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// One name, so that what a crash left behind is cleared away by the next
-	// edit: it may hold secrets.
-	tmp := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
-	if err := ondisk.WriteNew(tmp, text); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	_ = ondisk.SyncDir(dir) // not every file system can; the file itself is synced
-	return nil
+	return ondisk.Replace(path, text)
 }
