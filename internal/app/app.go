@@ -157,7 +157,7 @@ func (d *daemon) openConfig() error {
 	}
 	cfg := d.live.Current()
 	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
-	d.level.Set(level(cfg.LogLevel))
+	_ = d.level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked the name
 	return nil
 }
 
@@ -382,7 +382,7 @@ type applier struct{ d *daemon }
 // Prepare implements config.Component.
 func (a applier) Prepare(next *config.Config) (func(), error) {
 	return func() {
-		a.d.relaunch() // next is in force by now
-		a.d.level.Set(level(next.LogLevel))
+		a.d.relaunch()                                     // next is in force by now
+		_ = a.d.level.UnmarshalText([]byte(next.LogLevel)) // config has checked the name
 	}, nil
 }

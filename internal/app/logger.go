@@ -16,12 +16,3 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(to, options))
 }
-
-// level is the named level; config has checked the name.
-func level(name string) slog.Level {
-	var l slog.Level
-	if l.UnmarshalText([]byte(name)) != nil {
-		return slog.LevelInfo
-	}
-	return l
-}
