@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
@@ -88,7 +89,7 @@ type daemon struct {
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
-	upstreams *upstream.Set
+	upstreams *adapt.Set
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
@@ -244,7 +245,7 @@ func (d *daemon) wire() error {
 	})
 	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = upstream.NewSet(upstream.Options{
+	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: d.account,

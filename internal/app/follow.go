@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/wire"
 )
 
 // specs are the servers that may be started or contacted, as they are launched.
@@ -68,7 +69,7 @@ func settings(o config.OAuth, allowPrivate bool) oauth.Settings {
 }
 
 // account is the account at a server, without the nil of a type in it.
-func (d *daemon) account(server string) upstream.Account {
+func (d *daemon) account(server string) wire.Account {
 	if a := d.logins.Account(server); a != nil {
 		return a
 	}

@@ -1,0 +1,255 @@
+package adapt
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/upstream"
+)
+
+// peer is what a session stands on.
+type peer interface {
+	session.Doer
+	Notify(ctx context.Context, method string, params json.RawMessage) error
+	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
+	Listen(ctx context.Context, say func(session.Event), opened func()) error
+	Done() <-chan struct{}
+	Cause() error
+	Stop(hard <-chan struct{})
+}
+
+// way is the kind of what a session stands on.
+type way uint8
+
+const (
+	own     way = iota // a session or process of the client's own
+	bridged            // nothing: requests that stand for themselves, of the other revision
+	shared             // the connection that all share
+)
+
+// Session is one client's session with a server. What the server says in it is
+// for this client and for nobody else. It is not made anew when it is lost: then
+// it is over, and the client begins another one.
+type Session struct {
+	peer
+	sv    *upstream.Server
+	way   way
+	own   *ownLink      // the peer, where it is the client's own; else nil
+	ends  chan struct{} // closed when somebody ends it
+	ended chan struct{} // closed when it has ended
+	once  sync.Once
+
+	level string         // that the server was told, where we say it
+	said  *session.Queue // what belongs to no request, for the next one of a modern client
+	spare atomic.Bool    // no client has it now
+	busy  atomic.Int64   // requests and streams
+	born  time.Time      // by the monotonic clock, which nobody sets
+	used  atomic.Int64   // when it was not any more, in nanoseconds since born
+}
+
+// Close ends the session. It returns at once.
+func (s *Session) Close() { s.once.Do(func() { close(s.ends) }) }
+
+// pid returns the number of the client's own process; 0 when there is none.
+func (s *Session) pid() int {
+	if s.own == nil {
+		return 0
+	}
+	return s.own.Health().PID
+}
+
+// idleSince returns for how long s was not used; 0 while it is.
+func (s *Session) idleSince(now time.Time) time.Duration {
+	if s.busy.Load() > 0 {
+		return 0
+	}
+	return now.Sub(s.born) - time.Duration(s.used.Load())
+}
+
+// sessions are those of clients with one server. Its zero value is ready for use.
+type sessions struct {
+	mu     sync.Mutex        // guards what follows
+	open   map[*Session]bool // whether it is going to end
+	closed bool
+
+	crashed time.Time // when a client's process ended by itself
+	next    time.Time // when the next one may be started after that
+}
+
+// The bounds of sessions with one server over stdio, where each is a process.
+const (
+	maxProcesses = 32
+	processIdle  = 30 * time.Minute // then it ends
+	evictAfter   = time.Minute      // then it may have to give way
+)
+
+// A server whose processes end by themselves is started at a pace: its clients
+// all begin anew at once, and starting is dear.
+const (
+	startPause = 250 * time.Millisecond // between two starts
+	crashTime  = 10 * time.Second       // after a process has ended
+)
+
+// turn waits until a process may be started for a client.
+func (t *sessions) turn(ctx context.Context) error {
+	for {
+		wait := t.take()
+		if wait == 0 {
+			return nil
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes the turn when it is free, else it returns the time until it may be.
+// Who gives up has taken nothing.
+func (t *sessions) take() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	wait := t.next.Sub(now)
+	if t.closed || wait <= 0 || now.Sub(t.crashed) > crashTime {
+		t.next = now.Add(startPause)
+		return 0
+	}
+	return wait
+}
+
+// fell notes that a client's process has ended by itself.
+func (t *sessions) fell() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.crashed = time.Now()
+}
+
+// add takes s among the sessions. Over stdio there may be only so many
+// processes: one that nobody has used for a while gives way.
+func (t *sessions) add(s *Session) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := s.sv.Spec.Name
+	switch {
+	case t.closed:
+		return upstream.NotStarted(name)
+	case s.way != bridged && (s.way == shared) != s.sv.Shared(): // when that changes all sessions end
+		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
+			WithHint("Try again.").With("server", name)
+	}
+	if s.way == own && s.sv.Spec.Transport == upstream.Stdio && t.staying() >= maxProcesses && !t.evict(time.Now()) {
+		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.", name, maxProcesses).
+			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
+	}
+	if t.open == nil {
+		t.open = map[*Session]bool{}
+	}
+	t.open[s] = false
+	return nil
+}
+
+// staying counts those of clients' own that are not going to end. The lock is
+// held.
+func (t *sessions) staying() int {
+	n := 0
+	for s, ends := range t.open {
+		if !ends && s.way == own {
+			n++
+		}
+	}
+	return n
+}
+
+// evict ends the session that was idle for longest. The lock is held.
+func (t *sessions) evict(now time.Time) bool {
+	var oldest *Session
+	longest := evictAfter
+	for s, ends := range t.open {
+		if d := s.idleSince(now); !ends && s.way == own && d > longest {
+			oldest, longest = s, d
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	t.open[oldest] = true
+	oldest.Close()
+	return true
+}
+
+// inUse reports whether a client has a session open that ends with the
+// connection.
+func (t *sessions) inUse() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.open {
+		if !s.spare.Load() && s.way != shared {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *sessions) remove(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, s)
+}
+
+// mind waits for the end of s and cleans up.
+func (t *sessions) mind(s *Session) {
+	defer close(s.ended)
+	idle := time.NewTicker(time.Minute)
+	defer idle.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-s.ends:
+			ended = true
+		case <-s.Done():
+			if ended = true; s.pid() != 0 {
+				t.fell()
+			}
+		case now := <-idle.C:
+			ended = s.pid() != 0 && s.idleSince(now) > processIdle
+		}
+	}
+	s.Stop(s.sv.Hard())
+	t.remove(s)
+	s.sv.Used()
+}
+
+// endUnshared ends the sessions that do not outlive the connection.
+func (t *sessions) endUnshared() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.open {
+		if s.way != shared {
+			s.Close()
+		}
+	}
+}
+
+// endAll ends all sessions; for good, it waits until they have ended, and there
+// will be no more.
+func (t *sessions) endAll(forGood bool) {
+	t.mu.Lock()
+	all := make([]*Session, 0, len(t.open))
+	for s := range t.open {
+		all = append(all, s)
+	}
+	t.closed = t.closed || forGood
+	t.mu.Unlock()
+	for _, s := range all {
+		s.Close()
+	}
+	for _, s := range all {
+		if forGood {
+			<-s.ended
+		}
+	}
+}
