@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
 )
@@ -50,13 +51,48 @@ func object(name, text string) json.RawMessage {
 	return append(rawjson.AppendString(append(rawjson.AppendString([]byte{'{'}, name), ':'), text), '}')
 }
 
-// roomFor reports whether a client may subscribe to one more resource.
-func roomFor(uris map[string]bool, uri string) bool {
+// uris are the addresses of resources to which a client has subscribed.
+type uris map[string]bool
+
+// set enters a subscription, or takes it out; false when there are too many.
+func (u uris) set(uri string, on bool) bool {
+	if !on {
+		delete(u, uri)
+		return true
+	}
 	size := len(uri)
-	for one := range uris {
+	for one := range u {
 		size += len(one)
 	}
-	return uris[uri] || len(uris) < maxSubscriptions && size <= maxSubscribedBytes
+	if !u[uri] && (len(u) >= maxSubscriptions || size > maxSubscribedBytes) {
+		return false
+	}
+	u[uri] = true
+	return true
+}
+
+// lists are the lists of which a server may say that they have changed.
+var lists = [...]struct{ kind, method, wish string }{
+	{"tools", mcp.ToolsChanged, "toolsListChanged"},
+	{"prompts", mcp.PromptsChanged, "promptsListChanged"},
+	{"resources", mcp.ResourcesChanged, "resourcesListChanged"},
+}
+
+// until returns a context that ends with a or b, too. stop ends it and what waits
+// for that.
+func until(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-a:
+		case <-b:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, func() { cancel(); <-ended }
 }
 
 // pause waits, unless ctx ends before.

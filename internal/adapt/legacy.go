@@ -33,13 +33,13 @@ type legacyClient struct {
 	mu         sync.Mutex // guards what follows, and ids
 	level      json.RawMessage
 	asked      map[string]chan session.Reply
-	resources  map[string]bool // subscribed to
-	subscribed chan struct{}   // closed and replaced when resources change
+	resources  uris          // subscribed to
+	subscribed chan struct{} // closed and replaced when resources change
 }
 
 func newLegacyClient(sv *upstream.Server) *legacyClient {
 	return &legacyClient{End: session.NewEnd(), sv: sv, asked: map[string]chan session.Reply{},
-		resources: map[string]bool{}, subscribed: make(chan struct{})}
+		resources: uris{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
@@ -129,13 +129,8 @@ const (
 func (l *legacyClient) subscribe(uri string, on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case on && !roomFor(l.resources, uri):
+	if !l.resources.set(uri, on) {
 		return false
-	case on:
-		l.resources[uri] = true
-	default:
-		delete(l.resources, uri)
 	}
 	close(l.subscribed)
 	l.subscribed = make(chan struct{})
@@ -315,19 +310,8 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 // listen holds one subscription. again reports that it ended because the client
 // has subscribed to something else; no error, that the server refuses it.
 func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
-	lctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		select {
-		case <-changed:
-			cancel()
-		case <-l.Done():
-			cancel()
-		case <-lctx.Done():
-		}
-	}()
+	lctx, stop := until(ctx, changed, l.Done())
+	defer stop()
 	list, err := json.Marshal(uris)
 	if err != nil {
 		return false, err
@@ -340,12 +324,11 @@ func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
 	reply, err := l.send(lctx, r, l.modern(append(params, "}}"...)))
 	again = lctx.Err() != nil && ctx.Err() == nil
-	cancel()
-	<-watching
-	if err == nil && reply.Error == nil {
-		err = link.ErrNoAnswer // it ended in good order: it is wanted again
-	} else if err == nil {
-		return again, nil
+	switch {
+	case err != nil:
+		return again, err
+	case reply.Error == nil: // it ended in good order: it is wanted again
+		return again, link.ErrNoAnswer
 	}
-	return again, err
+	return again, nil
 }

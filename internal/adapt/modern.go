@@ -146,18 +146,8 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
 		defer open()
-		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer cancel()
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			select {
-			case <-s.Done():
-				cancel()
-			case <-run.Done():
-			}
-		}()
-		defer func() { cancel(); <-ended }()
+		run, stop := until(context.WithoutCancel(ctx), s.Done(), nil)
+		defer stop()
 		for {
 			err := s.peer.Listen(run, func(e session.Event) {
 				if !s.said.Put(e.Clone()) && e.ID != nil {

@@ -59,15 +59,10 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 // told of all that is wanted, and by which notifications.
 func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
 	agreed = json.RawMessage("{}")
-	for _, kind := range []struct{ name, capability, method string }{
-		{"toolsListChanged", "tools", mcp.ToolsChanged},
-		{"promptsListChanged", "prompts", mcp.PromptsChanged},
-		{"resourcesListChanged", "resources", mcp.ResourcesChanged},
-	} {
-		on, _ := rawjson.Bool(rawjson.Find(wanted, kind.name))
-		if on && g.Promises(kind.capability) {
-			agreed = rawjson.SetMember(agreed, kind.name, json.RawMessage("true"))
-			passes = append(passes, kind.method)
+	for _, list := range lists {
+		if on, _ := rawjson.Bool(rawjson.Find(wanted, list.wish)); on && g.Promises(list.kind) {
+			agreed = rawjson.SetMember(agreed, list.wish, json.RawMessage("true"))
+			passes = append(passes, list.method)
 		}
 	}
 	uris := rawjson.Find(wanted, "resourceSubscriptions")

@@ -142,7 +142,7 @@ func (t *sessions) add(s *Session) error {
 		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
 			WithHint("Try again.").With("server", name)
 	}
-	if s.way == own && s.sv.Spec.Transport == upstream.Stdio && t.staying() >= maxProcesses && !t.evict(time.Now()) {
+	if s.way == own && s.sv.Spec.Transport == upstream.Stdio && !t.makeRoom(time.Now()) {
 		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.", name, maxProcesses).
 			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
 	}
@@ -153,26 +153,22 @@ func (t *sessions) add(s *Session) error {
 	return nil
 }
 
-// staying counts those of clients' own that are not going to end. The lock is
-// held.
-func (t *sessions) staying() int {
-	n := 0
-	for s, ends := range t.open {
-		if !ends && s.way == own {
-			n++
-		}
-	}
-	return n
-}
-
-// evict ends the session that was idle for longest. The lock is held.
-func (t *sessions) evict(now time.Time) bool {
+// makeRoom ends the process that was idle for longest, if there are as many as
+// there may be, and reports whether there is room now. The lock is held.
+func (t *sessions) makeRoom(now time.Time) bool {
 	var oldest *Session
-	longest := evictAfter
+	n, longest := 0, evictAfter
 	for s, ends := range t.open {
-		if d := s.idleSince(now); !ends && s.way == own && d > longest {
+		if ends || s.way != own {
+			continue
+		}
+		n++
+		if d := s.idleSince(now); d > longest {
 			oldest, longest = s, d
 		}
+	}
+	if n < maxProcesses {
+		return true
 	}
 	if oldest == nil {
 		return false

@@ -13,7 +13,7 @@ import (
 )
 
 func newSharedClient(sh *sharing) *sharedClient {
-	return &sharedClient{End: session.NewEnd(), sharing: sh, uris: map[string]bool{},
+	return &sharedClient{End: session.NewEnd(), sharing: sh, uris: uris{},
 		inbox: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true, Unique: true}}
 }
 
@@ -216,15 +216,7 @@ func (l *sharedClient) subscribe(ctx context.Context, c *upstream.Connection, r 
 func (l *sharedClient) follow(uri string, on bool) bool {
 	l.sharing.mu.Lock()
 	defer l.sharing.mu.Unlock()
-	switch {
-	case !on:
-		delete(l.uris, uri)
-	case !roomFor(l.uris, uri):
-		return false
-	default:
-		l.uris[uri] = true
-	}
-	return true
+	return l.uris.set(uri, on)
 }
 
 // Listen hands on what is about no request.

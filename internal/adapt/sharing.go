@@ -39,8 +39,8 @@ type sharedClient struct {
 	inbox   session.Queue
 	met     *upstream.Greeting // what the client was told; set by initialize
 
-	level string          // that the client wants, "" when it has not said; guarded by sharing.mu
-	uris  map[string]bool // that it has subscribed to; guarded by sharing.mu
+	level string // that the client wants, "" when it has not said; guarded by sharing.mu
+	uris  uris   // that it has subscribed to; guarded by sharing.mu
 }
 
 var errAnotherServer = problem.Ownf("the server has come back with another revision, other capabilities or other instructions")
@@ -67,7 +67,7 @@ type sharing struct {
 type told struct {
 	on    *upstream.Connection
 	level string
-	uris  map[string]bool
+	uris  uris
 }
 
 func newSharing(sv *upstream.Server) *sharing {
@@ -89,7 +89,7 @@ func (sh *sharing) begin(ctx context.Context, c *upstream.Connection) error {
 		return &session.NotSentError{Cause: link.ErrStopped}
 	}
 	if sh.told.on != c {
-		sh.told = told{on: c, uris: map[string]bool{}}
+		sh.told = told{on: c, uris: uris{}}
 	}
 	return nil
 }
@@ -129,15 +129,15 @@ func (sh *sharing) subscribed() bool {
 
 // wanted returns what the server is to be told: the most talkative level that a
 // client wants ("": none wants any), and the resources.
-func (sh *sharing) wanted() (level string, uris map[string]bool) {
+func (sh *sharing) wanted() (level string, all uris) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	uris = map[string]bool{}
+	all = uris{}
 	for l := range sh.clients {
 		level = moreTalkative(level, l.level)
-		maps.Copy(uris, l.uris)
+		maps.Copy(all, l.uris)
 	}
-	return level, uris
+	return level, all
 }
 
 // spread tells the clients what is about no request: that a list has changed,
@@ -175,11 +175,8 @@ func (sh *sharing) renew(c *upstream.Connection) {
 			l.Fail(errAnotherServer)
 			continue
 		}
-		for _, list := range [...]struct {
-			kind, method string
-			same         bool
-		}{{"tools", mcp.ToolsChanged, same}, {"prompts", mcp.PromptsChanged, false}, {"resources", mcp.ResourcesChanged, false}} {
-			if !list.same && c.Greeting().Promises(list.kind) {
+		for _, list := range lists {
+			if c.Greeting().Promises(list.kind) && !(same && list.method == mcp.ToolsChanged) {
 				l.inbox.Put(session.Event{Method: list.method})
 			}
 		}

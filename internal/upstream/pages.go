@@ -32,9 +32,64 @@ const (
 // asker sends a request of our own and returns its result.
 type asker func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
-// nextPage returns the params that ask for the page after a cursor.
-func nextPage(cursor json.RawMessage) json.RawMessage {
-	return append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+// pages read a list of which a server tells page by page.
+type pages struct {
+	list        string // its name in the results
+	elements    string // what they are called
+	bytes, most int    // of all pages together, and elements
+	null        bool   // null is an empty list
+	free        int    // bytes that are read without a pause
+}
+
+// answeredError is about a list that the server has answered for otherwise than
+// with the whole of it.
+type answeredError struct{ error }
+
+func (e *answeredError) Unwrap() error { return e.error }
+
+func answered(format string, args ...any) error { return &answeredError{problem.Ownf(format, args...)} }
+
+// read reads all pages, until ctx or done ends, and returns the elements as
+// pieces of the results. With an error it returns those that there are.
+func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all []json.RawMessage, err error) {
+	var params json.RawMessage
+	size := 0
+	for range maxPages {
+		result, err := ask(ctx, params)
+		if err != nil {
+			return all, err
+		}
+		if size += len(result); size > p.bytes {
+			return all, answered("the list is longer than %d bytes", p.bytes)
+		}
+		found := rawjson.Find(result, p.list)
+		switch {
+		case rawjson.Kind(result) != '{':
+			return all, answered("the result is not an object")
+		case rawjson.Kind(found) != '[' && !(p.null && string(found) == "null"):
+			return all, answered("the result has no list of %s", p.list)
+		}
+		_ = rawjson.Elements(found, func(raw []byte) error { // an answer is JSON
+			all = append(all, raw)
+			return nil
+		})
+		if len(all) > p.most {
+			return all[:p.most], answered("the list has more than %d %s", p.most, p.elements)
+		}
+		cursor := rawjson.Find(result, "nextCursor")
+		if next, _ := rawjson.String(cursor); next == "" { // in the revisions spoken here an empty one ends the list
+			return all, nil
+		}
+		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+		if beyond := min(len(result), size-p.free); beyond > 0 {
+			select {
+			case <-done: // which the next request says
+			case <-ctx.Done():
+			case <-time.After(time.Duration(beyond) * time.Second / listRate):
+			}
+		}
+	}
+	return all, answered("the list has more than %d pages", maxPages)
 }
 
 // toolPages read a server's list of tools.
@@ -44,51 +99,17 @@ type toolPages struct {
 	log    *process.Log
 }
 
-// read reads all pages, until ctx or done ends. Definitions that cannot be used
-// are left out.
+// read reads all pages. Nothing is made of them before the last one has come: it
+// may never come. Definitions that cannot be used are left out; each has bytes
+// of its own.
 func (p *toolPages) read(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
-	var (
-		tools  []json.RawMessage // nothing is made of them before the last page has come: it may never come
-		size   int
-		params json.RawMessage
-	)
-	for range maxPages {
-		result, err := ask(ctx, params)
-		if err != nil {
-			return nil, fmt.Errorf("list the tools: %w", err)
-		}
-		page, cursor, err := readPage(result)
-		size += len(result)
-		tools = append(tools, page...)
-		switch {
-		case err != nil:
-		case size > p.limit:
-			err = problem.Ownf("the list is longer than %d bytes", p.limit)
-		case len(tools) > maxTools:
-			err = problem.Ownf("the list has more than %d tools", maxTools)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list the tools: %w", err)
-		}
-		if rawjson.Kind(cursor) != '"' || string(cursor) == `""` { // in the revisions spoken here an empty one ends the list
-			return p.definitions(tools), nil
-		}
-		params = nextPage(cursor)
-		if beyond := min(len(result), size-freeList); beyond > 0 {
-			select {
-			case <-done: // which the next request says
-			case <-ctx.Done():
-			case <-time.After(time.Duration(beyond) * time.Second / listRate):
-			}
-		}
+	list := pages{list: "tools", elements: "tools", bytes: p.limit, most: maxTools, null: true, free: freeList}
+	all, err := list.read(ctx, done, ask)
+	if err != nil {
+		return nil, fmt.Errorf("list the tools: %w", err)
 	}
-	return nil, problem.Ownf("list the tools: the list has more than %d pages", maxPages)
-}
-
-// definitions returns those of a list that can be used, each with bytes of its own.
-func (p *toolPages) definitions(list []json.RawMessage) []tool.Definition {
-	tools, seen := make([]tool.Definition, 0, len(list)), make(map[string]bool, len(list))
-	for _, raw := range list {
+	tools, seen := make([]tool.Definition, 0, len(all)), make(map[string]bool, len(all))
+	for _, raw := range all {
 		d, err := tool.ParseDefinition(p.server, bytes.Clone(raw))
 		switch {
 		case err != nil:
@@ -100,70 +121,5 @@ func (p *toolPages) definitions(list []json.RawMessage) []tool.Definition {
 			tools = append(tools, d)
 		}
 	}
-	return tools
-}
-
-// readPage returns the definitions on a page and the cursor of the next one, as
-// pieces of the result: a page may be large.
-func readPage(result json.RawMessage) (tools []json.RawMessage, next json.RawMessage, err error) {
-	var list json.RawMessage
-	if rawjson.Members(result, func(name, value []byte) error {
-		switch string(name) {
-		case "tools":
-			list = value
-		case "nextCursor":
-			next = value
-		}
-		return nil
-	}) != nil {
-		return nil, nil, problem.Ownf("the result is not an object")
-	}
-	if string(list) == "null" {
-		return nil, next, nil
-	}
-	if rawjson.Elements(list, func(raw []byte) error {
-		tools = append(tools, raw)
-		return nil
-	}) != nil {
-		return nil, nil, problem.Ownf("the result has no list of tools")
-	}
-	return tools, next, nil
-}
-
-// answeredError is about a list that the server has answered for otherwise than
-// with the whole of it.
-type answeredError struct{ error }
-
-func (e *answeredError) Unwrap() error { return e.error }
-
-// readOffers reads all pages of a list by its name in the results.
-func readOffers(ctx context.Context, list string, ask asker) (items []json.RawMessage, err error) {
-	var params json.RawMessage
-	size := 0
-	for range maxPages {
-		result, err := ask(ctx, params)
-		if err != nil {
-			return items, err
-		}
-		if size += len(result); size > maxOfferBytes {
-			return items, &answeredError{problem.Ownf("the list is longer than %d bytes", maxOfferBytes)}
-		}
-		found := rawjson.Find(result, list)
-		if rawjson.Kind(found) != '[' {
-			return items, &answeredError{problem.Ownf("the result has no list of %s", list)}
-		}
-		_ = rawjson.Elements(found, func(raw []byte) error { // an answer is JSON
-			items = append(items, raw)
-			return nil
-		})
-		if len(items) > maxOffers {
-			return items[:maxOffers], &answeredError{problem.Ownf("the list has more than %d elements", maxOffers)}
-		}
-		cursor := rawjson.Find(result, "nextCursor")
-		if next, _ := rawjson.String(cursor); next == "" {
-			return items, nil
-		}
-		params = nextPage(cursor)
-	}
-	return items, &answeredError{problem.Ownf("the list has more than %d pages", maxPages)}
+	return tools, nil
 }

@@ -240,7 +240,8 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 	if err != nil {
 		return nil, sv.Explain(ctx, r, err)
 	}
-	items, err := readOffers(ctx, list, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	all := pages{list: list, elements: "elements", bytes: maxOfferBytes, most: maxOffers, free: maxOfferBytes}
+	items, err := all.read(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		return sv.Ask(ctx, c, method, params)
 	})
 	if err != nil {
