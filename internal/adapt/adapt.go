@@ -30,8 +30,7 @@ type Set struct{ *upstream.Set }
 
 // NewSet makes an empty Set.
 func NewSet(opt upstream.Options) *Set {
-	opt.Clients = func(sv *upstream.Server) upstream.Clients { return newClients(sv) }
-	return &Set{upstream.NewSet(opt)}
+	return &Set{upstream.NewSet(opt, func(sv *upstream.Server) upstream.Clients { return newClients(sv) })}
 }
 
 // Surface returns what clients can talk to of one server: requests of the modern

@@ -110,7 +110,7 @@ func (m *modern) checkout(ctx context.Context, key string, a about, asks, listen
 	}
 	info := a.info
 	if rawjson.Kind(info) != '{' {
-		info = append(rawjson.AppendString([]byte(`{"name":"mcpproxy","version":`), m.sv.Version()), '}')
+		info = append(rawjson.AppendString([]byte(`{"name":"mcpproxy","version":`), m.sv.ClientVersion), '}')
 	}
 	params := append([]byte(`{"protocolVersion":"`+mcp.Legacy+`","capabilities":`), a.capabilities...)
 	params = append(append(append(params, `,"clientInfo":`...), info...), '}')

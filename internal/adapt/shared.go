@@ -51,25 +51,18 @@ func (l *sharedClient) Do(ctx context.Context, r *session.Request) (session.Repl
 		return empty(), l.Cause()
 	}
 	return l.sharing.sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
-		var (
-			reply session.Reply
-			err   error
-		)
-		over := l.Cause() // asked last: a connection is there when it has been decided who goes on
-		if over == nil {
-			if reply, err = l.answer(ctx, c, r); err == nil {
-				return reply, nil
-			}
-			over = l.Cause()
+		reply, err := l.answer(ctx, c, r)
+		if cause := l.Cause(); err != nil && cause != nil && ctx.Err() == nil {
+			err = l.sharing.sv.Over(cause)
 		}
-		if over != nil && ctx.Err() == nil {
-			return session.Reply{}, l.sharing.sv.Over(over)
-		}
-		return session.Reply{}, err
+		return reply, err
 	})
 }
 
 func (l *sharedClient) answer(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+	if err := l.Cause(); err != nil { // asked now: a connection is there when it has been decided who goes on
+		return session.Reply{}, &session.NotSentError{Cause: err}
+	}
 	switch r.Method {
 	case mcp.Initialize:
 		return l.initialize(c, r)

@@ -3,7 +3,6 @@ package upstream
 import (
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/link"
@@ -15,14 +14,9 @@ import (
 
 // dialer makes links to one server, of its transport.
 type dialer struct {
-	spec    *Spec
-	runner  startup.Runner
-	ids     *atomic.Uint64
-	launch  process.Launcher
+	*base
 	account wire.Account // nil: nothing proves who asks
 	budget  *wire.Budget // where its large messages are read
-	version string
-	log     *process.Log
 
 	mu     sync.Mutex
 	client wire.Client // that clients' own links share over HTTP; guarded by mu
@@ -31,8 +25,8 @@ type dialer struct {
 // dial makes a link that reports to up. sse says that it is of the older
 // transport. own is for one client alone.
 func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
-	o := link.Options{IDs: d.ids, Reports: up, Budget: d.budget, Version: d.version, Own: own}
-	spec := d.spec
+	o := link.Options{IDs: d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+	spec := &d.Spec
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
 		if err != nil {
@@ -63,7 +57,7 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 }
 
 // dialled returns the connections to u.
-func (d *dialer) dialled(u *url.URL) (wire.Client, error) { return link.Dial(u, d.spec.AllowPrivate) }
+func (d *dialer) dialled(u *url.URL) (wire.Client, error) { return link.Dial(u, d.Spec.AllowPrivate) }
 
 // shared returns the connections that all own links share.
 func (d *dialer) shared(u *url.URL) (wire.Client, error) {

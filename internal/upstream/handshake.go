@@ -14,7 +14,6 @@ import (
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
@@ -23,12 +22,7 @@ import (
 // handshake finds out what a server speaks and introduces us. What was found is
 // remembered until a connection fails.
 type handshake struct {
-	spec    *Spec
-	version string // of MCPProxy, as servers are told
-	pages   toolPages
-	log     *process.Log
-	hard    <-chan struct{} // ends the grace of stopping
-
+	*base
 	era atomic.Uint32
 	sse atomic.Bool // it speaks the older transport alone
 }
@@ -49,13 +43,13 @@ var errShy = problem.Ownf("the server ended itself when it was asked for its rev
 
 // overSSE reports whether the server is reached over the older transport, as far
 // as is known.
-func (h *handshake) overSSE() bool { return h.spec.Transport == SSE || h.sse.Load() }
+func (h *handshake) overSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
 
 // refusesHTTP reports whether a server that is asked over streamable HTTP refuses
 // that in the way of one which knows the older transport alone.
 func (h *handshake) refusesHTTP(err error) bool {
 	var status *link.StatusError
-	if !h.spec.TrySSE || h.overSSE() || !errors.As(err, &status) {
+	if !h.Spec.TrySSE || h.overSSE() || !errors.As(err, &status) {
 		return false
 	}
 	switch status.Status {
@@ -122,7 +116,7 @@ func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
 	}
 	silent := false
 	if era != eraLegacy {
-		pctx, cancel := context.WithTimeout(ctx, min(probeTime, h.spec.connectTime()/2))
+		pctx, cancel := context.WithTimeout(ctx, min(probeTime, h.Spec.connectTime()/2))
 		g, err := h.discover(pctx, l)
 		cancel()
 		switch {
@@ -192,7 +186,7 @@ func offersModern(e *jsonrpc.Error) bool {
 // initialize does the handshake of the legacy revisions.
 func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, rawjson.AppendString(nil, h.version))
+		mcp.Legacy, rawjson.AppendString(nil, h.ClientVersion))
 	result, err := h.ask(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
@@ -231,7 +225,7 @@ func (h *handshake) listTools(ctx context.Context, c *Connection) ([]tool.Defini
 	if !c.greeting.hasTools {
 		return nil, nil
 	}
-	return h.pages.read(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return h.readTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		return h.ask(ctx, c, mcp.ListTools, params)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
@@ -92,30 +91,23 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 	return all, answered("the list has more than %d pages", maxPages)
 }
 
-// toolPages read a server's list of tools.
-type toolPages struct {
-	server string
-	limit  int // bytes of all pages together
-	log    *process.Log
-}
-
-// read reads all pages. Nothing is made of them before the last one has come: it
+// readTools reads all pages of a list of tools. Nothing is made of them before the last one has come: it
 // may never come. Definitions that cannot be used are left out; each has bytes
 // of its own.
-func (p *toolPages) read(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
-	list := pages{list: "tools", elements: "tools", bytes: p.limit, most: maxTools, null: true, free: freeList}
+func (b *base) readTools(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
+	list := pages{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, null: true, free: freeList}
 	all, err := list.read(ctx, done, ask)
 	if err != nil {
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
 	tools, seen := make([]tool.Definition, 0, len(all)), make(map[string]bool, len(all))
 	for _, raw := range all {
-		d, err := tool.ParseDefinition(p.server, bytes.Clone(raw))
+		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			p.log.Remark("a tool is left out: " + err.Error())
+			b.log.Remark("a tool is left out: " + err.Error())
 		case seen[d.ID.Tool]:
-			p.log.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+			b.log.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, d)

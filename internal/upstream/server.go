@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
@@ -50,34 +48,10 @@ func (nobody) Heard(string, json.RawMessage) bool { return false }
 func (nobody) InUse() bool                        { return false }
 func (nobody) End(Ending)                         {}
 
-// surroundings are what all servers have in common.
-type surroundings struct {
-	Options
-	launch process.Launcher
-	large  *wire.Buffers   // of all budgets
-	starts *startup.Queue  // processes that start; nil: they start without waiting
-	ids    *atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
-	hard   <-chan struct{} // closed when stopping must not take its time any more
-}
-
-// Options are the surroundings of a Set.
-type Options struct {
-	Logger        *slog.Logger
-	LogDir        string // per-server logs go here; "" keeps none
-	Observer      Observer
-	ClientVersion string // said to servers in clientInfo
-	// Account returns what proves to the server of that name who asks, or nil; for
-	// servers over HTTP. Nil when no server has any.
-	Account    func(server string) wire.Account
-	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
-	// Clients makes the clients of a server; nil: it has none.
-	Clients func(*Server) Clients
-}
-
 // Server keeps one wanted server connected. Its parts have each their own state;
 // what happens to the connection happens in the one goroutine of run.
 type Server struct {
-	Spec    Spec // only read
+	*base
 	Clients Clients
 
 	words
@@ -89,10 +63,8 @@ type Server struct {
 	handshake handshake
 	listing   listing
 
-	around *surroundings
 	open   func() (link.Link, error) // makes a link that reports to this server
-	log    *process.Log
-	shared atomic.Bool // clients that come now share the connection
+	shared atomic.Bool               // clients that come now share the connection
 
 	reoffer   chan struct{} // cap 1: the prompts or resources have changed
 	suspicion chan struct{} // cap 1: try whether the connection works
@@ -102,38 +74,27 @@ type Server struct {
 	cancel   context.CancelFunc // ends run
 }
 
-// newServer makes a server; run starts it.
-func newServer(spec Spec, around *surroundings) *Server {
-	mask := process.NewMasker(spec.Secrets)
-	log := process.NewLog(around.LogDir, spec.Name, mask)
-	s := &Server{Spec: spec, around: around, log: log, reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
-	s.words = words{name: spec.Name, mask: mask, presence: &s.presence, progress: s.starting.progress}
+// newServer makes a server; run starts it. Without clients there are none.
+func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *Server {
+	b := newBase(spec, around)
+	s := &Server{base: b, Clients: nobody{}, starting: starting{base: b}, handshake: handshake{base: b}, listing: newListing(),
+		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
+	s.words = words{base: b, presence: &s.presence, progress: s.starting.progress}
 	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
 	s.usage.pace.Store(spec.pace())
 	p := &s.presence
 	p.nudge, p.done, p.changed, p.observer = make(chan struct{}, 1), make(chan struct{}), make(chan struct{}), around.Observer
 	p.state = State{Name: spec.Name, Phase: Stopped, Since: time.Now()}
-	s.starting.runner = spec.runner()
-	if spec.Transport == Stdio {
-		s.starting.queue = around.starts
-	}
-	d := &s.dialer
-	d.spec, d.runner, d.ids, d.launch, d.log, d.version = &s.Spec, s.starting.runner, around.ids, around.launch, log, around.ClientVersion
-	d.budget = wire.NewBudget(around.MaxMessage, around.large)
+	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, around.large)
 	if around.Account != nil && !spec.Proves() { // the configuration's own goes first
-		d.account = around.Account(spec.Name)
+		s.dialer.account = around.Account(spec.Name)
 	}
-	h := &s.handshake
-	h.spec, h.version, h.log, h.hard = &s.Spec, around.ClientVersion, log, around.hard
-	h.pages = toolPages{server: spec.Name, limit: around.MaxMessage, log: log}
-	s.listing = newListing()
 	s.open = func() (link.Link, error) {
-		return d.dial(s.Reports(), s.starting.place.Load(), h.overSSE(), false)
+		return s.dialer.dial(s.Reports(), s.starting.place.Load(), s.handshake.overSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
-	s.Clients = nobody{}
-	if around.Clients != nil {
-		s.Clients = around.Clients(s)
+	if clients != nil {
+		s.Clients = clients(s)
 	}
 	return s
 }
@@ -218,14 +179,11 @@ func (s *Server) OverSSE() bool { return s.handshake.overSSE() }
 // ConnectTime is how long a connection may take to be made.
 func (s *Server) ConnectTime() time.Duration { return s.Spec.connectTime() }
 
-// Version returns the version of MCPProxy, as servers are told.
-func (s *Server) Version() string { return s.around.ClientVersion }
-
 // NextID returns an id of ours, as JSON.
-func (s *Server) NextID() json.RawMessage { return strconv.AppendUint(nil, s.around.ids.Add(1), 10) }
+func (s *Server) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
 
 // Hard returns what is closed when stopping must not take its time any more.
-func (s *Server) Hard() <-chan struct{} { return s.around.hard }
+func (s *Server) Hard() <-chan struct{} { return s.hard }
 
 // Ready waits for the connection, and has one made if there is none.
 func (s *Server) Ready(ctx context.Context) (*Connection, error) {
@@ -239,7 +197,7 @@ func (s *Server) Ask(ctx context.Context, to session.Doer, method string, params
 
 // ReadTools reads a list of tools, whose pages ask returns.
 func (s *Server) ReadTools(ctx context.Context, ask func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) ([]tool.Definition, error) {
-	return s.handshake.pages.read(ctx, nil, ask)
+	return s.readTools(ctx, nil, ask)
 }
 
 // Place waits for a place among the processes that start, where a link of a
@@ -247,16 +205,16 @@ func (s *Server) ReadTools(ctx context.Context, ask func(ctx context.Context, pa
 // installation may take: that is left to our own connection. Its errors are
 // problems, or ctx.Err(). Leave the place when the session has begun.
 func (s *Server) Place(ctx context.Context) (*startup.Place, error) {
-	st := &s.starting
-	if st.queue == nil {
+	queue := s.starting.queue()
+	if queue == nil {
 		return nil, nil
 	}
-	if !st.queue.IsInstalled(st.runner) {
+	if !queue.IsInstalled(s.runner) {
 		if _, err := s.Ready(ctx); err != nil {
 			return nil, s.Explain(ctx, &session.Request{Method: mcp.Initialize}, err)
 		}
 	}
-	p := st.queue.Join(st.runner, true)
+	p := queue.Join(s.runner, true)
 	select {
 	case <-p.Turn():
 		return p, nil

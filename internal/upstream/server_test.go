@@ -164,9 +164,9 @@ func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
 func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
-		b.Set = NewSet(Options{Observer: b.watcher})
+		b.Set = NewSet(Options{Observer: b.watcher}, nil)
 		b.Set.around.starts = nil
-		sv := newServer(spec, &b.Set.around)
+		sv := newServer(spec, &b.Set.around, nil)
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

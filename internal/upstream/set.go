@@ -27,11 +27,12 @@ const defaultMaxMessage = 64 << 20
 
 // Set is the servers that are wanted, each supervised by itself.
 type Set struct {
-	around surroundings
-	large  wire.Buffers
-	ids    atomic.Uint64
-	hard   chan struct{}
-	wg     sync.WaitGroup
+	around  surroundings
+	clients func(*Server) Clients
+	large   wire.Buffers
+	ids     atomic.Uint64
+	hard    chan struct{}
+	wg      sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*Server] // replaced, never changed
 	applied chan struct{}                      // closed by the first Apply
@@ -41,8 +42,8 @@ type Set struct {
 	closed bool
 }
 
-// NewSet makes an empty Set.
-func NewSet(opt Options) *Set {
+// NewSet makes an empty Set. clients makes those of a server; nil: there are none.
+func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -52,7 +53,7 @@ func NewSet(opt Options) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{hard: make(chan struct{}), applied: make(chan struct{})}
+	s := &Set{clients: clients, hard: make(chan struct{}), applied: make(chan struct{})}
 	s.around = surroundings{Options: opt, launch: process.NewLauncher(), large: &s.large, starts: startup.NewQueue(), ids: &s.ids, hard: s.hard}
 	s.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
@@ -106,7 +107,7 @@ func (s *Set) Apply(specs []Spec) {
 func (s *Set) start(spec Spec, before *Server) *Server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
-	sv := newServer(spec, &s.around)
+	sv := newServer(spec, &s.around, s.clients)
 	sv.reviewed = spec.Review
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel

@@ -57,10 +57,17 @@ func Seconds(d time.Duration) string {
 
 // starting is a server's place among those that start.
 type starting struct {
-	runner startup.Runner                // what fetches the server before it starts
-	queue  *startup.Queue                // nil: it starts without waiting for its turn
-	place  atomic.Pointer[startup.Place] // in the queue; nil when there is none
-	began  atomic.Int64                  // when the try began, in Unix nanoseconds
+	*base
+	place atomic.Pointer[startup.Place] // nil when there is none
+	began atomic.Int64                  // when the try began, in Unix nanoseconds
+}
+
+// queue returns the queue of those that start; nil where nothing waits.
+func (s *starting) queue() *startup.Queue {
+	if s.Spec.Transport != Stdio {
+		return nil
+	}
+	return s.starts
 }
 
 // progress tells what a server of that state is at.
@@ -84,8 +91,8 @@ func (s *starting) progress(st *State) Progress {
 // turn waits until the server may start a process. Whether it is needed is asked
 // at each nudge: then it goes before others.
 func (s *starting) turn(ctx context.Context, needed func() bool, nudge <-chan struct{}) error {
-	if s.queue != nil {
-		p := s.queue.Join(s.runner, needed())
+	if queue := s.queue(); queue != nil {
+		p := queue.Join(s.runner, needed())
 		s.place.Store(p)
 		for granted := false; !granted; {
 			select {

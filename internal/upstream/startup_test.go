@@ -200,9 +200,9 @@ func TestAServerThatHangsYields(t *testing.T) {
 func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher()}
-		b.Set = NewSet(Options{Observer: b.watcher})
+		b.Set = NewSet(Options{Observer: b.watcher}, nil)
 		b.Set.around.starts = nil
-		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around)
+		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, nil)
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			b.opens = append(b.opens, time.Now())

@@ -48,7 +48,7 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 			err = s.keep(ctx, c, &bo)
 		}
 		if err == errIdle {
-			c.link.Stop(s.around.hard)
+			c.link.Stop(s.hard)
 			s.Clients.End(Spare)
 			bo.reset()
 			rests = true
@@ -58,7 +58,7 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 			s.lose(err, c == nil, &bo)
 		}
 		if c != nil {
-			c.link.Stop(s.around.hard)
+			c.link.Stop(s.hard)
 		}
 		s.waitToRetry(ctx, start, c == nil, &bo)
 	}
@@ -113,7 +113,7 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 		}
 		s.slept = false
 		st.Phase, st.PID = Ready, c.link.Health().PID
-		st.Offers = s.around.ids.Add(1)
+		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
 		st.Instructions, st.Capabilities = c.greeting.Instructions, c.greeting.Capabilities
 	})
@@ -190,7 +190,7 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 		case <-offerAt:
 			reoffer, offerAt, offered = s.reoffer, nil, time.Now()
 			drain(s.reoffer)
-			s.presence.update(func(st *State) { st.Offers = s.around.ids.Add(1) })
+			s.presence.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
 			if !c.greeting.saysChanges || !c.attended() {
 				signal(s.listing.relist)
@@ -255,8 +255,8 @@ func (s *Server) ping(ctx context.Context, c *Connection) error {
 // tells the observer.
 func (s *Server) publish(c *Connection, own []tool.Definition) {
 	all := s.listing.publish(c, own)
-	if s.around.Observer != nil {
-		s.around.Observer.ToolsListed(s.Spec.Name, all)
+	if s.Observer != nil {
+		s.Observer.ToolsListed(s.Spec.Name, all)
 	}
 }
 
@@ -284,7 +284,7 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 		s.listing.noteRefused()
 	}
 	s.log.Remark("the changed tools could not be listed: " + err.Error())
-	s.around.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.words.mask.Err(err))
+	s.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.mask.Err(err))
 	return false, nil
 }
 
@@ -302,7 +302,7 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 		})
 		return
 	}
-	err = s.words.mask.Err(err)
+	err = s.mask.Err(err)
 	failure := s.words.failure(err)
 	p.update(func(st *State) {
 		if failed {
@@ -313,7 +313,7 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 		st.RetryAt, st.PID = st.FailedAt.Add(wait), 0
 		p.failed = *st
 	})
-	s.around.Logger.Info("server not connected", "server", s.Spec.Name, "error", err, "retry_in", wait)
+	s.Logger.Info("server not connected", "server", s.Spec.Name, "error", err, "retry_in", wait)
 }
 
 // demandPause is how long a caller waits for the next try, the last one of

@@ -16,7 +16,6 @@ type wishes struct {
 	again      bool               // a restart was asked for
 	restarted  time.Time          // when, the last time
 	restarting bool               // for an agent: it waits until nothing is in flight
-	wanted     bool               // somebody needs it to run, but does not wait
 	hasty      bool               // the next try was asked for, and goes before others
 	interrupt  context.CancelFunc // ends the try or the connection for a restart
 }
@@ -32,7 +31,7 @@ const (
 func (w *wishes) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wanted = true
+	w.hasty = true
 }
 
 // restart wishes that it is started anew, and ends the try or the connection.
@@ -68,7 +67,7 @@ func (w *wishes) isRestart() bool {
 func (w *wishes) isHasty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wanted || w.hasty
+	return w.hasty
 }
 
 // takeRestart reports, once, whether a restart was asked for.
@@ -85,16 +84,15 @@ func (w *wishes) takeRestart() bool {
 func (w *wishes) take(waited bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wish := waited || w.wanted || w.again
-	w.wanted, w.again, w.hasty = false, false, wish
-	return wish
+	w.again, w.hasty = false, waited || w.hasty || w.again
+	return w.hasty
 }
 
-// met forgets what was wished: the server runs.
+// met forgets the wish that the server runs: it does.
 func (w *wishes) met() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wanted, w.hasty = false, false
+	w.hasty = false
 }
 
 // claim takes the turn of a restart that an agent asks for, of a server in that

@@ -8,15 +8,13 @@ import (
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/process"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
 )
 
 // words make problems of what goes wrong with a server, with its secrets masked.
 type words struct {
-	name     string
-	mask     process.Masker
+	*base
 	presence *presence
 	progress func(*State) Progress
 }
@@ -74,7 +72,7 @@ func (w *words) explain(ctx context.Context, r *session.Request, err error, reac
 	case ctx.Err() != nil && w.presence.live.Load() == nil:
 		isAway, away = true, w.presence.away()
 	case ctx.Err() != nil:
-		return w.problem(problem.Timeout, r, "Server '"+w.name+"' did not answer '"+subject(r)+"' in time", err).
+		return w.problem(problem.Timeout, r, "Server '"+w.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
 	if !isAway && session.NotSent(err) {
@@ -91,7 +89,7 @@ func (w *words) explain(ctx context.Context, r *session.Request, err error, reac
 		}
 		return p
 	}
-	p := w.problem(problem.UpstreamError, r, "The call of '"+subject(r)+"' on server '"+w.name+"' failed: "+w.failure(err).Said, err).
+	p := w.problem(problem.UpstreamError, r, "The call of '"+subject(r)+"' on server '"+w.Spec.Name+"' failed: "+w.failure(err).Said, err).
 		WithHint(mayHaveRun)
 	if errors.As(err, &status) {
 		p.With("http_status", status.Status)
@@ -107,23 +105,23 @@ func (w *words) explain(ctx context.Context, r *session.Request, err error, reac
 // failure returns what went wrong.
 func (w *words) failure(err error) link.Failure { return link.FailureOf(err).Masked(w.mask) }
 
-func (w *words) seeLogs() string { return "See mcpproxy upstream logs " + w.name + "." }
+func (w *words) seeLogs() string { return "See mcpproxy upstream logs " + w.Spec.Name + "." }
 
 // askLogin turns p into a call for a login when that is what the status means.
 func (w *words) askLogin(p *problem.Problem, status *link.StatusError) {
 	if status.WantsLogin() {
-		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+w.name+"`, or check the server's headers in the configuration."
+		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+w.Spec.Name+"`, or check the server's headers in the configuration."
 	}
 }
 
 func (w *words) problem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
-	return problem.New(code, message, "").With("server", w.name).With("tool", subject(r)).Because(err)
+	return problem.New(code, message, "").With("server", w.Spec.Name).With("tool", subject(r)).Because(err)
 }
 
 // Changed refuses a call of a tool that the server now lists as another one, or
 // not at all.
 func (w *words) Changed(r *session.Request) *problem.Problem {
-	return w.problem(problem.ServerUnavailable, r, "Server '"+w.name+"' has just changed the definition of '"+subject(r)+
+	return w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+"' has just changed the definition of '"+subject(r)+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
@@ -131,9 +129,9 @@ func (w *words) Changed(r *session.Request) *problem.Problem {
 // unlisted refuses a call to a server that has announced other tools and has not
 // listed them in the time that the call has.
 func (w *words) unlisted(r *session.Request, reached bool) *problem.Problem {
-	p := w.problem(problem.ServerUnavailable, r, "Server '"+w.name+
+	p := w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+
 		"' has announced that its tools have changed and has not listed them yet, so the call of '"+subject(r)+"' was not sent", nil).
-		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.name+".").With("changed", true)
+		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.Spec.Name+".").With("changed", true)
 	if reached {
 		p.Hint = mayHaveRun + " " + w.seeLogs()
 	}
@@ -143,28 +141,28 @@ func (w *words) unlisted(r *session.Request, reached bool) *problem.Problem {
 // forOthers refuses a call of our own of a tool that the server has for clients
 // that it can ask something.
 func (w *words) forOthers(r *session.Request) *problem.Problem {
-	return w.problem(problem.ServerUnavailable, r, "Server '"+w.name+"' has '"+subject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
-		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + w.name + ".")
+	return w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+"' has '"+subject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
+		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + w.Spec.Name + ".")
 }
 
 // Unreachable is the problem of a server to which no session can be opened for
 // the reason why; err is what that comes from.
 func (w *words) Unreachable(why, err error) *problem.Problem {
-	return w.unavailable(&awayError{state: State{Name: w.name, Phase: Failed, Failure: w.failure(why)}, last: why}, err)
+	return w.unavailable(&awayError{state: State{Name: w.Spec.Name, Phase: Failed, Failure: w.failure(why)}, last: why}, err)
 }
 
 // unavailable says in which state a server is that cannot take a call, and why.
 func (w *words) unavailable(away *awayError, err error) *problem.Problem {
 	st := away.state
-	message := "Server '" + w.name + "' is not available (" + string(st.Phase) + ")"
+	message := "Server '" + w.Spec.Name + "' is not available (" + string(st.Phase) + ")"
 	if doing := w.progress(&st).String(); doing != "" {
 		message += ": " + doing
 	} else if st.Failure.Code != "" {
 		message += ": " + st.Failure.Said
 	}
 	p := problem.New(problem.ServerUnavailable, message,
-		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.name+".").
-		With("server", w.name).With("state", string(st.Phase)).Because(err)
+		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.Spec.Name+".").
+		With("server", w.Spec.Name).With("state", string(st.Phase)).Because(err)
 	if st.Failure.Code != "" {
 		p.With("last_error", st.Failure.String())
 	}
@@ -177,9 +175,9 @@ func (w *words) unavailable(away *awayError, err error) *problem.Problem {
 // Over says that a client's session has ended, and why.
 func (w *words) Over(cause error) *problem.Problem {
 	err := &overError{w.mask.Err(cause)}
-	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", w.name, err.cause).
+	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", w.Spec.Name, err.cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
-		With("server", w.name).Because(err)
+		With("server", w.Spec.Name).Because(err)
 }
 
 type overError struct{ cause error }
@@ -192,8 +190,8 @@ func (e *overError) Unwrap() error        { return e.cause }
 // did not take.
 func (w *words) NotTaken(what string, err error) *problem.Problem {
 	err = w.mask.Err(err)
-	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", w.name, what, err).
-		With("server", w.name).Because(err)
+	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", w.Spec.Name, what, err).
+		With("server", w.Spec.Name).Because(err)
 	if status, ok := errors.AsType[*link.StatusError](err); ok {
 		p.With("http_status", status.Status)
 	}
