@@ -93,13 +93,13 @@ func sound(r *session.Request) error {
 
 // clients are those of one server.
 type clients struct {
-	opener
+	sessions
 	modern modern
 }
 
 func newClients(sv *upstream.Server) *clients {
-	c := &clients{opener: opener{sv: sv, sharing: newSharing(sv)}}
-	c.modern.opener = &c.opener
+	c := &clients{sessions: sessions{sv: sv, sharing: newSharing(sv)}}
+	c.modern.sv, c.modern.sessions = sv, &c.sessions
 	return c
 }
 
@@ -110,18 +110,18 @@ func (c *clients) Heard(method string, params json.RawMessage) bool {
 	return c.sharing.spread(method, params)
 }
 
-func (c *clients) InUse() bool { return c.sessions.inUse() || c.sharing.subscribed() }
+func (c *clients) InUse() bool { return c.inUse() || c.sharing.subscribed() }
 
 func (c *clients) End(what upstream.Ending) {
 	switch what {
 	case upstream.Spare:
 		c.modern.drop()
 	case upstream.Restart:
-		c.sessions.endUnshared()
+		c.endUnshared()
 	case upstream.Sessions:
-		c.sessions.endAll(false)
+		c.endAll(false)
 	case upstream.ForGood:
-		c.sessions.endAll(true)
+		c.endAll(true)
 		c.modern.end()
 		c.sharing.wait()
 	}

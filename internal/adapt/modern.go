@@ -22,7 +22,8 @@ import (
 // come again with the answers, and the server's request waits meanwhile: it is
 // held.
 type modern struct {
-	*opener
+	sv       *upstream.Server
+	sessions *sessions
 
 	mu   sync.Mutex // guards what follows
 	idle map[string][]*Session
@@ -50,8 +51,7 @@ type held struct {
 
 	mu      sync.Mutex // guards what follows, and orders what is said
 	say     func(session.Event)
-	kept    []session.Event          // while nobody is there
-	size    int                      // of them
+	kept    session.Queue            // while nobody is there
 	asked   map[string]session.Event // by the key that the client gets
 	asks    int
 	arrived chan struct{} // cap 1: something was asked
@@ -118,7 +118,7 @@ func (m *modern) checkout(ctx context.Context, key string, a about, asks, listen
 	if m.sv.Shared() {
 		w = shared
 	}
-	s, reply, err := m.openAs(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)
+	s, reply, err := m.sessions.openAs(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)
 	switch {
 	case err != nil:
 		return nil, err

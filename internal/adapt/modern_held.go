@@ -31,7 +31,7 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 		a.capabilities = json.RawMessage("{}")
 	}
 	h := &held{method: r.Method, params: bytes.Clone(r.Params), principal: principal(r), quiet: quiet != "", greeting: c.Greeting(),
-		logs: a.level != "", token: bytes.Clone(link.ProgressToken(r.Params)), done: make(chan struct{}), asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
+		logs: a.level != "", token: bytes.Clone(link.ProgressToken(r.Params)), done: make(chan struct{}), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	h.key = h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
 	s, err := m.checkout(ctx, h.key, a, !h.quiet, false)
 	if err != nil {
@@ -97,12 +97,10 @@ func (h *held) event(e session.Event) {
 	defer h.mu.Unlock()
 	switch {
 	case h.isAbout(&e):
-		switch {
-		case h.say != nil:
+		if h.say != nil {
 			h.say(e)
-		case len(h.kept) < maxKept && h.size+len(e.Params) <= maxKeptBytes:
-			h.kept = append(h.kept, session.Event{Method: e.Method, Params: bytes.Clone(e.Params)})
-			h.size += len(e.Params)
+		} else {
+			h.kept.Put(e.Clone())
 		}
 	case e.ID == nil && e.Method == mcp.Cancelled: // the server no longer wants to know
 		id := rawjson.Find(e.Params, "requestId")
@@ -147,10 +145,9 @@ func (h *held) attach(say func(session.Event)) {
 	if say == nil {
 		return
 	}
-	for _, e := range h.kept {
+	for _, e := range h.kept.Take() {
 		say(e)
 	}
-	h.kept, h.size = nil, 0
 }
 
 // await waits until the server has answered, or wants to know something.

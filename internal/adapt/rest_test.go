@@ -68,10 +68,10 @@ func TestSpareSessionsEndWithTheirServer(t *testing.T) {
 	if err != nil || a.Error != nil {
 		t.Fatal(a.Error, err)
 	}
-	all := &f.clients("zoo").sessions
-	all.mu.Lock()
-	kept := slices.Collect(maps.Keys(all.open))
-	all.mu.Unlock()
+	open := &f.clients("zoo").sessions
+	open.mu.Lock()
+	kept := slices.Collect(maps.Keys(open.all))
+	open.mu.Unlock()
 	if len(kept) != 1 {
 		t.Fatalf("%d sessions are kept", len(kept))
 	}

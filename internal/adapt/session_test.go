@@ -200,23 +200,23 @@ func TestProcessesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all sessions
+	var open sessions
 	another := func() *Session { return &Session{sv: sv, ends: make(chan struct{})} }
 	for range maxProcesses {
 		s := another()
 		s.enter()
-		if err := all.add(s); err != nil {
+		if err := open.add(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := all.add(another()); problem.From(err).Code != problem.Overloaded {
+	if err := open.add(another()); problem.From(err).Code != problem.Overloaded {
 		t.Errorf("one more: %v", err)
 	}
-	for s := range all.open {
+	for s := range open.all {
 		s.busy.Store(0) // long ago
 		break
 	}
-	if err := all.add(another()); err != nil {
+	if err := open.add(another()); err != nil {
 		t.Errorf("an idle one does not give way: %v", err)
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/link"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/startup"
 	"mcpproxy/internal/upstream"
 )
 
@@ -71,10 +74,14 @@ func (s *Session) idleSince(now time.Time) time.Duration {
 	return now.Sub(s.born) - time.Duration(s.used.Load())
 }
 
-// sessions are those of clients with one server. Its zero value is ready for use.
+// sessions are those of clients with one server.
 type sessions struct {
+	sv         *upstream.Server
+	sharing    *sharing
+	modernOnly atomic.Bool // the server was found to refuse the legacy revisions
+
 	mu     sync.Mutex        // guards what follows
-	open   map[*Session]bool // whether it is going to end
+	all    map[*Session]bool // whether it is going to end
 	closed bool
 
 	crashed time.Time // when a client's process ended by itself
@@ -94,6 +101,71 @@ const (
 	startPause = 250 * time.Millisecond // between two starts
 	crashTime  = 10 * time.Second       // after a process has ended
 )
+
+// openAs opens a session of one kind with initialize. When the server refuses it
+// the session is nil and the reply says why.
+func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w way) (*Session, session.Reply, error) {
+	var place *startup.Place
+	if w == own && t.sv.Spec.Transport == upstream.Stdio {
+		switch err := t.turn(ctx); {
+		case err != nil && !session.TimeIsUp(ctx):
+			return nil, session.Reply{}, err
+		case err != nil:
+			return nil, session.Reply{}, t.sv.Unreachable(problem.Ownf("its process has ended by itself a moment ago"), err)
+		}
+		var err error
+		if place, err = t.sv.Place(ctx); err != nil {
+			return nil, session.Reply{}, err
+		}
+		defer place.Leave(false)
+	}
+	s, err := t.begin(w, place)
+	if err != nil {
+		return nil, session.Reply{}, err
+	}
+	reply, err := s.send(ctx, initialize)
+	if err == nil && reply.Error == nil {
+		if s.own != nil {
+			version, _ := rawjson.String(rawjson.Find(reply.Result, "protocolVersion"))
+			s.own.Settled()
+			s.own.Agree(version)
+		}
+		return s, reply, nil
+	}
+	s.Close()
+	if _, ok := err.(*problem.Problem); ok || err == nil {
+		return nil, reply, err
+	}
+	if cause := s.Cause(); cause != nil && cause != link.ErrStopped {
+		err = cause
+	}
+	return nil, session.Reply{}, t.sv.Explain(ctx, initialize, err)
+}
+
+// begin makes what a session stands on and minds it. Nothing is said yet.
+func (t *sessions) begin(w way, place *startup.Place) (*Session, error) {
+	s := &Session{sv: t.sv, way: w, ends: make(chan struct{}), ended: make(chan struct{}), born: time.Now()}
+	if err := t.add(s); err != nil {
+		return nil, err
+	}
+	switch w {
+	case shared:
+		s.peer = newSharedClient(t.sharing)
+	case bridged:
+		s.peer = newLegacyClient(t.sv)
+	case own:
+		s.own = newOwnLink(t.sv)
+		l, err := t.sv.Open(reports{t.sv.Reports(), &s.own.announced}, place)
+		if err != nil {
+			close(s.ended)
+			t.remove(s)
+			return nil, t.sv.Unreachable(err, err)
+		}
+		s.own.Link, s.peer = l, s.own
+	}
+	go t.mind(s)
+	return s, nil
+}
 
 // turn waits until a process may be started for a client.
 func (t *sessions) turn(ctx context.Context) error {
@@ -146,10 +218,10 @@ func (t *sessions) add(s *Session) error {
 		return problem.Newf(problem.Overloaded, "Server '%s' runs %d times already, once for each client, and all are in use.", name, maxProcesses).
 			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
 	}
-	if t.open == nil {
-		t.open = map[*Session]bool{}
+	if t.all == nil {
+		t.all = map[*Session]bool{}
 	}
-	t.open[s] = false
+	t.all[s] = false
 	return nil
 }
 
@@ -158,7 +230,7 @@ func (t *sessions) add(s *Session) error {
 func (t *sessions) makeRoom(now time.Time) bool {
 	var oldest *Session
 	n, longest := 0, evictAfter
-	for s, ends := range t.open {
+	for s, ends := range t.all {
 		if ends || s.way != own {
 			continue
 		}
@@ -173,7 +245,7 @@ func (t *sessions) makeRoom(now time.Time) bool {
 	if oldest == nil {
 		return false
 	}
-	t.open[oldest] = true
+	t.all[oldest] = true
 	oldest.Close()
 	return true
 }
@@ -183,7 +255,7 @@ func (t *sessions) makeRoom(now time.Time) bool {
 func (t *sessions) inUse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for s := range t.open {
+	for s := range t.all {
 		if !s.spare.Load() && s.way != shared {
 			return true
 		}
@@ -194,7 +266,7 @@ func (t *sessions) inUse() bool {
 func (t *sessions) remove(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.open, s)
+	delete(t.all, s)
 }
 
 // mind waits for the end of s and cleans up.
@@ -214,16 +286,16 @@ func (t *sessions) mind(s *Session) {
 			ended = s.pid() != 0 && s.idleSince(now) > processIdle
 		}
 	}
-	s.Stop(s.sv.Hard())
+	s.Stop(t.sv.Hard())
 	t.remove(s)
-	s.sv.Used()
+	t.sv.Used()
 }
 
 // endUnshared ends the sessions that do not outlive the connection.
 func (t *sessions) endUnshared() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for s := range t.open {
+	for s := range t.all {
 		if s.way != shared {
 			s.Close()
 		}
@@ -234,16 +306,16 @@ func (t *sessions) endUnshared() {
 // will be no more.
 func (t *sessions) endAll(forGood bool) {
 	t.mu.Lock()
-	all := make([]*Session, 0, len(t.open))
-	for s := range t.open {
-		all = append(all, s)
+	open := make([]*Session, 0, len(t.all))
+	for s := range t.all {
+		open = append(open, s)
 	}
 	t.closed = t.closed || forGood
 	t.mu.Unlock()
-	for _, s := range all {
+	for _, s := range open {
 		s.Close()
 	}
-	for _, s := range all {
+	for _, s := range open {
 		if forGood {
 			<-s.ended
 		}

@@ -15,16 +15,16 @@ import (
 // others come one after the other, and a while later nobody waits.
 func TestStartsAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all sessions
+		var open sessions
 		starts := func(n int) (after []time.Duration) {
 			began := time.Now()
 			for range n {
 				go func() {
-					if err := all.turn(t.Context()); err != nil {
+					if err := open.turn(t.Context()); err != nil {
 						t.Error(err)
 					}
-					all.mu.Lock()
-					defer all.mu.Unlock()
+					open.mu.Lock()
+					defer open.mu.Unlock()
 					after = append(after, time.Since(began))
 				}()
 			}
@@ -35,13 +35,13 @@ func TestStartsAfterACrash(t *testing.T) {
 		if got := starts(3); !slices.Equal(got, []time.Duration{0, 0, 0}) {
 			t.Errorf("before any crash: %v", got)
 		}
-		all.fell()
+		open.fell()
 		if got := starts(3); !slices.Equal(got, []time.Duration{0, startPause, 2 * startPause}) {
 			t.Errorf("after a crash: %v", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), startPause/2)
 		defer cancel()
-		if first, second := all.turn(ctx), all.turn(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
+		if first, second := open.turn(ctx), open.turn(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
 			t.Errorf("with little time: %v, %v", first, second)
 		}
 		time.Sleep(crashTime)
