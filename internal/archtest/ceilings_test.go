@@ -42,7 +42,6 @@ var ceilings = map[string]int{
 	"cycles in mcptest":          2,
 	"cycles in process":          2,
 	"cycles in redact":           24,
-	"cycles in scan":             53,
 	"cycles in upstream":         90,
 }
 
