@@ -24,7 +24,7 @@ type Options struct {
 // surroundings are what all servers have in common.
 type surroundings struct {
 	Options
-	launch process.Launcher
+	launch *process.Launcher
 	large  *wire.Buffers   // of all budgets
 	starts *startup.Queue  // processes that start; nil: they start without waiting
 	ids    *atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
