@@ -142,8 +142,8 @@ func (l *legacyClient) subscribe(uri string, on bool) bool {
 func (l *legacyClient) rounds(ctx context.Context, r *session.Request) (session.Reply, error) {
 	params := l.modern(r.Params)
 	shed := minShed
-	for range maxInputRounds {
-		reply, err := l.send(ctx, r, params)
+	for round := range maxInputRounds {
+		reply, err := l.send(ctx, r, params, round > 0)
 		if err != nil || reply.Error != nil || !wantsInput(reply.Result) {
 			return reply, err
 		}
@@ -151,11 +151,6 @@ func (l *legacyClient) rounds(ctx context.Context, r *session.Request) (session.
 		answers, failure, err := l.askAll(ctx, r, inputs)
 		if err != nil || failure != nil {
 			return session.Reply{Error: failure}, err
-		}
-		if upstream.IsCall(r) { // the client may have been asked for long
-			if err := r.Judged.Recheck(); err != nil {
-				return session.Reply{}, err
-			}
 		}
 		params = l.modern(r.Params)
 		if answers != nil {
@@ -195,13 +190,19 @@ func (l *legacyClient) modern(params json.RawMessage) json.RawMessage {
 	return rawjson.SetMember(rawjson.DropMember(params, "task"), "_meta", meta)
 }
 
-// send sends one round.
-func (l *legacyClient) send(ctx context.Context, r *session.Request, params json.RawMessage) (session.Reply, error) {
+// send sends one round. Before another one than the first the client may have
+// been asked something, for long: it counts as a wait.
+func (l *legacyClient) send(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Judged: r.Judged}
 	return l.sv.Try(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
 		if !c.Modern() { // it has become another server
 			l.Fail(link.ErrSessionGone)
 			return session.Reply{}, l.sv.Over(l.Cause())
+		}
+		if waited {
+			if err := l.sv.Recheck(ctx, c, &q); err != nil {
+				return session.Reply{}, err
+			}
 		}
 		reply, err := c.Do(ctx, &q)
 		reply.Status = 0 // of the other revision
@@ -322,7 +323,7 @@ func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan
 		}
 	}}
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
-	reply, err := l.send(lctx, r, l.modern(append(params, "}}"...)))
+	reply, err := l.send(lctx, r, l.modern(append(params, "}}"...)), false)
 	again = lctx.Err() != nil && ctx.Err() == nil
 	switch {
 	case err != nil:

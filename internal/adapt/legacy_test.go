@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mcpproxy/internal/problem"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -76,6 +79,8 @@ func (s *modernServer) call(params json.RawMessage) string {
 	state, _ := rawjson.String(rawjson.Find(params, "requestState"))
 	given := rawjson.Find(params, "inputResponses")
 	switch {
+	case state == "" && rawjson.Find(rawjson.Find(params, "arguments"), "again") != nil:
+		return `{"resultType":"input_required","requestState":"later"}`
 	case state == "":
 		return `{"resultType":"input_required","requestState":"one","inputRequests":{"b":{"method":"elicitation/create","params":{"message":"b"}},"a":{"method":"sampling/createMessage","params":{"big":9007199254740993}}}}`
 	case state == "one" && string(given) == `{"a":{"got":"sampling/createMessage"},"b":{"got":"elicitation/create"}}`:
@@ -163,5 +168,53 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	c.Close()
 	if err := <-over; err == nil {
 		t.Error("the stream ended in good order")
+	}
+}
+
+// TestAWaitBetweenRoundsIsAWait: a tool that is locked while the client is asked,
+// or while the server has it come again, is not called once more.
+func TestAWaitBetweenRoundsIsAWait(t *testing.T) {
+	t.Parallel()
+	for name, arguments := range map[string]string{"asked": `{}`, "told to come again": `{"again":true}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &modernServer{listen: make(chan string, 4)}
+			f := newFixture(t)
+			f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, s).URL}})
+			f.untilReady(t, "s", 0)
+			c := f.converse(t, "s")
+			calls := func() (n int) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return count(s.seen, mcp.CallTool+" ")
+			}
+			var locked atomic.Bool
+			r := session.Request{ID: json.RawMessage("3"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"ask","arguments":` + arguments + `}`)}
+			r.Say = func(e session.Event) {
+				if e.ID != nil {
+					locked.Store(true)
+					go c.Respond(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
+				}
+			}
+			if arguments != `{}` {
+				go func() {
+					for calls() == 0 && t.Context().Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					time.Sleep(minShed / 3) // within the pause that the server gets
+					locked.Store(true)
+				}()
+			}
+			_, err := f.Call(t.Context(), "s", Call{Tool: "ask", Passed: &Passed{Request: r, Session: c}, Check: func() error {
+				if locked.Load() {
+					return problem.New(problem.ToolLocked, "it is locked", "")
+				}
+				return nil
+			}})
+			wantCode(t, err, problem.ToolLocked)
+			if n := calls(); n != 1 {
+				t.Errorf("it was called %d times", n)
+			}
+		})
 	}
 }

@@ -45,15 +45,13 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 		}
 		s.level = a.level
 	}
-	if r.Method == mcp.CallTool { // it may have waited for the session
-		err := m.sv.Recheck(ctx, c, r)
-		if err == nil && s.own != nil {
-			err = s.own.same(ctx, r)
-		}
-		if err != nil {
-			m.giveBack(h.key, s)
-			return nil, err
-		}
+	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
+	if err == nil && s.own != nil {
+		err = s.own.same(ctx, r)
+	}
+	if err != nil {
+		m.giveBack(h.key, s)
+		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel

@@ -102,9 +102,12 @@ func (s *Server) gate(c *Connection, r *session.Request, waited bool) error {
 	return nil
 }
 
-// Recheck is for a call that has waited within Try, for a session or an answer of
-// its client: it decides once more.
+// Recheck is for a request that has waited otherwise than in Try, for a session or
+// an answer of its client: if it is a call it is decided about once more.
 func (s *Server) Recheck(ctx context.Context, c *Connection, r *session.Request) error {
+	if !IsCall(r) {
+		return nil
+	}
 	if r.Judged.Listed() != nil && s.listing.stale(c) {
 		if err := s.listing.await(ctx, c, s.presence.done); err != nil {
 			return err
