@@ -15,18 +15,15 @@ type link struct {
 	hash []byte
 }
 
-// readLinks returns the links of the rows that are wanted, and their keys.
-func readLinks(rows *sql.Rows, want func(key int64) bool) (out []link, keys []int64, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var key int64
-		var seq, endSeq sql.NullInt64
-		var hash, endHash []byte
-		if err := rows.Scan(&key, &seq, &hash, &endSeq, &endHash); err != nil {
-			return nil, nil, err
-		}
+// readLinks returns the links of the rows from from to before past that are
+// wanted, and their keys.
+func readLinks(ctx context.Context, db querier, from, past int64, want func(key int64) bool) (out []link, keys []int64, err error) {
+	var key int64
+	var seq, endSeq sql.NullInt64
+	var hash, endHash []byte
+	err = each(ctx, db, into{&key, &seq, &hash, &endSeq, &endHash}, func() error {
 		if !want(key) {
-			continue
+			return nil
 		}
 		keys = append(keys, key)
 		if hash != nil {
@@ -35,8 +32,9 @@ func readLinks(rows *sql.Rows, want func(key int64) bool) (out []link, keys []in
 		if endHash != nil {
 			out = append(out, link{endSeq.Int64, endHash})
 		}
-	}
-	return out, keys, rows.Err()
+		return nil
+	}, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key >= ? AND key < ?", from, past)
+	return out, keys, err
 }
 
 // cutChain writes a checkpoint for the records that are about to go. The chain
@@ -51,11 +49,7 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	if err != nil {
 		return err
 	}
-	rows, err := c.rows(ctx, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key < ?", to)
-	if err != nil {
-		return err
-	}
-	gone, _, err := readLinks(rows, func(int64) bool { return true })
+	gone, _, err := readLinks(ctx, c, from, to, func(int64) bool { return true })
 	if err != nil {
 		return err
 	}

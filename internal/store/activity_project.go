@@ -392,24 +392,17 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.reads.QueryContext(ctx, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var out []activity.Unfinished
-	for rows.Next() {
-		var u activity.Unfinished
-		var entry []byte
-		if err := rows.Scan(&u.Seq, &entry); err != nil {
-			return nil, err
-		}
+	var u activity.Unfinished
+	var entry []byte
+	err = each(ctx, e.reads, into{&u.Seq, &entry}, func() error {
 		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
 			u.ID, u.Facts = r.ID, activity.FactsOf(r)
 			out = append(out, u)
 		}
-	}
-	return out, rows.Err()
+		return nil
+	}, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
+	return out, err
 }
 
 // Sync makes what was projected survive the loss of power: the log that SQLite

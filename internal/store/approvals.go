@@ -110,22 +110,14 @@ func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
 			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
 		}
 	}
-	rows, err := conn.rows(ctx, "SELECT server, kind, tool FROM approval")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var gone []decidedAbout
-	for rows.Next() {
-		var id decidedAbout
-		if err := rows.Scan(&id.Server, &id.kind, &id.Tool); err != nil {
-			return err
-		}
+	var id decidedAbout
+	if err := each(ctx, conn, into{&id.Server, &id.kind, &id.Tool}, func() error {
 		if !keep[id] {
 			gone = append(gone, id)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, "SELECT server, kind, tool FROM approval"); err != nil {
 		return err
 	}
 	for _, id := range gone {
@@ -190,81 +182,50 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	if err != nil {
 		return saved, err
 	}
-	if err := each(ctx, reads, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server", func(rows *sql.Rows) error {
-		var l approval.Launch
-		var f []byte
-		var at int64
-		if err := rows.Scan(&l.Server, &f, &l.By, &at); err != nil {
-			return err
-		}
-		l.At = time.UnixMicro(at)
-		saved.Launches = append(saved.Launches, l)
-		return fingerprint(&saved.Launches[len(saved.Launches)-1].Fingerprint, f)
-	}); err != nil {
-		return saved, err
-	}
-	if err := each(ctx, reads, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id", func(rows *sql.Rows) error {
-		var p approval.Proposal
-		var server []byte
-		var at int64
-		if err := rows.Scan(&p.Name, &server, &p.By, &at); err != nil {
-			return err
-		}
-		p.Server, p.At = server, time.UnixMicro(at)
-		saved.Proposals = append(saved.Proposals, p)
-		return nil
-	}); err != nil {
-		return saved, err
-	}
-	err = each(ctx, reads, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
-		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`, func(rows *sql.Rows) error {
-		server, row, err := readTool(rows)
-		if err == nil {
-			saved.Tools[server] = append(saved.Tools[server], row)
-		}
-		return err
-	})
-	return saved, err
-}
-
-func each(ctx context.Context, reads *sql.DB, query string, fn func(*sql.Rows) error) error {
-	rows, err := reads.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func readTool(rows *sql.Rows) (server string, row approval.Row, err error) {
+	var server string
 	var approved, blocked []byte
 	var hints, approvedBy, blockedBy, offBy sql.NullString
 	var approvedAt, blockedAt, offAt sql.NullInt64
-	if err := rows.Scan(&server, &row.Kind, &row.Tool, &approved, &hints, &approvedBy, &approvedAt,
-		&blocked, &blockedBy, &blockedAt, &offBy, &offAt); err != nil {
-		return "", row, err
-	}
 	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
 		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
-	if approved != nil {
-		row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
-		err = fingerprint(&row.Pin.Fingerprint, approved)
+	if err := each(ctx, reads, into{&server, &approved, &approvedBy, &approvedAt}, func() error {
+		l := approval.Launch{Server: server, Mark: mark(approvedBy, approvedAt)}
+		err := fingerprint(&l.Fingerprint, approved)
+		saved.Launches = append(saved.Launches, l)
+		return err
+	}, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server"); err != nil {
+		return saved, err
 	}
-	if blocked != nil {
-		row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
-		err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
+	var name string
+	var proposed []byte
+	if err := each(ctx, reads, into{&name, &proposed, &approvedBy, &approvedAt}, func() error {
+		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(approvedBy, approvedAt)})
+		return nil
+	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
+		return saved, err
 	}
-	if offBy.Valid {
-		m := mark(offBy, offAt)
-		row.Off = &m
-	}
-	return server, row, err
+	var kind tool.Kind
+	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
+		&blocked, &blockedBy, &blockedAt, &offBy, &offAt}, func() (err error) {
+		row := approval.Row{Kind: kind, Tool: name}
+		if approved != nil {
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
+			err = fingerprint(&row.Pin.Fingerprint, approved)
+		}
+		if blocked != nil {
+			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
+		}
+		if offBy.Valid {
+			m := mark(offBy, offAt)
+			row.Off = &m
+		}
+		saved.Tools[server] = append(saved.Tools[server], row)
+		return err
+	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
+		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`)
+	return saved, err
 }
 
 func fingerprint(to *tool.Fingerprint, stored []byte) error {

@@ -206,30 +206,13 @@ func readColumn(row *sql.Row) ([]uint64, error) {
 	return decodeColumn(data)
 }
 
-// querier is a connection, a pool of them or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // eachColumn calls fn for the columns of a field in the chunks from from to
 // before past, in their order. data is valid during the call.
 func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn func(chunk int64, data []byte) error) error {
-	rows, err := db.QueryContext(ctx, "SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	var id int64
 	var data sql.RawBytes
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id, &data); err != nil {
-			return err
-		}
-		if err := fn(id-columnID(f, 0), data); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return each(ctx, db, into{&id, &data}, func() error { return fn(id-columnID(f, 0), data) },
+		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
 }
 
 // filter clears the bits of the records that have none of the wanted values.

@@ -90,6 +90,33 @@ func (c *rawConn) row(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-func (c *rawConn) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// QueryContext is row for more than one.
+func (c *rawConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// querier is a connection, a pool of them or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// into is where the columns of a row are read into.
+type into []any
+
+// each reads what a query selects, row by row, and calls fn after each.
+func each(ctx context.Context, db querier, to into, fn func() error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -28,21 +28,14 @@ func (db *DB) LoadTools(ctx context.Context) (map[string][]json.RawMessage, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.reads.QueryContext(ctx, "SELECT server, definition FROM tool ORDER BY server, position")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	tools := map[string][]json.RawMessage{}
-	for rows.Next() {
-		var server string
-		var raw []byte
-		if err := rows.Scan(&server, &raw); err != nil {
-			return nil, err
-		}
+	var server string
+	var raw []byte
+	err = each(ctx, e.reads, into{&server, &raw}, func() error {
 		tools[server] = append(tools[server], raw)
-	}
-	return tools, rows.Err()
+		return nil
+	}, "SELECT server, definition FROM tool ORDER BY server, position")
+	return tools, err
 }
 
 // ForgetTools removes the definitions of server.
