@@ -363,7 +363,8 @@ func (f *refusals) write(now time.Time, all bool) (next time.Time) {
 	due, next := f.due(now, all)
 	for i := range due {
 		d := &due[i]
-		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendRepeat(nil, d.seq, d.times, d.last, d.message)})
+		p := payload{kind: KindRepeat, of: d.seq, Record: Record{Repeated: d.times, LastTime: &d.last, ErrorMessage: d.message}}
+		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendPayload(nil, &p)})
 		if errors.Is(err, errClosed) {
 			return time.Time{}
 		}
