@@ -63,18 +63,15 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	if err != nil {
 		return err
 	}
-	if err := c.exec("DELETE FROM activity_gap WHERE seq <= ?", cut.seq); err != nil {
-		return err
-	}
+	c.do("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
 	if err := c.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
 		return err
 	}
-	if err := c.exec("DELETE FROM activity_checkpoint"); err != nil {
-		return err
-	}
-	return c.exec("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
+	c.do("DELETE FROM activity_checkpoint")
+	c.do("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
 		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
+	return nil
 }
 
 // leave keeps the hashes of entries that go. Of several in a row that of the
@@ -99,9 +96,7 @@ func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
 	err := c.row(ctx, "SELECT first FROM activity_gap WHERE seq = ?", first-1).Scan(&before)
 	switch {
 	case err == nil:
-		if err := c.exec("DELETE FROM activity_gap WHERE seq = ?", first-1); err != nil {
-			return err
-		}
+		c.do("DELETE FROM activity_gap WHERE seq = ?", first-1)
 		first = before
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
@@ -109,9 +104,11 @@ func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
 	err = c.row(ctx, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1).Scan(&after)
 	switch {
 	case err == nil:
-		return c.exec("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
+		c.do("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
+		return nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	return c.exec("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
+	c.do("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
+	return nil
 }

@@ -126,10 +126,9 @@ func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
 		if c.segments, err = e.indexAgain(ctx, chunk, c); err != nil {
 			return err
 		}
-		if err := e.dropHours(chunk); err != nil {
-			return err
-		}
-		return e.conn.exec("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		e.dropHours(chunk)
+		e.conn.do("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -147,9 +146,7 @@ func (e *engine) drop(ctx context.Context, first int64, marked *bitmap) error {
 		return err
 	}
 	for _, key := range keys {
-		if err := e.conn.exec("DELETE FROM activity WHERE key = ?", key); err != nil {
-			return err
-		}
+		e.conn.do("DELETE FROM activity WHERE key = ?", key)
 	}
 	return leave(ctx, e.conn, links)
 }
@@ -160,14 +157,7 @@ func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]se
 	if c.segments == nil {
 		return nil, nil
 	}
-	for _, q := range []string{
-		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
-		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
-	} {
-		if err := e.conn.exec(q, chunk*chunkSize, (chunk+1)*chunkSize); err != nil {
-			return nil, err
-		}
-	}
+	e.dropText(chunk, chunk+1)
 	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
 	b.reset()
 	err := b.build(ctx, (chunk+1)*chunkSize)
@@ -176,8 +166,8 @@ func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]se
 
 // dropHours removes the refusals of the roll-up that are older than those which
 // stay: who is refused chooses the names in it.
-func (e *engine) dropHours(chunk int64) error {
-	return e.conn.exec("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
+func (e *engine) dropHours(chunk int64) {
+	e.conn.do("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOf(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
@@ -201,7 +191,8 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 			return err
 		}
 	}
-	return p.e.conn.exec("UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?", n.Seq, n.Hash[:], n.Payload, key)
+	p.e.conn.do(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
+	return nil
 }
 
 // findRefused returns the key of a record, -1 when it is not there. Of most the

@@ -203,9 +203,7 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 	var entry, outcome sql.RawBytes
 	err := each(ctx, b.e.conn, into{&key, &entry, &outcome}, func() error {
 		if b.index.bytes > segmentBytes {
-			if err := b.save(key); err != nil {
-				return err
-			}
+			b.save(key)
 		}
 		at = uint16(key % chunkSize)
 		s.record(entry, outcome)
@@ -214,27 +212,33 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 	if err != nil {
 		return err
 	}
-	return b.save(past)
+	b.save(past)
+	return nil
 }
 
 // record splits what a search looks at.
 func (s *splitter) record(entry, outcome []byte) { activity.Texts(entry, outcome, s.json) }
 
 // save stores the segment that ends before key past.
-func (b *segmentBuilder) save(past int64) error {
+func (b *segmentBuilder) save(past int64) {
 	c := b.e.conn
 	for _, p := range b.index.pages() {
-		if err := c.exec("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data); err != nil {
-			return err
-		}
+		c.do("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
 	}
-	if err := c.exec("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past); err != nil {
-		return err
-	}
+	c.do("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
 	b.done = append(b.done, segment{b.from, past})
 	b.from = past
 	b.reset()
-	return nil
+}
+
+// dropText removes the chunks in [first, past) from the text index.
+func (e *engine) dropText(first, past int64) {
+	for _, q := range []string{
+		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
+		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
+	} {
+		e.conn.do(q, first*chunkSize, past*chunkSize)
+	}
 }
 
 // filterText clears the records that do not have all the words.

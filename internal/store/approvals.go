@@ -17,43 +17,30 @@ import (
 func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
 	return db.write(ctx, func(conn *rawConn) error {
 		if c.Settle != "" {
-			if err := conn.exec("DELETE FROM proposal WHERE name = ?", c.Settle); err != nil {
-				return err
-			}
+			conn.do("DELETE FROM proposal WHERE name = ?", c.Settle)
 		}
 		if p := c.Propose; p != nil {
-			if err := saveProposal(conn, p); err != nil {
-				return err
-			}
+			saveProposal(conn, p)
 		}
-		return saveServer(conn, &c)
+		saveServer(conn, &c)
+		return nil
 	})
 }
 
-func saveServer(conn *rawConn, c *approval.Change) error {
+func saveServer(conn *rawConn, c *approval.Change) {
 	if c.Forget {
-		if err := conn.exec("DELETE FROM approval WHERE server = ?", c.Server); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM approval WHERE server = ?", c.Server)
 	}
 	if c.Forget || c.Unpin {
-		if err := conn.exec("DELETE FROM launch WHERE server = ?", c.Server); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM launch WHERE server = ?", c.Server)
 	}
 	if l := c.Launch; l != nil {
-		err := conn.exec("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
+		conn.do("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
 			l.Server, l.Fingerprint[:], l.By, l.At.UnixMicro())
-		if err != nil {
-			return err
-		}
 	}
 	for _, row := range c.Tools {
-		if err := saveTool(conn, c.Server, row); err != nil {
-			return err
-		}
+		saveTool(conn, c.Server, row)
 	}
-	return nil
 }
 
 // RestoreApprovals makes the database have these decisions and no others.
@@ -64,35 +51,27 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 			return err
 		}
 		for _, table := range []string{"launch", "proposal"} {
-			if err := conn.exec("DELETE FROM " + table); err != nil {
-				return err
-			}
+			conn.do("DELETE FROM " + table)
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if !row.Decided() {
-					continue
-				}
-				if err := saveTool(conn, server, row); err != nil {
-					return err
+				if row.Decided() {
+					saveTool(conn, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			if err := saveServer(conn, &approval.Change{Server: l.Server, Launch: &l}); err != nil {
-				return err
-			}
+			saveServer(conn, &approval.Change{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
-			if err := saveProposal(conn, &p); err != nil {
-				return err
-			}
+			saveProposal(conn, &p)
 		}
 		lost := int64(0)
 		if s.Lost {
 			lost = 1
 		}
-		return conn.exec("UPDATE approval_origin SET lost = ?", lost)
+		conn.do("UPDATE approval_origin SET lost = ?", lost)
+		return nil
 	})
 }
 
@@ -121,21 +100,19 @@ func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
 		return err
 	}
 	for _, id := range gone {
-		if err := conn.exec("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
 	}
 	return nil
 }
 
-func saveProposal(conn *rawConn, p *approval.Proposal) error {
-	return conn.exec("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
+func saveProposal(conn *rawConn, p *approval.Proposal) {
+	conn.do("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
 // saveTool stores what is decided about a tool or an offer. An approved
 // definition that is not given is the one that is stored.
-func saveTool(conn *rawConn, server string, row approval.Row) error {
+func saveTool(conn *rawConn, server string, row approval.Row) {
 	values := make([]driver.Value, 13)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -151,7 +128,7 @@ func saveTool(conn *rawConn, server string, row approval.Row) error {
 	if off := row.Off; off != nil {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
-	return conn.exec(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
+	conn.do(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
 			blocked, blocked_by, blocked_at, off_by, off_at, kind)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (server, kind, tool) DO UPDATE SET

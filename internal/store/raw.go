@@ -15,6 +15,8 @@ type rawConn struct {
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+	// failed is why a statement of the transaction that is under way has failed.
+	failed error
 }
 
 func openRaw(ctx context.Context, db *sql.DB) (*rawConn, error) {
@@ -65,24 +67,35 @@ func (c *rawConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
+// do runs a statement of a transaction. Its error is that of the transaction, of
+// which nothing more is run then.
+func (c *rawConn) do(query string, values ...driver.Value) {
+	if c.failed == nil {
+		c.failed = c.exec(query, values...)
+	}
+}
+
 // tx runs fn in a transaction.
-func (c *rawConn) tx(ctx context.Context, fn func() error) (err error) {
+func (c *rawConn) tx(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			// An error of SQLite may have ended the transaction already.
-			_ = c.exec("ROLLBACK")
-		}
-	}()
-	if err := fn(); err != nil {
-		return err
+	c.failed = nil
+	err := fn()
+	if c.failed != nil {
+		err = c.failed // what came after it, came of it
 	}
-	return c.exec("COMMIT")
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil {
+		// An error of SQLite may have ended the transaction already.
+		_ = c.exec("ROLLBACK")
+	}
+	return err
 }
 
 // row reads one row inside a transaction.

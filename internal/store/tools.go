@@ -9,14 +9,9 @@ import (
 // before.
 func (db *DB) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
 	return db.write(ctx, func(c *rawConn) error {
-		if err := c.exec("DELETE FROM tool WHERE server = ?", server); err != nil {
-			return err
-		}
+		c.do("DELETE FROM tool WHERE server = ?", server)
 		for i, raw := range raws {
-			err := c.exec("INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)", server, int64(i), []byte(raw))
-			if err != nil {
-				return err
-			}
+			c.do("INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)", server, int64(i), []byte(raw))
 		}
 		return nil
 	})
@@ -41,7 +36,8 @@ func (db *DB) LoadTools(ctx context.Context) (map[string][]json.RawMessage, erro
 // ForgetTools removes the definitions of server.
 func (db *DB) ForgetTools(ctx context.Context, server string) error {
 	return db.write(ctx, func(c *rawConn) error {
-		return c.exec("DELETE FROM tool WHERE server = ?", server)
+		c.do("DELETE FROM tool WHERE server = ?", server)
+		return nil
 	})
 }
 
