@@ -119,6 +119,7 @@ type stretch struct {
 	prev  link
 	last  link
 	lines []byte
+	rest  []byte // what was read behind it and does not continue it
 }
 
 // readStretch reads what a half has. What an earlier turn has left behind its
@@ -134,14 +135,12 @@ func readStretch(half []byte) (s stretch, ok bool) {
 	for {
 		line, _, whole := bytes.Cut(rest[n:], []byte{'\n'})
 		hash, data, ok := splitLine(line)
-		if !whole || !ok || chainHash(s.last.hash, data) != hash {
-			s.lines = rest[:n]
+		seq, at, placed := placeOf(data)
+		if !whole || !ok || !placed || seq != s.last.seq+1 || chainHash(s.last.hash, data) != hash {
+			s.lines, s.rest = rest[:n], rest[n:]
 			return s, true
 		}
-		s.last = link{s.last.seq + 1, hash}
-		if _, at, ok := placeOf(data); ok {
-			s.at = max(s.at, at)
-		}
+		s.last, s.at = link{seq, hash}, max(s.at, at)
 		n += len(line) + 1
 	}
 }
