@@ -88,15 +88,11 @@ func (p posting) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(list))<<1)
 		return append(dst, list...)
 	}
-	var words [chunkWords]uint64
+	var b bitmap
 	for _, at := range p {
-		words[at/64] |= 1 << (at % 64)
+		b[at/64] |= 1 << (at % 64)
 	}
-	dst = binary.AppendUvarint(dst, bitmapSize<<1|1)
-	for _, w := range words {
-		dst = binary.LittleEndian.AppendUint64(dst, w)
-	}
-	return dst
+	return append(binary.AppendUvarint(dst, bitmapSize<<1|1), b.encode()...)
 }
 
 // walk calls fn for each word of a page with its records, until it says stop.

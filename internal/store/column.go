@@ -17,12 +17,6 @@ import (
 // grow. Two values of a database that fall together are less likely than a disk
 // that lies.
 
-// chunkSize is how many records a chunk has.
-const (
-	chunkSize  = 1024
-	chunkWords = chunkSize / 64
-)
-
 // field is what a record can be found by.
 type field int
 
@@ -120,9 +114,7 @@ func encodeColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(list)+width*len(values))
 	out[0] = byte(width)
 	binary.LittleEndian.PutUint16(out[1:], uint16(len(list)))
-	for _, v := range list {
-		out = binary.LittleEndian.AppendUint64(out, v)
-	}
+	out = appendWords(out, list)
 	for _, v := range values {
 		switch width {
 		case 1:
@@ -137,10 +129,7 @@ func encodeColumn(values []uint64) []byte {
 func encodeRaw(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(values))
 	out[0] = widthRaw
-	for _, v := range values {
-		out = binary.LittleEndian.AppendUint64(out, v)
-	}
-	return out
+	return appendWords(out, values)
 }
 
 // column is an encoded column, checked.
