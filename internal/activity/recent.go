@@ -87,7 +87,7 @@ func (r *recent) put(chain string, from, target link, at int64, waiting []blockR
 	return nil
 }
 
-// skip says that entries up to seq are not in it: what follows begins anew.
+// skip notes that entries up to seq are not in it: what follows begins anew.
 func (r *recent) skip(seq int64) {
 	r.at, r.off = 1-r.at, 0
 	r.last[r.at] = seq
@@ -240,7 +240,7 @@ func (r *recent) clear() (err error) {
 	return nil
 }
 
-// close ends the copy. forget says that all is on the disk of the spool: nobody
+// close ends the copy. forget reports whether all is on the disk of the spool: nobody
 // needs it any more.
 func (r *recent) close(forget bool) error {
 	var errs []error

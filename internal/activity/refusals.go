@@ -278,7 +278,7 @@ func (f *refusals) say(w *refusedWindow) {
 	}
 }
 
-// floods tells which actors are refused very many calls.
+// floods returns messages about the actors that are refused very many calls.
 func (f *refusals) floods() []string {
 	f.floodMu.Lock()
 	defer f.floodMu.Unlock()

@@ -50,7 +50,7 @@ type Book struct {
 // server is another thing than before.
 type Decided struct {
 	Server string // "": of every server, it was unknown until now
-	// Anew says that a launch was approved: what the server has listed until now
+	// Anew reports whether a launch was approved: what the server has listed until now
 	// was listed by another one.
 	Anew bool
 }
@@ -166,7 +166,7 @@ func (b *Book) View(server string) *View {
 	return s.view(server)
 }
 
-// Lost says that there were approvals which could not be read any more, so that
+// Lost reports whether there were approvals which could not be read any more, so that
 // the tools of servers that no person has approved since wait.
 func (b *Book) Lost() bool {
 	s := b.state.Load()

@@ -73,7 +73,7 @@ func (v *View) rows() []Row {
 type state struct {
 	servers   map[string]*View
 	proposals []Proposal
-	// lost says that there were approvals which could not be read any more, gaps
+	// lost reports whether there were approvals which could not be read any more, gaps
 	// that refusals are among them, perhaps.
 	lost, gaps bool
 }

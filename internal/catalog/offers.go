@@ -26,7 +26,7 @@ const (
 // It is immutable.
 type Offer struct {
 	tool.Offer
-	// ForClients says that clients were shown it in sessions of their own, and
+	// ForClients reports whether clients were shown it in sessions of their own, and
 	// that it is not on the list that MCPProxy gets.
 	ForClients bool
 	gone       bool // taken off the list while it waited
