@@ -194,7 +194,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	case KindEnd:
 		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
 	default:
-		e.Facts = factsOf(&p.Record)
+		e.Facts = FactsOf(&p.Record)
 	}
 	return e, nil
 }

@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,29 +39,19 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.MaxResponse <= 0 {
-		o.MaxResponse = DefaultMaxResponse
-	}
-	if o.MaxSpool <= 0 {
-		o.MaxSpool = DefaultMaxSpool
-	}
+	o.MaxResponse = cmp.Or(max(0, o.MaxResponse), DefaultMaxResponse)
+	o.MaxSpool = cmp.Or(max(0, o.MaxSpool), DefaultMaxSpool)
+	o.maxSegment = cmp.Or(o.maxSegment, 32<<20)
+	o.maxQueue = cmp.Or(o.maxQueue, 8<<20)
+	o.lookEvery = cmp.Or(o.lookEvery, lookEvery)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.maxSegment <= 0 {
-		o.maxSegment = 32 << 20
-	}
-	if o.maxQueue <= 0 {
-		o.maxQueue = 8 << 20
-	}
 	if o.Alongside == nil {
 		o.Alongside = func() {}
-	}
-	if o.lookEvery <= 0 {
-		o.lookEvery = lookEvery
 	}
 	if o.Retention == nil {
 		o.Retention = func() Retention { return Retention{} }
@@ -124,10 +115,6 @@ func Open(opt Options, st Store) (*Log, error) {
 	l.watching.Go(func() { (&watcher{s}).work(ctx, opt.lookEvery, opt.Alongside) })
 	return l, nil
 }
-
-// MemoryDir is a folder in memory whose files outlive the process; empty where
-// there is none.
-func MemoryDir() string { return memoryDir() }
 
 // Begin writes the beginning of a record: when it returns, the record is
 // durable. It sets the ID, the Timestamp and the Status of r. Its error is an

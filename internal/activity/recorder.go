@@ -29,7 +29,7 @@ func (c *recorder) write(k Kind, r *Record) (running, error) {
 	buf := c.buffers.get()
 	defer c.buffers.put(buf)
 	*buf = appendPayload(*buf, &p)
-	facts := factsOf(&p.Record)
+	facts := FactsOf(&p.Record)
 	st, err := c.spool.append(&draft{kind: k, body: *buf, facts: facts})
 	if err != nil {
 		return running{}, unavailable(err)

@@ -108,7 +108,8 @@ func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 
 // factsOfRow reads what a record is found by from what is stored of it.
 func factsOfRow(entry, outcome []byte) activity.Facts {
-	return activity.FactsOf(activity.DecodeAny(entry, outcome))
+	r := activity.DecodeAny(entry, outcome)
+	return activity.FactsOf(&r)
 }
 
 // readRefused reads which records of the chunks are refusals.

@@ -382,7 +382,7 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	var entry []byte
 	err = each(ctx, e.reads, into{&u.Seq, &entry}, func() error {
 		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
-			u.ID, u.Facts = r.ID, activity.FactsOf(r)
+			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 			out = append(out, u)
 		}
 		return nil
