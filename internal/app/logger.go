@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/redact"
 )
 
@@ -16,3 +17,14 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(to, options))
 }
+
+// logLevel follows the level that is configured.
+type logLevel struct{ *slog.LevelVar }
+
+// Prepare implements config.Component.
+func (l logLevel) Prepare(next *config.Config) (func(), error) {
+	return func() { l.follow(next) }, nil
+}
+
+// follow sets the level, whose name config has checked.
+func (l logLevel) follow(c *config.Config) { _ = l.UnmarshalText([]byte(c.LogLevel)) }
