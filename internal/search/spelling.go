@@ -124,7 +124,10 @@ func Nearest(name string, among []string, n int) []string {
 // comparable returns a name as it is compared: in lower case, with one spelling
 // of the marks between words.
 func comparable(name string) string {
-	return marks.Replace(rawjson.Clip(strings.ToLower(rawjson.Clip(name, maxCompared)), maxCompared))
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' || r == '/' || r == ' ' {
+			return '_'
+		}
+		return r
+	}, rawjson.Clip(strings.ToLower(rawjson.Clip(name, maxCompared)), maxCompared))
 }
-
-var marks = strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_")
