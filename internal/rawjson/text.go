@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -171,3 +172,8 @@ func Clip[T ~string | ~[]byte](text T, most int) T {
 	}
 	return text[:most] // it is not UTF-8
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// PointerToken returns a name as it stands in a JSON pointer (RFC 6901).
+func PointerToken(name string) string { return pointerEscapes.Replace(name) }
