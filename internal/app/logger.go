@@ -23,8 +23,5 @@ type logLevel struct{ *slog.LevelVar }
 
 // Prepare implements config.Component.
 func (l logLevel) Prepare(next *config.Config) (func(), error) {
-	return func() { l.follow(next) }, nil
+	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has checked the name
 }
-
-// follow sets the level, whose name config has checked.
-func (l logLevel) follow(c *config.Config) { _ = l.UnmarshalText([]byte(c.LogLevel)) }

@@ -1,6 +1,8 @@
 package ondisk
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -21,4 +23,22 @@ func Replace(path string, text []byte) error {
 	}
 	_ = SyncDir(filepath.Dir(path)) // not every file system can; the file itself is synced
 	return nil
+}
+
+// WriteNew makes a file that nobody else can read, in the place of one that a
+// crash has left there.
+func WriteNew(path string, parts ...[]byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if _, err := f.Write(p); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
