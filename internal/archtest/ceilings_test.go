@@ -38,7 +38,6 @@ var ceilings = map[string]int{
 	"cycles in effect":           4,
 	"cycles in gateway":          21,
 	"cycles in http1":            21,
-	"cycles in mcpserver":        23,
 	"cycles in mcptest":          2,
 	"cycles in process":          2,
 	"cycles in redact":           24,

@@ -9,19 +9,13 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/rawjson"
 )
 
 const (
-	maxBody     = 4 << 20
 	maxDrain    = 16 << 20 // read and thrown away, so that the client gets to see the refusal
 	firstRoom   = 4 << 10  // what is taken for a body of which nothing has come yet
 	bodyTimeout = 10 * time.Second
-	maxDepth    = 64
 )
-
-// limits bound the text of a request.
-var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
 
 var errTooLarge = errors.New("the body is too large")
 

@@ -14,6 +14,14 @@ import (
 	"mcpproxy/internal/session"
 )
 
+// The bounds of the text of a request.
+const (
+	maxBody  = 4 << 20
+	maxDepth = 64
+)
+
+var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
+
 // client is who speaks: about what, as whom, and in which session.
 type client struct {
 	s       *Server
@@ -22,10 +30,11 @@ type client struct {
 	actor   auth.Actor
 	origin  string
 	entry   *entry // the session; nil in the modern era
+	calls   *calls // what its notifications may cancel; nil where there are none
+	asked   bool   // a request was answered in the session
 }
 
-// message is one message of a client. It knows no transport: what reads it says
-// which era it is of.
+// message is one message of a client. It knows no transport.
 type message struct {
 	*client
 	jsonrpc.Message
@@ -53,6 +62,68 @@ func (m *message) read(text []byte) *jsonrpc.Error {
 		}
 	}
 	return nil
+}
+
+// era finds out which era a message is of, where version is the revision that
+// its transport names, "" when it names none. The modern era says so in every
+// request, and initialize without saying so opens a session.
+func (m *message) era(version string) {
+	m.modern = m.meta.Version != nil || m.Method != mcp.Initialize && !ofSession(version)
+}
+
+// ofSession reports whether the revision that a transport names, which may be
+// none, is one with sessions.
+func ofSession(version string) bool { return version == "" || mcp.IsLegacy(version) }
+
+// checkMeta checks what a modern request says about itself.
+func (m *message) checkMeta() *jsonrpc.Error {
+	version, isText := rawjson.String(m.meta.Version)
+	switch {
+	case m.meta.Version != nil && !isText:
+		return reply.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
+	case !m.modern || !m.IsRequest():
+		return nil
+	case version != mcp.Modern:
+		return unsupportedVersion(version)
+	case m.meta.Capabilities == nil:
+		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
+	case rawjson.Kind(m.meta.Capabilities) != '{':
+		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
+	}
+	return nil
+}
+
+func unsupportedVersion(requested string) *jsonrpc.Error {
+	data := append([]byte(`{"supported":`), mcp.Served...)
+	data = append(data, `,"requested":`...)
+	data = rawjson.AppendString(data, rawjson.Clip(requested, reply.MaxIdentity))
+	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
+}
+
+// subject returns the name of what a request is about, if it is about something
+// that has one. A modern request has to name it, save a task, and so has one
+// whose transport does (named).
+func (m *message) subject(named bool) (name string, about bool, bad *jsonrpc.Error) {
+	member := "name"
+	switch {
+	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
+	case m.Method == mcp.ReadResource:
+		member = "uri"
+	case m.ofTask():
+		member = "taskId"
+	default:
+		return "", false, nil
+	}
+	name, isText := rawjson.String(m.param(member))
+	if !isText && (named || m.modern && m.IsRequest() && !m.ofTask()) {
+		bad = reply.InvalidParams("params." + member + " must be a string")
+	}
+	return name, true, bad
+}
+
+// ofTask reports whether the message is about a task.
+func (m *message) ofTask() bool {
+	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
 // param is a member of the message's params; nil when it is not given.
@@ -99,17 +170,39 @@ func (m *message) form() session.Form {
 // the request as the client has made it.
 func (m *message) begin(parent context.Context, form session.Form) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	if m.entry != nil {
-		m.entry.begin(m.ID, cancel, form == session.Waiting)
+	if m.calls != nil {
+		m.calls.begin(m.ID, cancel, form == session.Waiting && !m.modern)
 	}
 	return ctx, cancel
 }
 
 func (m *message) end(cancel context.CancelCauseFunc) {
-	if m.entry != nil {
-		m.entry.end(m.ID)
+	if m.calls != nil {
+		m.calls.end(m.ID)
 	}
 	cancel(nil)
+}
+
+// untilServerEnds returns a context for what has no end of its own: it ends when
+// this server is closed, or the session is over.
+func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	ended := make(chan struct{})
+	var over <-chan struct{}
+	if c.entry != nil {
+		over = c.entry.ended
+	}
+	go func() {
+		defer close(ended)
+		select {
+		case <-c.s.closed:
+			cancel()
+		case <-over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
 }
 
 // ask has a request answered that was prepared.
@@ -129,7 +222,7 @@ func (m *message) tell(ctx context.Context) error {
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
 		// It reaches the server by the request that it ends.
-		m.entry.cancel(m.param("requestId"), m.Params)
+		m.calls.cancel(m.param("requestId"), m.Params)
 		return nil
 	}
 	err := m.entry.session.Notify(ctx, m.Method, m.Params)
@@ -141,22 +234,15 @@ func (m *message) tell(ctx context.Context) error {
 
 // open opens a session with an initialize that was prepared. When there is none
 // afterwards the outcome, or the error, says why.
-func (m *message) open(ctx context.Context) (outcome, error) {
+func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 	s, r, err := m.surface.Open(ctx, &m.req)
-	if err != nil {
-		return outcome{}, err
+	if err != nil || s == nil {
+		return nil, m.outcome(r, nil), err
 	}
-	if s != nil {
-		e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
-		e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
-		e.client, e.clientVersion = identity(m.param("clientInfo"))
-		if full := m.s.sessions.open(e); full != nil {
-			s.Close()
-			return outcome{Reply: session.Reply{Error: full, Status: http.StatusServiceUnavailable}}, nil
-		}
-		m.entry = e
-	}
-	return m.outcome(r, nil), nil
+	e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
+	e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
+	e.client, e.clientVersion = identity(m.param("clientInfo"))
+	return e, m.outcome(r, nil), nil
 }
 
 // outcome is what a request came to.
@@ -218,6 +304,10 @@ func (m *message) explain(err error) *jsonrpc.Error {
 	}
 	return e
 }
+
+// errNoSession refuses a legacy request outside of a session.
+var errNoSession = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 

@@ -13,10 +13,6 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// writeTimeout is how long a client may take to read an answer. Any answer may
-// find the buffers of its connection full, a small one too.
-const writeTimeout = 30 * time.Second
-
 // response writes the answer to one HTTP request.
 type response struct {
 	w      http.ResponseWriter
@@ -64,15 +60,6 @@ func (a *response) accepted() {
 	a.w.Header()["Content-Length"] = noLength
 	a.deliver(http.StatusAccepted)
 }
-
-// Shared header values; nobody writes to them.
-var (
-	typeJSON    = []string{"application/json"}
-	typeEvents  = []string{"text/event-stream"}
-	noCache     = []string{"no-cache"}
-	noBuffering = []string{"no"}
-	noLength    = []string{"0"}
-)
 
 // write sends a complete body, in pieces, so that a large result is not copied
 // to get a few members more.

@@ -14,15 +14,13 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net/http"
-	"runtime/debug"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
@@ -41,6 +39,9 @@ type Deps struct {
 	Auth    *auth.Authenticator
 	Logger  *slog.Logger
 }
+
+// maxStreams is how many streams without an end may be open.
+const maxStreams = 1024
 
 // Server answers on /mcp. It starts no goroutine of its own but the writer of
 // a streamed answer, which ends with its request.
@@ -70,40 +71,35 @@ func (s *Server) Close() {
 	s.sessions.clear()
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := request{from: client{s: s, origin: auth.Origin(r)}, r: r, out: response{w: w}}
-	x.from.place, x.from.surface = s.at(r.URL.Path)
-	x.client = &x.from
-	defer x.recover()
-	if !x.admit() {
-		return
+// The places that are no server: of the built-in tools, and of all servers at
+// once. No server can have such a name.
+const atBuiltIn, atAll = "", "*"
+
+// at returns what a path under /mcp is about.
+func (s *Server) at(path string) (place string, surface session.Surface) {
+	if path == "/mcp/all" {
+		return atAll, s.All
 	}
-	switch r.Method {
-	case http.MethodPost:
-		x.post()
-	case http.MethodGet:
-		x.get()
-	case http.MethodDelete:
-		x.delete()
-	default:
-		x.methodNotAllowed()
+	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
+		if name, ok := strings.CutPrefix(path, prefix); ok && name != atAll && name != atBuiltIn {
+			return name, s.At(name)
+		}
 	}
+	return atBuiltIn, s.BuiltIn
 }
 
-// recover answers for a handler that panicked.
-func (x *request) recover() {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(cause)
-	}
-	x.s.Logger.Error("a request to /mcp panicked", "method", x.Method, "panic", cause, "stack", string(debug.Stack()))
-	if x.out.begun {
-		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
-	}
-	x.out.fail(http.StatusInternalServerError, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."})
+// counter counts what there may be only so many of.
+type counter struct {
+	max int64
+	n   atomic.Int64
 }
+
+func (c *counter) take() bool {
+	if c.n.Add(1) <= c.max {
+		return true
+	}
+	c.n.Add(-1)
+	return false
+}
+
+func (c *counter) give() { c.n.Add(-1) }

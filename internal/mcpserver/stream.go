@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -13,21 +13,29 @@ import (
 )
 
 const (
+	// writeTimeout is how long a client may take to read an answer. Any answer may
+	// find the buffers of its connection full, a small one too.
+	writeTimeout = 30 * time.Second
 	// quiet is how long a client hears nothing before it gets a sign of life:
 	// some give up a connection on which nothing comes.
 	quiet = 15 * time.Second
 	// maxQueued is how much is kept for a client that does not read. What is
 	// beyond is progress that nobody sees; the answer itself always has room.
-	maxQueued  = 1 << 20
-	maxStreams = 1024
+	maxQueued = 1 << 20
 )
 
-var (
-	errCancelled = &session.Cancelled{} // by a client whose words are not for the server
-	errStalled   = errors.New("the client does not read its stream")
-)
+var errStalled = errors.New("the client does not read its stream")
 
 var keepAlive = []byte(": keep-alive\n\n") // never written to
+
+// Shared header values; nobody writes to them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeEvents  = []string{"text/event-stream"}
+	noCache     = []string{"no-cache"}
+	noBuffering = []string{"no"}
+	noLength    = []string{"0"}
+)
 
 // stream is an answer that becomes server-sent events when something has to be
 // said before the result. Notifications are queued and written by a goroutine
@@ -240,18 +248,21 @@ func writeEvents(w http.ResponseWriter, rc *http.ResponseController, events []by
 	return rc.Flush()
 }
 
-// counter counts what there may be only so many of.
-type counter struct {
-	max int64
-	n   atomic.Int64
-}
-
-func (c *counter) take() bool {
-	if c.n.Add(1) <= c.max {
-		return true
+// appendHead puts the header lines of a server's answer into ours. What
+// MCPProxy says itself stays as it is.
+func appendHead(h http.Header, fields []session.Field) {
+	for i, f := range fields {
+		named := func(other session.Field) bool { return strings.EqualFold(other.Name, f.Name) }
+		name := http.CanonicalHeaderKey(f.Name)
+		if h[name] != nil {
+			continue
+		}
+		var values []string
+		for _, other := range fields[i:] {
+			if named(other) {
+				values = append(values, other.Value)
+			}
+		}
+		h[name] = values
 	}
-	c.n.Add(-1)
-	return false
 }
-
-func (c *counter) give() { c.n.Add(-1) }

@@ -1,0 +1,164 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+)
+
+// answer has a request answered, and its client gets what it comes to: as plain
+// JSON, or as the last event of a stream when something is said before.
+func (x *request) answer() {
+	form := x.form()
+	x.prepare()
+	if form == session.AtOnce {
+		x.finish(x.r.Context(), x.ask(x.r.Context()))
+		return
+	}
+	ctx, cancel := x.begin(x.r.Context(), form)
+	defer x.end(cancel)
+	within := ctx
+	if x.req.Endless {
+		if !x.takeStream() {
+			return
+		}
+		defer x.s.streams.give()
+		var stop func()
+		within, stop = x.untilServerEnds(ctx)
+		defer stop()
+	}
+	if form == session.Waiting {
+		x.req.Head = x.out.takeHead
+		if x.modern {
+			x.req.Fields = mirroredHeaders(x.r.Header)
+		}
+	}
+	plain, streamed := accepts(x.r.Header)
+	if !streamed && form != session.Streaming {
+		x.finish(ctx, x.ask(within))
+		return
+	}
+	st := newStream(x.out.w, cancel)
+	x.out.stream = st
+	defer x.out.close()
+	if form == session.Passing {
+		x.req.Say = st.pass
+	} else {
+		x.req.Say = st.tell
+	}
+	if !plain && form != session.Streaming {
+		st.open()
+	}
+	x.finish(ctx, x.ask(within))
+}
+
+// codeCancelled is the code of the answer to a request that the client itself
+// cancelled, where HTTP demands that there is one. It is outside of the range
+// that JSON-RPC reserves.
+const codeCancelled = -32800
+
+// finish gives the outcome of a request to its client. A client that has
+// cancelled it gets none, as far as HTTP can do without.
+func (x *request) finish(ctx context.Context, o outcome) {
+	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))
+	st := x.out.stream
+	if cancelled && st != nil {
+		st.open()
+	}
+	switch streamed := st != nil && st.settle(); {
+	case o.over && !streamed:
+		x.over()
+	case streamed && cancelled: // it ends without an answer
+	case streamed:
+		x.out.last(&o.Reply)
+	case cancelled:
+		x.out.fail(http.StatusOK, &jsonrpc.Error{Code: codeCancelled, Message: "The request was cancelled."})
+	default:
+		x.out.send(&o.Reply)
+	}
+}
+
+// fail answers for a message that could not be passed on and has no answer of
+// its own.
+func (x *request) fail(err error) {
+	if over(err) {
+		x.over()
+		return
+	}
+	status, said := x.said(err)
+	if !said {
+		status = problem.From(err).Code.HTTPStatus()
+	}
+	x.out.fail(status, x.explain(err))
+}
+
+// over answers for a session that its server has ended.
+func (x *request) over() {
+	if x.entry != nil {
+		x.s.sessions.end(x.entry)
+	}
+	x.out.fail(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: sessionOver})
+}
+
+// openTime is how long a client's stream waits for the server's: some servers
+// answer only when they have something to say.
+const openTime = 250 * time.Millisecond
+
+// get holds a stream open for what a server says unasked.
+func (x *request) get() {
+	if !x.sessionMethod() || !x.findSession() {
+		return
+	}
+	defer x.release()
+	if _, stream := accepts(x.r.Header); !stream {
+		x.out.fail(http.StatusNotAcceptable, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "A GET opens a stream: send Accept: text/event-stream."})
+		return
+	}
+	if !x.takeStream() {
+		return
+	}
+	defer x.s.streams.give()
+	open, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	ctx, stop := x.untilServerEnds(open)
+	defer stop()
+	st := newStream(x.out.w, cancel)
+	x.out.stream = st
+	defer x.out.close()
+	late := time.AfterFunc(openTime, st.open)
+	defer late.Stop()
+	err := x.entry.session.Listen(ctx, st.offer, st.open)
+	late.Stop()
+	if !st.settle() && ctx.Err() == nil {
+		x.noStream(err)
+	}
+}
+
+// noStream answers for a stream that the server does not give.
+func (x *request) noStream(err error) {
+	switch {
+	case err == nil:
+		x.out.accepted() // not reached: a stream that the server agreed to is open
+	case over(err):
+		x.over()
+	default:
+		x.out.w.Header().Set("Allow", "POST, DELETE")
+		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
+	}
+}
+
+// takeStream takes one of the streams that may be held open, or refuses.
+func (x *request) takeStream() bool {
+	if x.s.streams.take() {
+		return true
+	}
+	x.out.fail(http.StatusServiceUnavailable, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."})
+	return false
+}
