@@ -14,53 +14,43 @@ import (
 // answer has a request answered, and its client gets what it comes to: as plain
 // JSON, or as the last event of a stream when something is said before.
 func (x *request) answer() {
-	form := x.form()
 	x.prepare()
-	if form == session.AtOnce {
+	if x.form == session.AtOnce {
 		x.finish(x.r.Context(), x.ask(x.r.Context()))
 		return
 	}
-	ctx, cancel := x.begin(x.r.Context(), form)
+	ctx, cancel := x.begin(x.r.Context())
 	defer x.end(cancel)
-	within := ctx
-	if x.req.Endless {
-		if !x.takeStream() {
-			return
-		}
-		defer x.s.streams.give()
-		var stop func()
-		within, stop = x.untilServerEnds(ctx)
-		defer stop()
+	within, stop, full := x.hold(ctx)
+	if full != nil {
+		x.out.fail(http.StatusServiceUnavailable, full)
+		return
 	}
-	if form == session.Waiting {
+	defer stop()
+	if x.form == session.Waiting {
 		x.req.Head = x.out.takeHead
 		if x.modern {
 			x.req.Fields = mirroredHeaders(x.r.Header)
 		}
 	}
 	plain, streamed := accepts(x.r.Header)
-	if !streamed && form != session.Streaming {
+	if !streamed && x.form != session.Streaming {
 		x.finish(ctx, x.ask(within))
 		return
 	}
 	st := newStream(x.out.w, cancel)
 	x.out.stream = st
 	defer x.out.close()
-	if form == session.Passing {
+	if x.form == session.Passing {
 		x.req.Say = st.pass
 	} else {
-		x.req.Say = st.tell
+		x.req.Say = st.say
 	}
-	if !plain && form != session.Streaming {
+	if !plain && x.form != session.Streaming {
 		st.open()
 	}
 	x.finish(ctx, x.ask(within))
 }
-
-// codeCancelled is the code of the answer to a request that the client itself
-// cancelled, where HTTP demands that there is one. It is outside of the range
-// that JSON-RPC reserves.
-const codeCancelled = -32800
 
 // finish gives the outcome of a request to its client. A client that has
 // cancelled it gets none, as far as HTTP can do without.
@@ -77,7 +67,7 @@ func (x *request) finish(ctx context.Context, o outcome) {
 	case streamed:
 		x.out.last(&o.Reply)
 	case cancelled:
-		x.out.fail(http.StatusOK, &jsonrpc.Error{Code: codeCancelled, Message: "The request was cancelled."})
+		x.out.fail(http.StatusOK, errWasCancelled)
 	default:
 		x.out.send(&o.Reply)
 	}
@@ -120,7 +110,8 @@ func (x *request) get() {
 			Message: "A GET opens a stream: send Accept: text/event-stream."})
 		return
 	}
-	if !x.takeStream() {
+	if !x.s.streams.take() {
+		x.out.fail(http.StatusServiceUnavailable, errManyStreams)
 		return
 	}
 	defer x.s.streams.give()
@@ -133,7 +124,7 @@ func (x *request) get() {
 	defer x.out.close()
 	late := time.AfterFunc(openTime, st.open)
 	defer late.Stop()
-	err := x.entry.session.Listen(ctx, st.offer, st.open)
+	err := x.entry.session.Listen(ctx, st.hear, st.open)
 	late.Stop()
 	if !st.settle() && ctx.Err() == nil {
 		x.noStream(err)
@@ -151,14 +142,4 @@ func (x *request) noStream(err error) {
 		x.out.w.Header().Set("Allow", "POST, DELETE")
 		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
 	}
-}
-
-// takeStream takes one of the streams that may be held open, or refuses.
-func (x *request) takeStream() bool {
-	if x.s.streams.take() {
-		return true
-	}
-	x.out.fail(http.StatusServiceUnavailable, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."})
-	return false
 }

@@ -76,7 +76,7 @@ func (m *message) answerPart(parent context.Context) outcome {
 	}
 	m.prepare()
 	m.req.Endless = false // it has no exchange of its own
-	ctx, cancel := m.begin(parent, m.form())
+	ctx, cancel := m.begin(parent)
 	defer m.end(cancel)
 	return m.ask(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/jsonrpc"
@@ -17,6 +18,7 @@ import (
 // The bounds of the text of a request.
 const (
 	maxBody  = 4 << 20
+	maxDrain = 16 << 20 // read and thrown away, so that the client gets to see the refusal
 	maxDepth = 64
 )
 
@@ -44,6 +46,7 @@ type message struct {
 
 	caller auth.Caller
 	req    session.Request // it, as the surface gets it
+	form   session.Form
 }
 
 // read reads the message and what it says about itself.
@@ -132,12 +135,15 @@ func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name
 // prepare makes the request for the surface.
 func (m *message) prepare() {
 	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin}
-	if e := m.entry; e != nil {
+	if e := m.entry; e != nil && !m.modern {
 		m.caller.SessionID, m.caller.ClientName, m.caller.ClientVersion = e.record, e.client, e.clientVersion
 	} else {
 		m.caller.ClientName, m.caller.ClientVersion = identity(m.meta.ClientInfo)
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.endless(), Meta: &m.meta}
+	if s, ok := m.surface.(session.Formed); ok {
+		m.form = s.Form(m.Method)
+	}
 }
 
 // requestID is the id as text.
@@ -157,21 +163,13 @@ func (m *message) endless() bool {
 	return m.Method == mcp.TaskResult
 }
 
-// form is how the request is answered.
-func (m *message) form() session.Form {
-	if s, ok := m.surface.(session.Formed); ok {
-		return s.Form(m.Method)
-	}
-	return session.Waiting
-}
-
 // begin returns the context of a request that its client can cancel by a
 // notification, until end. The server gets the client's own words where it gets
 // the request as the client has made it.
-func (m *message) begin(parent context.Context, form session.Form) (context.Context, context.CancelCauseFunc) {
+func (m *message) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	if m.calls != nil {
-		m.calls.begin(m.ID, cancel, form == session.Waiting && !m.modern)
+		m.calls.begin(m.ID, cancel, m.form == session.Waiting && !m.modern)
 	}
 	return ctx, cancel
 }
@@ -203,6 +201,19 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 		}
 	}()
 	return ctx, func() { cancel(); <-ended }
+}
+
+// hold returns the context that a request is answered in until stop, which for
+// one without an end has one, or why there is no room for it.
+func (m *message) hold(ctx context.Context) (within context.Context, stop func(), full *jsonrpc.Error) {
+	if !m.req.Endless {
+		return ctx, func() {}, nil
+	}
+	if !m.s.streams.take() {
+		return nil, nil, errManyStreams
+	}
+	within, end := m.untilServerEnds(ctx)
+	return within, func() { end(); m.s.streams.give() }, nil
 }
 
 // ask has a request answered that was prepared.
@@ -305,9 +316,23 @@ func (m *message) explain(err error) *jsonrpc.Error {
 	return e
 }
 
-// errNoSession refuses a legacy request outside of a session.
-var errNoSession = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-	Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
+// codeCancelled is the code of the answer to a request that the client itself
+// cancelled, where its transport demands that there is one. It is outside of the
+// range that JSON-RPC reserves.
+const codeCancelled = -32800
+
+// What is answered before a surface is asked, or instead of it.
+var (
+	errBodyTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}
+	errNoSession = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
+	errManyStreams = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."}
+	errWasCancelled = &jsonrpc.Error{Code: codeCancelled, Message: "The request was cancelled."}
+	errPanicked     = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."}
+)
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 

@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"errors"
 	"net/http"
-	"runtime/debug"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/jsonrpc"
@@ -28,12 +27,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !x.admit() {
 		return
 	}
-	switch r.Method {
-	case http.MethodPost:
+	switch {
+	case r.Method == http.MethodPost:
 		x.post()
-	case http.MethodGet:
+	case r.Method == http.MethodGet && r.Header.Get("Upgrade") == mcp.Lines && auth.FromSocket(r.Context()):
+		x.lines()
+	case r.Method == http.MethodGet:
 		x.get()
-	case http.MethodDelete:
+	case r.Method == http.MethodDelete:
 		x.delete()
 	default:
 		x.methodNotAllowed()
@@ -210,10 +211,9 @@ func (x *request) recover() {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
 	}
-	x.s.Logger.Error("a request to /mcp panicked", "method", x.Method, "panic", cause, "stack", string(debug.Stack()))
+	x.s.panicked(x.Method, cause)
 	if x.out.begun {
 		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 	}
-	x.out.fail(http.StatusInternalServerError, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."})
+	x.out.fail(http.StatusInternalServerError, errPanicked)
 }
