@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
@@ -88,13 +89,13 @@ type daemon struct {
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
-	upstreams *upstream.Set
+	upstreams *adapt.Set
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
-	launching sync.Mutex // held while the servers that may run are made those that do
+	launcher  *launcher
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -244,14 +245,15 @@ func (d *daemon) wire() error {
 	})
 	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = upstream.NewSet(upstream.Options{
+	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, Account: d.account,
+		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
 	d.gateway = gateway.New(gateway.Deps{
-		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Relaunch: d.relaunch, Upstreams: d.upstreams,
+		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
 		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -291,15 +293,8 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.gateway.FollowOffers(ctx) })
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, applier{d}) })
-	d.running.Go(func() {
-		// What may be started follows from what was approved.
-		select {
-		case <-ctx.Done():
-		case <-d.book.Loaded():
-			d.relaunch()
-		}
-	})
+	// A tool is locked before its server is touched.
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -364,26 +359,4 @@ func (d *daemon) surfaces() []gateway.Surface {
 		{Name: "rest", Address: base + api.Prefix},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
-}
-
-// record writes a record that no call is waiting for.
-func (d *daemon) record(r activity.Record) {
-	if r.Actor == "" {
-		r.Actor = "system"
-	}
-	if err := d.log.Append(&r); err != nil {
-		d.logger.Error("an event could not be recorded", "type", r.Type, "action", r.Metadata.Action, "error", err)
-	}
-}
-
-// applier brings a changed configuration to the upstreams and the logger. It
-// comes last, so that a tool is locked before its server is touched.
-type applier struct{ d *daemon }
-
-// Prepare implements config.Component.
-func (a applier) Prepare(next *config.Config) (func(), error) {
-	return func() {
-		a.d.relaunch() // next is in force by now
-		a.d.level.Set(level(next.LogLevel))
-	}, nil
 }

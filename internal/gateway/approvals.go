@@ -59,9 +59,6 @@ func (g *Gateway) decideTool(in ToolRef, action string, seen *Seen, c Caller, de
 		if err == nil {
 			err = decide(t)
 		}
-		if err == nil {
-			g.Catalog.Refresh()
-		}
 		return err
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func TestChangesThatAreOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
 		w := newWorld(t, nil, readsTool)
-		w.gateway.Editor, w.gateway.Relaunch = w, func() {}
+		w.gateway.Editor = w
 		key, value, _ := strings.Cut(change, " ")
 		v, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef{"s"}, key, json.RawMessage(value)})
 		if err != nil || v.Enabled != (want != "disable") || v.Quarantined != (want == "quarantine") {

@@ -62,15 +62,13 @@ type Editor interface {
 	SetServer(name, field string, value json.RawMessage) error
 }
 
-// Deps is what a Gateway is made of. Config gives the configuration that is
-// live; Relaunch starts and stops servers by what may run now; everything else
-// is told in the fields' types.
+// Deps is what a Gateway is made of. Config returns the configuration that is
+// live; everything else is told in the fields' types.
 type Deps struct {
 	Config    func() *config.Config
 	Editor    Editor
 	Catalog   *catalog.Catalog
 	Book      *approval.Book
-	Relaunch  func()
 	Upstreams Upstreams
 	Log       Log
 	Results   Results

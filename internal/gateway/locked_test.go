@@ -43,7 +43,6 @@ func zoo(t *testing.T, locked bool) *world {
 		}
 	})
 	w.gateway.Editor = w
-	w.gateway.Relaunch = func() {}
 	if !locked {
 		w.listOn("open", one("open_feed"), one("changing_feed"))
 		w.listOn("open", one("open_feed"))

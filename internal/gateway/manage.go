@@ -108,10 +108,6 @@ func (g *Gateway) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Rem
 			}
 			g.forgetLogin(ctx, name, login)
 		}
-		if err := g.Book.Forget(ctx, name); err != nil {
-			return err
-		}
-		g.Catalog.Refresh()
-		return nil
+		return g.Book.Forget(ctx, name)
 	})
 }

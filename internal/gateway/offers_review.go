@@ -156,11 +156,7 @@ func (g *Gateway) decideOffer(ctx context.Context, in OfferDecision, action stri
 		if err := same("The definition", o.Fingerprint.String(), in.Fingerprint); err != nil {
 			return err
 		}
-		if err := decide(o); err != nil {
-			return err
-		}
-		g.Catalog.Refresh()
-		return nil
+		return decide(o)
 	})
 	if err != nil {
 		return OfferDiff{}, err

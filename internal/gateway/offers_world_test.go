@@ -38,7 +38,7 @@ func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	t.Helper()
 	w := &offerWorld{world: newWorld(t, trust(kind)), toClients: map[string][]json.RawMessage{}}
 	w.r = &relays{w: w.world, offered: map[string][]json.RawMessage{}}
-	w.relays, w.gateway.Editor, w.gateway.Relaunch = w, w.world, func() {}
+	w.relays, w.gateway.Editor = w, w.world
 	w.changed()
 	return w
 }

@@ -305,12 +305,7 @@ func (g *Gateway) approveLaunch(ctx context.Context, s *subject, c Caller) error
 		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed meanwhile.", s.name).
 			WithHint("Look at it again, then decide.")
 	}
-	if err := g.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String()); err != nil {
-		return err
-	}
-	g.Catalog.Anew(s.name)
-	g.Relaunch()
-	return nil
+	return g.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
 // approveDefinitions approves what the server lists. The definitions are
@@ -335,12 +330,8 @@ func (g *Gateway) approveDefinitions(ctx context.Context, s *subject, c Caller) 
 		return err
 	}
 	if s.config.Quarantined {
-		if err := g.Editor.SetServer(s.name, "quarantined", nil); err != nil {
-			return err
-		}
+		return g.Editor.SetServer(s.name, "quarantined", nil)
 	}
-	g.Catalog.Refresh()
-	g.Relaunch()
 	return nil
 }
 
@@ -371,12 +362,7 @@ func (g *Gateway) QuarantineServer(ctx context.Context, c Caller, in ServerRef) 
 				return err
 			}
 		}
-		if err := g.Book.RevokeLaunch(ctx, name); err != nil {
-			return err
-		}
-		g.Catalog.Refresh()
-		g.Relaunch()
-		return nil
+		return g.Book.RevokeLaunch(ctx, name)
 	})
 	if err != nil {
 		return ServerView{}, err

@@ -1,6 +1,7 @@
 package ondisk_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,4 +55,25 @@ func TestNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(false)
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := ondisk.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ondisk.Lock(path); !errors.Is(err, ondisk.ErrLocked) {
+		t.Errorf("locked twice: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = ondisk.Lock(path); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := ondisk.Lock(filepath.Join(path, "x")); err == nil || errors.Is(err, ondisk.ErrLocked) {
+		t.Errorf("where no file can be: %v", err)
+	}
 }
