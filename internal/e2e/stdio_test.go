@@ -179,6 +179,32 @@ func TestStdioWithoutDaemon(t *testing.T) {
 	}
 }
 
+// A daemon that is killed and started again is no matter to a client, in either
+// era.
+func TestStdioOutlivesADaemon(t *testing.T) {
+	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
+	d.awaitTools("fake:echo")
+	var sessions []*mcp.ClientSession
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		s := connect(t, stdioCommand(d.dir), version)
+		mustEcho(t, s)
+		sessions = append(sessions, s)
+	}
+	for range 2 {
+		d.kill()
+		d.start()
+		d.awaitTools("fake:echo")
+		for _, s := range sessions {
+			mustEcho(t, s)
+		}
+	}
+	for _, s := range sessions {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestStdioAnswersWhatIsPiped(t *testing.T) {
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
