@@ -633,4 +633,8 @@ func TestTooManyRequests(t *testing.T) {
 	if got := c.hear(); !strings.Contains(got, fmt.Sprintf(`"id":%d,"error"`, maxInFlight)) || !strings.Contains(got, "Too many requests wait") {
 		t.Error(got)
 	}
+	c.say(`[{"jsonrpc":"2.0","id":"b","method":"ping"}]`)
+	if got := c.hear(); !strings.HasPrefix(got, `[{"jsonrpc":"2.0","id":"b","error"`) || !strings.Contains(got, "Too many requests wait") {
+		t.Error(got)
+	}
 }

@@ -53,7 +53,7 @@ type daemon struct {
 
 	mu      sync.Mutex // guards what follows
 	flights map[string]*flight
-	batches int
+	batches int // that were sent
 }
 
 var (
@@ -108,8 +108,8 @@ func upgrade(nc net.Conn, path, userAgent string) (io.Reader, error) {
 	return nil, fmt.Errorf("HTTP status %d: %s", resp.StatusCode, bytes.TrimSpace(body))
 }
 
-// send sends a line with its end. When it cannot be sent, the connection ends, and what has no
-// answer gets one by that.
+// send sends a line with its end. When it cannot be sent, the connection ends,
+// and what has no answer gets one by that.
 func (d *daemon) send(line []byte) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -133,8 +133,7 @@ func (d *daemon) enter(f *flight) error {
 	defer d.mu.Unlock()
 	key := string(f.ID)
 	if key == "" {
-		d.batches++
-		key = fmt.Sprint(mcp.LineBatch, " ", d.batches)
+		key = fmt.Sprint(mcp.LineBatch, " ", d.batches+1)
 	}
 	switch {
 	case d.flights == nil:
@@ -145,6 +144,9 @@ func (d *daemon) enter(f *flight) error {
 		return errTwice
 	}
 	d.flights[key] = f
+	if f.ID == nil {
+		d.batches++
+	}
 	return nil
 }
 

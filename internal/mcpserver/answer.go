@@ -52,7 +52,7 @@ func (x *request) answer() {
 	x.finish(ctx, x.ask(within))
 }
 
-// finish gives the outcome of a request to its client. A client that has
+// finish writes the outcome of a request. A client that has
 // cancelled it gets none, as far as HTTP can do without.
 func (x *request) finish(ctx context.Context, o outcome) {
 	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))

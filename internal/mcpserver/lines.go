@@ -91,6 +91,7 @@ func (l *lines) drain() {
 	})
 }
 
+// read deals with line by line until the connection ends.
 func (l *lines) read(ctx context.Context, from io.Reader) {
 	in := jsonrpc.NewLineReader(from, maxDrain)
 	for {
@@ -101,6 +102,8 @@ func (l *lines) read(ctx context.Context, from io.Reader) {
 			return
 		case string(line) == mcp.LineEnd:
 			l.others.Go(l.drain)
+			_, _ = io.Copy(io.Discard, from) // to know when the client has gone
+			return
 		default:
 			l.take(ctx, in.Keep())
 		}

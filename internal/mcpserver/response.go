@@ -137,7 +137,7 @@ func appendError(dst []byte, id json.RawMessage, e *jsonrpc.Error) []byte {
 	return append(dst, "}}"...)
 }
 
-// asRPC gives an error of package jsonrpc as what it is.
+// asRPC returns an error of package jsonrpc as what it is.
 func asRPC(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if errors.As(err, &e) {

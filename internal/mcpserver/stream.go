@@ -82,7 +82,7 @@ func (st *stream) open() {
 	}
 }
 
-// stayAlive gives a sign of life when nothing else was said for long.
+// stayAlive sends a sign of life when nothing else was said for long.
 func (st *stream) stayAlive() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
