@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
@@ -88,7 +89,7 @@ type daemon struct {
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
-	upstreams *upstream.Set
+	upstreams *adapt.Set
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
@@ -244,13 +245,13 @@ func (d *daemon) wire() error {
 	})
 	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = upstream.NewSet(upstream.Options{
+	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
 	d.gateway = gateway.New(gateway.Deps{
 		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
 		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,

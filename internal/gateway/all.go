@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/alias"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/door"
@@ -19,7 +20,6 @@ import (
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/upstream"
 )
 
 // namedRequest is a client's request that names something as the surface of all servers
@@ -253,5 +253,5 @@ func withoutTasks(r *session.Request) {
 	if r.Method == mcp.CallTool {
 		r.Params = rawjson.DropMember(r.Params, "task")
 	}
-	r.Params = upstream.WithoutTasks(r.Params)
+	r.Params = adapt.WithoutTasks(r.Params)
 }
