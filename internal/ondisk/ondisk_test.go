@@ -30,6 +30,26 @@ func TestWriteNew(t *testing.T) {
 	}
 }
 
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, want := range []string{"old", "new"} {
+		if err := ondisk.Replace(path, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || string(text) != want {
+			t.Errorf("the file has %q, %v, want %q", text, err, want)
+		}
+	}
+	if err := ondisk.Replace(filepath.Dir(path), nil); err == nil {
+		t.Error("a folder was replaced")
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("there is %v, %v, want the file alone", left, err)
+	}
+}
+
 func TestNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open keeps its name")
