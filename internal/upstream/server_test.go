@@ -119,7 +119,7 @@ type bench struct {
 	mu    sync.Mutex
 	opens []time.Time
 	links []*fakeLink
-	fail  error // what opening gives
+	fail  error // what opening returns
 	shape func(*fakeLink)
 }
 
@@ -357,7 +357,7 @@ func TestPing(t *testing.T) {
 			sleep(pingPause / 10)
 		}
 		if n := l.count(mcp.Ping); n > before {
-			t.Errorf("%d pings while it talks", n-before)
+			t.Errorf("%d pings while it says something", n-before)
 		}
 		l.set(func() { l.hang = true })
 		sleep(pingPause*2 + pingTime + minBackoff)
