@@ -158,7 +158,7 @@ func (d *daemon) openConfig() error {
 	}
 	cfg := d.live.Current()
 	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
-	d.level.Set(level(cfg.LogLevel))
+	_ = d.level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked the name
 	return nil
 }
 
