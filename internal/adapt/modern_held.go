@@ -47,7 +47,7 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	}
 	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
 	if err == nil && s.own != nil {
-		err = s.own.same(ctx, r)
+		err = s.own.admit(ctx, c, r)
 	}
 	if err != nil {
 		m.giveBack(h.key, s)
