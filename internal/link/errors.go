@@ -8,6 +8,7 @@ import (
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 // How a connection ends, and what becomes of a request.
@@ -34,6 +35,11 @@ type StatusError struct {
 	Status    int
 	challenge string
 	location  string
+}
+
+// statusOf returns the status of an answer as an error.
+func statusOf(a *wire.Response) *StatusError {
+	return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
 }
 
 func (e *StatusError) Error() string {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
 )
 
@@ -42,7 +42,7 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrp
 		if id := events.LastID(); id != "" {
 			lastID = id
 		}
-		if lastID == "" || l.modern || resumes == maxResumes {
+		if lastID == "" || l.modern.Load() || resumes == maxResumes {
 			return ErrNoAnswer
 		}
 		if heard {
@@ -55,18 +55,6 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrp
 			return err
 		}
 	}
-}
-
-// bounded returns what an error of a reader means: that a message is beyond a
-// bound, or the error itself.
-func bounded(b *wire.Budget, err error) error {
-	switch {
-	case errors.Is(err, jsonrpc.ErrTooLong):
-		return b.TooLarge()
-	case errors.Is(err, jsonrpc.ErrCrowded):
-		return b.Crowded()
-	}
-	return err
 }
 
 // readAll reads events until one is the answer (then err is nil) or the stream
@@ -82,10 +70,7 @@ func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message
 			continue
 		}
 		heard = true
-		data, kept := ev.Data, len(ev.Data) >= keepFrom
-		if kept {
-			data = events.Keep()
-		}
+		data, kept := owned(ev.Data, events)
 		found := false
 		if split(data, func(m jsonrpc.Message) { found = found || take(&m, kept) }) != nil {
 			l.Reports.Remark("an event is no JSON-RPC message")
@@ -111,13 +96,12 @@ func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, afte
 	if wire.CheckFields(fields) != nil {
 		return nil, ErrNoAnswer
 	}
-	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
-	if err != nil {
-		return nil, err
+	a, err := l.stream(ctx, state, fields)
+	if unsent, ok := errors.AsType[*session.NotSentError](err); ok {
+		return nil, unsent.Cause // the request itself was sent
 	}
-	if a.Status != http.StatusOK || a.Media != wire.Events || a.Encoded {
-		a.Body.Close()
+	if _, ok := errors.AsType[*StatusError](err); ok {
 		return nil, ErrNoAnswer
 	}
-	return a, nil
+	return a, err
 }

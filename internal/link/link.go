@@ -154,11 +154,3 @@ func cannotAsk(m *jsonrpc.Message) []byte {
 
 // CannotAsk is the answer to a question whose client has no stream open.
 var CannotAsk = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
-
-// answer returns the message that answers a question.
-func answer(id json.RawMessage, r session.Reply) []byte {
-	if r.Error != nil {
-		return jsonrpc.AppendError(nil, id, r.Error)
-	}
-	return jsonrpc.AppendResult(nil, id, r.Result)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -74,7 +73,7 @@ func (l *HTTP) listen(ctx context.Context) {
 // listenOnce reads one stream until it ends. What was said while there was
 // none is lost.
 func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
-	a, err := l.stream(ctx, nil)
+	a, err := l.ownStream(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func(
 	if wire.CheckFields(fields) != nil {
 		fields = nil
 	}
-	a, err := l.stream(ctx, fields)
+	a, err := l.ownStream(ctx, fields)
 	if errors.Is(err, ErrSessionGone) {
 		l.Fail(err)
 	}
@@ -117,21 +116,11 @@ func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func(
 // lastEventID names the event after which a stream is to go on.
 const lastEventID = "Last-Event-ID"
 
-// stream opens the stream of what the server says by itself.
-func (l *HTTP) stream(ctx context.Context, fields []mcp.Field) (*wire.Response, error) {
+// ownStream opens the stream of what the server says by itself.
+func (l *HTTP) ownStream(ctx context.Context, fields []mcp.Field) (*wire.Response, error) {
 	state := l.state.Load()
-	a, err := l.do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded:
-		return a, nil
-	}
-	a.Body.Close()
-	if a.Status == http.StatusNotFound && state.session != "" {
-		return nil, ErrSessionGone
-	}
-	return nil, &StatusError{Status: a.Status}
+	a, err := l.stream(ctx, state, fields)
+	return a, gone(state, err)
 }
 
 // hear reads a stream until it ends, and hands on what is no response.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -14,19 +13,21 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// pending is the table of the requests that a server on a pipe has not
-// answered. The reader of the pipe puts things in and never waits; the
-// goroutine of each caller takes them out, so that a slow caller delays no
-// other one. Who removes an entry from the table owns it: an answer that comes
-// after that has nobody to go to.
+// pending is the table of the requests that a server has not answered. Who reads
+// what the server says puts things in and never waits; the goroutine of each
+// caller takes them out, so that a slow caller delays no other one. Who removes
+// an entry from the table owns it: an answer that comes after that has nobody to
+// go to.
 type pending struct {
 	mu       sync.Mutex // guards byID, deserted and err
 	byID     map[uint64]*entry
 	deserted deserted
 	err      error // why there will be no more answers
 
-	count   atomic.Int64 // len(byID)
-	entries sync.Pool
+	// ownAnswers: each caller reads its answer itself, and leave follows instead
+	// of wait. What comes elsewhere is handed on by a goroutine.
+	ownAnswers bool
+	entries    sync.Pool
 }
 
 type entry struct {
@@ -36,6 +37,16 @@ type entry struct {
 	closed chan struct{} // cap 1: reply or err is there, and e is in no table
 	reply  session.Reply
 	err    error
+
+	saying sync.Mutex // one event is handed on after the other
+	late   *late      // nil until something comes elsewhere than in the caller's answer
+}
+
+// late is the goroutine that hands on what came in the stream of somebody else,
+// who must not wait for that caller.
+type late struct {
+	runs bool // guarded by pending.mu
+	sync.WaitGroup
 }
 
 func newPending() *pending { return &pending{byID: map[uint64]*entry{}} }
@@ -56,8 +67,14 @@ func (p *pending) enter(e *entry) error {
 		return notSent(p.err)
 	}
 	p.byID[e.id] = e
-	p.count.Add(1)
 	return nil
+}
+
+// inFlight returns how many there are.
+func (p *pending) inFlight() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byID)
 }
 
 // remove takes e out if it is still in, and reports whether it was. The server
@@ -82,7 +99,6 @@ func (p *pending) take(id uint64) *entry {
 	e := p.byID[id]
 	if e != nil {
 		delete(p.byID, id)
-		p.count.Add(-1)
 	}
 	return e
 }
@@ -90,7 +106,7 @@ func (p *pending) take(id uint64) *entry {
 // recycle makes e ready for another request. e is in no table.
 func (p *pending) recycle(e *entry) {
 	e.said.Reset()
-	e.sent, e.broken, e.reply, e.err = sent{}, false, session.Reply{}, nil
+	e.sent, e.broken, e.reply, e.err, e.late = sent{}, false, session.Reply{}, nil, nil
 	p.entries.Put(e)
 }
 
@@ -163,12 +179,17 @@ func (p *pending) give(id uint64, e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := p.byID[id]
-	return to != nil && fits(&to.sent) && to.put(e)
+	return to != nil && fits(&to.sent) && p.put(to, e)
 }
 
-// progress gives a progress notification to the request it is about.
-func (p *pending) progress(e session.Event) {
-	if id, ok := progressID(e.Params); ok {
+// progress gives a progress notification, which came in the answer to from or by
+// itself, to the request it is about.
+func (p *pending) progress(e session.Event, from *entry) {
+	switch id, ok := progressID(e.Params); {
+	case !ok:
+	case from != nil && from.id == id:
+		from.hear(e)
+	default:
 		p.give(id, e, func(s *sent) bool { return s.wants(mcp.Progress) })
 	}
 }
@@ -188,15 +209,15 @@ func (p *pending) byToken(e session.Event) bool {
 	defer p.mu.Unlock()
 	for _, to := range p.byID {
 		if to.passes() && to.token != nil && bytes.Equal(to.token, token) {
-			return to.put(e)
+			return p.put(to, e)
 		}
 	}
 	return false
 }
 
-// only gives e to the only request in flight, subscriptions aside: with several
-// in flight nobody can tell whose it is.
-func (p *pending) only(e session.Event, fits func(*sent) bool) bool {
+// only gives e to the only request in flight, subscriptions aside, if it wants
+// it: with several in flight nobody can tell whose it is.
+func (p *pending) only(e session.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var one *entry
@@ -209,7 +230,7 @@ func (p *pending) only(e session.Event, fits func(*sent) bool) bool {
 			one = to
 		}
 	}
-	return one != nil && fits(&one.sent) && !p.deserted.byOther(&one.sent) && one.put(e)
+	return one != nil && one.wants(e.Method) && !p.deserted.byOther(&one.sent) && p.put(one, e)
 }
 
 // newest gives e to the request that was sent last, of a client that has the
@@ -223,12 +244,40 @@ func (p *pending) newest(e session.Event) bool {
 			last = to
 		}
 	}
-	return last != nil && last.put(e)
+	return last != nil && p.put(last, e)
 }
 
-// put queues an event; when the caller is far behind it is dropped. It reports
-// whether it was queued.
-func (e *entry) put(v session.Event) bool { return e.said.Put(v.Clone()) }
+// put queues an event for to; when its caller is far behind it is dropped. It
+// reports whether it was queued. The caller holds mu.
+func (p *pending) put(to *entry, e session.Event) bool {
+	if !to.said.Put(e.Clone()) {
+		return false
+	}
+	if p.ownAnswers {
+		if to.late == nil {
+			to.late = &late{}
+		}
+		if !to.late.runs {
+			to.late.runs = true
+			to.late.Go(func() { p.handLate(to) })
+		}
+	}
+	return true
+}
+
+// handLate hands on what is queued for e, and what comes meanwhile.
+func (p *pending) handLate(e *entry) {
+	for {
+		p.mu.Lock()
+		events := e.said.Take()
+		e.late.runs = len(events) > 0
+		p.mu.Unlock()
+		if len(events) == 0 {
+			return
+		}
+		e.handOn(events)
+	}
+}
 
 // fail ends all that wait, and those who come later.
 func (p *pending) fail(err error) {
@@ -262,10 +311,10 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	for {
 		select {
 		case <-e.closed:
-			e.handOn()
+			e.handOn(e.said.Take())
 			return e.reply, e.err
 		case <-e.said.Come():
-			e.handOn()
+			e.handOn(e.said.Take())
 		case <-done:
 			if p.remove(e) {
 				return session.Reply{}, ctx.Err()
@@ -275,12 +324,40 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	}
 }
 
+// leave takes e out, whose request came to err, and waits until what came for it
+// elsewhere is handed on.
+func (p *pending) leave(e *entry, err error) {
+	p.mu.Lock()
+	if deserts(err) {
+		p.desert(e.id)
+	} else {
+		p.take(e.id)
+	}
+	late := e.late
+	p.mu.Unlock()
+	if late != nil {
+		late.Wait()
+	}
+}
+
+// hear hands on what came in the answer to e, and reports whether its caller
+// wants it.
+func (e *entry) hear(v session.Event) bool {
+	if !e.wants(v.Method) {
+		return false
+	}
+	e.handOn([]session.Event{v})
+	return true
+}
+
 // handOn hands on what has been said.
-func (e *entry) handOn() {
+func (e *entry) handOn(events []session.Event) {
 	if e.Say == nil {
 		return
 	}
-	for _, v := range e.said.Take() {
+	e.saying.Lock()
+	defer e.saying.Unlock()
+	for _, v := range events {
 		e.deliver(v)
 	}
 }

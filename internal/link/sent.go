@@ -18,13 +18,17 @@ type sent struct {
 	id       uint64
 	token    json.RawMessage // the caller's progress token, in whose place id goes out unless own; nil: it wants none
 	own      bool            // the connection is the caller's own: its tokens mean nobody else
+	keeps    bool            // it goes out as it is, with the client's id and token: its answer comes to nobody else
 	listenID json.RawMessage // the client's id of a subscription, in whose place id goes out
 }
 
 // send makes s the request r and appends its message to dst.
-func (s *sent) send(dst []byte, r *session.Request, o *Options, modern bool) []byte {
-	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own}
-	if r.Call != nil {
+func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bool) []byte {
+	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own, keeps: keeps}
+	switch {
+	case keeps:
+		return jsonrpc.AppendRequestAs(dst, r.ID, r.Method, r.Params)
+	case r.Call != nil:
 		return s.appendCall(dst, o, modern)
 	}
 	params := r.Params
@@ -68,6 +72,27 @@ func (s *sent) appendCall(dst []byte, o *Options, modern bool) []byte {
 // not of what the handshake begins with.
 func cancelable(r *session.Request) bool {
 	return r.Method != mcp.Initialize && (r.ID != nil || r.Method != mcp.Discover)
+}
+
+// outerID returns the id that s has at the server.
+func (s *sent) outerID() json.RawMessage {
+	if s.keeps {
+		return s.ID
+	}
+	return strconv.AppendUint(nil, s.id, 10)
+}
+
+// isAnswer reports whether m is the response to s where no other one can come. An
+// error without an id can only be for the one request that was sent.
+func (s *sent) isAnswer(m *jsonrpc.Message) bool {
+	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
+		return true
+	}
+	if s.keeps {
+		return SameID(m.ID, s.ID)
+	}
+	id, ok := numericID(m.ID)
+	return ok && id == s.id
 }
 
 // passes reports whether s is a client's own request, which gets everything.

@@ -3,7 +3,6 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +36,7 @@ type Stdio struct {
 func NewStdio(proc *process.Process, start *startup.Start, log *process.Log, o Options) *Stdio {
 	l := &Stdio{duplex: newDuplex(o), proc: proc, log: log, startup: start}
 	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.end(l.writeError(err)) })
+	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
 	l.tell = l.in.Offer
 	proc.KeepStderr(log)
 	proc.Go(l.read)
@@ -55,21 +55,16 @@ func (l *Stdio) read() {
 	defer lines.Release()
 	for {
 		line, err := lines.Next()
-		if why := l.unreadable(err); why != nil {
-			if l.skipLong(line, why) {
-				continue
-			}
-			err = why
-		}
-		if err != nil {
-			l.end(l.readError(err))
+		why := bounded(l.Budget, err)
+		switch {
+		case why != err && l.skipLong(line, why):
+			continue
+		case err != nil:
+			l.end(l.readError(why))
 			return
 		}
 		l.heard.Add(1)
-		kept := len(line) >= keepFrom
-		if kept {
-			line = lines.Keep()
-		}
+		line, kept := owned(line, lines)
 		l.take(bytes.TrimSpace(line), kept)
 		l.endSkip()
 	}
@@ -97,17 +92,6 @@ func (l *Stdio) take(line []byte, kept bool) {
 
 // skipTime is how long the rest of a line beyond the bound may take.
 const skipTime = 5 * time.Second
-
-// unreadable says why a line is not read to its end, nil when it was.
-func (l *Stdio) unreadable(err error) error {
-	switch {
-	case errors.Is(err, jsonrpc.ErrTooLong):
-		return l.Budget.TooLarge()
-	case errors.Is(err, jsonrpc.ErrCrowded):
-		return l.Budget.Crowded()
-	}
-	return nil
-}
 
 // skipLong fails the request that a line answers which is not read to its end,
 // and lets the rest of the line be skipped, for a while. When the line does not
@@ -188,19 +172,9 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 	reply, err := l.wait.wait(ctx, e)
 	s.settle(&reply)
 	if err != nil && ctx.Err() != nil && cancelable(r) {
-		l.in.Send(cancelled(ctx, s.id))
+		l.in.Send(cancelled(ctx, s.outerID()))
 	}
 	return reply, err
-}
-
-// Notify implements Link.
-func (l *Stdio) Notify(_ context.Context, method string, params json.RawMessage) error {
-	return l.in.Send(jsonrpc.AppendNotification(nil, method, params))
-}
-
-// Respond implements Link.
-func (l *Stdio) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
-	return l.in.Send(answer(id, r))
 }
 
 // Agree implements Link.
