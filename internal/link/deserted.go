@@ -35,8 +35,11 @@ const (
 // to err: it was given up, or its answer has broken off. It is not when the
 // answer has come and cannot be read.
 func deserts(err error) bool {
-	var refused *StatusError
-	return err != nil && !session.NotSent(err) && !errors.As(err, &refused) && !errors.Is(err, ErrNoMessage)
+	if err == nil || session.NotSent(err) || errors.Is(err, ErrNoMessage) {
+		return false
+	}
+	_, refused := errors.AsType[*StatusError](err)
+	return !refused
 }
 
 func (d *deserted) add(s *sent) {

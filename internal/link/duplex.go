@@ -87,7 +87,7 @@ func (l *duplex) route(m *jsonrpc.Message, kept bool) {
 func (l *duplex) forClient(m *jsonrpc.Message, e session.Event) {
 	told := m.Method == mcp.Progress && l.wait.byToken(e) ||
 		l.wait.only(e) ||
-		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e) || l.kept.Put(e.Clone())
+		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e, (*sent).passes) || l.kept.Put(e.Clone())
 	if !told && m.IsRequest() {
 		l.tell(cannotAsk(m))
 	}

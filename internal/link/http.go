@@ -117,7 +117,7 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 
 // exchange sends one request and reads its answer.
 func (l *HTTP) exchange(ctx context.Context, state *httpState, x *exchange) (session.Reply, error) {
-	a, err := l.do(ctx, &wire.Request{Method: http.MethodPost, Head: state.post, Fields: x.fields, Body: x.msg, Passes: x.Head != nil})
+	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodPost, Head: state.post, Fields: x.fields, Body: x.msg, Passes: x.Head != nil})
 	if err != nil {
 		return session.Reply{}, err
 	}

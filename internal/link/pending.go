@@ -3,7 +3,6 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -204,15 +203,22 @@ func (p *pending) subscribed(e session.Event) bool {
 // byToken gives a progress notification to the client's request with its own
 // token.
 func (p *pending) byToken(e session.Event) bool {
-	token := json.RawMessage(rawjson.Find(e.Params, "progressToken"))
+	token := rawjson.Find(e.Params, "progressToken")
+	return p.newest(e, func(s *sent) bool { return s.token != nil && bytes.Equal(s.token, token) })
+}
+
+// newest gives e to the request that was sent last, of those that fit and whose
+// client has the connection for itself.
+func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var last *entry
 	for _, to := range p.byID {
-		if to.passes() && to.token != nil && bytes.Equal(to.token, token) {
-			return p.put(to, e)
+		if to.passes() && fits(&to.sent) && (last == nil || to.id > last.id) {
+			last = to
 		}
 	}
-	return false
+	return last != nil && p.put(last, e)
 }
 
 // only gives e to the only request in flight, subscriptions aside, if it wants
@@ -231,20 +237,6 @@ func (p *pending) only(e session.Event) bool {
 		}
 	}
 	return one != nil && one.wants(e.Method) && !p.deserted.byOther(&one.sent) && p.put(one, e)
-}
-
-// newest gives e to the request that was sent last, of a client that has the
-// connection for itself.
-func (p *pending) newest(e session.Event) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var last *entry
-	for _, to := range p.byID {
-		if to.passes() && (last == nil || to.id > last.id) {
-			last = to
-		}
-	}
-	return last != nil && p.put(last, e)
 }
 
 // put queues an event for to; when its caller is far behind it is dropped. It
@@ -312,6 +304,7 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 		select {
 		case <-e.closed:
 			e.handOn(e.said.Take())
+			e.settle(&e.reply)
 			return e.reply, e.err
 		case <-e.said.Come():
 			e.handOn(e.said.Take())

@@ -127,19 +127,9 @@ func (l *site) redirected(location string) bool {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// do is the client's, with what it says of requests that were not sent in our
-// terms.
-func (l *site) do(ctx context.Context, r *wire.Request) (*wire.Response, error) {
-	a, err := l.client.Do(ctx, r)
-	if err != nil && wire.IsNotSent(err) {
-		err = notSent(err)
-	}
-	return a, err
-}
-
 // stream asks for a stream; a StatusError says that the answer is none.
 func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Field) (*wire.Response, error) {
-	a, err := l.do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
+	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
 	if err != nil || a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded {
 		return a, err
 	}
@@ -149,7 +139,7 @@ func (l *site) stream(ctx context.Context, state *httpState, fields []mcp.Field)
 
 // send posts a message that has no response.
 func (l *site) send(ctx context.Context, state *httpState, msg []byte) error {
-	a, err := l.do(ctx, &wire.Request{Method: http.MethodPost, Head: state.post, Body: msg})
+	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodPost, Head: state.post, Body: msg})
 	if err != nil {
 		return err
 	}

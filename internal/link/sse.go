@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -175,13 +176,13 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	s, msg := e.sent, bytes.Clone(*buf) // it may be on its way for longer than r is there
+	id, msg := e.id, bytes.Clone(*buf) // it may be on its way for longer than r is there
 	putBuffer(buf)
 	posted := make(chan struct{})
 	cancel, err := l.start(func(pctx context.Context) {
 		defer close(posted)
 		if err := l.toEndpoint(pctx, msg); err != nil {
-			l.wait.reject(s.id, err)
+			l.wait.reject(id, err)
 		}
 	})
 	if err != nil {
@@ -189,7 +190,6 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 		return session.Reply{}, err
 	}
 	reply, err := l.wait.wait(ctx, e)
-	s.settle(&reply)
 	switch {
 	case err == nil, errors.Is(err, ErrNoMessage):
 		time.AfterFunc(tellTime, cancel)
@@ -197,7 +197,7 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 		cancel()
 		<-posted
 		if cancelable(r) {
-			l.tell(cancelled(ctx, s.outerID()))
+			l.tell(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 		}
 		err = ctx.Err()
 	case errors.Is(err, ErrSessionGone), session.NotSent(err) && !l.Own:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -168,11 +169,10 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 		}
 		return session.Reply{}, notSent(err)
 	}
-	s := e.sent
+	id := e.id
 	reply, err := l.wait.wait(ctx, e)
-	s.settle(&reply)
 	if err != nil && ctx.Err() != nil && cancelable(r) {
-		l.in.Send(cancelled(ctx, s.outerID()))
+		l.in.Send(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 	}
 	return reply, err
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
+
+	"mcpproxy/internal/mcp"
 )
 
 // Bounds on the header lines of an answer that are passed on to a client. What
@@ -22,7 +24,7 @@ func (a *Response) passField(name, value []byte) {
 		return
 	}
 	a.passed += len(name) + len(value)
-	a.fields = append(a.fields, Field{Name: string(name), Value: string(value)})
+	a.fields = append(a.fields, mcp.Field{Name: string(name), Value: string(value)})
 }
 
 // passHop takes a Connection line, which names header lines that are for us
@@ -38,11 +40,11 @@ func (a *Response) passHop(value []byte) {
 
 // Passable returns the header lines of the answer that its client may get,
 // valid for as long as anybody wants them.
-func (a *Response) Passable() []Field {
+func (a *Response) Passable() []mcp.Field {
 	if len(a.hops) == 0 {
 		return a.fields
 	}
-	var rest []Field
+	var rest []mcp.Field
 	for _, f := range a.fields {
 		hop := false
 		for _, name := range a.hops {

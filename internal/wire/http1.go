@@ -147,7 +147,7 @@ func (c *leanConn) field(name, value []byte) error {
 			c.keep = true
 		}
 	case "content-type":
-		a.Media = mediaOfBytes(value)
+		a.Media = mediaOf(value)
 	case "content-encoding":
 		a.Encoded = !bytes.EqualFold(value, []byte("identity"))
 	case "mcp-session-id":
@@ -165,17 +165,6 @@ func (c *leanConn) field(name, value []byte) error {
 		}
 	}
 	return nil
-}
-
-// mediaOfBytes is mediaOf without an allocation for the usual spellings.
-func mediaOfBytes(v []byte) Media {
-	switch string(v) {
-	case "application/json", "application/json; charset=utf-8":
-		return JSON
-	case "text/event-stream", "text/event-stream; charset=utf-8":
-		return Events
-	}
-	return mediaOf(string(v))
 }
 
 func containsToken(list []byte, token string) bool {

@@ -45,19 +45,19 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		conn.watch(ctx)
 		err = conn.send(r)
 		if err != nil {
 			conn.discard()
 			if ctx.Err() != nil {
-				return nil, NotSent(ctx.Err())
+				return nil, notSent(ctx.Err())
 			}
 			if reused {
 				continue
 			}
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		a, err := conn.readHead()
 		if err != nil {
@@ -153,26 +153,22 @@ func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 
 func (c *leanClient) Reap(now time.Time) {
 	var old []*leanConn
+	since := func(limit time.Time) func(*leanConn) bool {
+		return func(conn *leanConn) bool {
+			if !conn.since.Before(limit) {
+				return false
+			}
+			old = append(old, conn)
+			return true
+		}
+	}
 	c.mu.Lock()
-	c.idle, old = splitOld(c.idle, old, now.Add(-idleConnTime))
-	c.unfinished, old = splitOld(c.unfinished, old, now.Add(-unfinishedTime))
+	c.idle = slices.DeleteFunc(c.idle, since(now.Add(-idleConnTime)))
+	c.unfinished = slices.DeleteFunc(c.unfinished, since(now.Add(-unfinishedTime)))
 	c.mu.Unlock()
 	for _, conn := range old {
 		conn.nc.Close()
 	}
-}
-
-func splitOld(list, old []*leanConn, limit time.Time) (kept, dropped []*leanConn) {
-	kept = list[:0]
-	for _, conn := range list {
-		if conn.since.Before(limit) {
-			old = append(old, conn)
-		} else {
-			kept = append(kept, conn)
-		}
-	}
-	clear(list[len(kept):])
-	return kept, old
 }
 
 func (c *leanClient) Close() {
@@ -195,6 +191,7 @@ type leanConn struct {
 	out    []byte
 	since  time.Time // idle since
 	stop   func() bool
+	cut    func() // interrupts the exchange
 	answer Response
 	passes bool // the exchange's
 
@@ -215,18 +212,17 @@ const (
 )
 
 func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
-	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine)}
+	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine),
+		cut: func() { nc.SetDeadline(time.Unix(1, 0)) }}
 }
 
-// watch makes the end of ctx interrupt the connection.
+// watch makes the end of ctx interrupt the exchange.
 func (c *leanConn) watch(ctx context.Context) {
 	c.stop = nil
 	if ctx.Done() != nil {
-		c.stop = context.AfterFunc(ctx, c.interrupt)
+		c.stop = context.AfterFunc(ctx, c.cut)
 	}
 }
-
-func (c *leanConn) interrupt() { c.nc.SetDeadline(time.Unix(1, 0)) }
 
 // unwatch reports whether the connection has been left alone.
 func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }

@@ -62,13 +62,13 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			err = ctx.Err()
 		}
 		if !connected {
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		return nil, err
 	}
 	h := resp.Header
 	a := &Response{
-		Status: resp.StatusCode, Media: mediaOf(h.Get("Content-Type")), length: resp.ContentLength,
+		Status: resp.StatusCode, Media: mediaOf([]byte(h.Get("Content-Type"))), length: resp.ContentLength,
 		Session: h.Get(mcp.HeaderSession), Location: h.Get("Location"), Challenge: strings.Join(h.Values("WWW-Authenticate"), ", "),
 		Encoded: h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity",
 		Body:    resp.Body,
