@@ -75,7 +75,7 @@ func (l *core) sendSoon(ctx context.Context, msg []byte) {
 func (l *core) spread(m *jsonrpc.Message, from *entry, change bool) {
 	switch e := eventOf(m); {
 	case m.IsRequest():
-		l.tell(answerTo(m))
+		l.tell(refuse(m, noCapability))
 	case change:
 		l.Reports.Heard(m.Method, m.Params)
 	case m.Method == mcp.ResourceUpdated && l.Reports.Heard(m.Method, m.Params):

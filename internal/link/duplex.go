@@ -89,7 +89,7 @@ func (l *duplex) forClient(m *jsonrpc.Message, e session.Event) {
 		l.wait.only(e) ||
 		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e, (*sent).passes) || l.kept.Put(e.Clone())
 	if !told && m.IsRequest() {
-		l.tell(cannotAsk(m))
+		l.tell(refuse(m, CannotAsk))
 	}
 }
 

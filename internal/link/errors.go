@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -65,25 +64,9 @@ func (e *StatusError) Passing() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// goneError is a status that says that the session has gone. reply is what the
-// server said to the request in the same breath, if it did.
-type goneError struct {
-	status *StatusError
-	reply  session.Reply
-}
+// goneError is a status that says that the session has gone.
+type goneError struct{ status *StatusError }
 
 func (e *goneError) Error() string        { return ErrSessionGone.Error() }
 func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
 func (e *goneError) Unwrap() error        { return e.status }
-
-// notGone returns what the answer means when the session turns out to be there.
-func notGone(err error) (session.Reply, error) {
-	var gone *goneError
-	switch {
-	case !errors.As(err, &gone):
-		return session.Reply{}, err
-	case gone.reply.Error == nil:
-		return session.Reply{}, gone.status
-	}
-	return gone.reply, nil
-}

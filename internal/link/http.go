@@ -103,9 +103,6 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 			err = ctx.Err()
 		}
 	case errors.Is(err, ErrSessionGone):
-		if !l.sessionGone(ctx, state) {
-			return notGone(err)
-		}
 		l.Fail(ErrSessionGone)
 	case session.NotSent(err) && !l.Own:
 		l.Fail(err)
@@ -133,7 +130,7 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *exchange) (ses
 	case a.Encoded:
 		return session.Reply{}, problem.Ownf("the answer is compressed, which was not asked for")
 	case a.Status < 200 || a.Status > 299:
-		return l.refused(state, a, x)
+		return l.refused(ctx, state, a, x)
 	}
 	if a.Session != "" && a.Session != state.session && state.version == "" {
 		if err := l.setState(a.Session, ""); err != nil {
@@ -202,7 +199,7 @@ func (l *HTTP) incoming(m *jsonrpc.Message, from *entry) {
 	case from.Say != nil:
 		from.Say(eventOf(m))
 	case m.IsRequest():
-		l.tell(cannotAsk(m))
+		l.tell(refuse(m, CannotAsk))
 	}
 }
 

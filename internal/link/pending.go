@@ -76,14 +76,6 @@ func (p *pending) inFlight() int {
 	return len(p.byID)
 }
 
-// remove takes e out if it is still in, and reports whether it was. The server
-// may be at work on it for a while.
-func (p *pending) remove(e *entry) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.desert(e.id) != nil
-}
-
 // desert is take for a request that the server may still be at work on.
 func (p *pending) desert(id uint64) *entry {
 	e := p.take(id)
@@ -117,8 +109,7 @@ func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 		return
 	}
 	if e := p.claim(id); e != nil {
-		e.reply = replyOf(m, kept)
-		e.closed <- struct{}{}
+		e.finish(replyOf(m, kept), nil)
 	}
 }
 
@@ -126,10 +117,15 @@ func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 func (p *pending) reject(id uint64, err error) bool {
 	e := p.claim(id)
 	if e != nil {
-		e.err = err
-		e.closed <- struct{}{}
+		e.finish(session.Reply{}, err)
 	}
 	return e != nil
+}
+
+// finish tells the caller how its request ended. e is in no table.
+func (e *entry) finish(r session.Reply, err error) {
+	e.reply, e.err = r, err
+	e.closed <- struct{}{}
 }
 
 // brokenTime is how long the right answer may still come after one that cannot
@@ -156,8 +152,7 @@ func (p *pending) rejectBroken(response []byte) {
 		e := p.desert(id)
 		p.mu.Unlock()
 		if e != nil {
-			e.err = ErrNoMessage
-			e.closed <- struct{}{}
+			e.finish(session.Reply{}, ErrNoMessage)
 		}
 	})
 }
@@ -281,8 +276,7 @@ func (p *pending) fail(err error) {
 	p.err = err
 	for id, e := range p.byID {
 		p.take(id)
-		e.err = &LostError{err}
-		e.closed <- struct{}{}
+		e.finish(session.Reply{}, &LostError{err})
 	}
 }
 
@@ -309,7 +303,7 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 		case <-e.said.Come():
 			e.handOn(e.said.Take())
 		case <-done:
-			if p.remove(e) {
+			if p.leave(e, ctx.Err()) {
 				return session.Reply{}, ctx.Err()
 			}
 			done = nil // the answer is on its way from the reader
@@ -317,20 +311,20 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	}
 }
 
-// leave takes e out, whose request came to err, and waits until what came for it
-// elsewhere is handed on.
-func (p *pending) leave(e *entry, err error) {
+// leave takes e out, whose request came to err, if it is still in, and reports
+// whether it was. What came for it elsewhere is handed on when it returns.
+func (p *pending) leave(e *entry, err error) bool {
 	p.mu.Lock()
+	out := p.take
 	if deserts(err) {
-		p.desert(e.id)
-	} else {
-		p.take(e.id)
+		out = p.desert
 	}
-	late := e.late
+	was, late := out(e.id) != nil, e.late
 	p.mu.Unlock()
 	if late != nil {
 		late.Wait()
 	}
+	return was
 }
 
 // hear hands on what came in the answer to e, and reports whether its caller

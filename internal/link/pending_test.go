@@ -146,7 +146,7 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := said(p, json.RawMessage("{}"))
-		p.remove(e)
+		p.leave(e, context.Canceled)
 		return given
 	}
 	say := func(session.Event) {}

@@ -16,7 +16,7 @@ import (
 // refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
 // the request; or it says that the session has gone, and then the server has
 // not looked at the request.
-func (l *HTTP) refused(state *httpState, a *wire.Response, x *exchange) (session.Reply, error) {
+func (l *HTTP) refused(ctx context.Context, state *httpState, a *wire.Response, x *exchange) (session.Reply, error) {
 	fail := statusOf(a)
 	m := errorIn(a)
 	var reply session.Reply
@@ -24,9 +24,10 @@ func (l *HTTP) refused(state *httpState, a *wire.Response, x *exchange) (session
 		reply = replyOf(m, true)
 		reply.Status = a.Status
 	}
+	gone := a.Status == http.StatusNotFound || a.Status == http.StatusBadRequest && m != nil && aboutSession(m)
 	switch {
-	case state.session != "" && (a.Status == http.StatusNotFound || a.Status == http.StatusBadRequest && m != nil && aboutSession(m)):
-		return session.Reply{}, &goneError{fail, reply}
+	case gone && state.session != "" && (x.Method == mcp.Ping || l.sessionGone(ctx, state)):
+		return session.Reply{}, &goneError{fail}
 	case reply.Error == nil:
 		return session.Reply{}, fail
 	}

@@ -141,7 +141,7 @@ func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 	}
 	err := l.send(ctx, l.state.Load(), msg)
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound {
-		return &goneError{status: status}
+		return &goneError{status}
 	}
 	return err
 }
