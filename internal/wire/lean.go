@@ -74,7 +74,7 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 // get takes the most recently used connection that is alive, or dials.
 func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err error) {
 	for {
-		conn := c.pop()
+		conn := c.take(&c.idle, true)
 		if conn == nil {
 			break
 		}
@@ -93,16 +93,20 @@ func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err 
 	return newLeanConn(c, nc), false, nil
 }
 
-func (c *leanClient) pop() *leanConn {
+// take takes a connection out of one of the lists, the newest or the oldest one.
+func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.idle)
+	n := len(*list)
 	if n == 0 {
 		return nil
 	}
-	conn := c.idle[n-1]
-	c.idle[n-1] = nil
-	c.idle = c.idle[:n-1]
+	at := 0
+	if newest {
+		at = n - 1
+	}
+	conn := (*list)[at]
+	*list = slices.Delete(*list, at, at+1)
 	return conn
 }
 
@@ -113,7 +117,7 @@ const maxLooks = 4
 // ones that have waited longest are looked at first.
 func (c *leanClient) popFinished() *leanConn {
 	for range maxLooks {
-		conn := c.shiftUnfinished()
+		conn := c.take(&c.unfinished, false)
 		if conn == nil {
 			return nil
 		}
@@ -127,17 +131,6 @@ func (c *leanClient) popFinished() *leanConn {
 		}
 	}
 	return nil
-}
-
-func (c *leanClient) shiftUnfinished() *leanConn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.unfinished) == 0 {
-		return nil
-	}
-	conn := c.unfinished[0]
-	c.unfinished = slices.Delete(c.unfinished, 0, 1)
-	return conn
 }
 
 // put keeps a connection in one of the lists, which has at most so many.
