@@ -42,8 +42,8 @@ type CallAnswer struct {
 	Handle     string          `json:"handle,omitempty" doc:"Set when the result was cut: read_result on /mcp gives the rest."`
 }
 
-func callTool(g *gateway.Gateway, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
-	r, err := g.Call(ctx, in.Request(c))
+func callTool(o *Operations, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+	r, err := o.Call(ctx, in.Request(c))
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 

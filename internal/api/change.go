@@ -60,6 +60,6 @@ func (in Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{in.Key: in.Value})
 }
 
-func changeServer(g *gateway.Gateway, ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
-	return g.ChangeServer(ctx, c, in.ServerChange)
+func changeServer(o *Operations, ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+	return o.ChangeServer(ctx, c, in.ServerChange)
 }

@@ -1,46 +1,45 @@
 package api
 
 import (
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/tool"
 )
 
 // The operations.
 var (
 	GetStatus = declare("GET /status", "getStatus", Look,
-		"What runs: version, uptime, counts, surfaces", (*gateway.Gateway).Status)
+		"What runs: version, uptime, counts, surfaces", (*Operations).Status)
 
 	ListServers = declare("GET /servers", "listServers", Look,
-		"All servers", (*gateway.Gateway).Servers)
+		"All servers", (*Operations).Servers)
 	GetServer = declare("GET /servers/{name}", "getServer", Look,
-		"One server", (*gateway.Gateway).Server)
+		"One server", (*Operations).Server)
 	RestartServer = declare("POST /servers/{name}/restart", "restartServer", Operate,
-		"Stop a server and start it anew", (*gateway.Gateway).RestartServer).within(restartPatience)
+		"Stop a server and start it anew", (*Operations).RestartServer).within(restartPatience)
 	LoginServer = declare("POST /servers/{name}/login", "loginServer", Operate,
-		"Begin the login of a person to a server", (*gateway.Gateway).LoginServer).within(loginPatience)
+		"Begin the login of a person to a server", (*Operations).LoginServer).within(loginPatience)
 	GetLogin = declare("GET /servers/{name}/login", "getLogin", Look,
-		"How far the last login to a server is", (*gateway.Gateway).LoginProgress)
+		"How far the last login to a server is", (*Operations).LoginProgress)
 	LogoutServer = declare("POST /servers/{name}/logout", "logoutServer", Operate,
-		"Forget the login to a server", (*gateway.Gateway).LogoutServer).within(loginPatience)
+		"Forget the login to a server", (*Operations).LogoutServer).within(loginPatience)
 	GetServerLogs = declare("GET /servers/{name}/logs", "getServerLogs", Look,
-		"The end of a server's log", (*gateway.Gateway).ServerLogs)
+		"The end of a server's log", (*Operations).ServerLogs)
 
 	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look,
-		"One tool with its schemas", (*gateway.Gateway).Tool).describe("tool",
+		"One tool with its schemas", (*Operations).Tool).describe("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
 	ListTools = declare("GET /tools", "listTools", Look,
-		"All tools, callable or not", (*gateway.Gateway).Tools)
+		"All tools, callable or not", (*Operations).Tools)
 	SearchTools = declare("GET /tools/search", "searchTools", Look,
-		"The callable tools that fit a query, best first", (*gateway.Gateway).SearchTools)
+		"The callable tools that fit a query, best first", (*Operations).SearchTools)
 	GetToolStats = declare("GET /tools/stats", "getToolStats", Look,
-		"How well tools are found and which are used, by the log", (*gateway.Gateway).ToolStats)
+		"How well tools are found and which are used, by the log", (*Operations).ToolStats)
 	CallTool = declare("POST /tools/call", "callTool", Call,
 		"Call a tool: the same decision and the same record as on /mcp", callTool).within(0)
 
 	ListActivity = declare("GET /activity", "listActivity", Look,
-		"The log, newest first", (*gateway.Gateway).Activities).checked(checkFilter)
+		"The log, newest first", (*Operations).Activities).checked(checkFilter)
 	GetActivity = declare("GET /activity/{id}", "getActivity", Look,
-		"One record of the log", (*gateway.Gateway).Activity)
+		"One record of the log", (*Operations).Activity)
 
 	_ = declarePage("GET /openapi.json", "getDocument", Look,
 		"This document", "application/openapi+json", document)
@@ -48,34 +47,34 @@ var (
 		"This document as a page", "text/html; charset=utf-8", docsPage)
 
 	ListApprovals = declare("GET /approvals", "listApprovals", Look,
-		"Everything that waits for a person: servers and tools", (*gateway.Gateway).Approvals)
+		"Everything that waits for a person: servers and tools", (*Operations).Approvals)
 	AddServer = declare("POST /servers", "addServer", Decide,
-		"Write a server into the configuration file", (*gateway.Gateway).AddServer).within(restartPatience)
+		"Write a server into the configuration file", (*Operations).AddServer).within(restartPatience)
 	ChangeServer = declare("PATCH /servers/{name}", "changeServer", Decide,
 		"Change one thing about a server; null takes a key out of the file", changeServer).within(restartPatience)
 	RemoveServer = declare("DELETE /servers/{name}", "removeServer", Decide,
-		"Take a server out of the configuration file, or drop one that was proposed", (*gateway.Gateway).RemoveServer).within(restartPatience)
+		"Take a server out of the configuration file, or drop one that was proposed", (*Operations).RemoveServer).within(restartPatience)
 	EnableServer = declare("POST /servers/{name}/enable", "enableServer", Decide,
-		"Enable a server", (*gateway.Gateway).EnableServer).within(restartPatience)
+		"Enable a server", (*Operations).EnableServer).within(restartPatience)
 	DisableServer = declare("POST /servers/{name}/disable", "disableServer", Decide,
-		"Disable a server: it is stopped", (*gateway.Gateway).DisableServer).within(restartPatience)
+		"Disable a server: it is stopped", (*Operations).DisableServer).within(restartPatience)
 	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide,
-		"Put a server back into quarantine: it is stopped until it is approved", (*gateway.Gateway).QuarantineServer).within(restartPatience)
+		"Put a server back into quarantine: it is stopped until it is approved", (*Operations).QuarantineServer).within(restartPatience)
 	ReviewServer = declare("GET /servers/{name}/review", "reviewServer", Look,
-		"What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*gateway.Gateway).ReviewServer)
+		"What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*Operations).ReviewServer)
 	ApproveServer = declare("POST /servers/{name}/approve", "approveServer", Decide,
-		"Approve the stage of a review that has this fingerprint", (*gateway.Gateway).ApproveServer).within(restartPatience)
+		"Approve the stage of a review that has this fingerprint", (*Operations).ApproveServer).within(restartPatience)
 
 	EnableTool = declare("POST "+oneTool+"/enable", "enableTool", Decide,
-		"Switch a tool on", (*gateway.Gateway).EnableTool)
+		"Switch a tool on", (*Operations).EnableTool)
 	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide,
-		"Switch a tool off", (*gateway.Gateway).DisableTool)
+		"Switch a tool off", (*Operations).DisableTool)
 	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide,
-		"Approve the definition that has this fingerprint", (*gateway.Gateway).ApproveTool)
+		"Approve the definition that has this fingerprint", (*Operations).ApproveTool)
 	BlockTool = declare("POST "+oneTool+"/block", "blockTool", Decide,
-		"Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*gateway.Gateway).BlockTool)
+		"Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*Operations).BlockTool)
 	DiffTool = declare("GET "+oneTool+"/diff", "diffTool", Look,
-		"A tool's definition beside the approved one, word by word and hint by hint", (*gateway.Gateway).DiffTool)
+		"A tool's definition beside the approved one, word by word and hint by hint", (*Operations).DiffTool)
 
 	Offers = map[tool.Kind]OfferOps{
 		tool.KindPrompt:       declareOffers(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),

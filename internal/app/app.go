@@ -21,16 +21,19 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/http1"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
@@ -89,6 +92,8 @@ type daemon struct {
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
 	upstreams *upstream.Set
+	offers    *offers.Guard
+	door      *door.Door
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
@@ -250,8 +255,13 @@ func (d *daemon) wire() error {
 		MaxMessage: maxMessage, Account: d.account,
 	})
 	d.onClose(d.upstreams.Close)
+	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
+	d.door = door.New(door.Deps{
+		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
+		NeedsLogin: d.logins.NeedsLogin, Logger: d.logger,
+	})
 	d.gateway = gateway.New(gateway.Deps{
-		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Relaunch: d.relaunch, Upstreams: d.upstreams,
+		Door: d.door, Config: d.live.Current, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
 		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -259,13 +269,18 @@ func (d *daemon) wire() error {
 			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
 		},
 	})
+	operations := api.Operations{Gateway: d.gateway, Admin: admin.New(admin.Deps{
+		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Offers: d.offers, Relaunch: d.relaunch,
+		Log: d.log, Logger: d.logger, Gateway: d.gateway,
+	})}
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: builtin.New(d.gateway, d.live.Current, replies), At: d.gateway.Surface, All: union.New(d.gateway, replies), Refused: d.gateway.Refused,
+		BuiltIn: builtin.New(operations, d.live.Current, replies), At: d.door.Surface, Refused: d.door.Refused,
+		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Gateway: d.gateway, Refuse: d.gateway.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Operations: operations, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -290,8 +305,8 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.refill(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
-	d.running.Go(func() { d.gateway.FollowOffers(ctx) })
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, applier{d}) })
+	d.running.Go(func() { d.offers.Follow(ctx) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, applier{d}) })
 	d.running.Go(func() {
 		// What may be started follows from what was approved.
 		select {
@@ -332,7 +347,7 @@ func (d *daemon) announce() {
 func (d *daemon) stopServing() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	refuse := time.AfterFunc(finishTime, func() { d.cutOff(gateway.ErrStopping) })
+	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	for _, s := range d.servers {

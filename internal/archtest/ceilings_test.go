@@ -25,18 +25,13 @@ var importAll = []string{"app", "cli", "door", "gateway"}
 // ceilings are the places that are over a bound, with today's number. A number
 // falls with what it stands for, and no line is added.
 var ceilings = map[string]int{
-	"imports of builtin":         11,
-	"cycles in union":            5,
-	"cycles in builtin":          5,
 	"cycles in search":           49,
 	"imports of upstream":        11,
 	"cycles in wire":             4,
-	"methods of gateway.Gateway": 96,
 	"methods of upstream.server": 84,
 	"imports of catalog":         11,
 	"cycles in bridge":           9,
 	"cycles in effect":           4,
-	"cycles in gateway":          21,
 	"cycles in http1":            21,
 	"cycles in mcpserver":        23,
 	"cycles in mcptest":          2,

@@ -154,7 +154,7 @@ func (d *Door) describe(c *call, kind activity.Type) {
 	}
 	c.record.By(&c.caller)
 	if c.Declares {
-		c.record.Metadata.Search = d.Found(c.caller.SessionID, c.asked.ID)
+		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // Refusal is a call that a surface has refused by itself: what was asked for is
@@ -33,6 +35,13 @@ func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 	}
 	record.By(&r.Caller)
 	return d.keep(ctx, &record)
+}
+
+// Refused is Refuse for a client's tools/call. server is whose tool it is, ""
+// where nobody knows.
+func (d *Door) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+	name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+	d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: rawjson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
 // keep puts a refusal on record. A refusal that cannot be recorded is a

@@ -102,6 +102,12 @@ type ServerChange struct {
 	Value json.RawMessage
 }
 
+// ChangeableKeys are the keys of a server that can be set. How a server
+// is launched is none of them: that is a new server, with a review of its own.
+func ChangeableKeys() []string {
+	return []string{"trust", "enabled_tools", "disabled_tools", "hint_overrides"}
+}
+
 // Seen is what a decision is about: the fingerprint of what was seen.
 type Seen struct {
 	Fingerprint string `json:"fingerprint" required:"true" doc:"What was seen. When it is another by now, nothing happens: 409 CONFLICT."`

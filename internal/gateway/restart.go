@@ -6,7 +6,6 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
@@ -24,7 +23,7 @@ const restartTime = 10 * time.Second
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
 	begin := func() error {
-		r := about(c, activity.ServerChange, tool.ID{Server: name}, "restart", "")
+		r := Action(c, activity.ServerChange, tool.ID{Server: name}, "restart", "")
 		r.Status = activity.Success
 		return g.Log.Append(&r)
 	}
@@ -55,16 +54,12 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 
 // mayRestart returns why a server cannot be restarted, nil when it can.
 func (g *Gateway) mayRestart(name string, c Caller) error {
-	s := g.Catalog.Current().Server(name)
-	if s == nil {
-		one, err := g.subject(name)
-		if err != nil {
-			return err
-		}
-		if err := one.notProposed(); err != nil {
-			return err
-		}
-		return door.NoServer(g.Catalog.Current(), name)
+	s, err := g.FindServer(name)
+	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
+		return OnlyProposed(name)
+	}
+	if err != nil {
+		return err
 	}
 	if wanted := g.Config().Server(name); wanted == nil ||
 		!catalog.MayStart(*wanted, g.Book.View(name)) || s.Quarantined && !c.Person() {

@@ -7,11 +7,14 @@ import (
 	"math"
 	"strconv"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
 )
 
 // The bounds of a search's answer.
@@ -52,11 +55,14 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	keep = both(scopeFilter(req.Caller.Actor), keep)
+	keep = both(inScope(req.Caller.Actor), keep)
 	snapshot := g.Catalog.Current()
 	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
-	g.door.Name(&req.Caller)
-	g.searches.remember(req.Caller.SessionID, req.Query, hits)
+	found := make([]tool.ID, len(hits))
+	for i, h := range hits {
+		found[i] = h.Tool.ID
+	}
+	g.Searched(req.Caller, req.Query, found)
 
 	out := make([]byte, 0, 1024+len(hits)*1024)
 	out = append(out, `{"query":`...)
@@ -113,9 +119,9 @@ func laneFilter(operation string) (func(*catalog.Tool) bool, error) {
 }
 
 func invalidParameter(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, clip(value)).
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, Shown(value)).
 		WithHint("Give one of the allowed values, or leave the parameter out.").
-		With("parameter", name).With("value", clip(value)).With("allowed", allowed)
+		With("parameter", name).With("value", Shown(value)).With("allowed", allowed)
 }
 
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
@@ -205,6 +211,14 @@ func (g *Gateway) nameable(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
 		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).Tool(t.ID.Tool).Pin != nil
 	}
+}
+
+// inScope keeps the tools in an actor's scope; nil keeps all.
+func inScope(a auth.Actor) func(*catalog.Tool) bool {
+	if a.Kind != auth.Nobody {
+		return nil
+	}
+	return func(t *catalog.Tool) bool { return door.InScope(a, t.ID.Server) }
 }
 
 // both keeps what both keep; nil keeps all.

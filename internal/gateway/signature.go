@@ -105,18 +105,11 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 func (w *signer) name(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
-			w.out = rawjson.AppendString(w.out, cutText(name))
+			w.out = rawjson.AppendString(w.out, problem.Shown(name, maxLiteral))
 			return
 		}
 	}
-	w.out = append(w.out, cutText(name)...)
-}
-
-func cutText(s string) string {
-	if len(s) <= maxLiteral {
-		return s
-	}
-	return problem.Shown(s, maxLiteral) + "…"
+	w.out = append(w.out, problem.Shown(name, maxLiteral)...)
 }
 
 func (w *signer) literal(value json.RawMessage) {
@@ -225,7 +218,7 @@ func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
 	case "object":
 		w.object(schema, depth)
 	default:
-		w.out = append(w.out, cutText(kind)...)
+		w.out = append(w.out, problem.Shown(kind, maxLiteral)...)
 	}
 }
 

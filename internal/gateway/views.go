@@ -163,8 +163,5 @@ type Surface struct {
 	Address string `json:"address"`
 }
 
-// clip shortens what goes into a record or a message though nobody checked it.
-func clip(s string) string { return problem.Shown(s, maxShown) }
-
-// maxShown bounds such a name, in bytes.
-const maxShown = 200
+// Shown shortens what goes into a record or a message though nobody checked it.
+func Shown(s string) string { return problem.Shown(s, 200) }

@@ -167,7 +167,7 @@ func (x *request) answer() {
 	} else {
 		x.req.Say = st.tell
 	}
-	if !plain && form != session.Streaming {
+	if !plain && form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
 		st.open()
 	}
 	x.finish(ctx, x.ask(within))

@@ -190,8 +190,11 @@ func Version(initialize json.RawMessage) string {
 }
 
 // InvalidParams returns what to say to a request that cannot be understood.
-func InvalidParams(what string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: " + what}
+func InvalidParams(what string) *jsonrpc.Error { return Invalid("Invalid params: " + what) }
+
+// Invalid returns the error of a request whose params are not what they must be.
+func Invalid(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
 // MethodNotFound returns what to say to a request that nobody answers.

@@ -90,7 +90,7 @@ func (l *olderLink) initialize(ctx context.Context, r *session.Request) (session
 	if err != nil {
 		return session.Reply{}, err
 	}
-	l.info.capabilities = withoutExtension(orObject(rawjson.Find(r.Params, "capabilities")))
+	l.info.capabilities = mcp.WithoutTaskSupport(orObject(rawjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
 	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))
 	if !mcp.IsSpoken(version) {
@@ -98,7 +98,7 @@ func (l *olderLink) initialize(ctx context.Context, r *session.Request) (session
 	}
 	g := live.greeting
 	out := rawjson.AppendString([]byte(`{"protocolVersion":`), version)
-	out = append(append(out, `,"capabilities":`...), withoutExtension(orObject(g.capabilities))...)
+	out = append(append(out, `,"capabilities":`...), mcp.WithoutTaskSupport(orObject(g.capabilities))...)
 	info := g.info
 	if rawjson.Kind(info) != '{' {
 		info = append(rawjson.AppendString([]byte(`{"name":`), l.sv.spec.Name), `,"version":"unknown"}`...)
