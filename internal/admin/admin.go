@@ -12,13 +12,9 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/offers"
 )
 
 // Editor changes the configuration file, and applies what it changed before it
@@ -29,24 +25,15 @@ type Editor interface {
 	SetServer(name, field string, value json.RawMessage) error
 }
 
-// Deps is what an Admin is made of.
-type Deps struct {
-	Config   func() *config.Config // that is live
-	Editor   Editor
-	Catalog  *catalog.Catalog
-	Book     *approval.Book
-	Offers   *offers.Guard
-	Relaunch func() // starts and stops servers by what may run now
-	Log      Log
-	Logger   *slog.Logger
-	Gateway  *gateway.Gateway // shows what has become of a server or a tool
+// Admin is all operations: those of the Gateway, and those that decide.
+type Admin struct {
+	*gateway.Gateway
+	editor   Editor
+	relaunch func() // starts and stops servers by what may run now
 }
 
-// Admin is the operations that change something.
-type Admin struct{ Deps }
-
 // New makes an Admin.
-func New(d Deps) *Admin { return &Admin{Deps: d} }
+func New(g *gateway.Gateway, e Editor, relaunch func()) *Admin { return &Admin{g, e, relaunch} }
 
 func (a *Admin) journal() journal { return journal{a.Log, a.Logger} }
 
@@ -55,5 +42,5 @@ func (a *Admin) after(ctx context.Context, c Caller, in gateway.ServerRef, err e
 	if err != nil {
 		return gateway.ServerView{}, err
 	}
-	return a.Gateway.Server(ctx, c, in)
+	return a.Server(ctx, c, in)
 }

@@ -16,7 +16,6 @@ import (
 // by key.
 func TestChangeableKeys(t *testing.T) {
 	w := newWorld(t, nil, full)
-	w.gateway.Editor = w
 	ctx := context.Background()
 	for _, key := range []string{"command", "args", "env", "url", "headers", "working_dir", "quarantined", "enabled", "name", "", "Trust"} {
 		if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(`"x"`)}))); p == nil || p.Code != problem.InvalidParameter {
@@ -53,7 +52,7 @@ func TestChangesThatAreOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
 		w := newWorld(t, nil, readsTool)
-		w.gateway.Editor, w.gateway.Relaunch = w, func() {}
+		w.gateway.editor, w.gateway.relaunch = w, func() {}
 		key, value, _ := strings.Cut(change, " ")
 		v, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
 		if err != nil || v.Enabled != (want != "disable") || v.Quarantined != (want == "quarantine") {

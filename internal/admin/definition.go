@@ -176,11 +176,11 @@ func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, ac
 	if err != nil {
 		return gateway.ToolView{}, err
 	}
-	return a.Gateway.Tool(ctx, c, in)
+	return a.Tool(ctx, c, in)
 }
 
 func (a *Admin) findTool(id tool.ID) (definition, error) {
-	t, err := a.Gateway.FindTool(id)
+	t, err := a.FindTool(id)
 	if err != nil {
 		return definition{}, err
 	}
@@ -232,7 +232,7 @@ func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecis
 
 // findOffer returns an offer that is there to be approved, or NOT_FOUND.
 func (a *Admin) findOffer(in gateway.OfferRef) (definition, error) {
-	s, err := a.Gateway.FindServer(in.Server)
+	s, err := a.FindServer(in.Server)
 	if err != nil {
 		return definition{}, err
 	}

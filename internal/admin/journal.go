@@ -12,16 +12,9 @@ import (
 // Caller is who calls and from where.
 type Caller = gateway.Caller
 
-// Log is what is needed of activity.Log.
-type Log interface {
-	Begin(r *activity.Record) error
-	End(id string, o activity.Outcome) error
-	Append(r *activity.Record) error
-}
-
 // journal puts what is done on record.
 type journal struct {
-	log    Log
+	log    gateway.Log
 	logger *slog.Logger
 }
 

@@ -34,7 +34,7 @@ func (a *Admin) subject(name string) (*subject, error) {
 	}
 	p, there := a.Book.Proposal(name)
 	if !there {
-		return nil, a.Gateway.NoServer(name)
+		return nil, a.NoServer(name)
 	}
 	proposal, err := gateway.ReadProposal(p)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 			}
 		}
 	}
-	for _, p := range a.Gateway.Proposals() {
+	for _, p := range a.Proposals() {
 		w.Servers = append(w.Servers, proposed(p).waiting())
 	}
 	return w, nil
@@ -178,7 +178,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 		if err := approve(ctx, s, c); err != nil {
 			return err
 		}
-		a.Relaunch()
+		a.relaunch()
 		return nil
 	})
 	if err != nil {
@@ -192,9 +192,9 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err error) {
 	switch {
 	case s.proposal != nil:
-		err = a.Editor.AddServer(s.name, s.proposal.Edit)
+		err = a.editor.AddServer(s.name, s.proposal.Edit)
 	case !s.config.Quarantined:
-		err = a.Editor.SetServer(s.name, "quarantined", json.RawMessage("true"))
+		err = a.editor.SetServer(s.name, "quarantined", json.RawMessage("true"))
 	}
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 		return err
 	}
 	if s.config.Quarantined {
-		if err := a.Editor.SetServer(s.name, "quarantined", nil); err != nil {
+		if err := a.editor.SetServer(s.name, "quarantined", nil); err != nil {
 			return err
 		}
 	}
@@ -248,7 +248,7 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.Serve
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.Editor.SetServer(in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}
@@ -256,7 +256,7 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.Serve
 			return err
 		}
 		a.Catalog.Refresh()
-		a.Relaunch()
+		a.relaunch()
 		return nil
 	})
 	return a.after(ctx, c, in, err)

@@ -22,7 +22,6 @@ import (
 // reviewing is a world without servers that notes which ones may be started.
 func reviewing(t *testing.T) (w *world, running func() []string) {
 	w = newWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
-	w.gateway.Editor = w
 	var may []string
 	relaunch := func() {
 		may = nil
@@ -32,7 +31,7 @@ func reviewing(t *testing.T) (w *world, running func() []string) {
 			}
 		}
 	}
-	w.gateway.Relaunch = relaunch
+	w.gateway.relaunch = relaunch
 	return w, func() []string { relaunch(); return may }
 }
 
@@ -221,7 +220,7 @@ func TestApprovingAllThatWaits(t *testing.T) {
 	if _, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}); err != nil {
 		t.Fatal(err)
 	}
-	w.gateway.Relaunch = func() {}
+	w.gateway.relaunch = func() {}
 	w.approveServer("s")
 	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "pending_approval" {
 		t.Errorf("waiting %s, blocked %s", a, b)

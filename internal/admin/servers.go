@@ -24,7 +24,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	switch {
 	case c.Person():
 		err = a.journal().act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.Editor.AddServer(s.Name, edit)
+			return a.editor.AddServer(s.Name, edit)
 		})
 	case c.Known():
 		err = a.propose(ctx, s.Name, edit, c)
@@ -47,7 +47,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if _, proposed := a.Book.Proposal(name); proposed {
 		return true, nil
 	}
-	return false, a.Gateway.NoServer(name)
+	return false, a.NoServer(name)
 }
 
 // RemoveServer takes a server out of the configuration, or a proposal away, and
@@ -57,7 +57,7 @@ func (a *Admin) RemoveServer(ctx context.Context, c Caller, in gateway.ServerRef
 	return gateway.Removed{Removed: name}, a.journal().act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.Gateway.WithoutLogin(ctx, name, func() error { return a.Editor.RemoveServer(name) })
+			err = a.WithoutLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.Forget(ctx, name)
@@ -107,7 +107,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 		case proposed:
 			return gateway.OnlyProposed(in.Name)
 		}
-		return a.Editor.SetServer(in.Name, in.Key, in.Value)
+		return a.editor.SetServer(in.Name, in.Key, in.Value)
 	})
 	return a.after(ctx, c, in.ServerRef, err)
 }

@@ -229,7 +229,6 @@ func TestOnlyAPersonDecides(t *testing.T) {
 	// The last one is a client of /mcp that presents the key.
 	for _, kind := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "admin"}, {Kind: auth.Admin}} {
 		w := newWorld(t, trust(config.TrustManual), full)
-		w.gateway.Editor = w
 		id, f := w.fingerprint("s:full")
 		review, err := w.gateway.ReviewServer(context.Background(), Caller{}, ServerRef{Name: "s"})
 		if err != nil {

@@ -49,7 +49,6 @@ var anAgent, aPerson = catalogtest.AnAgent, catalogtest.APerson
 // operations is all that can be done.
 type operations struct {
 	*Admin
-	*gateway.Gateway
 	all *union.Surface
 }
 
@@ -75,16 +74,14 @@ func (w *world) renew(book *approval.Book) {
 	w.Book = book
 	w.guard = offers.New(w.Catalog, w, catalogtest.Logger)
 	o := &w.gateway
-	editor, relaunch := Editor(nil), func() {}
-	if o.Admin != nil {
-		editor, relaunch = o.Editor, o.Relaunch
-	}
 	through := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: w.guard, Log: w, Results: w,
 		NeedsLogin: func(string) bool { return false }, Logger: catalogtest.Logger})
-	o.Gateway = gateway.New(gateway.Deps{Config: w.Config, Catalog: w.Catalog, Book: book, Door: through, Upstreams: w, Log: catalogtest.Log{World: w.World},
-		Results: w, Logger: catalogtest.Logger})
-	o.Admin = New(Deps{Config: w.Config, Editor: editor, Catalog: w.Catalog, Book: book, Offers: w.guard, Relaunch: relaunch, Log: w,
-		Logger: catalogtest.Logger, Gateway: o.Gateway})
+	next := New(gateway.New(gateway.Deps{Config: w.Config, Catalog: w.Catalog, Book: book, Door: through, Upstreams: w, Log: catalogtest.Log{World: w.World},
+		Results: w, Logger: catalogtest.Logger}), w, func() {})
+	if o.Admin != nil {
+		next.relaunch = o.relaunch
+	}
+	o.Admin = next
 	o.all = union.New(union.Deps{Catalog: w.Catalog, Door: through, Offers: w.guard, Reply: reply.New("test", catalogtest.Logger)})
 }
 

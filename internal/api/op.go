@@ -45,15 +45,9 @@ type Operation interface {
 	answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error)
 }
 
-// Operations are what does the operations, each a method of one of them.
-type Operations struct {
-	*gateway.Gateway
-	*admin.Admin
-}
-
 // Deps is what the surface needs.
 type Deps struct {
-	Operations
+	Admin   *admin.Admin                                        // does the operations
 	Refuse  func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
 	Auth    *auth.Authenticator
 	Logger  *slog.Logger
@@ -99,14 +93,14 @@ func (o *operation) input() *input {
 
 // declare declares an operation that a method does.
 func declare[In, Out any](route, id string, right Right, summary string,
-	do func(*Operations, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	do func(*admin.Admin, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	method, path, _ := strings.Cut(route, " ")
 	o := &Op[In, Out]{operation: operation{
 		method: method, path: path, id: id, summary: summary, right: right,
 		wait: patience, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), contentType: "application/json",
 	}}
 	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-		return do(&d.Operations, ctx, c, in)
+		return do(d.Admin, ctx, c, in)
 	}
 	declared = append(declared, o)
 	return o

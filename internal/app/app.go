@@ -269,10 +269,7 @@ func (d *daemon) wire() error {
 			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
 		},
 	})
-	operations := api.Operations{Gateway: d.gateway, Admin: admin.New(admin.Deps{
-		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Offers: d.offers, Relaunch: d.relaunch,
-		Log: d.log, Logger: d.logger, Gateway: d.gateway,
-	})}
+	operations := admin.New(d.gateway, d.live, d.relaunch)
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
@@ -280,7 +277,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Operations: operations, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Admin: operations, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type Upstreams interface {
 
 // Log is what the gateway needs of activity.Log.
 type Log interface {
+	Begin(r *activity.Record) error
+	End(id string, o activity.Outcome) error
 	Append(r *activity.Record) error
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)

@@ -65,8 +65,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	g.Searched(req.Caller, req.Query, found)
 
 	out := make([]byte, 0, 1024+len(hits)*1024)
-	out = append(out, `{"query":`...)
-	out = rawjson.AppendString(out, req.Query)
+	out = text(out, `{"query":`, req.Query)
 	out = append(out, `,"total":`...)
 	out = strconv.AppendInt(out, int64(total), 10)
 	out = append(out, `,"tools":[`...)
@@ -79,8 +78,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		}
 		out = appendTool(out, h, fitting(h.Tool, detail, len(out)))
 	}
-	out = append(out, `],"usage_instructions":`...)
-	out = rawjson.AppendString(out, usage)
+	out = text(out, `],"usage_instructions":`, usage)
 	if req.IncludeDisabled {
 		out = g.appendLocked(out, snapshot, req.Query, min(limit, maxLocked), both(keep, g.nameable(snapshot)))
 	} else if total == 0 {
@@ -126,20 +124,14 @@ func invalidParameter(name, value string, allowed ...string) *problem.Problem {
 
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	t := h.Tool
-	out = append(out, `{"name":`...)
-	out = rawjson.AppendString(out, t.ID.String())
-	out = append(out, `,"server":`...)
-	out = rawjson.AppendString(out, t.ID.Server)
-	out = append(out, `,"description":`...)
-	out = rawjson.AppendString(out, t.Description)
+	out = text(out, `{"name":`, t.ID.String())
+	out = text(out, `,"server":`, t.ID.Server)
+	out = text(out, `,"description":`, t.Description)
 	if detail == config.Compact {
-		out = append(out, `,"signature":`...)
-		out = rawjson.AppendString(out, signature(t.ID.Tool, t.InputSchema))
-	} else {
-		if t.InputSchema != nil {
-			out = append(out, `,"inputSchema":`...)
-			out = append(out, t.InputSchema...)
-		}
+		out = text(out, `,"signature":`, signature(t.ID.Tool, t.InputSchema))
+	} else if t.InputSchema != nil {
+		out = append(out, `,"inputSchema":`...)
+		out = append(out, t.InputSchema...)
 	}
 	out = append(out, `,"score":`...)
 	out = strconv.AppendFloat(out, math.Ceil(h.Score*1e4)/1e4, 'f', -1, 64)
@@ -152,6 +144,11 @@ func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 		out = append(out, in.Operation.String()...)
 	}
 	return append(out, `"}`...)
+}
+
+// text appends a member that is a text, with what comes before its value.
+func text(out []byte, before, value string) []byte {
+	return rawjson.AppendString(append(out, before...), value)
 }
 
 // appendLocked adds what exists but cannot be called, after the callable
@@ -168,12 +165,9 @@ func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, mo
 			out = append(out, ',')
 		}
 		present[h.Tool.Status] = true
-		out = append(out, `{"name":`...)
-		out = rawjson.AppendString(out, h.Tool.ID.Tool)
-		out = append(out, `,"server":`...)
-		out = rawjson.AppendString(out, h.Tool.ID.Server)
-		out = append(out, `,"description":`...)
-		out = rawjson.AppendString(out, g.shownDescription(s, h.Tool))
+		out = text(out, `{"name":`, h.Tool.ID.Tool)
+		out = text(out, `,"server":`, h.Tool.ID.Server)
+		out = text(out, `,"description":`, g.shownDescription(s, h.Tool))
 		out = append(out, `,"status":"`...)
 		out = append(out, h.Tool.Status.String()...)
 		out = append(out, `"}`...)
@@ -237,7 +231,6 @@ func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*cata
 	if locked == 0 {
 		return out
 	}
-	out = append(out, `,"notice":`...)
-	return rawjson.AppendString(out, fmt.Sprintf(
+	return text(out, `,"notice":`, fmt.Sprintf(
 		"No tool that can be called matches, but %d that cannot be called now do. Retry with include_disabled: true to see why and what would unlock them.", locked))
 }

@@ -142,23 +142,15 @@ func (g *Guard) listen(ctx context.Context, server string, r *session.Request) (
 	if err := g.knowUsed(ctx, server, tool.KindResource); err != nil {
 		return nil, locked(server, named{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
-	var kept [][]byte
-	hidden := false
-	_ = rawjson.Elements(uris, func(raw []byte) error {
+	kept, left := rawjson.Keep(uris, func(_ int, raw []byte) bool {
 		uri, ok := rawjson.String(raw)
-		if ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable {
-			kept = append(kept, raw)
-		} else {
-			hidden = true
-		}
-		return nil
+		return ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable
 	})
-	if !hidden {
+	if left == 0 {
 		return r, nil
 	}
-	list := append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']')
 	less := *r
-	less.Params = rawjson.SetMember(r.Params, "notifications", rawjson.SetMember(wanted, "resourceSubscriptions", list))
+	less.Params = rawjson.SetMember(r.Params, "notifications", rawjson.SetMember(wanted, "resourceSubscriptions", kept))
 	return &less, nil
 }
 

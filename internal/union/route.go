@@ -29,17 +29,10 @@ func (s *Surface) pass(ctx context.Context, asked *session.Request, open opener)
 	r := &routed{Request: *asked}
 	r.Head = nil                          // what one server says in it is not said for all
 	r.Params = mcp.WithoutTasks(r.Params) // the id of a task does not tell whose it is
-	var err error
-	switch r.Method {
-	case mcp.CallTool:
+	if r.Method == mcp.CallTool {
 		return s.call(ctx, r, open)
-	case mcp.GetPrompt:
-		err = s.routePrompt(ctx, r)
-	case mcp.ReadResource:
-		err = s.routeResource(ctx, r, r.Params, func(params json.RawMessage) json.RawMessage { return params })
-	case mcp.Complete:
-		err = s.routeCompletion(ctx, r)
 	}
+	err := s.route(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -144,17 +137,38 @@ func askedBy(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
 	return server, own, true
 }
 
-// routePrompt finds the server of a prompt.
-func (s *Surface) routePrompt(ctx context.Context, r *routed) error {
-	name, ok := rawjson.String(rawjson.Find(r.Params, "name"))
-	if !ok {
-		return problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
+// route finds the server of what a request names: a prompt or a resource, or the
+// one whose argument is to be completed.
+func (s *Surface) route(ctx context.Context, r *routed) error {
+	part, member, find := r.Params, "name", s.promptOf
+	bad := problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
+	completes := r.Method == mcp.Complete
+	kind := ""
+	if completes {
+		part = rawjson.Find(r.Params, "ref")
+		kind, _ = rawjson.String(rawjson.Find(part, "type"))
 	}
-	own, err := s.promptOf(ctx, r, name)
-	if err == nil {
-		r.rename("name", own)
+	switch {
+	case r.Method == mcp.ReadResource, kind == "ref/resource":
+		member, find = "uri", s.resourceOf
+		bad = problem.New(problem.InvalidParameter, "the uri must be a string: the address of a resource", "")
+	case completes && kind != "ref/prompt":
+		return problem.New(problem.InvalidParameter, "params.ref must be of type ref/prompt or ref/resource.", "").With("parameter", "ref")
 	}
-	return err
+	name, ok := rawjson.String(rawjson.Find(part, member))
+	if !ok && kind != "ref/prompt" { // there, none is found
+		return bad
+	}
+	own, err := find(ctx, r, name)
+	switch {
+	case err != nil || own == name:
+		return err
+	case completes:
+		r.Params = rawjson.SetMember(r.Params, "ref", rawjson.SetMember(part, member, rawjson.AppendString(nil, own)))
+	default:
+		r.rename(member, own)
+	}
+	return nil
 }
 
 // promptOf has the request go to the server whose prompt a name stands for, and
@@ -172,24 +186,6 @@ func (s *Surface) promptOf(ctx context.Context, r *routed, name string) (own str
 	}
 	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", shown(name)).
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
-}
-
-// routeResource finds the server of the resource that part names; whole returns
-// the params with the part changed.
-func (s *Surface) routeResource(ctx context.Context, r *routed, part json.RawMessage, whole func(json.RawMessage) json.RawMessage) error {
-	uri, ok := rawjson.String(rawjson.Find(part, "uri"))
-	if !ok {
-		return problem.New(problem.InvalidParameter, "the uri must be a string: the address of a resource", "")
-	}
-	own, err := s.resourceOf(ctx, r, uri)
-	if err != nil || own == uri {
-		return err
-	}
-	r.Params = whole(rawjson.SetMember(part, "uri", rawjson.AppendString(nil, own)))
-	if r.Method == mcp.ReadResource {
-		r.rename("uri", own)
-	}
-	return nil
 }
 
 // resourceOf has the request go to the server that an address, or a template of
@@ -243,25 +239,6 @@ func ambiguous(uri string, owners []string) *problem.Problem {
 	}
 	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", shown(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")
-}
-
-// routeCompletion finds the server of the prompt or the template whose argument
-// is to be completed.
-func (s *Surface) routeCompletion(ctx context.Context, r *routed) error {
-	ref := json.RawMessage(rawjson.Find(r.Params, "ref"))
-	whole := func(ref json.RawMessage) json.RawMessage { return rawjson.SetMember(r.Params, "ref", ref) }
-	switch kind, _ := rawjson.String(rawjson.Find(ref, "type")); kind {
-	case "ref/resource":
-		return s.routeResource(ctx, r, ref, whole)
-	case "ref/prompt":
-		name, _ := rawjson.String(rawjson.Find(ref, "name"))
-		own, err := s.promptOf(ctx, r, name)
-		if err == nil {
-			r.Params = whole(rawjson.SetMember(ref, "name", rawjson.AppendString(nil, own)))
-		}
-		return err
-	}
-	return problem.New(problem.InvalidParameter, "params.ref must be of type ref/prompt or ref/resource.", "").With("parameter", "ref")
 }
 
 // shown shortens a client's name for something.
