@@ -29,13 +29,8 @@ func main() {
 	}
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
 		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Serve: func(ctx context.Context, o cli.ServeOptions) error {
-			return app.Run(ctx, app.Options{ConfigPath: o.ConfigPath, DataDir: o.DataDir, Listen: o.Listen, AnyPort: o.AnyPort,
-				Version: version, Stderr: os.Stderr})
-		},
-		Demo: func(ctx context.Context, o cli.DemoOptions) error {
-			return demo.Run(ctx, demo.Options{Once: o.Once, Listen: o.Listen, Version: version, Out: o.Stdout})
-		},
+		Serve: app.Run,
+		Demo:  demo.Run,
 	})
 	stop()
 	os.Exit(code)

@@ -28,12 +28,11 @@ type Editor interface {
 // Admin is all operations: those of the Gateway, and those that decide.
 type Admin struct {
 	*gateway.Gateway
-	editor   Editor
-	relaunch func() // starts and stops servers by what may run now
+	editor Editor
 }
 
 // New makes an Admin.
-func New(g *gateway.Gateway, e Editor, relaunch func()) *Admin { return &Admin{g, e, relaunch} }
+func New(g *gateway.Gateway, e Editor) *Admin { return &Admin{g, e} }
 
 func (a *Admin) journal() journal { return journal{a.Log, a.Logger} }
 

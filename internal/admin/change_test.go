@@ -52,7 +52,6 @@ func TestChangesThatAreOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
 		w := newWorld(t, nil, readsTool)
-		w.gateway.editor, w.gateway.relaunch = w, func() {}
 		key, value, _ := strings.Cut(change, " ")
 		v, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
 		if err != nil || v.Enabled != (want != "disable") || v.Quarantined != (want == "quarantine") {

@@ -118,9 +118,6 @@ func (a *Admin) decide(c Caller, record activity.Record, what string, seen *gate
 		if err == nil {
 			err = decide(d)
 		}
-		if err == nil {
-			a.Catalog.Refresh()
-		}
 		return err
 	})
 }

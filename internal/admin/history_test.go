@@ -290,7 +290,6 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	}
 	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
-	l.gateway.editor, l.gateway.relaunch = l.world, func() {}
 	l.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		l.ran = string(r.Judged.Listed())
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil

@@ -44,7 +44,6 @@ func zoo(t *testing.T, locked bool) *world {
 			c.Servers[3].Quarantined = true // nobody ever approved anything of it
 		}
 	})
-	w.gateway.relaunch = func() {}
 	if !locked {
 		w.ListOn("open", one("open_feed"), one("changing_feed"))
 		w.ListOn("open", one("open_feed"))

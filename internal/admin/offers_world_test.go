@@ -36,7 +36,7 @@ func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	w := &offerWorld{world: newWorld(t, trust(kind)), toClients: map[string][]json.RawMessage{}}
 	w.r = w.relays
 	w.r.Offers = map[string][]json.RawMessage{}
-	w.Others, w.gateway.editor = w, w.world
+	w.Others = w
 	w.changed()
 	return w
 }

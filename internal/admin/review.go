@@ -175,11 +175,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
-		if err := approve(ctx, s, c); err != nil {
-			return err
-		}
-		a.relaunch()
-		return nil
+		return approve(ctx, s, c)
 	})
 	if err != nil {
 		return gateway.ServerReview{}, err
@@ -204,11 +200,7 @@ func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err er
 		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed meanwhile.", s.name).
 			WithHint("Look at it again, then decide.")
 	}
-	if err := a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String()); err != nil {
-		return err
-	}
-	a.Catalog.Anew(s.name)
-	return nil
+	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
 // approveDefinitions approves what the server lists. The definitions are
@@ -230,11 +222,8 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 		return err
 	}
 	if s.config.Quarantined {
-		if err := a.editor.SetServer(s.name, "quarantined", nil); err != nil {
-			return err
-		}
+		return a.editor.SetServer(s.name, "quarantined", nil)
 	}
-	a.Catalog.Refresh()
 	return nil
 }
 
@@ -252,12 +241,7 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.Serve
 				return err
 			}
 		}
-		if err := a.Book.RevokeLaunch(ctx, in.Name); err != nil {
-			return err
-		}
-		a.Catalog.Refresh()
-		a.relaunch()
-		return nil
+		return a.Book.RevokeLaunch(ctx, in.Name)
 	})
 	return a.after(ctx, c, in, err)
 }

@@ -22,17 +22,14 @@ import (
 // reviewing is a world without servers that notes which ones may be started.
 func reviewing(t *testing.T) (w *world, running func() []string) {
 	w = newWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
-	var may []string
-	relaunch := func() {
-		may = nil
+	return w, func() (may []string) {
 		for _, s := range w.Config().Servers {
 			if catalog.MayStart(s, w.Book.View(s.Name)) {
 				may = append(may, s.Name)
 			}
 		}
+		return may
 	}
-	w.gateway.relaunch = relaunch
-	return w, func() []string { relaunch(); return may }
 }
 
 var proposed1 = NewServer{Name: "new", Launch: config.Launch{Command: "sh", Args: []string{"-c", "touch x"}, Env: map[string]string{"TOKEN": "abc"}}, Trust: "auto"}
@@ -220,7 +217,6 @@ func TestApprovingAllThatWaits(t *testing.T) {
 	if _, err := w.gateway.BlockTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}); err != nil {
 		t.Fatal(err)
 	}
-	w.gateway.relaunch = func() {}
 	w.approveServer("s")
 	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "pending_approval" {
 		t.Errorf("waiting %s, blocked %s", a, b)

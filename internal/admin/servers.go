@@ -62,9 +62,6 @@ func (a *Admin) RemoveServer(ctx context.Context, c Caller, in gateway.ServerRef
 		if err == nil {
 			err = a.Book.Forget(ctx, name)
 		}
-		if err == nil {
-			a.Catalog.Refresh()
-		}
 		return err
 	})
 }

@@ -99,7 +99,7 @@ type daemon struct {
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
-	launching sync.Mutex // held while the servers that may run are made those that do
+	launcher  *launcher
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -252,9 +252,10 @@ func (d *daemon) wire() error {
 	d.upstreams = upstream.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, Account: d.account,
+		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
@@ -269,7 +270,7 @@ func (d *daemon) wire() error {
 			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
 		},
 	})
-	operations := admin.New(d.gateway, d.live, d.relaunch)
+	operations := admin.New(d.gateway, d.live)
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
@@ -303,15 +304,8 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, applier{d}) })
-	d.running.Go(func() {
-		// What may be started follows from what was approved.
-		select {
-		case <-ctx.Done():
-		case <-d.book.Loaded():
-			d.relaunch()
-		}
-	})
+	// A tool is locked before its server is touched.
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -375,26 +369,4 @@ func (d *daemon) surfaces() []gateway.Surface {
 		{Name: "rest", Address: base + api.Prefix},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
-}
-
-// record writes a record that no call is waiting for.
-func (d *daemon) record(r activity.Record) {
-	if r.Actor == "" {
-		r.Actor = "system"
-	}
-	if err := d.log.Append(&r); err != nil {
-		d.logger.Error("an event could not be recorded", "type", r.Type, "action", r.Metadata.Action, "error", err)
-	}
-}
-
-// applier brings a changed configuration to the upstreams and the logger. It
-// comes last, so that a tool is locked before its server is touched.
-type applier struct{ d *daemon }
-
-// Prepare implements config.Component.
-func (a applier) Prepare(next *config.Config) (func(), error) {
-	return func() {
-		a.d.relaunch() // next is in force by now
-		a.d.level.Set(level(next.LogLevel))
-	}, nil
 }

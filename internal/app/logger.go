@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/redact"
 )
 
@@ -24,4 +25,12 @@ func level(name string) slog.Level {
 		return slog.LevelInfo
 	}
 	return l
+}
+
+// logLevel follows the level that is configured.
+type logLevel struct{ *slog.LevelVar }
+
+// Prepare implements config.Component.
+func (l logLevel) Prepare(next *config.Config) (func(), error) {
+	return func() { l.Set(level(next.LogLevel)) }, nil
 }

@@ -42,7 +42,37 @@ type Book struct {
 	// looking has a place for each definition that is being scanned.
 	looking chan struct{}
 
-	mu sync.Mutex // held while a decision is stored, so that they take effect in that order
+	mu        sync.Mutex // held while a decision is stored, so that they take effect in that order; guards what follows
+	followers []func(Decided)
+}
+
+// Decided is what those who follow the book are told: what is decided about a
+// server is another thing than before.
+type Decided struct {
+	Server string // "": of every server, it was unknown until now
+	// Anew says that a launch was approved: what the server has listed until now
+	// was listed by another one.
+	Anew bool
+}
+
+// Follow has f told of every decision from now on that is not the follower's own:
+// those of persons, and what was read. f is called when the decision is in force,
+// after those who follow already and before the decision returns, perhaps at the
+// same time for two decisions: it looks at what is in force then.
+func (b *Book) Follow(f func(Decided)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.followers = append(b.followers, f)
+}
+
+// publish tells the followers. mu is not held: they may wait for others who decide.
+func (b *Book) publish(d Decided) {
+	b.mu.Lock()
+	followers := b.followers
+	b.mu.Unlock()
+	for _, f := range followers {
+		f(d)
+	}
 }
 
 // NewBook makes a book that knows nothing until Load.
@@ -55,14 +85,23 @@ func (b *Book) Loaded() <-chan struct{} { return b.loaded }
 
 // Load reads what was stored. Until it has succeeded nothing is known.
 func (b *Book) Load(ctx context.Context) error {
+	read, err := b.read(ctx)
+	if read {
+		b.publish(Decided{})
+	}
+	return err
+}
+
+// read is Load without telling. It reports whether it has read something.
+func (b *Book) read(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state.Load() != nil {
-		return nil
+		return false, nil
 	}
 	saved, err := b.keeper.LoadApprovals(ctx)
 	if err != nil {
-		return fmt.Errorf("read the approvals: %w", err)
+		return false, fmt.Errorf("read the approvals: %w", err)
 	}
 	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
@@ -78,7 +117,7 @@ func (b *Book) Load(ctx context.Context) error {
 	}
 	b.state.Store(s)
 	close(b.loaded)
-	return nil
+	return true, nil
 }
 
 // Restore stores all that is known once more: the store has failed meanwhile, and
@@ -174,7 +213,8 @@ func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json
 
 // Admit judges what a server lists and accepts what its trust allows, all at
 // once. When that cannot be stored nothing is accepted: the judgements then say
-// that everything waits, beside the error.
+// that everything waits, beside the error. Followers are not told: who asks
+// publishes what is accepted together with the list.
 func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidate) ([]Judgement, error) {
 	b.consult(server, r, all)
 	judged := make([]Judgement, len(all))
@@ -255,7 +295,7 @@ const chunk = 16
 // that is given is approved with them. What a person refused of the same tools
 // stays refused.
 func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, launch *tool.Fingerprint) error {
-	return b.change(ctx, func(s *state) (Change, error) {
+	return b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
 		m := Mark{by, b.now()}
 		v := s.view(server)
 		c := Change{Server: server}
@@ -301,7 +341,7 @@ func (b *Book) Switch(ctx context.Context, id tool.ID, on bool, by string) error
 }
 
 func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit func(*Entry)) error {
-	return b.change(ctx, func(s *state) (Change, error) {
+	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
 		v := s.view(id.Server)
 		e := v.Of(kind, id.Tool)
 		edit(&e)
@@ -313,19 +353,19 @@ func (b *Book) changeOne(ctx context.Context, kind tool.Kind, id tool.ID, edit f
 // ApproveLaunch approves how a server is launched, in the name of a person. A
 // proposal of that name is over with it.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
-	return b.change(ctx, func(*state) (Change, error) {
+	return b.decide(ctx, Decided{Server: server, Anew: true}, func(*state) (Change, error) {
 		return Change{Server: server, Launch: &Launch{server, f, Mark{by, b.now()}}, Settle: server}, nil
 	})
 }
 
 // RevokeLaunch makes the launch of a server wait for review again.
 func (b *Book) RevokeLaunch(ctx context.Context, server string) error {
-	return b.change(ctx, func(*state) (Change, error) { return Change{Server: server, Unpin: true}, nil })
+	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) { return Change{Server: server, Unpin: true}, nil })
 }
 
 // Forget forgets everything about a server, a proposal of that name too.
 func (b *Book) Forget(ctx context.Context, server string) error {
-	return b.change(ctx, func(*state) (Change, error) {
+	return b.decide(ctx, Decided{Server: server}, func(*state) (Change, error) {
 		return Change{Server: server, Forget: true, Settle: server}, nil
 	})
 }
@@ -398,7 +438,16 @@ func (v *View) rest(rows []Row) []Row {
 	return rows
 }
 
-// change stores what decide says and lets it take effect.
+// decide is change for a person's decision, of which the followers are told.
+func (b *Book) decide(ctx context.Context, d Decided, decide func(*state) (Change, error)) error {
+	err := b.change(ctx, decide)
+	if err == nil {
+		b.publish(d)
+	}
+	return err
+}
+
+// change stores what decide returns and lets it take effect.
 func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -302,3 +303,48 @@ func approves(v *approval.View, name string, f tool.Fingerprint) bool {
 	e := v.Tool(name)
 	return e.Off == nil && e.Approves(f)
 }
+
+// TestFollowersAreToldOnce: whoever follows is told of what was read and of each
+// decision of a person, in order of the followers, when it is in force; of nothing
+// that was not stored or that the trust in a server accepts.
+func TestFollowersAreToldOnce(t *testing.T) {
+	m := &approvaltest.Memory{}
+	b := approval.NewBook(m)
+	var told []string
+	for _, who := range []string{"a", "b"} {
+		b.Follow(func(d approval.Decided) {
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Anew, b.View("s").Launch() != nil))
+		})
+	}
+	f := tool.Fingerprint{1}
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want []string
+	}{
+		{"read", func() error { return b.Load(t.Context()) }, []string{"a::false:false", "b::false:false"}},
+		{"read again", func() error { return b.Load(t.Context()) }, nil},
+		{"by trust", func() error { return second(b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)})) }, nil},
+		{"proposed", func() error { return b.Propose(t.Context(), "p", nil, "agent", fits) }, nil},
+		{"launch", func() error { return b.ApproveLaunch(t.Context(), "s", f, "admin") }, []string{"a:s:true:true", "b:s:true:true"}},
+		{"approved", func() error { return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 2)}, &f) }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"switched", func() error { return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin") }, []string{"a:s:false:true", "b:s:false:true"}},
+		{"revoked", func() error { return b.RevokeLaunch(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+		{"forgotten", func() error { return b.Forget(t.Context(), "s") }, []string{"a:s:false:false", "b:s:false:false"}},
+	} {
+		told = nil
+		if err := c.do(); err != nil {
+			t.Fatal(c.name, err)
+		}
+		if !slices.Equal(told, c.want) {
+			t.Errorf("%s: told %q, want %q", c.name, told, c.want)
+		}
+	}
+	told = nil
+	m.Fail(errors.New("the disk is full"))
+	if err := b.ApproveLaunch(t.Context(), "s", f, "admin"); err == nil || told != nil {
+		t.Errorf("what was not stored: %v, told %q", err, told)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -123,5 +123,4 @@ func (c *Catalog) loadBook(ctx context.Context) {
 		pause(ctx, time.Second)
 	}
 	c.admitRest(ctx)
-	c.Refresh() // what was unknown is known
 }

@@ -78,7 +78,8 @@ func New(o Options) *Catalog {
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 	}
-	c.rebuild()
+	c.Refresh()
+	o.Book.Follow(c.decided)
 	return c
 }
 
@@ -126,26 +127,26 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 			c.offers[server] = next
 		}
 		c.mu.Unlock()
-		c.rebuild()
+		c.Refresh()
 		signal(c.unsaved)
 	}, nil
 }
 
-// Refresh publishes what was decided before it returns.
-func (c *Catalog) Refresh() { c.rebuild() }
-
-// Anew publishes that a server is launched in another way from now on: what it
-// listed is found as before, but is not what it says of itself any more.
-func (c *Catalog) Anew(server string) {
-	c.mu.Lock()
-	if l := c.lists[server]; l != nil {
-		next := *l
-		next.received = false
-		c.lists[server] = &next
+// decided publishes what was decided. What a server listed that is launched in
+// another way from now on is found as before, but is not what it says of itself
+// any more.
+func (c *Catalog) decided(d approval.Decided) {
+	if d.Anew {
+		c.mu.Lock()
+		if l := c.lists[d.Server]; l != nil {
+			next := *l
+			next.received = false
+			c.lists[d.Server] = &next
+		}
+		delete(c.offers, d.Server)
+		c.mu.Unlock()
 	}
-	delete(c.offers, server)
-	c.mu.Unlock()
-	c.rebuild()
+	c.Refresh()
 }
 
 // Remember has all lists saved again: the store may have lost them.
@@ -214,8 +215,8 @@ func (c *Catalog) Run(ctx context.Context) {
 		case <-c.wake:
 		}
 		started := time.Now()
-		c.rebuild()
-		// When many servers list at once, rebuilding takes half the time at
+		c.Refresh()
+		// When many servers list at once, that takes half the time at
 		// most; what arrives meanwhile goes into the next snapshot.
 		pause(ctx, time.Since(started))
 	}
@@ -319,8 +320,8 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// rebuild publishes a snapshot of what is known now.
-func (c *Catalog) rebuild() {
+// Refresh publishes a snapshot of what is known now, before it returns.
+func (c *Catalog) Refresh() {
 	c.building.Lock()
 	defer c.building.Unlock()
 

@@ -95,7 +95,7 @@ func start(t *testing.T, keeper Keeper, servers ...config.Server) *Catalog {
 // list announces tools and publishes the snapshot that has them.
 func (c *Catalog) list(server string, tools []tool.Definition) {
 	c.ToolsListed(server, tools)
-	c.rebuild()
+	c.Refresh()
 }
 
 func TestStatusFollowsTheConfiguration(t *testing.T) {
@@ -179,14 +179,14 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 
 	second := New(Options{Servers: []config.Server{enabled("a")}, Keeper: keeper, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
 	second.load(context.Background())
-	second.rebuild()
+	second.Refresh()
 	if n := second.Current().ToolCount(); n != 2 {
 		t.Fatalf("%d tools are known after a restart, want 2", n)
 	}
 	// What the server says now replaces what was remembered, never the reverse.
 	second.list("a", named(t, "a", "z"))
 	second.load(context.Background())
-	second.rebuild()
+	second.Refresh()
 	if second.Current().Tool(tool.ID{Server: "a", Tool: "z"}) == nil || second.Current().ToolCount() != 1 {
 		t.Error("a remembered list replaced a received one")
 	}
@@ -215,7 +215,7 @@ func TestAChangeOfStateKeepsTheIndexes(t *testing.T) {
 	c.list("a", named(t, "a", "x"))
 	before := c.Current()
 	c.StateChanged(upstream.State{Name: "a", Phase: upstream.Ready})
-	c.rebuild()
+	c.Refresh()
 	after := c.Current()
 	if after.Version() == before.Version() || after.lookup.index != before.lookup.index || after.lookup.callable != before.lookup.callable {
 		t.Error("want a new snapshot with the same index and the same views")
@@ -262,7 +262,7 @@ func TestConcurrentChangesEndInTheLast(t *testing.T) {
 		})
 	}
 	changing.Wait()
-	c.rebuild()
+	c.Refresh()
 	for _, server := range []string{"a", "b", "c"} {
 		if c.Current().Tool(tool.ID{Server: server, Tool: "tool_49"}) == nil {
 			t.Errorf("the last list of %s is not in the snapshot", server)

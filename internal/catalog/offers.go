@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"mcpproxy/internal/approval"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
 )
@@ -173,7 +172,7 @@ func (o *Offers) recall(kind tool.Kind, name string, raw []byte) *Offer {
 // read makes an offer of what a server sent, nil when it cannot be used. What
 // is the same as before is not looked at again.
 func (o *Offers) read(kind tool.Kind, raw json.RawMessage) *Offer {
-	name, _ := rawjson.String(rawjson.Find(raw, kind.Key()))
+	name := kind.NameIn(raw)
 	if one := o.recall(kind, name, raw); one != nil {
 		return one
 	}

@@ -2,27 +2,14 @@ package cli
 
 import (
 	"context"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/tool"
 )
 
-func approvalsCommand(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:   "approvals",
-		Short: "Everything that waits for you: servers, tools, and what else servers offer",
-		Long: `Lists the servers that wait for review and the tools, prompts, resources, templates
-and instructions whose definition nobody has approved, with what the scanner found
-and the command with which to look and decide. Nothing that waits can be called or
-used, or reaches an agent.`,
-		Example: "  mcpproxy approvals\n  mcpproxy approvals -o json",
-		Args:    atMost(0),
-		RunE:    does(r, api.ListApprovals, nothing, writeWaiting),
-	}
+func approvalsCommand(r *run) command {
+	return command{run: does(r, api.ListApprovals, nothing, writeWaiting)}
 }
 
 func writeWaiting(p *printer, waiting gateway.Waiting) {
@@ -34,12 +21,8 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 	for _, s := range waiting.Servers {
 		t.addWhole(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
-	for _, v := range waiting.Tools {
-		t.addWhole(visibleLine(v.Name), "tool: "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+quotedWord(v.Name))
-	}
-	for _, v := range waiting.Offers {
-		o := refOf(v)
-		t.addWhole(visibleLine(strings.TrimSuffix(o.Server+":"+o.Name, ":")), v.Kind.Word()+": "+visibleLine(string(v.Reason)), findingCount(len(v.Findings)), "", "mcpproxy tools approve "+o.arg())
+	for _, w := range waitingIn(waiting) {
+		t.addWhole(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
 	}
 	t.write()
 	noteLeftOut(p, tool.KindTool, waiting)

@@ -27,48 +27,48 @@ func (f approveFlags) tools(_ tool.Kind, args []string) (server string, one defi
 	var id tool.ID
 	switch {
 	case f.all != (f.server != ""):
-		return "", nil, usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+		return "", definition{}, usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
 	case f.all && len(args) > 0:
-		return "", nil, usage("Give either a tool, or --server and --all.", "")
+		return "", definition{}, usage("Give either a tool, or --server and --all.", "")
 	case f.all:
 		server = f.server
 	case len(args) == 0:
-		return "", nil, usage("Missing argument: server:tool.", "See `mcpproxy approvals` for what waits.")
+		return "", definition{}, usage("Missing argument: server:tool.", "See `mcpproxy approvals` for what waits.")
 	default:
 		if id, err = toolID(args[0]); err != nil {
-			return "", nil, err
+			return "", definition{}, err
 		}
 		if id.Tool == "*" && f.fingerprint == "" { // with one, it is the name of a tool
 			server = id.Server
 		}
 	}
 	if server == "" && f.withFindings {
-		return "", nil, usage("--with-findings is for many tools at once.", "A single tool is shown with its findings and approved by its name.")
+		return "", definition{}, usage("--with-findings is for many tools at once.", "A single tool is shown with its findings and approved by its name.")
 	}
 	if server != "" && f.fingerprint != "" {
-		return "", nil, usage("--fingerprint is for a single tool.", "")
+		return "", definition{}, usage("--fingerprint is for a single tool.", "")
 	}
-	return server, toolRef(id), nil
+	return server, toolDefinition(id), nil
 }
 
 // offers is tools for what is no tool.
 func (f approveFlags) offers(kind tool.Kind, args []string) (server string, one definition, err error) {
 	switch {
 	case f.all && f.server != "" && len(args) == 0:
-		return f.server, nil, nil
+		return f.server, definition{}, nil
 	case f.all || f.server != "":
-		return "", nil, usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+kind.Word()+" --server NAME --all`.")
+		return "", definition{}, usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+kind.Word()+" --server NAME --all`.")
 	case len(args) == 0:
-		return "", nil, usage("Missing argument: server:"+kind.Word()+".", "See `mcpproxy approvals` for what waits.")
+		return "", definition{}, usage("Missing argument: server:"+kind.Word()+".", "See `mcpproxy approvals` for what waits.")
 	}
 	o, err := offerNamed(kind, args[0])
 	switch {
 	case err != nil:
-		return "", nil, err
+		return "", definition{}, err
 	case o.Name == "*" && f.fingerprint == "":
-		return o.Server, nil, nil
+		return o.Server, definition{}, nil
 	case f.withFindings:
-		return "", nil, usage("--with-findings is for many at once.", "A single "+kind.Word()+" is shown with its findings and approved by its name.")
+		return "", definition{}, usage("--with-findings is for many at once.", "A single "+kind.Word()+" is shown with its findings and approved by its name.")
 	}
 	return "", o, nil
 }
@@ -87,7 +87,7 @@ type failed struct {
 
 // waits is a definition that waits.
 type waits struct {
-	definition
+	of                  definition
 	gateway.WaitingTool     // what tools and others have in common
 	entry               any // as the daemon told it
 }
@@ -95,20 +95,16 @@ type waits struct {
 // suspicious reports whether a person has to look at it by itself.
 func (w waits) suspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
-// waitingOf are the definitions of a server that wait.
-func waitingOf(all gateway.Waiting, server string, kind tool.Kind) []waits {
+// waitingIn are the definitions that wait, tools first.
+func waitingIn(all gateway.Waiting) []waits {
 	var out []waits
 	for _, t := range all.Tools {
-		if t.Server == server && kind == tool.KindTool {
-			out = append(out, waits{toolRef{t.Server, t.Tool}, t, t})
-		}
+		out = append(out, waits{definition{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		if o.Server == server && kind == o.Kind {
-			out = append(out, waits{refOf(o), gateway.WaitingTool{
-				Name: o.Name, Reason: o.Reason, Fingerprint: o.Fingerprint, Verdict: o.Verdict, Findings: o.Findings,
-			}, o})
-		}
+		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, gateway.WaitingTool{
+			Name: o.Name, Reason: o.Reason, Fingerprint: o.Fingerprint, Verdict: o.Verdict, Findings: o.Findings,
+		}, o})
 	}
 	return out
 }
@@ -129,7 +125,10 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	}
 	done := bulk{Approved: []string{}, Skipped: []any{}, Failed: []failed{}}
 	var wanted, skipped []waits
-	for _, w := range waitingOf(waiting, server, kind) {
+	for _, w := range waitingIn(waiting) {
+		if w.of.Server != server || w.of.Kind != kind {
+			continue
+		}
 		if w.Reason == approval.Blocked || !f.withFindings && w.suspicious() {
 			skipped, done.Skipped = append(skipped, w), append(done.Skipped, w.entry)
 		} else {
@@ -152,7 +151,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 		}
 	}
 	for _, w := range wanted {
-		if _, _, err := w.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint}); err != nil {
+		if _, _, err := w.of.approve(ctx, c, gateway.Seen{Fingerprint: w.Fingerprint}); err != nil {
 			done.Failed = append(done.Failed, failed{w.Name, problem.From(err)})
 			continue
 		}
@@ -183,7 +182,7 @@ func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
 	}
 	for _, w := range all {
-		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.arg()}
+		cells := []string{visibleLine(w.Name), visibleLine(string(w.Reason)), verdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.of.arg()}
 		if kind != tool.KindTool {
 			cells = slices.Delete(cells, 3, 4)
 		}

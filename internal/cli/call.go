@@ -10,17 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
-
-// operations are the operation types, as flags take them.
-func operations() []string { return []string{"read", "write", "destructive"} }
 
 // maxInput bounds arguments that are read from a file or stdin, in bytes. The
 // daemon's bound is lower and it names it.
@@ -33,34 +28,15 @@ type callFlags struct {
 	timeout                  time.Duration
 }
 
-func callCommand(r *run) *cobra.Command {
-	return group("call", "Call a tool with declared intent",
-		"  mcpproxy call tool-read notes:list_notes\n"+
-			"  mcpproxy call tool-write notes:write_note --args '{\"title\": \"shopping\", \"text\": \"milk\"}' --reason \"for later\"\n"+
-			"  mcpproxy call tool-destructive notes:delete_note --args @note.json",
-		callTool(r, policy.CallToolRead, "Call a tool that only looks",
-			"Calls a tool to query without changing anything. Refused when the server marks the tool destructive."),
-		callTool(r, policy.CallToolWrite, "Call a tool that creates or updates",
-			"Calls a tool to create or update. Refused when the server marks the tool destructive."),
-		callTool(r, policy.CallToolDestructive, "Call a tool that deletes or cannot be undone",
-			"Calls a tool to delete, or to do what cannot be undone. Allowed whatever the server says about the tool."))
-}
-
-func callTool(r *run, v policy.Variant, short, long string) *cobra.Command {
+func callTool(r *run, v policy.Variant) command {
 	var f callFlags
-	name := "tool-" + v.Operation().String()
-	cmd := &cobra.Command{
-		Use:   name + " <server:tool>",
-		Short: short,
-		Long: long + `
-
-Prints the content of the answer. When the tool itself reports a failure, the
-content is printed all the same, and the exit code is 1. When MCPProxy refuses
-the call, the exit code is 3. -o json gives the raw result.`,
-		Example:           callExamples(v),
-		Args:              atMost(1),
-		ValidArgsFunction: r.complete(toolNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{
+		flags: map[string]any{
+			"args": &f.args, "json_args": &f.jsonArgs, "tool-name": &f.toolName,
+			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout,
+		},
+		args: atMost(1),
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 			in, err := callInput(r, v, f, args)
 			if err != nil {
 				return err
@@ -72,31 +48,6 @@ the call, the exit code is 3. -o json gives the raw result.`,
 			return showAnswer(r, in.Name, answer)
 		}),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.args, "args", "", "arguments: `JSON`, @file, or - for stdin")
-	flags.StringVar(&f.jsonArgs, "json_args", "", "the same as --args (`JSON`)")
-	flags.StringVar(&f.toolName, "tool-name", "", "the same as the argument (`server:tool`)")
-	flags.StringVar(&f.reason, "reason", "", "why, for the log (`text`, at most 1000 characters)")
-	flags.StringVar(&f.sensitivity, "sensitivity", "", "how sensitive the data is: `level` public, internal, private or unknown")
-	flags.DurationVar(&f.timeout, "timeout", 0, "give up earlier than the configuration does, such as after `30s`; it can only shorten")
-	_ = cmd.RegisterFlagCompletionFunc("tool-name", r.completeFlag(toolNames))
-	_ = cmd.RegisterFlagCompletionFunc("sensitivity", words(policy.Sensitivities()...))
-	return cmd
-}
-
-// callExamples are calls that work against the servers of the demo.
-func callExamples(v policy.Variant) string {
-	command, args := "read notes:read_note", `{"title": "shopping"}`
-	switch v {
-	case policy.CallToolWrite:
-		command, args = "write notes:write_note", `{"title": "shopping", "text": "milk"}`
-	case policy.CallToolDestructive:
-		command = "destructive notes:delete_note"
-	}
-	command = "mcpproxy call tool-" + command
-	return "  " + command + " --args '" + args + "'\n" +
-		"  " + command + " --args @note.json --reason \"weekly review\" --sensitivity private\n" +
-		"  echo '" + args + "' | " + command + " --args -"
 }
 
 // callInput makes the call of flags and arguments.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
 
@@ -71,36 +72,59 @@ func wantsJSON(args []string) bool {
 
 // root makes the tree of commands.
 func (r *run) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "mcpproxy",
-		Short: "One local endpoint in front of all your MCP servers",
-		Long: `MCPProxy is one local endpoint in front of all your MCP servers. Agents find the
-right tool by searching, call it through a variant that says what the call does
-(read, write, destructive), and every call is on record.`,
-		Example: `  mcpproxy demo
-  mcpproxy serve
-  mcpproxy tools search "create an issue"
-  mcpproxy activity list --since 1h`,
-		Version:       r.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE:          helpOrUnknown,
-		Args:          cobra.ArbitraryArgs,
-	}
+	r.output = formatTable
+	root := r.tree(map[string]command{
+		"mcpproxy": {flags: map[string]any{
+			"config": &r.configPath, "data-dir": &r.dataDir, "output": &r.output, "json": &r.asJSON, "no-color": &r.noColor,
+		}},
+		"mcpproxy activity list":         activityList(r),
+		"mcpproxy activity show":         activityShow(r),
+		"mcpproxy approvals":             approvalsCommand(r),
+		"mcpproxy call tool-destructive": callTool(r, policy.CallToolDestructive),
+		"mcpproxy call tool-read":        callTool(r, policy.CallToolRead),
+		"mcpproxy call tool-write":       callTool(r, policy.CallToolWrite),
+		"mcpproxy completion":            completionCommand(r),
+		"mcpproxy config path":           configPathCommand(r),
+		"mcpproxy config show":           configShow(r),
+		"mcpproxy config validate":       configValidate(r),
+		"mcpproxy demo":                  demoCommand(r),
+		"mcpproxy help":                  helpCommand(),
+		"mcpproxy serve":                 serveCommand(r),
+		"mcpproxy status":                statusCommand(r),
+		"mcpproxy stdio":                 stdioCommand(r),
+		"mcpproxy tools approve":         toolsApprove(r),
+		"mcpproxy tools block":           toolsBlock(r),
+		"mcpproxy tools diff":            toolsDiff(r),
+		"mcpproxy tools disable":         toolsSwitch(r, false),
+		"mcpproxy tools enable":          toolsSwitch(r, true),
+		"mcpproxy tools list":            toolsList(r),
+		"mcpproxy tools search":          toolsSearch(r),
+		"mcpproxy tools show":            toolsShow(r),
+		"mcpproxy tools stats":           toolsStats(r),
+		"mcpproxy upstream add":          upstreamAdd(r),
+		"mcpproxy upstream approve":      upstreamApprove(r),
+		"mcpproxy upstream disable":      upstreamEnable(r, false),
+		"mcpproxy upstream enable":       upstreamEnable(r, true),
+		"mcpproxy upstream get":          upstreamGet(r),
+		"mcpproxy upstream list":         upstreamList(r),
+		"mcpproxy upstream login":        upstreamLogin(r),
+		"mcpproxy upstream logout":       upstreamLogout(r),
+		"mcpproxy upstream logs":         upstreamLogs(r),
+		"mcpproxy upstream quarantine":   upstreamQuarantine(r),
+		"mcpproxy upstream remove":       upstreamRemove(r),
+		"mcpproxy upstream restart":      upstreamRestart(r),
+		"mcpproxy upstream review":       upstreamReview(r),
+		"mcpproxy upstream set":          upstreamSet(r),
+		"mcpproxy version":               versionCommand(r),
+	})
+	root.Version, root.SilenceErrors, root.SilenceUsage = r.Version, true, true
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return r.checkFlags() }
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		root.SetHelpCommand(help)
+	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("mcpproxy {{.Version}}\n")
-	flags := root.PersistentFlags()
-	flags.StringVar(&r.configPath, "config", "", "configuration `file` (default ~/.mcpproxy/mcp_config.json, or $MCPPROXY_CONFIG)")
-	flags.StringVar(&r.dataDir, "data-dir", "", "data `directory` (default ~/.mcpproxy, or $MCPPROXY_DATA_DIR)")
-	flags.StringVarP(&r.output, "output", "o", formatTable, "`format` of the output: table, json or yaml")
-	flags.BoolVar(&r.asJSON, "json", false, "short for --output json")
-	flags.BoolVar(&r.noColor, "no-color", false, "no colours, even on a terminal")
-	_ = root.RegisterFlagCompletionFunc("output", words(formatTable, formatJSON, formatYAML))
-	root.AddCommand(demoCommand(r), serveCommand(r), stdioCommand(r), statusCommand(r), upstreamCommand(r), toolsCommand(r),
-		approvalsCommand(r), callCommand(r), activityCommand(r), configCommand(r), completionCommand(r), versionCommand(r))
-	root.SetHelpCommand(helpCommand(root))
 	return root
 }
 
@@ -118,20 +142,11 @@ func (r *run) checkFlags() error {
 	return usage("Invalid value '"+given+"' for --output: must be table, json, or yaml", "Use -o json for programs.")
 }
 
-func helpCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [command]",
-		Short:   "Help about a command",
-		Example: "  mcpproxy help call tool-read",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return unknownCommand(root, strings.Join(args, " "))
-			}
-			return cmd.Help()
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			cmd, _, err := root.Find(args)
+func helpCommand() command {
+	return command{
+		args: cobra.ArbitraryArgs,
+		complete: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			cmd, _, err := cmd.Root().Find(args)
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -141,22 +156,12 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
+		run: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), strings.Join(args, " "))
+			}
+			return found.Help()
+		},
 	}
-}
-
-func upstreamCommand(r *run) *cobra.Command {
-	return group("upstream", "The servers behind MCPProxy",
-		"  mcpproxy upstream list\n  mcpproxy upstream add files -- npx -y @modelcontextprotocol/server-filesystem /tmp\n"+
-			"  mcpproxy upstream restart files\n  mcpproxy upstream review files",
-		upstreamList(r), upstreamGet(r), upstreamRestart(r), upstreamLogin(r), upstreamLogout(r), upstreamLogs(r),
-		upstreamAdd(r), upstreamRemove(r), upstreamEnable(r, "enable", true), upstreamEnable(r, "disable", false), upstreamSet(r),
-		upstreamReview(r), upstreamApprove(r), upstreamQuarantine(r))
-}
-
-func toolsCommand(r *run) *cobra.Command {
-	return group("tools", "The tools of all servers",
-		"  mcpproxy tools list\n  mcpproxy tools search \"delete a repository\"\n  mcpproxy tools show github:delete_repo\n"+
-			"  mcpproxy tools disable github:delete_repo\n  mcpproxy tools approve github:create_issue",
-		toolsList(r), toolsSearch(r), toolsShow(r), toolsStats(r), toolsDiff(r), toolsApprove(r), toolsBlock(r),
-		toolsSwitch(r, "enable", true), toolsSwitch(r, "disable", false))
 }

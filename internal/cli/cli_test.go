@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/demo"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
@@ -337,17 +339,17 @@ func TestCompletionIsSilentWithoutDaemon(t *testing.T) {
 func TestServeAndDemo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var served ServeOptions
-	var shown DemoOptions
-	w.deps.Serve = func(_ context.Context, o ServeOptions) error { served = o; return nil }
-	w.deps.Demo = func(_ context.Context, o DemoOptions) error { shown = o; return errors.New("the port is taken") }
+	var served app.Options
+	var shown demo.Options
+	w.deps.Serve = func(_ context.Context, o app.Options) error { served = o; return nil }
+	w.deps.Demo = func(_ context.Context, o demo.Options) error { shown = o; return errors.New("the port is taken") }
 	if got := w.run("serve", "--listen", "127.0.0.1:9", "--config", "/etc/mcp.json"); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
-	if want := (ServeOptions{ConfigPath: "/etc/mcp.json", DataDir: w.dir, Listen: "127.0.0.1:9"}); served != want {
+	if served.ConfigPath != "/etc/mcp.json" || served.DataDir != w.dir || served.Listen != "127.0.0.1:9" || served.AnyPort || served.Stderr == nil {
 		t.Errorf("served %+v", served)
 	}
-	if got := w.run("demo", "--once"); got.code != 1 || !shown.Once || shown.Stdout == nil {
+	if got := w.run("demo", "--once"); got.code != 1 || !shown.Once || shown.Out == nil {
 		t.Errorf("%+v %+v", got, shown)
 	}
 	w.deps = Deps{}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"mcpproxy/internal/problem"
@@ -17,16 +16,6 @@ import (
 type consent struct {
 	yes         bool
 	fingerprint string
-}
-
-// flags adds the flags of a command that needs a yes to exactly what was seen.
-func (c *consent) flags(cmd *cobra.Command, what string) {
-	c.yesFlag(cmd)
-	cmd.Flags().StringVar(&c.fingerprint, "fingerprint", "", "approve exactly the "+what+" with this `fingerprint`, as it was shown before; no question is asked")
-}
-
-func (c *consent) yesFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 }
 
 // ask wants a yes to the question. Where nobody can be asked, hint says what to

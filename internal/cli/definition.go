@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
@@ -16,143 +14,133 @@ import (
 
 // kindFlag is the flag with which the commands that decide about tools decide
 // about what else servers offer.
-type kindFlag struct{ word string }
-
-func (k *kindFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&k.word, "kind", "tool", "what it is: `tool`, prompt, resource, template or instructions")
-	_ = cmd.RegisterFlagCompletionFunc("kind", words(kindWords()...))
-}
-
-func kindWords() []string {
-	all := []string{tool.KindTool.Word()}
-	for _, kind := range tool.OfferKinds() {
-		all = append(all, kind.Word())
-	}
-	return all
-}
+type kindFlag string
 
 // kind reads the flag.
-func (k *kindFlag) kind() (tool.Kind, error) {
+func (k kindFlag) kind() (tool.Kind, error) {
 	for _, kind := range append(tool.OfferKinds(), tool.KindTool) {
-		if kind.Word() == k.word {
+		if kind.Word() == string(k) {
 			return kind, nil
 		}
 	}
-	return "", usage("Invalid value '"+k.word+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
+	return "", usage("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(kindWords(), ", ")+".", "")
 }
 
 // definition returns what an argument names.
-func (k *kindFlag) definition(arg string) (definition, error) {
+func (k kindFlag) definition(arg string) (definition, error) {
 	kind, err := k.kind()
 	switch {
 	case err != nil:
-		return nil, err
+		return definition{}, err
 	case kind == tool.KindTool:
 		id, err := toolID(arg)
-		return toolRef(id), err
+		return toolDefinition(id), err
 	}
 	return offerNamed(kind, arg)
 }
 
-// definition is what a person decides about: the definition of a tool, or of
-// something else that a server offers.
-type definition interface {
-	arg() string      // how it is given to a command
-	title() string    // how it is called in a sentence
-	subject() string  // how it begins one, with the verb
-	question() string // whether to approve it
-	diff(ctx context.Context, c *api.Client) (difference, error)
-	// approve and block return the answer of the daemon, and what is to be said of
-	// it beside that it is done.
-	approve(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, more func(*printer), err error)
-	block(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, err error)
-}
+// definition names what a person decides about: the definition of a tool, or of
+// something else that a server offers. Instructions have no name.
+type definition gateway.OfferRef
 
-// toolRef is a tool as a definition.
-type toolRef gateway.ToolRef
-
-func (t toolRef) arg() string      { return quotedWord(tool.ID(t).String()) }
-func (t toolRef) title() string    { return visibleLine(tool.ID(t).String()) }
-func (t toolRef) subject() string  { return t.title() + " is" }
-func (t toolRef) question() string { return "Approve this definition of " + t.title() + "?" }
-
-func (t toolRef) diff(ctx context.Context, c *api.Client) (difference, error) {
-	d, err := api.DiffTool.Call(ctx, c, gateway.ToolRef(t))
-	return difference{"Tool", d.Name, d, d}, err
-}
-
-func (t toolRef) approve(ctx context.Context, c *api.Client, s gateway.Seen) (any, func(*printer), error) {
-	v, err := api.ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: gateway.ToolRef(t), Seen: s})
-	return v, func(p *printer) { stillLocked(p, v) }, err
-}
-
-func (t toolRef) block(ctx context.Context, c *api.Client, s gateway.Seen) (any, error) {
-	return api.BlockTool.Call(ctx, c, gateway.ToolDecision{ToolRef: gateway.ToolRef(t), Seen: s})
-}
-
-// offerRef names an offer on the command line: server:name, of instructions the
-// server alone.
-type offerRef gateway.OfferRef
-
-func offerNamed(kind tool.Kind, arg string) (offerRef, error) {
+// offerNamed reads an argument: server:name, of instructions the server alone.
+func offerNamed(kind tool.Kind, arg string) (definition, error) {
 	server, name, _ := strings.Cut(arg, ":")
 	if err := tool.CheckServerName(server); err != nil {
-		return offerRef{}, usage("Invalid name '"+printable(arg)+"': "+err.Error()+".", "Write it as `mcpproxy approvals` does.")
+		return definition{}, usage("Invalid name '"+printable(arg)+"': "+err.Error()+".", "Write it as `mcpproxy approvals` does.")
 	}
-	if (name == "") != (kind == tool.KindInstructions) {
-		if kind == tool.KindInstructions {
-			return offerRef{}, usage("A server has its instructions once: give its name alone.", "")
-		}
-		return offerRef{}, usage("Invalid name '"+printable(arg)+"': it is the server, a colon and the "+kind.Word()+".", "Write it as `mcpproxy approvals` does.")
+	switch instructions := kind == tool.KindInstructions; {
+	case instructions && name != "":
+		return definition{}, usage("A server has its instructions once: give its name alone.", "")
+	case !instructions && name == "":
+		return definition{}, usage("Invalid name '"+printable(arg)+"': it is the server, a colon and the "+kind.Word()+".", "Write it as `mcpproxy approvals` does.")
 	}
-	return offerRef{server, kind, name}, nil
+	return definition{server, kind, name}, nil
+}
+
+func toolDefinition(id tool.ID) definition { return definition{id.Server, tool.KindTool, id.Tool} }
+
+// id is how it is called in lists.
+func (d definition) id() string {
+	if d.Kind == tool.KindInstructions {
+		return d.Server
+	}
+	return d.Server + ":" + d.Name
 }
 
 // arg is how it is given to a command.
-func (o offerRef) arg() string {
-	name := o.Server
-	if o.Kind != tool.KindInstructions {
-		name += ":" + o.Name
+func (d definition) arg() string {
+	if d.Kind == tool.KindTool {
+		return quotedWord(d.id())
 	}
-	return "--kind " + o.Kind.Word() + " " + quotedWord(name)
+	return "--kind " + d.Kind.Word() + " " + quotedWord(d.id())
 }
 
 // title is how it is called in a sentence.
-func (o offerRef) title() string {
-	if o.Kind == tool.KindInstructions {
-		return "the instructions of " + visibleLine(o.Server)
+func (d definition) title() string {
+	switch d.Kind {
+	case tool.KindTool:
+		return visibleLine(d.id())
+	case tool.KindInstructions:
+		return "the instructions of " + visibleLine(d.Server)
 	}
-	return "the " + o.Kind.Word() + " " + visibleLine(o.Server+":"+o.Name)
+	return "the " + d.Kind.Word() + " " + visibleLine(d.id())
 }
 
-func refOf(v gateway.WaitingOffer) offerRef { return offerRef{v.Server, v.Kind, v.Name} }
-
-func (o offerRef) question() string { return "Approve " + o.title() + "?" }
-
-func (o offerRef) diff(ctx context.Context, c *api.Client) (difference, error) {
-	d, err := api.Offers[o.Kind].Diff.Call(ctx, c, gateway.OfferRef(o))
-	return difference{sentence(d.Kind.Word()), strings.TrimSuffix(d.Server+":"+d.Name, ":"), gateway.ToolDiff{
-		Status: d.Status, Reason: d.Reason, Fingerprint: d.Fingerprint, Approved: d.Approved, Definition: d.Definition,
-		Changes: d.Changes, Truncated: d.Truncated, Verdict: d.Verdict, Findings: d.Findings,
-	}, d}, err
-}
-
-func (o offerRef) approve(ctx context.Context, c *api.Client, s gateway.Seen) (any, func(*printer), error) {
-	d, err := api.Offers[o.Kind].Approve.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(o), Seen: s})
-	return d, func(*printer) {}, err
-}
-
-func (o offerRef) block(ctx context.Context, c *api.Client, s gateway.Seen) (any, error) {
-	return api.Offers[o.Kind].Block.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(o), Seen: s})
-}
-
-// subject begins a sentence about it.
-func (o offerRef) subject() string {
-	title := sentence(o.title())
-	if o.Kind == tool.KindInstructions {
-		return title + " are"
+// heading is title where a sentence begins.
+func (d definition) heading() string {
+	if d.Kind == tool.KindTool {
+		return d.title()
 	}
-	return title + " is"
+	return sentence(d.title())
+}
+
+// subject is heading with the verb.
+func (d definition) subject() string {
+	if d.Kind == tool.KindInstructions {
+		return d.heading() + " are"
+	}
+	return d.heading() + " is"
+}
+
+// question is whether to approve it.
+func (d definition) question() string {
+	if d.Kind == tool.KindTool {
+		return "Approve this definition of " + d.title() + "?"
+	}
+	return "Approve " + d.title() + "?"
+}
+
+func (d definition) toolRef() gateway.ToolRef { return gateway.ToolRef{Server: d.Server, Tool: d.Name} }
+
+func (d definition) diff(ctx context.Context, c *api.Client) (difference, error) {
+	if d.Kind == tool.KindTool {
+		t, err := api.DiffTool.Call(ctx, c, d.toolRef())
+		return difference{"Tool", t.Name, t, t}, err
+	}
+	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, gateway.OfferRef(d))
+	return difference{sentence(o.Kind.Word()), definition{o.Server, o.Kind, o.Name}.id(), gateway.ToolDiff{
+		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Approved: o.Approved, Definition: o.Definition,
+		Changes: o.Changes, Truncated: o.Truncated, Verdict: o.Verdict, Findings: o.Findings,
+	}, o}, err
+}
+
+// approve returns the answer of the daemon, and why a tool cannot be called all
+// the same.
+func (d definition) approve(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, status string, err error) {
+	if d.Kind == tool.KindTool {
+		v, err := api.ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+		return v, v.Status, err
+	}
+	answer, err = api.Offers[d.Kind].Approve.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(d), Seen: s})
+	return answer, "", err
+}
+
+func (d definition) block(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, err error) {
+	if d.Kind == tool.KindTool {
+		return api.BlockTool.Call(ctx, c, gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+	}
+	return api.Offers[d.Kind].Block.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(d), Seen: s})
 }
 
 // approveOne shows a definition, asks, and approves what was shown.
@@ -175,13 +163,13 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 		}
 		seen.Fingerprint = d.Fingerprint
 	}
-	answer, more, err := of.approve(ctx, c, seen)
+	answer, status, err := of.approve(ctx, c, seen)
 	if err != nil {
 		return lookAgain(err, "approved", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
 		fmt.Fprintf(p, "Approved %s.\n", of.title())
-		more(p)
+		stillLocked(p, status)
 	})
 }
 
@@ -215,11 +203,11 @@ func lookAgain(err error, done, command string) error {
 	return err
 }
 
-// stillLocked says why a tool cannot be called all the same.
-func stillLocked(p *printer, v gateway.ToolView) {
+// stillLocked says why a tool with this status cannot be called all the same.
+func stillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
-		if v.Status == s.String() {
-			p.note("It cannot be called all the same, its status is %s. %s", v.Status, s.Remedy())
+		if status == s.String() {
+			p.note("It cannot be called all the same, its status is %s. %s", status, s.Remedy())
 		}
 	}
 }

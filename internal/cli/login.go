@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/browser"
 	"mcpproxy/internal/gateway"
@@ -16,33 +14,21 @@ import (
 // lookLogin is how often it is asked whether the person has logged in.
 const lookLogin = 250 * time.Millisecond
 
-func upstreamLogin(r *run) *cobra.Command {
+func upstreamLogin(r *run) command {
 	var noBrowser bool
-	cmd := &cobra.Command{
-		Use:   "login <server>",
-		Short: "Log in to a server that asks for it",
-		Long: `Prints the address at which you log in, opens it in your browser when there is
-one, and waits until you have. The login comes back to a port of this machine, so
-open the address in a browser on it. When it fails, the exit code is 6.`,
-		Example:           "  mcpproxy upstream login github\n  mcpproxy upstream login github --no-browser",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			l, err := api.LoginServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if err := sayWhere(r, l, noBrowser); err != nil {
-				return err
-			}
-			if l, err = awaitLogin(ctx, c, l); err != nil {
-				return err
-			}
-			return r.print(l, func(p *printer) { fmt.Fprintf(p, "Logged in to %s.\n", oneLine(l.Server)) })
-		}),
-	}
-	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
-	return cmd
+	return command{flags: map[string]any{"no-browser": &noBrowser}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		l, err := api.LoginServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := sayWhere(r, l, noBrowser); err != nil {
+			return err
+		}
+		if l, err = awaitLogin(ctx, c, l); err != nil {
+			return err
+		}
+		return r.print(l, func(p *printer) { fmt.Fprintf(p, "Logged in to %s.\n", oneLine(l.Server)) })
+	})}
 }
 
 // sayWhere tells the person the address, on stdout in a line of its own, or on
@@ -85,11 +71,6 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 	return l, nil
 }
 
-func upstreamLogout(r *run) *cobra.Command {
-	return forServer(r, api.LogoutServer, &cobra.Command{
-		Use:     "logout",
-		Short:   "Forget the login to a server",
-		Long:    "Forgets the login to a server and the registration that was made for it, and has the authorization server forget it where that can be asked for.",
-		Example: "  mcpproxy upstream logout github",
-	}, func(p *printer, s gateway.ServerView) { fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name)) })
+func upstreamLogout(r *run) command {
+	return forServer(r, api.LogoutServer, func(p *printer, s gateway.ServerView) { fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name)) })
 }

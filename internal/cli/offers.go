@@ -9,61 +9,91 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// writeReviewedOffers shows what a server offers beside tools as it would be
-// approved.
-func writeReviewedOffers(p *printer, v gateway.ServerReview, full bool) {
+// reviewed are the definitions of a server under review but its instructions as
+// they count, tools first.
+func reviewed(v gateway.ServerReview) []gateway.ReviewedOffer {
+	var all []gateway.ReviewedOffer
+	for _, t := range v.Tools {
+		all = append(all, gateway.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Reason: t.Reason, Definition: t.Definition, Verdict: t.Verdict, Findings: t.Findings})
+	}
+	return append(all, v.Offers...)
+}
+
+// writeReviewed shows the definitions of a server as they would be approved.
+func writeReviewed(p *printer, v gateway.ServerReview, full bool) {
+	all := reviewed(v)
+	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
+	writeReviewedKind(p, tools, tool.KindTool)
+	if len(tools) > 0 && !full {
+		p.note("The whole definitions: `mcpproxy upstream review %s --full`.", quotedWord(v.Name))
+	}
+	for _, o := range tools {
+		writeReviewedOne(p, v, o, full)
+	}
 	for _, kind := range []tool.Kind{tool.KindPrompt, tool.KindResource, tool.KindTemplate} {
-		t := table{p: p, header: []string{strings.ToUpper(kind.Word()), "WAITS", "SCANNER", "DESCRIPTION"}}
-		n := 0
-		for _, o := range v.Offers {
-			if o.Kind != kind {
-				continue
-			}
-			n++
-			said, _ := rawjson.String(rawjson.Find(o.Definition, "description"))
-			t.add(visibleLine(o.Name), visibleLine(string(o.Reason)), verdict(p, o.Verdict, len(o.Findings)), cut(visibleLine(said), maxSummary))
-		}
-		if n > 0 {
-			fmt.Fprintf(p, "\n%s\n", counted(n, kind.Word()))
-			t.write()
-		}
+		writeReviewedKind(p, offers, kind)
 	}
 	if more := v.TotalOffers - len(v.Offers); more > 0 {
 		p.note("%s more that are not shown, and not approved with these.", counted(more, "definition"))
 	}
-	for _, o := range v.Offers {
-		said, _ := rawjson.String(o.Definition)
-		above := o.Kind == tool.KindInstructions && said == v.Instructions // it is shown already
-		if (len(o.Findings) == 0 && !full || above) && len(o.Changes) == 0 && (above || o.Kind != tool.KindInstructions) {
-			continue
-		}
-		fmt.Fprintf(p, "\n%s\n", sentence(offerRef{v.Name, o.Kind, o.Name}.title()))
-		if !above {
-			writeFindings(p, "  ", o.Findings)
-		}
-		switch {
-		case len(o.Changes) > 0:
-			writeChanges(p, o.Changes)
-		case full || o.Kind == tool.KindInstructions:
-			writeDefinition(p, o.Definition)
+	for _, o := range offers {
+		writeReviewedOne(p, v, o, full)
+	}
+}
+
+// writeReviewedKind writes the table of the definitions of one kind.
+func writeReviewedKind(p *printer, all []gateway.ReviewedOffer, kind tool.Kind) {
+	t := table{p: p, header: []string{strings.ToUpper(kind.Word()), "WAITS", "SCANNER", "DESCRIPTION"}}
+	for _, o := range all {
+		if o.Kind == kind {
+			said, _ := rawjson.String(rawjson.Find(o.Definition, "description"))
+			t.add(visibleLine(o.Name), visibleLine(string(o.Reason)), verdict(p, o.Verdict, len(o.Findings)), cut(visibleLine(said), maxSummary))
 		}
 	}
+	if len(t.rows) > 0 {
+		fmt.Fprintf(p, "\n%s\n", counted(len(t.rows), kind.Word()))
+		t.write()
+	}
+}
+
+// writeReviewedOne writes what there is to say of one definition besides.
+func writeReviewedOne(p *printer, v gateway.ServerReview, o gateway.ReviewedOffer, full bool) {
+	above := shownAbove(v, o)
+	if (len(o.Findings) == 0 && !full || above) && len(o.Changes) == 0 && (above || o.Kind != tool.KindInstructions) {
+		return
+	}
+	fmt.Fprintf(p, "\n%s\n", definition{v.Name, o.Kind, o.Name}.heading())
+	if !above {
+		writeFindings(p, "  ", o.Findings)
+	}
+	switch {
+	case len(o.Changes) > 0:
+		writeChanges(p, o.Changes)
+	case full || o.Kind == tool.KindInstructions:
+		writeDefinition(p, o.Definition)
+	}
+}
+
+// shownAbove reports whether an offer is the instructions that head the review.
+func shownAbove(v gateway.ServerReview, o gateway.ReviewedOffer) bool {
+	said, _ := rawjson.String(o.Definition)
+	return o.Kind == tool.KindInstructions && said == v.Instructions
 }
 
 // instructionsWait returns why the instructions of a server wait, if they do.
 func instructionsWait(v gateway.ServerReview) string {
 	for _, o := range v.Offers {
-		if said, _ := rawjson.String(o.Definition); o.Kind == tool.KindInstructions && o.Reason != "" && said == v.Instructions {
+		if o.Reason != "" && shownAbove(v, o) {
 			return ", " + waitsBecause(o.Reason)
 		}
 	}
 	return ""
 }
 
-// offersWaiting is how many offers of a server wait.
-func offersWaiting(v gateway.ServerReview) int {
+// waiting is how many of these definitions wait.
+func waiting(all []gateway.ReviewedOffer) int {
 	n := 0
-	for _, o := range v.Offers {
+	for _, o := range all {
 		if o.Reason != "" {
 			n++
 		}

@@ -1,36 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
 	"time"
 
 	"golang.org/x/term"
+
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/demo"
 )
-
-// ServeOptions is what `serve` was asked for.
-type ServeOptions struct {
-	ConfigPath string // absolute; the file need not exist
-	DataDir    string // --data-dir; empty = as configured
-	Listen     string // --listen; empty = as configured
-	AnyPort    bool   // take another port when that is in use
-}
-
-// DemoOptions is what `demo` was asked for.
-type DemoOptions struct {
-	Once   bool
-	Listen string
-	Color  bool
-	Stdout io.Writer
-	Stderr io.Writer
-}
 
 // Deps is what the commands need. What is nil is the process's own.
 type Deps struct {
 	Version string
-	Serve   func(ctx context.Context, o ServeOptions) error
-	Demo    func(ctx context.Context, o DemoOptions) error
+	Serve   func(ctx context.Context, o app.Options) error
+	Demo    func(ctx context.Context, o demo.Options) error
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
@@ -39,26 +26,18 @@ type Deps struct {
 	Getenv  func(name string) string
 	// CompletionTime is how long a shell waits for names; 0 = a moment.
 	CompletionTime time.Duration
-	// Ask asks the person a question and gives the answer. Without it the
+	// Ask asks the person a question and returns the answer. Without it the
 	// terminal of the process is asked, if there is one.
 	Ask func(ctx context.Context, question string) (string, error)
 }
 
 func newRun(d Deps) *run {
-	if d.Stdin == nil {
-		d.Stdin = os.Stdin
-	}
-	if d.Stdout == nil {
-		d.Stdout = os.Stdout
-	}
-	if d.Stderr == nil {
-		d.Stderr = os.Stderr
-	}
+	d.Stdin = cmp.Or[io.Reader](d.Stdin, os.Stdin)
+	d.Stdout = cmp.Or[io.Writer](d.Stdout, os.Stdout)
+	d.Stderr = cmp.Or[io.Writer](d.Stderr, os.Stderr)
+	d.Local = cmp.Or(d.Local, time.Local)
 	if d.Now == nil {
 		d.Now = time.Now
-	}
-	if d.Local == nil {
-		d.Local = time.Local
 	}
 	r := &run{Deps: d}
 	r.terminal, r.width = terminal(d.Stdout)

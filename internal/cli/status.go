@@ -6,30 +6,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 )
 
-func statusCommand(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:     "status",
-		Short:   "What runs, and what is wrong",
-		Example: "  mcpproxy status\n  mcpproxy status -o json",
-		Args:    atMost(0),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
-			s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
-			if err != nil {
-				return err
-			}
-			var waiting gateway.Waiting
-			if r.output == formatTable {
-				waiting, _ = api.ListApprovals.Call(ctx, c, gateway.Nothing{}) // the status is worth telling without it
-			}
-			return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
-		}),
-	}
+func statusCommand(r *run) command {
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		var waiting gateway.Waiting
+		if r.output == formatTable {
+			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.Nothing{}) // the status is worth telling without it
+		}
+		return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
+	})}
 }
 
 func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {

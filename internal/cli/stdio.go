@@ -20,39 +20,23 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-func stdioCommand(r *run) *cobra.Command {
+func stdioCommand(r *run) command {
 	var server string
 	var all bool
-	cmd := &cobra.Command{
-		Use:   "stdio",
-		Short: "MCP over stdin and stdout, for clients that start commands",
-		Long: `Carries MCP between stdin and stdout and the daemon: the same tools as on /mcp,
-or with --server that one server as it is, as on /mcp/servers/{server}, or with
---all the tools of all servers as its own, as on /mcp/all.
-When no daemon runs, this process is the daemon for as long as its client is
-there; others can use it meanwhile, and one of them takes over when it ends.
-Stdout holds protocol only; what there is to say goes to stderr.`,
-		Example: "  mcpproxy stdio\n  mcpproxy stdio --server github\n  mcpproxy stdio --all\n  mcpproxy stdio --data-dir ~/work/mcpproxy",
-		Args:    atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch named := cmd.Flags().Changed("server"); {
-			case named && all:
-				return usage("--server and --all exclude each other.", "Give one of them.")
-			case all:
-				return r.bridge(cmd.Context(), "/mcp/all")
-			case !named:
-				return r.bridge(cmd.Context(), "/mcp")
-			}
-			if err := tool.CheckServerName(server); err != nil {
-				return usage("Invalid value '"+printable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
-			}
-			return r.bridge(cmd.Context(), "/mcp/servers/"+server)
-		},
-	}
-	cmd.Flags().StringVar(&server, "server", "", "the `name` of the one server to be")
-	cmd.Flags().BoolVar(&all, "all", false, "be all servers at once, each tool by itself")
-	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
-	return cmd
+	return command{flags: map[string]any{"server": &server, "all": &all}, run: func(cmd *cobra.Command, _ []string) error {
+		switch named := cmd.Flags().Changed("server"); {
+		case named && all:
+			return usage("--server and --all exclude each other.", "Give one of them.")
+		case all:
+			return r.bridge(cmd.Context(), "/mcp/all")
+		case !named:
+			return r.bridge(cmd.Context(), "/mcp")
+		}
+		if err := tool.CheckServerName(server); err != nil {
+			return usage("Invalid value '"+printable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
+		}
+		return r.bridge(cmd.Context(), "/mcp/servers/"+server)
+	}}
 }
 
 // bridge runs until the client has gone.
@@ -73,7 +57,7 @@ func (r *run) bridge(ctx context.Context, path string) error {
 	own := &ownDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
 		serve: func(ctx context.Context) error {
-			return r.Serve(ctx, ServeOptions{ConfigPath: config, DataDir: r.dataDir, AnyPort: true})
+			return r.Serve(ctx, app.Options{ConfigPath: config, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
 		},
 	}
 	err = bridge.Run(ctx, bridge.Options{

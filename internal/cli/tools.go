@@ -13,15 +13,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func toolsList(r *run) *cobra.Command {
+func toolsList(r *run) command {
 	var f gateway.ToolFilter
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "All tools, callable or not",
-		Example: "  mcpproxy tools list\n  mcpproxy tools list --server github --operation destructive\n" +
-			"  mcpproxy tools list --status disabled_by_config",
-		Args: atMost(0),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+	return command{
+		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
+		run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 			if err := checkOperation(f.Operation); err != nil {
 				return err
 			}
@@ -37,14 +33,6 @@ func toolsList(r *run) *cobra.Command {
 			return r.print(found, func(p *printer) { writeTools(p, found.Tools) })
 		}),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.Server, "server", "", "only tools of this `server`")
-	flags.StringVar(&f.Operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
-	flags.StringVar(&f.Status, "status", "", "only tools with this `status`; callable for those without one")
-	_ = cmd.RegisterFlagCompletionFunc("server", r.completeFlag(serverNames))
-	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
-	_ = cmd.RegisterFlagCompletionFunc("status", words(api.ListTools.Words("status")...))
-	return cmd
 }
 
 // checkOperation refuses what is no operation type.
@@ -108,30 +96,21 @@ func summary(v gateway.ToolView) string {
 	return cut(oneLine(firstLine(strings.TrimSpace(text))), maxSummary)
 }
 
-func toolsSearch(r *run) *cobra.Command {
+func toolsSearch(r *run) command {
 	var q gateway.SearchQuery
-	cmd := &cobra.Command{
-		Use:   "search <words>...",
-		Short: "The callable tools that fit a query, best first",
-		Example: "  mcpproxy tools search \"create an issue\"\n  mcpproxy tools search delete repository --limit 3\n" +
-			"  mcpproxy tools search creat isue --explain",
-		Args: func(cmd *cobra.Command, args []string) error {
+	return command{
+		flags: map[string]any{"limit": &q.Limit, "operation": &q.Operation, "explain": &q.Explain},
+		args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return usage("Missing argument: words.", "Usage: `"+cmd.UseLine()+"`.")
 			}
 			return nil
 		},
-		RunE: does(r, api.SearchTools, func(args []string) (gateway.SearchQuery, error) {
+		run: does(r, api.SearchTools, func(args []string) (gateway.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperation(q.Operation)
 		}, writeFound),
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&q.Limit, "limit", 0, "how many tools at most (default as configured, 1 to 100)")
-	flags.StringVar(&q.Operation, "operation", "", "only tools of this `operation` type: read, write or destructive")
-	flags.BoolVar(&q.Explain, "explain", false, "say why each tool was found: words, relation, where, share of the score")
-	_ = cmd.RegisterFlagCompletionFunc("operation", words(operations()...))
-	return cmd
 }
 
 func writeFound(p *printer, found gateway.SearchAnswer) {
@@ -169,16 +148,7 @@ func writeReasons(p *printer, tools []gateway.ToolView) {
 	}
 }
 
-func toolsShow(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show <server:tool>",
-		Short:             "One tool with its hints and schemas",
-		Example:           "  mcpproxy tools show github:create_issue\n  mcpproxy tools show github:create_issue -o json",
-		Args:              exactly("server:tool"),
-		ValidArgsFunction: r.complete(toolNames),
-		RunE:              does(r, api.GetTool, toolNamed, writeTool),
-	}
-}
+func toolsShow(r *run) command { return command{run: does(r, api.GetTool, toolNamed, writeTool)} }
 
 func writeTool(p *printer, v gateway.ToolView) {
 	var f fields

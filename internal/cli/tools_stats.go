@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 )
@@ -13,22 +11,12 @@ import (
 // The most rows of a list that a person is shown; all are in -o json.
 const maxStatsRows = 20
 
-func toolsStats(r *run) *cobra.Command {
+func toolsStats(r *run) command {
 	var since string
-	cmd := &cobra.Command{
-		Use:   "stats",
-		Short: "How well tools are found, and which nobody calls",
-		Long: "Reads the activity log of this machine: which tool was called after which search, and at which place the search had it. " +
-			"Searches that no call followed are not in the log, so the figures are about needs that were met.",
-		Example: "  mcpproxy tools stats\n  mcpproxy tools stats --since 30d\n  mcpproxy tools stats -o json",
-		Args:    atMost(0),
-		RunE: does(r, api.GetToolStats, func([]string) (in gateway.StatsQuery, err error) {
-			in.Since, err = r.parseTime("--since", since)
-			return in, err
-		}, writeStats),
-	}
-	cmd.Flags().StringVar(&since, "since", "", "only calls from this `time` on, such as 30d or 2026-01-15")
-	return cmd
+	return command{flags: map[string]any{"since": &since}, run: does(r, api.GetToolStats, func([]string) (in gateway.StatsQuery, err error) {
+		in.Since, err = r.parseTime("--since", since)
+		return in, err
+	}, writeStats)}
 }
 
 func writeStats(p *printer, s gateway.ToolStats) {

@@ -6,22 +6,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
 
-func upstreamList(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "All servers with their state",
-		Example: "  mcpproxy upstream list\n  mcpproxy upstream list -o json",
-		Args:    atMost(0),
-		RunE:    does(r, api.ListServers, nothing, writeServers),
-	}
+func upstreamList(r *run) command {
+	return command{run: does(r, api.ListServers, nothing, writeServers)}
 }
 
 func writeServers(p *printer, all gateway.ServerList) {
@@ -60,13 +52,7 @@ func toolCount(s gateway.ServerView) string {
 	return fmt.Sprintf("%d/%d", s.Tools[policy.Callable], s.ToolCount)
 }
 
-func upstreamGet(r *run) *cobra.Command {
-	return forServer(r, api.GetServer, &cobra.Command{
-		Use:     "get",
-		Short:   "One server in full",
-		Example: "  mcpproxy upstream get github\n  mcpproxy upstream get github -o yaml",
-	}, writeServer)
-}
+func upstreamGet(r *run) command { return forServer(r, api.GetServer, writeServer) }
 
 func writeServer(p *printer, s gateway.ServerView) {
 	var f fields
@@ -128,27 +114,19 @@ func counts(c gateway.Counts) string {
 	return strings.Join(out, "\n")
 }
 
-func upstreamRestart(r *run) *cobra.Command {
-	return &cobra.Command{
-		Use:               "restart <server>",
-		Short:             "Stop a server and start it anew",
-		Long:              "Stops a server and starts it anew, and waits up to 10 seconds until it is ready or has failed. When it has failed, the exit code is 7.",
-		Example:           "  mcpproxy upstream restart github",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			s, err := api.RestartServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if err := r.print(s, func(p *printer) {
-				fmt.Fprintf(p, "Restarted %s: it is now %s.\n", oneLine(s.Name), state(p, s))
-			}); err != nil {
-				return err
-			}
-			return failedRestart(s)
-		}),
-	}
+func upstreamRestart(r *run) command {
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		s, err := api.RestartServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := r.print(s, func(p *printer) {
+			fmt.Fprintf(p, "Restarted %s: it is now %s.\n", oneLine(s.Name), state(p, s))
+		}); err != nil {
+			return err
+		}
+		return failedRestart(s)
+	})}
 }
 
 // failedRestart is the failure of a server that did not come up again; nil when
@@ -173,21 +151,12 @@ func writeLog(p *printer, tail gateway.LogTail) {
 	}
 }
 
-func upstreamLogs(r *run) *cobra.Command {
-	var lines int
-	cmd := &cobra.Command{
-		Use:               "logs <server>",
-		Short:             "The end of a server's log",
-		Example:           "  mcpproxy upstream logs github\n  mcpproxy upstream logs github --lines 20",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
-			if lines < 1 {
-				return in, usage("Invalid value '"+strconv.Itoa(lines)+"' for --lines: must be at least 1", "")
-			}
-			return gateway.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
-		}, writeLog),
-	}
-	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "how many `lines`")
-	return cmd
+func upstreamLogs(r *run) command {
+	lines := 100
+	return command{flags: map[string]any{"lines": &lines}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
+		if lines < 1 {
+			return in, usage("Invalid value '"+strconv.Itoa(lines)+"' for --lines: must be at least 1", "")
+		}
+		return gateway.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
+	}, writeLog)}
 }

@@ -14,32 +14,18 @@ import (
 	"mcpproxy/internal/search"
 )
 
-func upstreamSet(r *run) *cobra.Command {
+func upstreamSet(r *run) command {
 	var key string
 	var unset bool
-	cmd := &cobra.Command{
-		Use:   "set <server> <key> <value>...",
-		Short: "Set how a server is trusted and limited",
-		Long: `Sets one key of a server in the configuration file, keeping its comments and order,
-and puts it into effect. The keys:
-
-  trust           manual, scan or auto: what becomes of tools that nobody has approved
-  enabled_tools   names or patterns: the only tools that may be called
-  disabled_tools  names or patterns: tools that may not be called
-  hint_overrides  one JSON object: pattern to hints that count instead of the server's
-
-How a server is launched is not changed like this: remove it and add it anew.`,
-		Example: "  mcpproxy upstream set github trust manual\n" +
-			"  mcpproxy upstream set github disabled_tools 'delete_*' transfer_repo\n" +
-			"  mcpproxy upstream set github hint_overrides '{\"list_*\": {\"readOnlyHint\": true}}'\n" +
-			"  mcpproxy upstream set github disabled_tools --unset",
-		Args: func(cmd *cobra.Command, args []string) error {
+	return command{
+		flags: map[string]any{"unset": &unset},
+		args: func(cmd *cobra.Command, args []string) error {
 			return exactly("server", "key")(cmd, args[:min(len(args), 2)])
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		complete: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			switch {
 			case len(args) == 0:
-				return r.live(cmd, typed, serverNames), cobra.ShellCompDirectiveNoFileComp
+				return r.live(serverNames)(cmd, args, typed)
 			case len(args) == 1:
 				return gateway.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
@@ -47,7 +33,7 @@ How a server is launched is not changed like this: remove it and add it anew.`,
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
+		run: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
 			in.Name, in.Key = args[0], args[1]
 			in.Value, err = setting(in.Key, args[2:], unset)
 			key = in.Key
@@ -56,8 +42,6 @@ How a server is launched is not changed like this: remove it and add it anew.`,
 			fmt.Fprintf(p, "%s of %s is %s.\n", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
 		}),
 	}
-	cmd.Flags().BoolVar(&unset, "unset", false, "take the key out of the file")
-	return cmd
 }
 
 // setting is the value of a key as it stands in the file; nil takes it out.

@@ -11,38 +11,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
 )
 
-func upstreamAdd(r *run) *cobra.Command {
+func upstreamAdd(r *run) command {
 	var s gateway.NewServer
 	var env, headers []string
-	cmd := &cobra.Command{
-		Use:   "add <name> (--url <url> | -- <command> [argument]...)",
-		Short: "Write a server into the configuration file",
-		Long: `Writes a server into the configuration file, keeping its comments and order, and
-puts it into effect. What you add yourself is started at once; with --quarantined
-only after a review.
-
-Values of --env and --header may hold references such as ${env:GITHUB_TOKEN}, so that a
-secret need not stand in the file (quote them, or the shell takes them).`,
-		Example: "  mcpproxy upstream add files -- npx -y @modelcontextprotocol/server-filesystem /tmp\n" +
-			"  mcpproxy upstream add remote --url https://example.com/mcp --header 'Authorization: Bearer ${env:REMOTE_TOKEN}'\n" +
-			"  mcpproxy upstream add tickets --env 'TOKEN=${env:TICKETS_TOKEN}' --trust manual -- tickets-mcp --stdio",
-		Args: launchArguments,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return command{
+		flags: map[string]any{
+			"url": &s.URL, "env": &env, "header": &headers, "working-dir": &s.WorkingDir,
+			"trust": &s.Trust, "quarantined": &s.Quarantined,
+		},
+		args: launchArguments,
+		complete: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp // a new name
 			}
 			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
 		},
-		RunE: does(r, api.AddServer, func(args []string) (_ gateway.NewServer, err error) {
+		run: does(r, api.AddServer, func(args []string) (_ gateway.NewServer, err error) {
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
@@ -54,15 +44,6 @@ secret need not stand in the file (quote them, or the shell takes them).`,
 			return s, err
 		}, writeAdded),
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&s.URL, "url", "", "where the server answers (`URL`)")
-	flags.StringArrayVar(&env, "env", nil, "environment variable `NAME=VALUE` of the command; may be repeated")
-	flags.StringArrayVar(&headers, "header", nil, "header `'NAME: VALUE'` for the URL; may be repeated")
-	flags.StringVar(&s.WorkingDir, "working-dir", "", "`directory` that the command starts in")
-	flags.StringVar(&s.Trust, "trust", "", "what becomes of tools that nobody has approved: `trust` manual, scan or auto")
-	flags.BoolVar(&s.Quarantined, "quarantined", false, "review the server before it is started")
-	_ = cmd.RegisterFlagCompletionFunc("trust", words(config.TrustWords()...))
-	return cmd
 }
 
 // launchArguments takes a name and, after --, a command; or a name and --url.
@@ -114,47 +95,31 @@ func writeAdded(p *printer, v gateway.ServerView) {
 	}
 }
 
-func upstreamRemove(r *run) *cobra.Command {
+func upstreamRemove(r *run) command {
 	var given consent
-	cmd := &cobra.Command{
-		Use:   "remove <server>",
-		Short: "Take a server out of the configuration file",
-		Long: `Takes a server out of the configuration file, or drops one that was proposed, and
-forgets what was approved of it.`,
-		Example:           "  mcpproxy upstream remove github\n  mcpproxy upstream remove github --yes",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(serverNames),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-			s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if err := r.consented(ctx, given, "Remove "+visibleLine(s.Name)+" and forget its approvals?",
-				"Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
-				return err
-			}
-			gone, err := api.RemoveServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
-			if err != nil {
-				return err
-			}
-			return r.print(gone, func(p *printer) { fmt.Fprintf(p, "Removed %s.\n", oneLine(gone.Removed)) })
-		}),
-	}
-	given.yesFlag(cmd)
-	return cmd
+	return command{flags: map[string]any{"yes": &given.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := r.consented(ctx, given, "Remove "+visibleLine(s.Name)+" and forget its approvals?",
+			"Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
+			return err
+		}
+		gone, err := api.RemoveServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
+		if err != nil {
+			return err
+		}
+		return r.print(gone, func(p *printer) { fmt.Fprintf(p, "Removed %s.\n", oneLine(gone.Removed)) })
+	})}
 }
 
-func upstreamEnable(r *run, use string, on bool) *cobra.Command {
-	do, short, done := api.DisableServer, "Stop a server and keep it stopped", "disabled"
+func upstreamEnable(r *run, on bool) command {
+	do, done := api.DisableServer, "disabled"
 	if on {
-		do, short, done = api.EnableServer, "Start a server that was disabled", "enabled"
+		do, done = api.EnableServer, "enabled"
 	}
-	return forServer(r, do, &cobra.Command{
-		Use:     use,
-		Short:   short,
-		Long:    short + ". It is written into the configuration file.",
-		Example: "  mcpproxy upstream " + use + " github",
-	}, func(p *printer, v gateway.ServerView) {
+	return forServer(r, do, func(p *printer, v gateway.ServerView) {
 		fmt.Fprintf(p, "%s is %s.\n", oneLine(v.Name), done)
 		if on && v.Quarantined {
 			p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
@@ -162,59 +127,31 @@ func upstreamEnable(r *run, use string, on bool) *cobra.Command {
 	})
 }
 
-func upstreamQuarantine(r *run) *cobra.Command {
-	return forServer(r, api.QuarantineServer, &cobra.Command{
-		Use:     "quarantine",
-		Short:   "Put a server into quarantine",
-		Long:    "Stops a server until it is reviewed and approved again. Nothing of it but its name reaches an agent.",
-		Example: "  mcpproxy upstream quarantine github",
-	}, func(p *printer, v gateway.ServerView) {
+func upstreamQuarantine(r *run) command {
+	return forServer(r, api.QuarantineServer, func(p *printer, v gateway.ServerView) {
 		fmt.Fprintf(p, "%s is quarantined.\n", oneLine(v.Name))
 		p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	})
 }
 
-func upstreamReview(r *run) *cobra.Command {
+func upstreamReview(r *run) command {
 	var full bool
-	cmd := &cobra.Command{
-		Use:   "review <server>",
-		Short: "What an approval of a server would allow",
-		Long: `Shows what is to be looked at before a server is approved: the exact command with its
-arguments and the names of its environment variables, or the URL; then, once that
-is approved and the server runs for the review, its instructions, tools, prompts,
-resources and templates with what the scanner found, and how they differ from what
-was approved.`,
-		Example:           "  mcpproxy upstream review github\n  mcpproxy upstream review github --full",
-		Args:              exactly("server"),
-		ValidArgsFunction: r.complete(waitingServers),
-		RunE:              does(r, api.ReviewServer, named, func(p *printer, v gateway.ServerReview) { writeReview(p, v, full) }),
+	return command{
+		flags: map[string]any{"full": &full}, complete: firstOnly(r.live(waitingServers)),
+		run: does(r, api.ReviewServer, named, func(p *printer, v gateway.ServerReview) { writeReview(p, v, full) }),
 	}
-	cmd.Flags().BoolVar(&full, "full", false, "the whole definitions of the tools")
-	return cmd
 }
 
-func upstreamApprove(r *run) *cobra.Command {
+func upstreamApprove(r *run) command {
 	var given consent
 	var withFindings bool
-	cmd := &cobra.Command{
-		Use:   "approve <server>",
-		Short: "Approve a server that waits for review",
-		Long: `Approves a server in two steps. First how it is launched: only then is it started,
-and for the review alone. Then its instructions, tools, prompts, resources and
-templates: only then can they be called and reach an agent. Each step shows what would be approved and asks; what is approved is
-exactly what was shown. A server that is still starting is waited for.
-
-Without a terminal give --fingerprint, as an earlier review shows it, or --yes. With
---yes alone nothing is approved that the scanner has found something in.`,
-		Example: "  mcpproxy upstream approve github\n  mcpproxy upstream approve github --fingerprint 4f2a…",
-		Args:    exactly("server"), ValidArgsFunction: r.complete(waitingServers),
-		RunE: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{
+		flags:    map[string]any{"yes": &given.yes, "fingerprint": &given.fingerprint, "with-findings": &withFindings},
+		complete: firstOnly(r.live(waitingServers)),
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 			return approveServer(r, ctx, c, args[0], given, withFindings)
 		}),
 	}
-	given.flags(cmd, "launch or definitions")
-	cmd.Flags().BoolVar(&withFindings, "with-findings", false, "with --yes: approve also what the scanner has found something in")
-	return cmd
 }
 
 func approveServer(r *run, ctx context.Context, c *api.Client, name string, given consent, withFindings bool) error {
@@ -225,11 +162,11 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 			return err
 		}
 		if r.output == formatTable {
-			writeReview(r.printer(r.Stdout), v, waitingIn(v) > 0) // what is approved is what was shown
+			writeReview(r.printer(r.Stdout), v, waiting(reviewed(v)) > 0) // what is approved is what was shown
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
-		case v.Stage == gateway.StageApproved && waitingIn(v) == 0:
+		case v.Stage == gateway.StageApproved && waiting(reviewed(v)) == 0:
 			return r.print(v, func(p *printer) { fmt.Fprintf(p, "Nothing of %s waits.\n", oneLine(v.Name)) })
 		case v.Stage == gateway.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
@@ -309,7 +246,7 @@ func disabled(v gateway.ServerReview) bool {
 }
 
 func approvalQuestion(v gateway.ServerReview) string {
-	name, waitingTools := visibleLine(v.Name), waitingIn(v)-offersWaiting(v)
+	name, offersWaiting := visibleLine(v.Name), waiting(v.Offers)
 	what := func(tools, offers int) string {
 		switch {
 		case offers == 0:
@@ -325,40 +262,23 @@ func approvalQuestion(v gateway.ServerReview) string {
 	case findingsIn(v) > 0:
 		return "The scanner has " + counted(findingsIn(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
 	case v.Stage == gateway.StageApproved:
-		return "Approve " + what(waitingTools, offersWaiting(v)) + " of " + name + "?"
+		return "Approve " + what(waiting(reviewed(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
-}
-
-// waitingIn is how many definitions of a server wait.
-func waitingIn(v gateway.ServerReview) int {
-	n := offersWaiting(v)
-	for _, t := range v.Tools {
-		if t.Reason != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // findingsIn is how much the scanner has found in what waits. What it could
 // not look at in full counts, too.
 func findingsIn(v gateway.ServerReview) int {
 	n := 0
-	count := func(why approval.Why, verdict scan.Verdict, found []scan.Finding) {
+	for _, o := range reviewed(v) {
 		switch {
-		case v.Stage == gateway.StageApproved && why == "":
-		case len(found) == 0 && verdict != scan.Clean:
+		case v.Stage == gateway.StageApproved && o.Reason == "":
+		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
 			n++
 		default:
-			n += len(found)
+			n += len(o.Findings)
 		}
-	}
-	for _, o := range v.Offers {
-		count(o.Reason, o.Verdict, o.Findings)
-	}
-	for _, t := range v.Tools {
-		count(t.Reason, t.Verdict, t.Findings)
 	}
 	return n
 }
@@ -395,8 +315,7 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 		fmt.Fprintf(p, "\nInstructions (scanner: %s%s)\n%s\n", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v), indentBy("  ", visible(v.Instructions)))
 	}
 	writeFindings(p, "  ", v.Findings)
-	writeReviewedTools(p, v, full)
-	writeReviewedOffers(p, v, full)
+	writeReviewed(p, v, full)
 }
 
 // environment is the names of the variables; of those that are proposed the
@@ -410,30 +329,4 @@ func environment(v gateway.ServerReview) string {
 		lines = append(lines, quotedWord(name)+"="+quotedWord(v.ProposedEnv[name]))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func writeReviewedTools(p *printer, v gateway.ServerReview, full bool) {
-	if len(v.Tools) == 0 {
-		return
-	}
-	fmt.Fprintf(p, "\n%s\n", counted(len(v.Tools), "tool"))
-	t := table{p: p, header: []string{"TOOL", "WAITS", "SCANNER", "DESCRIPTION"}}
-	for _, one := range v.Tools {
-		said, _ := rawjson.String(rawjson.Find(one.Definition, "description"))
-		t.add(visibleLine(one.Tool), visibleLine(string(one.Reason)), verdict(p, one.Verdict, len(one.Findings)), cut(visibleLine(said), maxSummary))
-	}
-	t.write()
-	if !full {
-		p.note("The whole definitions: `mcpproxy upstream review %s --full`.", quotedWord(v.Name))
-	}
-	for _, one := range v.Tools {
-		if len(one.Findings) == 0 && !full {
-			continue
-		}
-		fmt.Fprintf(p, "\n%s\n", visibleLine(v.Name+":"+one.Tool))
-		writeFindings(p, "  ", one.Findings)
-		if full {
-			writeDefinition(p, one.Definition)
-		}
-	}
 }

@@ -24,13 +24,6 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// group is a command that only holds others.
-func group(use, short, example string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ArbitraryArgs, RunE: helpOrUnknown}
-	cmd.AddCommand(children...)
-	return cmd
-}
-
 // helpOrUnknown is the run of a command that only holds others.
 func helpOrUnknown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

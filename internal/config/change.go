@@ -18,11 +18,12 @@ type Change struct {
 
 // changed names what differs between two configurations, among the keys that
 // matter.
-func changed(a, b *Config, matters func(spec) bool) []string {
+func changed(a, b *Config, matters func(key) bool) []string {
 	var out []string
-	for _, k := range topKeys() {
+	after := b.keys()
+	for i, k := range a.keys() {
 		switch {
-		case k.at == nil || !matters(k.spec) || same(k, a, b):
+		case k.to == nil || !matters(k) || same(k, after[i]):
 		case k.kind() == servers:
 			out = append(out, changedServers(a.Servers, b.Servers)...)
 		default:
@@ -32,12 +33,14 @@ func changed(a, b *Config, matters func(spec) bool) []string {
 	return out
 }
 
-func same(k key[Config], a, b *Config) bool {
-	x, y := k.field(a), k.field(b)
-	if x.Kind() == reflect.Slice && x.Len() == 0 && y.Len() == 0 {
+// everyKey is for changed: every key matters.
+func everyKey(key) bool { return true }
+
+func same(a, b key) bool {
+	if a.field().Kind() == reflect.Slice && a.field().Len() == 0 && b.field().Len() == 0 {
 		return true // not given, or given without anything in it
 	}
-	return reflect.DeepEqual(x.Interface(), y.Interface())
+	return reflect.DeepEqual(a.value(), b.value())
 }
 
 func changedServers(a, b []Server) []string {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +17,18 @@ import (
 // it to the one that is shown.
 type decoder struct {
 	source
-	lookup     func(string) (string, bool)
-	serverKeys []key[Server]
-	newServer  Server // a server with the defaults
-	mistakes   []Mistake
-	more       int // mistakes beyond the bound, which are only counted
+	lookup    func(string) (string, bool)
+	newServer Server // a server with the defaults
+	mistakes  []Mistake
+	more      int // mistakes beyond the bound, which are only counted
 	// parked is set inside a disabled server: a variable that is not set does
 	// no harm there.
 	parked bool
 }
 
 func newDecoder(src source, lookup func(string) (string, bool)) *decoder {
-	d := &decoder{source: src, lookup: lookup, serverKeys: serverKeys()}
-	fill(d.serverKeys, &d.newServer)
+	d := &decoder{source: src, lookup: lookup}
+	fill(d.newServer.keys())
 	return d
 }
 
@@ -60,8 +58,9 @@ func (d *decoder) enough() bool {
 // given says which keys an object has, by their canonical names, and where.
 type given map[string]hujson.ObjectMember
 
-// object decodes v by the keys into dst and shown.
-func object[O any](d *decoder, v hujson.Value, path string, keys []key[O], dst, shown *O) given {
+// object decodes v by the keys into what they are bound to: keys has what counts,
+// shown what may be shown.
+func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 	members := given{}
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -71,15 +70,16 @@ func object[O any](d *decoder, v hujson.Value, path string, keys []key[O], dst, 
 	for m, name := range d.members(obj, path) {
 		at := join(path, name)
 		if group := within(keys, name); len(group) > 0 {
-			object(d, m.Value, at, group, dst, shown)
+			d.object(m.Value, at, group, within(shown, name))
 			continue
 		}
-		k, inverse, ok := find(keys, name)
-		switch {
-		case !ok:
+		i, inverse := find(keys, name)
+		if i < 0 {
 			d.unknown(m, at, name, names(keys))
 			continue
-		case k.planned:
+		}
+		k := keys[i]
+		if k.planned {
 			d.wrong(m.Name.StartOffset, at, quote(name)+" is not supported yet in this version", "take it out")
 			continue
 		}
@@ -89,14 +89,14 @@ func object[O any](d *decoder, v hujson.Value, path string, keys []key[O], dst, 
 			continue
 		}
 		members[k.name] = m
-		if k.at == nil {
-			continue
-		}
 		value := m.Value
 		if inverse {
 			value = inverted(value)
 		}
-		d.value(value, at, k.spec, k.kind(), k.field(dst), k.field(shown))
+		if resolved, raw := d.value(value, at, k); resolved != nil {
+			k.set(resolved)
+			shown[i].set(raw)
+		}
 	}
 	return members
 }
@@ -129,18 +129,13 @@ func (d *decoder) members(obj *hujson.Object, path string) func(yield func(hujso
 	}
 }
 
-// find returns the key with that name or alias; inverse when it is the name that
-// says the opposite.
-func find[O any](keys []key[O], name string) (k key[O], inverse, ok bool) {
-	for _, k := range keys {
-		if k.name == name || slices.Contains(k.aliases, name) {
-			return k, false, true
-		}
-		if k.inverse == name && name != "" {
-			return k, true, true
-		}
-	}
-	return k, false, false
+// find returns the place of the key with that name or alias, -1 without one;
+// inverse when it is the name that says the opposite.
+func find(keys []key, name string) (at int, inverse bool) {
+	at = slices.IndexFunc(keys, func(k key) bool {
+		return k.name == name || slices.Contains(k.aliases, name) || k.inverse == name && name != ""
+	})
+	return at, at >= 0 && keys[at].inverse == name
 }
 
 func inverted(v hujson.Value) hujson.Value {
@@ -164,10 +159,10 @@ func (d *decoder) unknown(m hujson.ObjectMember, path, name string, known []stri
 
 // elsewhere says where a key belongs that is known in another object.
 func elsewhere(name string) string {
-	if _, _, ok := find(serverKeys(), name); ok {
+	if at, _ := find(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"
 	}
-	for _, k := range topKeys() {
+	for _, k := range new(Config).keys() {
 		switch {
 		case k.planned:
 		case k.name == name:
@@ -180,7 +175,7 @@ func elsewhere(name string) string {
 }
 
 // names are the keys that can be suggested.
-func names[O any](keys []key[O]) []string {
+func names(keys []key) []string {
 	var out []string
 	for _, k := range keys {
 		name := k.name
@@ -194,30 +189,28 @@ func names[O any](keys []key[O]) []string {
 	return out
 }
 
-// value decodes one value. What is wrong with it leaves the default.
-func (d *decoder) value(v hujson.Value, path string, s spec, k kind, dst, shown reflect.Value) {
-	switch k {
+// value decodes one value: as it counts, and as the file has it. What is wrong
+// with it leaves the default, and returns nil.
+func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) {
+	switch k.kind() {
 	case text:
-		d.text(v, path, s, dst, shown)
+		return d.text(v, path, k)
 	case boolean, tristate:
-		d.boolean(v, path, k, dst, shown)
+		resolved = d.boolean(v, path, k)
 	case integer:
-		d.integer(v, path, s, dst, shown)
+		resolved = d.integer(v, path, k)
 	case duration:
-		d.duration(v, path, s, dst, shown)
+		resolved = d.duration(v, path, k)
 	case list:
-		d.list(v, path, s, dst, shown)
+		return d.list(v, path, k)
 	case dictionary:
-		d.dictionary(v, path, s, dst, shown)
+		return d.dictionary(v, path, k)
 	case overrides:
-		o := d.overrides(v, path)
-		dst.Set(reflect.ValueOf(o))
-		shown.Set(reflect.ValueOf(o))
+		resolved = d.overrides(v, path)
 	case servers:
-		resolved, raw := d.servers(v, path)
-		dst.Set(reflect.ValueOf(resolved))
-		shown.Set(reflect.ValueOf(raw))
+		return d.servers(v, path)
 	}
+	return resolved, resolved
 }
 
 // literal decodes a JSON string.
@@ -259,37 +252,36 @@ func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok boo
 // off.
 func (d *decoder) unresolved(s string) bool { return d.parked && referencePattern.MatchString(s) }
 
-func (d *decoder) text(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
 	resolved, raw, ok := d.str(v, path)
 	if !ok {
-		return
+		return nil, nil
 	}
-	if meaning, ok := s.spellings[resolved]; ok {
+	if meaning, ok := k.spellings[resolved]; ok {
 		resolved = meaning
 	}
-	if s.oneOf != nil {
+	if k.oneOf != nil {
 		if d.unresolved(resolved) {
-			return
+			return nil, nil
 		}
-		if !slices.Contains(s.oneOf, resolved) {
-			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(s.oneOf), quote(raw)), "")
-			return
+		if !slices.Contains(k.oneOf, resolved) {
+			d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), alternatives(k.oneOf), quote(raw)), "")
+			return nil, nil
 		}
 		raw = resolved
 	}
-	if !d.checked(v, path, s, resolved) {
-		return
+	if !d.checked(v, path, k, resolved) {
+		return nil, nil
 	}
-	dst.SetString(resolved)
-	shown.SetString(raw)
+	return resolved, raw
 }
 
 // checked runs the check of a key on a resolved string.
-func (d *decoder) checked(v hujson.Value, path string, s spec, resolved string) bool {
-	if s.check == nil || d.unresolved(resolved) {
+func (d *decoder) checked(v hujson.Value, path string, k key, resolved string) bool {
+	if k.check == nil || d.unresolved(resolved) {
 		return true
 	}
-	return d.sound(v.StartOffset, path, s.check(resolved))
+	return d.sound(v.StartOffset, path, k.check(resolved))
 }
 
 // sound reports what a check found.
@@ -301,112 +293,101 @@ func (d *decoder) sound(offset int, path string, err error) bool {
 	return err == nil
 }
 
-func (d *decoder) boolean(v hujson.Value, path string, k kind, dst, shown reflect.Value) {
+func (d *decoder) boolean(v hujson.Value, path string, k key) any {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != 't' && l.Kind() != 'f' {
 		d.wrongType(v, path, "true or false")
-		return
+		return nil
 	}
-	value := reflect.ValueOf(l.Bool())
-	if k == tristate {
-		value = reflect.ValueOf(tool.TriOf(l.Bool()))
+	if k.kind() == tristate {
+		return tool.TriOf(l.Bool())
 	}
-	dst.Set(value)
-	shown.Set(value)
+	return l.Bool()
 }
 
-func (d *decoder) integer(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+func (d *decoder) integer(v hujson.Value, path string, k key) any {
 	l, ok := v.Value.(hujson.Literal)
 	if !ok || l.Kind() != '0' {
 		d.wrongType(v, path, "a whole number")
-		return
+		return nil
 	}
 	n, err := strconv.ParseInt(string(l), 10, 64)
-	if err != nil || n < s.min || n > s.max {
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), s.min, s.max, clip(string(l))), "")
-		return
+	if err != nil || n < k.min || n > k.max {
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be a whole number from %d to %d, not %s", label(path), k.min, k.max, clip(string(l))), "")
+		return nil
 	}
-	dst.SetInt(n)
-	shown.SetInt(n)
+	return n
 }
 
-func (d *decoder) duration(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+func (d *decoder) duration(v hujson.Value, path string, k key) any {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
-		if string(l) == "0" && s.shortest == 0 { // no time needs no unit
-			dst.SetInt(0)
-			shown.SetInt(0)
-			return
+		if string(l) == "0" && k.shortest == 0 { // no time needs no unit
+			return time.Duration(0)
 		}
 		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
-		return
+		return nil
 	}
 	resolved, raw, ok := d.str(v, path)
-	if !ok {
-		return
-	}
-	if d.unresolved(resolved) {
-		return
+	if !ok || d.unresolved(resolved) {
+		return nil
 	}
 	n, err := time.ParseDuration(resolved)
 	switch {
 	case err != nil:
 		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", label(path), want, quote(raw)), "the units are ms, s, m, h")
-		return
-	case n < s.shortest || n > s.longest:
-		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(s.shortest), short(s.longest), quote(raw)), "")
-		return
+		return nil
+	case n < k.shortest || n > k.longest:
+		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be from %s to %s, not %s", label(path), short(k.shortest), short(k.longest), quote(raw)), "")
+		return nil
 	}
-	dst.SetInt(int64(n))
-	shown.SetInt(int64(n))
+	return n
 }
 
-func (d *decoder) list(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+func (d *decoder) list(v hujson.Value, path string, k key) (any, any) {
 	array, ok := v.Value.(*hujson.Array)
 	if !ok {
 		d.wrongType(v, path, "a list of strings")
-		return
+		return nil, nil
 	}
 	resolved, raw := []string{}, []string{}
 	for i, e := range array.Elements {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		r, w, ok := d.str(e, at)
-		if ok && d.checked(e, at, s, r) {
+		if ok && d.checked(e, at, k, r) {
 			resolved, raw = append(resolved, r), append(raw, w)
 		}
 	}
-	dst.Set(reflect.ValueOf(resolved))
-	shown.Set(reflect.ValueOf(raw))
+	return resolved, raw
 }
 
-func (d *decoder) dictionary(v hujson.Value, path string, s spec, dst, shown reflect.Value) {
+func (d *decoder) dictionary(v hujson.Value, path string, k key) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		d.wrongType(v, path, "an object of strings")
-		return
+		return nil, nil
 	}
 	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
 	for m, n := range d.members(obj, path) {
 		at := join(path, n)
-		if !d.sound(m.Name.StartOffset, at, s.checkName(n)) {
+		if !d.sound(m.Name.StartOffset, at, k.checkName(n)) {
 			continue
 		}
-		if s.folded && taken[strings.ToLower(n)] {
+		if k.folded && taken[strings.ToLower(n)] {
 			d.wrong(m.Name.StartOffset, at, quote(n)+" is there twice", "upper and lower case are the same here")
 			continue
 		}
 		taken[strings.ToLower(n)] = true
 		r, w, ok := d.str(m.Value, at)
-		if ok && d.checked(m.Value, at, s, r) {
+		if ok && d.checked(m.Value, at, k, r) {
 			resolved[n], raw[n] = r, w
 		}
 	}
-	dst.Set(reflect.ValueOf(resolved))
-	shown.Set(reflect.ValueOf(raw))
+	return resolved, raw
 }
 
 // overrides decodes hint_overrides, in the order of the file.
-func (d *decoder) overrides(v hujson.Value, path string) []HintOverride {
+func (d *decoder) overrides(v hujson.Value, path string) any {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		d.wrongType(v, path, "an object (tool name or pattern → hints)")
@@ -419,7 +400,8 @@ func (d *decoder) overrides(v hujson.Value, path string) []HintOverride {
 			continue
 		}
 		o := HintOverride{Pattern: pattern}
-		object(d, m.Value, at, hintKeys(), &o.Hints, &o.Hints)
+		keys := hintKeys(&o.Hints)
+		d.object(m.Value, at, keys, keys)
 		out = append(out, o)
 	}
 	return out

@@ -189,21 +189,26 @@ func (d *document) member(name string, value hujson.Value, indent string, depth 
 
 // setMember sets or removes the key field of a server.
 func (d *document) setMember(server container, field string, value json.RawMessage) ([]splice, error) {
-	k, inverse, ok := find(serverKeys(), field)
-	if len(within(serverKeys(), field)) > 0 { // an object of keys
-		k.name, ok = field, true
+	keys := new(Server).keys()
+	at, inverse := find(keys, field)
+	var k key
+	if at >= 0 {
+		k = keys[at]
 	}
-	if !ok || inverse || k.name != field || field == "name" {
+	if len(within(keys, field)) > 0 { // an object of keys
+		k.name = field
+	}
+	if k.name == "" || inverse || k.name != field || field == "name" {
 		hint := "The keys are in the reference of the configuration file."
-		if near, found := nearest(field, names(serverKeys())); ok || found {
+		if near, found := nearest(field, names(keys)); k.name != "" || found {
 			hint = "Did you mean " + quote(cmp.Or(k.name, near)) + "?"
 		}
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
 	i := slices.IndexFunc(server.items, func(it item) bool {
-		same, _, ok := find(serverKeys(), it.name)
-		return it.name == field || ok && same.name == k.name
+		same, _ := find(keys, it.name)
+		return it.name == field || same >= 0 && same == at
 	})
 	switch {
 	case value == nil && i < 0:
@@ -265,7 +270,7 @@ func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) e
 	if err != nil {
 		return misfit(filepath.Base(l.path), err)
 	}
-	for _, key := range changed(before, next, func(spec) bool { return true }) {
+	for _, key := range changed(before, next, everyKey) {
 		if key != join("mcpServers", name) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
 				WithHint("Edit the file by hand: " + l.path)
@@ -276,7 +281,7 @@ func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) e
 
 // publish prepares the components for next, writes its text and commits.
 func (l *Live) publish(r reading, text []byte, next *Config) error {
-	keys := changed(l.Current(), next, func(spec) bool { return true })
+	keys := changed(l.Current(), next, everyKey)
 	commits, err := l.prepare(next)
 	if err != nil {
 		return err

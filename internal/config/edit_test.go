@@ -135,7 +135,7 @@ func FuzzEdit(f *testing.F) {
 			return // there is one
 		}
 		after := mustParse(t, string(added))
-		if diff := cmp.Diff([]string{"mcpServers." + name}, changed(before, after, func(spec) bool { return true })); diff != "" {
+		if diff := cmp.Diff([]string{"mcpServers." + name}, changed(before, after, everyKey)); diff != "" {
 			t.Fatalf("added:\n%s\n%s", added, diff)
 		}
 		if got, want := comments(t, added), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -149,7 +149,7 @@ func FuzzEdit(f *testing.F) {
 			servers, i := d.server(name)
 			return d.remove(servers, i), nil
 		})
-		if keys := changed(before, mustParse(t, string(removed)), func(spec) bool { return true }); keys != nil {
+		if keys := changed(before, mustParse(t, string(removed)), everyKey); keys != nil {
 			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
 		}
 		if got, want := comments(t, removed), comments(t, []byte(text)); !cmp.Equal(got, want) {
@@ -165,7 +165,7 @@ func FuzzEdit(f *testing.F) {
 					return d.setMember(parts(servers.items[at].value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
-					for _, key := range changed(before, c, func(spec) bool { return true }) {
+					for _, key := range changed(before, c, everyKey) {
 						if key != join("mcpServers", before.Servers[i].Name) {
 							t.Errorf("%s changed:\n%s", key, set)
 						}

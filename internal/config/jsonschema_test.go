@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/tool"
 )
 
 // node is a JSON Schema, or a part of one.
@@ -16,10 +18,10 @@ type node map[string]any
 // the tables of keys; what concerns several keys, or what a reference resolves
 // to, is said only when the file is read.
 func JSONSchema() []byte {
-	top := objectNode(topKeys())
+	top := objectNode(new(Config).keys(), docs("file", new(Config).keys()), "")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "MCPProxy configuration"
-	server := objectNode(serverKeys())
+	server := objectNode(new(Server).keys(), docs("server", new(Server).keys()), "")
 	server["allOf"] = []node{
 		{"oneOf": []node{oneOfKeys("command"), oneOfKeys("url")}},
 		{"not": node{"required": []string{"enabled_tools", "disabled_tools"}}},
@@ -27,13 +29,13 @@ func JSONSchema() []byte {
 	listed := node{"$ref": "#/$defs/server", "required": []string{"name"}}
 	properties := top["properties"].(node)
 	properties["mcpServers"] = node{
-		"description": plain(keyNamed(topKeys(), "mcpServers").doc),
+		"description": plain(docs("file", new(Config).keys())["mcpServers"]),
 		"anyOf": []node{
 			{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"pattern": "__"}}, "additionalProperties": node{"$ref": "#/$defs/server"}},
 			{"type": "array", "items": listed},
 		},
 	}
-	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys())}
+	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -50,8 +52,9 @@ const (
 	referenceInValue = `\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`
 )
 
-// objectNode is the schema of an object with these keys.
-func objectNode[O any](keys []key[O]) node {
+// objectNode is the schema of an object with these keys, whose texts go by their
+// names behind the prefix.
+func objectNode(keys []key, texts map[string]string, prefix string) node {
 	properties := node{}
 	for _, k := range keys {
 		group := k.groupOf()
@@ -59,11 +62,11 @@ func objectNode[O any](keys []key[O]) node {
 		case k.planned:
 		case group != "":
 			if properties[group] == nil {
-				properties[group] = objectNode(within(keys, group))
+				properties[group] = objectNode(within(keys, group), texts, group+".")
 			}
 		default:
 			for _, name := range append([]string{k.name}, k.aliases...) {
-				properties[name] = k.node(name)
+				properties[name] = k.node(name, texts[prefix+k.name])
 			}
 			if k.inverse != "" {
 				properties[k.inverse] = node{"type": "boolean", "description": "The opposite of " + k.name + "."}
@@ -74,9 +77,9 @@ func objectNode[O any](keys []key[O]) node {
 }
 
 // node is the schema of the key's value.
-func (k key[O]) node(name string) node {
-	n := valueNode(k.kind(), k.spec)
-	n["description"] = plain(k.doc)
+func (k key) node(name, doc string) node {
+	n := valueNode(k)
+	n["description"] = plain(doc)
 	if name != k.name {
 		n["description"] = "The same as " + k.name + "."
 	}
@@ -89,15 +92,15 @@ func (k key[O]) node(name string) node {
 	return n
 }
 
-func valueNode(k kind, s spec) node {
-	switch k {
+func valueNode(k key) node {
+	switch k.kind() {
 	case boolean, tristate:
 		return node{"type": "boolean"}
 	case integer:
-		return node{"type": "integer", "minimum": s.min, "maximum": s.max}
+		return node{"type": "integer", "minimum": k.min, "maximum": k.max}
 	case duration:
 		text := node{"type": "string", "pattern": durationPattern + "|" + referenceInValue}
-		if s.shortest == 0 {
+		if k.shortest == 0 {
 			return node{"anyOf": []node{text, {"const": 0}}}
 		}
 		return text
@@ -108,16 +111,16 @@ func valueNode(k kind, s spec) node {
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}
-	if s.oneOf == nil {
+	if k.oneOf == nil {
 		return node{"type": "string"}
 	}
-	values := append(slices.Clone(s.oneOf), slices.Sorted(maps.Keys(s.spellings))...)
+	values := append(slices.Clone(k.oneOf), slices.Sorted(maps.Keys(k.spellings))...)
 	return node{"type": "string", "anyOf": []node{{"enum": values}, {"pattern": referenceInValue}}}
 }
 
 // oneOfKeys wants the server's key under one of its names.
 func oneOfKeys(name string) node {
-	k := keyNamed(serverKeys(), name)
+	k := keyNamed(new(Server).keys(), name)
 	var any []node
 	for _, n := range append([]string{k.name}, k.aliases...) {
 		any = append(any, node{"required": []string{n}})
@@ -125,9 +128,9 @@ func oneOfKeys(name string) node {
 	return node{"anyOf": any}
 }
 
-func keyNamed[O any](keys []key[O], name string) key[O] {
-	k, _, _ := find(keys, name)
-	return k
+func keyNamed(keys []key, name string) key {
+	at, _ := find(keys, name)
+	return keys[at]
 }
 
 // plain takes the marks of Markdown out of a doc text.

@@ -8,13 +8,13 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// spec is what there is to know about a key besides where its value goes. The
-// decoder, the suggestions, the JSON Schema, the reference and the comparison
-// of two configurations all follow it.
-type spec struct {
+// key is what there is to know about a key, bound to the field that holds its
+// value. The decoder, the suggestions, the JSON Schema, the reference and the
+// comparison of two configurations all follow it.
+type key struct {
 	name string // with a dot when the key stands in an object of its own
-	doc  string
-	def  any // the default; nil means the zero value
+	to   any    // a pointer to the field; nil when the value is not kept
+	def  any    // the default; nil means the zero value
 
 	// What a value must satisfy, as far as it applies to the type.
 	oneOf     []string
@@ -34,13 +34,6 @@ type spec struct {
 
 	// planned keys belong to the product but not yet to this version.
 	planned bool
-}
-
-// key binds a spec to the field of O that holds the value; at returns a pointer
-// to it, or is nil when the value is not kept.
-type key[O any] struct {
-	spec
-	at func(*O) any
 }
 
 // kind is the type of a value in the file.
@@ -69,11 +62,11 @@ var kinds = map[reflect.Type]kind{
 }
 
 // kind follows from the type of the field.
-func (k key[O]) kind() kind {
-	if k.at == nil {
+func (k key) kind() kind {
+	if k.to == nil {
 		return ignored
 	}
-	t := reflect.TypeOf(k.at(new(O))).Elem()
+	t := reflect.TypeOf(k.to).Elem()
 	if kind, ok := kinds[t]; ok {
 		return kind
 	}
@@ -87,22 +80,28 @@ func (k key[O]) kind() kind {
 	}
 }
 
-// field is the value that k stands for in o.
-func (k key[O]) field(o *O) reflect.Value { return reflect.ValueOf(k.at(o)).Elem() }
+// field is the field that holds the value.
+func (k key) field() reflect.Value { return reflect.ValueOf(k.to).Elem() }
+
+// value is what the field holds.
+func (k key) value() any { return k.field().Interface() }
+
+// set puts a value of the field's kind into it.
+func (k key) set(value any) { k.field().Set(reflect.ValueOf(value).Convert(k.field().Type())) }
 
 // fill sets the defaults.
-func fill[O any](keys []key[O], o *O) {
+func fill(keys []key) {
 	for _, k := range keys {
 		if k.def != nil {
-			k.field(o).Set(reflect.ValueOf(k.def))
+			k.set(k.def)
 		}
 	}
 }
 
 // within returns the keys of the object that stands at group, with their names
 // in it.
-func within[O any](keys []key[O], group string) []key[O] {
-	var in []key[O]
+func within(keys []key, group string) []key {
+	var in []key
 	for _, k := range keys {
 		if rest, ok := strings.CutPrefix(k.name, group+"."); ok {
 			k.name = rest
@@ -113,8 +112,8 @@ func within[O any](keys []key[O], group string) []key[O] {
 }
 
 // groupOf is the part of a key's name before the dot, if it has one.
-func (s spec) groupOf() string {
-	group, _, found := strings.Cut(s.name, ".")
+func (k key) groupOf() string {
+	group, _, found := strings.Cut(k.name, ".")
 	if !found {
 		return ""
 	}

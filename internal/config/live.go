@@ -139,7 +139,7 @@ func (l *Live) Warnings() []string { return l.outcome.Load().warnings }
 
 // NeedsRestart are the keys whose value in the file waits for a restart.
 func (l *Live) NeedsRestart() []string {
-	return changed(l.started, l.Current(), func(s spec) bool { return s.restart })
+	return changed(l.started, l.Current(), func(k key) bool { return k.restart })
 }
 
 // follow registers the components of Run. They may have been made from an
@@ -188,7 +188,7 @@ func (l *Live) apply(r reading) error {
 	if err != nil {
 		return l.refuse(err)
 	}
-	keys := changed(l.Current(), next, func(spec) bool { return true })
+	keys := changed(l.Current(), next, everyKey)
 	var commits []func()
 	if len(keys) > 0 {
 		if commits, err = l.prepare(next); err != nil {

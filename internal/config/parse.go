@@ -21,7 +21,7 @@ type input struct {
 // long as nobody said where the home directory is.
 func Default() *Config {
 	c := &Config{}
-	fill(topKeys(), c)
+	fill(c.keys())
 	return c
 }
 
@@ -36,7 +36,7 @@ func (in input) parse() (*Config, error) {
 	}
 	d := newDecoder(src, in.lookup)
 	c, shown := Default(), Default()
-	g := object(d, tree, "", topKeys(), c, shown)
+	g := d.object(tree, "", c.keys(), shown.keys())
 	in.override(c)
 	in.override(shown)
 	in.exposed(d, g, c)
@@ -45,7 +45,7 @@ func (in input) parse() (*Config, error) {
 	if len(d.mistakes) > 0 {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
-	hide(topKeys(), shown)
+	hide(shown.keys())
 	c.shown = shown
 	return c, nil
 }

@@ -252,7 +252,7 @@ func TestShownIsAFile(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := names(topKeys())
+	words := names(new(Config).keys())
 	for name, want := range map[string]string{
 		"lisen": "listen", "dataDir": "data_dir", "apikey": "api_key", "tool_limit": "tools_limit", "mcpserver": "mcpServers",
 		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",

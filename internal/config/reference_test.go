@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/tool"
+	"mcpproxy/internal/wordlist"
 )
 
 //go:embed reference.md
@@ -16,7 +19,7 @@ var referenceText string
 // Reference is the reference of the file in Markdown.
 func Reference() []byte {
 	var aliases, planned []string
-	for _, k := range serverKeys() {
+	for _, k := range new(Server).keys() {
 		if len(k.aliases) > 0 {
 			aliases = append(aliases, fmt.Sprintf("%s for `%s`", code(k.aliases), k.name))
 		}
@@ -27,29 +30,56 @@ func Reference() []byte {
 			aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `http`", code(slices.Sorted(maps.Keys(k.spellings))), k.name))
 		}
 	}
-	for _, k := range topKeys() {
+	for _, k := range new(Config).keys() {
 		if k.planned {
 			planned = append(planned, "`"+k.name+"`")
 		}
 	}
-	for _, k := range serverKeys() {
+	for _, k := range new(Server).keys() {
 		if k.planned {
 			planned = append(planned, "`"+k.name+"` of a server")
 		}
 	}
 	return []byte(strings.NewReplacer(
-		"{{top}}", rows(topKeys(), true),
-		"{{server}}", rows(serverKeys(), true),
-		"{{hints}}", rows(hintKeys(), false),
+		"{{top}}", rows("file", new(Config).keys(), true),
+		"{{server}}", rows("server", new(Server).keys(), true),
+		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{planned}}", strings.Join(planned, ", "),
 		"{{mistakes}}", sampleMistakes(),
 	).Replace(referenceText))
 }
 
+//go:embed keys.txt
+var keyTexts string
+
+// docs are the texts of the keys of an object, by their names. Each key has one,
+// and nothing else has.
+func docs(object string, keys []key) map[string]string {
+	texts := map[string]string{}
+	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
+		name, text, _ := strings.Cut(line, " ")
+		texts[name] = text
+	}
+	n := 0
+	for _, k := range keys {
+		if !k.planned && texts[k.name] == "" {
+			panic("keys.txt says nothing about " + k.name)
+		}
+		if !k.planned {
+			n++
+		}
+	}
+	if n != len(texts) {
+		panic("keys.txt has a text for what is no key")
+	}
+	return texts
+}
+
 // rows are the lines of the table of keys.
-func rows[O any](keys []key[O], defaults bool) string {
+func rows(object string, keys []key, defaults bool) string {
 	var lines []string
+	texts := docs(object, keys)
 	for _, k := range keys {
 		if k.planned {
 			continue
@@ -58,7 +88,7 @@ func rows[O any](keys []key[O], defaults bool) string {
 		if defaults {
 			cells = append(cells, k.defaultText())
 		}
-		doc := k.doc
+		doc := texts[k.name]
 		if k.restart {
 			doc += " *restart*"
 		}
@@ -68,7 +98,7 @@ func rows[O any](keys []key[O], defaults bool) string {
 }
 
 // typeName is the type of a key's value, in words.
-func (k key[O]) typeName() string {
+func (k key) typeName() string {
 	switch k.kind() {
 	case boolean, tristate:
 		return "true, false"
@@ -92,7 +122,7 @@ func (k key[O]) typeName() string {
 }
 
 // defaultText is the default as the file would have it.
-func (k key[O]) defaultText() string {
+func (k key) defaultText() string {
 	switch d := k.def.(type) {
 	case nil:
 		if k.kind() == boolean {

@@ -20,8 +20,8 @@ type entry struct {
 }
 
 // servers decodes mcpServers in either form.
-func (d *decoder) servers(v hujson.Value, path string) (resolved, shown []Server) {
-	resolved, shown = []Server{}, []Server{}
+func (d *decoder) servers(v hujson.Value, path string) (any, any) {
+	resolved, shown := []Server{}, []Server{}
 	taken := map[string]string{} // by what the name looks like
 	for e := range d.entries(v, path) {
 		if e.name != "" && !d.distinct(taken, e) {
@@ -110,7 +110,7 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 		return resolved, shown
 	}
 	d.parked = parked(e.value)
-	g := object(d, e.value, e.path, d.serverKeys, &resolved, &shown)
+	g := d.object(e.value, e.path, resolved.keys(), shown.keys())
 	d.parked = false
 	d.named(g, e)
 	d.launch(g, &resolved, e)

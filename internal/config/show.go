@@ -33,7 +33,7 @@ func (c Config) Shown() *Config {
 	if c.shown != nil {
 		return c.shown
 	}
-	hide(topKeys(), &c)
+	hide(c.keys())
 	c.Servers = slices.Clone(c.Servers)
 	for i := range c.Servers {
 		c.Servers[i] = c.Servers[i].Shown()
@@ -52,7 +52,7 @@ func (s Server) Shown() Server {
 // presentable masks what is secret by its place, in env and headers, and what
 // looks like a secret in the URL and the arguments.
 func presentable(s Server) Server {
-	hide(serverKeys(), &s)
+	hide(s.keys())
 	if s.Args != nil { // as the user wrote it: left out, or []
 		s.Args = redact.Args(s.Args)
 	}
@@ -60,13 +60,13 @@ func presentable(s Server) Server {
 	return s
 }
 
-// hide masks the secret keys of o.
-func hide[O any](keys []key[O], o *O) {
+// hide masks the secret keys.
+func hide(keys []key) {
 	for _, k := range keys {
 		if !k.secret {
 			continue
 		}
-		switch v := k.at(o).(type) {
+		switch v := k.to.(type) {
 		case *string:
 			*v = masked(*v)
 		case *map[string]string:
@@ -82,7 +82,7 @@ func hide[O any](keys []key[O], o *O) {
 // the defaults and without secrets.
 func (c Config) MarshalJSON() ([]byte, error) {
 	shown := c.Shown()
-	return encodeObject(topKeys(), shown, func(k key[Config]) bool { return !k.secret || !k.field(shown).IsZero() })
+	return encodeObject(shown.keys(), func(_ int, k key) bool { return !k.secret || !k.field().IsZero() })
 }
 
 // MarshalJSON returns the server in the form of the file, without secrets and
@@ -119,12 +119,12 @@ func asText(v json.Marshaler) string {
 	return string(b)
 }
 
-// encodeObject writes the keys of o that keep says, in the order of the table.
-func encodeObject[O any](keys []key[O], o *O, keep func(key[O]) bool) ([]byte, error) {
+// encodeObject writes the keys that keep says, in the order of the table.
+func encodeObject(keys []key, keep func(int, key) bool) ([]byte, error) {
 	var out writer
 	group := ""
-	for _, k := range keys {
-		if k.at == nil || !keep(k) {
+	for i, k := range keys {
+		if k.to == nil || !keep(i, k) {
 			continue
 		}
 		if g := k.groupOf(); g != group {
@@ -140,7 +140,7 @@ func encodeObject[O any](keys []key[O], o *O, keep func(key[O]) bool) ([]byte, e
 		if group != "" {
 			name = name[len(group)+1:]
 		}
-		value, err := encodeValue(k.field(o).Interface())
+		value, err := encodeValue(k.value())
 		if err != nil {
 			return nil, fmt.Errorf("key %s: %w", k.name, err)
 		}
@@ -162,7 +162,7 @@ func encodeValue(v any) ([]byte, error) {
 	case []HintOverride:
 		var out writer
 		for _, o := range v {
-			hints, err := encodeObject(hintKeys(), &o.Hints, func(k key[tool.Hints]) bool { return !k.field(&o.Hints).IsZero() })
+			hints, err := encodeObject(hintKeys(&o.Hints), func(_ int, k key) bool { return !k.field().IsZero() })
 			if err != nil {
 				return nil, err
 			}
@@ -200,10 +200,10 @@ func marshal(v any) ([]byte, error) {
 
 // encodeServer writes a server that is fit to be shown.
 func encodeServer(s Server) ([]byte, error) {
-	var def Server
-	fill(serverKeys(), &def)
-	return encodeObject(serverKeys(), &s, func(k key[Server]) bool {
-		return k.name != "name" && !reflect.DeepEqual(k.field(&s).Interface(), k.field(&def).Interface())
+	def := new(Server).keys()
+	fill(def)
+	return encodeObject(s.keys(), func(i int, k key) bool {
+		return k.name != "name" && !reflect.DeepEqual(k.value(), def[i].value())
 	})
 }
 

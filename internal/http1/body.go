@@ -9,7 +9,7 @@ import (
 
 // body is the body of the request that is being answered.
 type body struct {
-	w    *response
+	c    *stream
 	left int64
 	by   time.Time // the deadline that the handler has set; zero = none
 	over bool      // what comes next is not the handler's
@@ -26,7 +26,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
 	}
-	c := b.w.c
+	c := b.c
 	if c.br.Buffered() == 0 {
 		b.await()
 	}
@@ -49,7 +49,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 // await bounds the waiting for what comes next.
 func (b *body) await() {
-	c := b.w.c
+	c := b.c
 	by := c.since.Add(c.l.BodyTime)
 	if !b.by.IsZero() {
 		by = sooner(by, b.by)
@@ -71,7 +71,7 @@ func (b *body) drain() bool {
 	if b.left == 0 {
 		return true
 	}
-	c := b.w.c
+	c := b.c
 	if c.phase == inBody { // else it is here
 		c.setReadDeadline(sooner(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
 	}

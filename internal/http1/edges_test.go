@@ -543,7 +543,7 @@ func TestCloseWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replayed{Conn: inner, place: &place{l: New(l, Options{})}}
+	r := &replayed{Conn: inner, place: &place{in: New(l, Options{}).registry}}
 	defer r.Close()
 	if err := r.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -563,8 +563,8 @@ func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()
 	client, server := net.Pipe()
-	p := &place{l: l, nc: server}
-	l.places[p] = nil
+	p := &place{in: l.registry, nc: server}
+	l.places[p] = false
 	l.handOver(&replayed{Conn: server, place: p})
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.places) != 0 {
 		t.Errorf("%v, %d are counted", err, len(l.places))

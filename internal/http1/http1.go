@@ -22,56 +22,31 @@
 package http1
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// Options are how plain requests are answered.
-type Options struct {
-	Handler http.Handler
-	Plain   func(path string) bool // the paths that are served here
-	// Base returns the context that those of all requests descend from.
-	Base       func(net.Listener) context.Context
-	HeaderTime time.Duration // for the head of a request, from its first byte on
-	BodyTime   time.Duration // for the body of a request, from the end of its head on
-	IdleTime   time.Duration // between two requests of a connection
-	MaxConns   int           // open at once, those at net/http too; who comes when all are being worked on is told so
-	Logger     *slog.Logger
-}
-
 // Listener is a net.Listener whose Accept returns the connections that net/http
 // has to serve.
 type Listener struct {
-	Options
-	inner net.Listener
-	other chan net.Conn
-	fail  chan error
-	ended chan struct{} // closed by Close
-	made  time.Time
-	used  sync.Pool // of *scratch
-	dated atomic.Pointer[dated]
+	*common
+	inner   net.Listener
+	fail    chan error
+	running sync.WaitGroup
 
-	mu        sync.Mutex       // guards what follows
-	places    map[*place]*conn // that are taken; nil for a connection at net/http
-	newcomers *list.List       // of *place: the oldest first
-	started   bool
-	closed    bool
-	running   sync.WaitGroup
+	// The registry's mu guards these.
+	started, closed bool
 }
 
 // New makes a Listener. It begins to accept from l with the first Accept.
 func New(l net.Listener, opt Options) *Listener {
-	return &Listener{Options: opt, inner: l, other: make(chan net.Conn), fail: make(chan error),
-		ended: make(chan struct{}), made: time.Now(), places: map[*place]*conn{}, newcomers: list.New()}
+	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error)}
 }
 
 func (l *Listener) start() {
@@ -96,7 +71,7 @@ func (l *Listener) accept(ctx context.Context) {
 				return
 			}
 		}
-		l.admit(ctx, newConn(l, nc))
+		l.admit(ctx, newConn(l.common, nc))
 	}
 }
 
@@ -145,7 +120,7 @@ func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration
 	ok, again := l.room(now)
 	switch {
 	case ok:
-		l.places[c.place] = c
+		l.places[c.place] = true
 		c.at, c.came, c.since = l.newcomers.PushBack(c.place), now, now
 		// A context of its own spares its requests the lock of the one for all.
 		ctx, c.stop = context.WithCancel(ctx)
@@ -159,22 +134,6 @@ func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration
 	return again
 }
 
-// remove frees the place of a connection that is closed.
-func (l *Listener) remove(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.forget(p)
-}
-
-// moved notes that a connection is net/http's now. It keeps its place.
-func (l *Listener) moved(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.places[p] != nil { // it was not dropped
-		l.places[p] = nil
-	}
-}
-
 // Accept waits for the next connection that net/http has to serve.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.start()
@@ -185,15 +144,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	case <-l.ended:
 		return nil, net.ErrClosed
-	}
-}
-
-// handOver passes a connection on to net/http.
-func (l *Listener) handOver(r *replayed) {
-	select {
-	case l.other <- r:
-	case <-l.ended:
-		r.Close()
 	}
 }
 
@@ -211,9 +161,9 @@ func (l *Listener) Close() error {
 	l.closed = true
 	close(l.ended)
 	err := l.inner.Close()
-	for _, c := range l.places {
-		if c != nil {
-			c.closeIdle()
+	for p, here := range l.places {
+		if here {
+			p.closeIdle()
 		}
 	}
 	l.mu.Unlock()
@@ -238,10 +188,10 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
-	for _, c := range l.places {
-		if c != nil {
-			c.stop()
-			c.nc.Close()
+	for p, here := range l.places {
+		if here {
+			p.stop()
+			p.nc.Close()
 		}
 	}
 	l.mu.Unlock()
@@ -250,4 +200,25 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	case <-time.After(lastTime):
 	}
 	return ctx.Err()
+}
+
+// Oversee has a server that accepts from the Listener keep the Listener's
+// bounds: those of its times, the end of bodies that nobody reads, and the
+// account of which connections are worth their places. It is called before the
+// server serves.
+func (l *Listener) Oversee(s *http.Server) {
+	s.ReadHeaderTimeout, s.IdleTimeout = l.HeaderTime, l.IdleTime
+	s.Handler = overseen(s.Handler, l.BodyTime)
+	inner := s.ConnContext
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if inner != nil {
+			ctx = inner(ctx, nc)
+		}
+		return context.WithValue(ctx, placeKey{}, nc.(*replayed).place)
+	}
+	s.ConnState = func(nc net.Conn, state http.ConnState) {
+		if state == http.StateIdle {
+			nc.(*replayed).place.enter(waiting, time.Now())
+		}
+	}
 }

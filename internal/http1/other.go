@@ -1,40 +1,18 @@
 package http1
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"time"
 )
 
-// Oversee has a server that accepts from the Listener keep the Listener's
-// bounds: those of its times, the end of bodies that nobody reads, and the
-// account of which connections are worth their places. It is called before the
-// server serves.
-func (l *Listener) Oversee(s *http.Server) {
-	s.ReadHeaderTimeout, s.IdleTimeout = l.HeaderTime, l.IdleTime
-	s.Handler = l.overseen(s.Handler)
-	inner := s.ConnContext
-	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		if inner != nil {
-			ctx = inner(ctx, nc)
-		}
-		return context.WithValue(ctx, placeKey{}, nc.(*replayed).place)
-	}
-	s.ConnState = func(nc net.Conn, state http.ConnState) {
-		if state == http.StateIdle {
-			nc.(*replayed).place.enter(waiting, time.Now())
-		}
-	}
-}
-
 type placeKey struct{}
 
 // overseen is the handler with its requests accounted for. net/http reads what
 // a handler has left of a body, for as long as a client likes: the deadline that
 // is set here ends that. It is taken back by net/http when the body has come whole.
-func (l *Listener) overseen(h http.Handler) http.Handler {
+func overseen(h http.Handler, bodyTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.Context().Value(placeKey{}).(*place)
 		if r.Body == http.NoBody {
@@ -46,7 +24,7 @@ func (l *Listener) overseen(h http.Handler) http.Handler {
 		}
 		now := time.Now()
 		p.enter(inBody, now)
-		body := &counted{ReadCloser: r.Body, place: p, rc: http.NewResponseController(w), by: now.Add(l.BodyTime)}
+		body := &counted{ReadCloser: r.Body, place: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
 		body.await(body.by)
 		defer body.leave()
 		r = r.WithContext(r.Context()) // net/http has to keep its own body
@@ -96,7 +74,7 @@ type replayed struct {
 
 // Close ends the connection, whose place is free.
 func (r *replayed) Close() error {
-	r.place.l.remove(r.place)
+	r.place.in.remove(r.place)
 	return r.Conn.Close()
 }
 

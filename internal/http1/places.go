@@ -3,6 +3,7 @@ package http1
 import (
 	"cmp"
 	"container/list"
+	"context"
 	"net"
 	"slices"
 	"sync"
@@ -41,16 +42,31 @@ const (
 	dropped      // the connection is closed
 )
 
-// place is what the Listener knows of a connection that is open, here or at
+// registry is the account of the connections that are open.
+type registry struct {
+	most int // open at once
+	made time.Time
+
+	mu        sync.Mutex      // guards what follows
+	places    map[*place]bool // that are taken; true: it is served here, not by net/http
+	newcomers *list.List      // of *place: the oldest first
+}
+
+func newRegistry(most int) *registry {
+	return &registry{most: most, made: time.Now(), places: map[*place]bool{}, newcomers: list.New()}
+}
+
+// place is what the registry knows of a connection that is open, here or at
 // net/http. A connection whose first request has not come whole is a newcomer.
 type place struct {
-	l    *Listener
+	in   *registry
 	nc   net.Conn
-	new  bool          // for the connection's own goroutine
-	came time.Time     // l.mu guards this and the next one
-	at   *list.Element // in l.newcomers, or nil
-	got  atomic.Int64  // bytes of the body that is waited for
-	out  atomic.Int64  // when the write that goes on has begun, as l.clock tells it; 0 = there is none
+	stop context.CancelFunc // ends the contexts of its requests; nil at net/http
+	new  bool               // for the connection's own goroutine
+	came time.Time          // in.mu guards this and the next one
+	at   *list.Element      // in in.newcomers, or nil
+	got  atomic.Int64       // bytes of the body that is waited for
+	out  atomic.Int64       // when the write that goes on has begun, as in.clock tells it; 0 = there is none
 
 	mu    sync.Mutex // guards what follows; phase and since are changed by the connection's goroutine alone
 	phase phase
@@ -77,19 +93,19 @@ func (p *place) whole() fate {
 	p.mu.Unlock()
 	if p.new {
 		p.new = false
-		p.l.mu.Lock()
-		p.l.known(p)
-		p.l.mu.Unlock()
+		p.in.mu.Lock()
+		p.in.known(p)
+		p.in.mu.Unlock()
 	}
 	return fate
 }
 
 // writing and written are around each write to the client.
-func (p *place) writing(now time.Time) { p.out.Store(p.l.clock(now)) }
+func (p *place) writing(now time.Time) { p.out.Store(p.in.clock(now)) }
 func (p *place) written()              { p.out.Store(0) }
 
 // clock is a time as one number, which is not 0.
-func (l *Listener) clock(now time.Time) int64 { return int64(now.Sub(l.made)) + 1 }
+func (r *registry) clock(now time.Time) int64 { return int64(now.Sub(r.made)) + 1 }
 
 // worth is how much of a reason there is to keep a connection.
 type worth uint8
@@ -116,7 +132,26 @@ func (p *place) judge(now time.Time) (worth, time.Time) {
 // stuck reports whether the client does not read what is written to it.
 func (p *place) stuck(now time.Time) bool {
 	began := p.out.Load()
-	return began != 0 && p.l.clock(now)-began >= int64(stuckAfter)
+	return began != 0 && p.in.clock(now)-began >= int64(stuckAfter)
+}
+
+// closeIdle ends the connection now or after the request that is being
+// answered.
+func (p *place) closeIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fate == staying {
+		p.fate = ending
+	}
+	if p.phase == waiting || p.phase == inHead {
+		p.nc.Close()
+	}
+}
+
+func (p *place) isEnding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fate != staying
 }
 
 func (p *place) isBrisk(now time.Time) bool {
@@ -137,54 +172,54 @@ func (p *place) brisk(now time.Time) bool {
 // Newcomers may have half of the places, and more of them while these are free:
 // who has many, and says little on them, pushes out his own. When all places are
 // taken, those lose theirs that are slow in the middle of something, then those
-// on which nothing has been asked for longest. l.mu is held.
-func (l *Listener) room(now time.Time) (ok bool, again time.Duration) {
-	full, crowd := len(l.places) >= l.MaxConns, l.newcomers.Len() >= (l.MaxConns+1)/2
-	if !full && !crowd || full && !crowd && l.dropKnown(now) {
+// on which nothing has been asked for longest. r.mu is held.
+func (r *registry) room(now time.Time) (ok bool, again time.Duration) {
+	full, crowd := len(r.places) >= r.most, r.newcomers.Len() >= (r.most+1)/2
+	if !full && !crowd || full && !crowd && r.dropKnown(now) {
 		return true, 0
 	}
-	if l.newcomers.Len() == 0 {
+	if r.newcomers.Len() == 0 {
 		return false, 0 // all are being worked on
 	}
-	if grace := graceTime - now.Sub(l.newcomers.Front().Value.(*place).came); grace > 0 {
+	if grace := graceTime - now.Sub(r.newcomers.Front().Value.(*place).came); grace > 0 {
 		return !full, grace
 	}
-	return l.dropNewcomer(now), time.Millisecond
+	return r.dropNewcomer(now), time.Millisecond
 }
 
 // spared is how many newcomers are passed over at a time because their request
 // is coming at a good rate.
 const spared = 8
 
-// dropNewcomer closes the newcomer that has been there for longest. l.mu is
+// dropNewcomer closes the newcomer that has been there for longest. r.mu is
 // held.
-func (l *Listener) dropNewcomer(now time.Time) bool {
-	for passed := 0; l.newcomers.Len() > 0; {
-		oldest := l.newcomers.Front()
+func (r *registry) dropNewcomer(now time.Time) bool {
+	for passed := 0; r.newcomers.Len() > 0; {
+		oldest := r.newcomers.Front()
 		p := oldest.Value.(*place)
 		if passed < spared && p.isBrisk(now) {
-			l.newcomers.MoveToBack(oldest)
+			r.newcomers.MoveToBack(oldest)
 			passed++
 			continue
 		}
-		if l.drop(p, now) {
+		if r.drop(p, now) {
 			return true
 		}
-		l.known(p) // its request has come in this moment
+		r.known(p) // its request has come in this moment
 	}
 	return false
 }
 
 // dropKnown closes connections that are no newcomers: some at once, since to
-// find them takes a look at all. l.mu is held.
-func (l *Listener) dropKnown(now time.Time) bool {
+// find them takes a look at all. r.mu is held.
+func (r *registry) dropKnown(now time.Time) bool {
 	type candidate struct {
 		*place
 		worth worth
 		since time.Time
 	}
 	var all []candidate
-	for p := range l.places {
+	for p := range r.places {
 		if p.at != nil {
 			continue
 		}
@@ -198,15 +233,15 @@ func (l *Listener) dropKnown(now time.Time) bool {
 		return cmp.Or(cmp.Compare(a.worth, b.worth), a.since.Compare(b.since))
 	})
 	dropped := false
-	for _, c := range all[:min(len(all), 1+l.MaxConns/32)] {
-		dropped = l.drop(c.place, now) || dropped
+	for _, c := range all[:min(len(all), 1+r.most/32)] {
+		dropped = r.drop(c.place, now) || dropped
 	}
 	return dropped
 }
 
 // drop closes a connection, whose place is free at once, unless a request of
-// its is being answered. l.mu is held.
-func (l *Listener) drop(p *place, now time.Time) bool {
+// its is being answered. r.mu is held.
+func (r *registry) drop(p *place, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.phase == working && !p.stuck(now) {
@@ -214,20 +249,36 @@ func (l *Listener) drop(p *place, now time.Time) bool {
 	}
 	p.fate = dropped
 	p.nc.Close()
-	l.forget(p)
+	r.forget(p)
 	return true
 }
 
-// forget frees the place of a connection. l.mu is held.
-func (l *Listener) forget(p *place) {
-	delete(l.places, p)
-	l.known(p)
+// remove frees the place of a connection that is closed.
+func (r *registry) remove(p *place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(p)
 }
 
-// known says that a connection is no newcomer any more. l.mu is held.
-func (l *Listener) known(p *place) {
+// moved notes that a connection is net/http's now. It keeps its place.
+func (r *registry) moved(p *place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.places[p] { // it was not dropped
+		r.places[p] = false
+	}
+}
+
+// forget frees the place of a connection. r.mu is held.
+func (r *registry) forget(p *place) {
+	delete(r.places, p)
+	r.known(p)
+}
+
+// known says that a connection is no newcomer any more. r.mu is held.
+func (r *registry) known(p *place) {
 	if p.at != nil {
-		l.newcomers.Remove(p.at)
+		r.newcomers.Remove(p.at)
 		p.at = nil
 	}
 }

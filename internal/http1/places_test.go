@@ -218,12 +218,12 @@ func TestWhoGoesFirst(t *testing.T) {
 		var ends []net.Conn
 		for _, o := range tt.all {
 			inner, outer := net.Pipe()
-			p := &place{l: l, nc: inner, phase: o.phase, since: now.Add(-o.since)}
+			p := &place{in: l.registry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
 			p.got.Store(o.got)
 			if o.unreadFor > 0 {
 				p.writing(now.Add(-o.unreadFor))
 			}
-			l.places[p] = nil
+			l.places[p] = false
 			ends = append(ends, outer)
 		}
 		l.mu.Lock()
@@ -268,8 +268,8 @@ func TestRoom(t *testing.T) {
 		add := func(n int, phase phase, came time.Time) {
 			for range n {
 				inner, _ := net.Pipe()
-				one := &place{l: l, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
-				if l.places[one] = nil; !came.IsZero() {
+				one := &place{in: l.registry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
+				if l.places[one] = false; !came.IsZero() {
 					one.at = l.newcomers.PushBack(one)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -31,14 +32,14 @@ type request struct {
 var blank http.Request
 
 // http is the request as net/http passes it to a handler.
-func (r *request) http(ctx context.Context, w *response) *http.Request {
+func (r *request) http(ctx context.Context, remote string, body io.ReadCloser) *http.Request {
 	h := blank.WithContext(ctx)
 	h.Method, h.URL, h.RequestURI = http.MethodPost, &url.URL{Path: r.path}, r.path
 	h.Proto, h.ProtoMajor, h.ProtoMinor = "HTTP/1.1", 1, 1
-	h.Header, h.Host, h.RemoteAddr = r.header, r.host, w.c.remote
+	h.Header, h.Host, h.RemoteAddr = r.header, r.host, remote
 	h.ContentLength, h.Body = r.length, http.NoBody
 	if r.length > 0 {
-		h.Body = &w.body
+		h.Body = body
 	}
 	return h
 }

@@ -19,7 +19,7 @@ const (
 // response is the http.ResponseWriter of the request that is being answered.
 // An answer is one write to the connection, unless it is flushed or large.
 type response struct {
-	c       *conn
+	c       *stream
 	body    body // of the request
 	header  http.Header
 	status  int   // 0 until it is known
@@ -240,21 +240,4 @@ func (w *response) send(p []byte) {
 	if w.err != nil {
 		w.c.cancel() // there is nobody to work for
 	}
-}
-
-// dated is the Date of a second.
-type dated struct {
-	second int64
-	text   string
-}
-
-// date is the value of the Date header now.
-func (l *Listener) date() string {
-	now := time.Now()
-	if d := l.dated.Load(); d != nil && d.second == now.Unix() {
-		return d.text
-	}
-	d := &dated{now.Unix(), now.UTC().Format(http.TimeFormat)}
-	l.dated.Store(d)
-	return d.text
 }

@@ -10,7 +10,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,7 +57,7 @@ const (
 
 // Start starts c: as it is, without a shell, in a process group of its
 // own.
-func Start(c Command, launch Launcher) (*Process, error) {
+func Start(c Command, launch *Launcher) (*Process, error) {
 	cmd := exec.Command(c.Name, c.Args...)
 	if path := lookIn(c.Name, c.Env["PATH"]); path != "" {
 		cmd.Path, cmd.Err = path, nil
@@ -216,14 +215,4 @@ func (p *Process) KeepStderr(log *Log) {
 			}
 		}
 	}()
-}
-
-// errClosed is a start after the end of the launcher.
-var errClosed = errors.New("the connection was ended by MCPProxy")
-
-// Launcher starts processes.
-type Launcher interface {
-	do(start func() error) error
-	// Close ends the starting. Processes that run lose nothing.
-	Close()
 }

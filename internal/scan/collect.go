@@ -2,59 +2,12 @@ package scan
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
 )
 
-// place is the kind of a string: rules differ in where they look.
-type place int8
-
-const (
-	placeProse place = iota // titles, descriptions and whatever is not of the other kinds
-	placeName               // the name of the tool
-	placeKey                // the name of a member: of a parameter, or one that no standard gives
-	placeValue              // a default, a constant, one of an enumeration, an example, a pattern
-)
-
-// field is one string of a definition.
-type field struct {
-	place place
-	node  int32  // where it stands in a definition
-	name  string // where it stands, when it is not of a definition
-	text  string
-}
-
-// node is one step of the way to a string.
-type node struct {
-	parent int32
-	member string
-	index  int32 // of an element; -1 for a member
-}
-
-// pointer gives the JSON pointer of a node.
-func (s *scanner) pointer(n int32) string {
-	var steps []string
-	for ; n > 0; n = s.nodes[n].parent {
-		step := s.nodes[n].member
-		if s.nodes[n].index >= 0 {
-			step = strconv.Itoa(int(s.nodes[n].index))
-		}
-		steps = append(steps, step)
-	}
-	var b strings.Builder
-	for k := len(steps) - 1; k >= 0; k-- {
-		b.WriteByte('/')
-		b.WriteString(pointerEscapes.Replace(steps[k]))
-	}
-	return b.String()
-}
-
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-// context says what the members of an object are.
+// context is what the members of an object are.
 type context int8
 
 const (
@@ -65,14 +18,14 @@ const (
 	inAnyJSON                // any JSON
 )
 
-// collector goes through JSON whose grammar is checked and gives its strings to
+// collector goes through JSON whose grammar is checked and adds its strings to
 // the scanner.
 type collector struct {
 	rawjson.Cursor
 	s *scanner
 }
 
-// collect takes all strings of a definition. It gives a reason when it could
+// collect takes all strings of a definition. It returns a reason when it could
 // not.
 func (s *scanner) collect(raw []byte) (reason string) {
 	c := collector{rawjson.Cursor{Text: raw}, s}
@@ -120,7 +73,7 @@ func (c *collector) object(at int32, depth int, in context, p place) string {
 		if in == inNames || in == inValues || !known().members[member] {
 			c.s.add(field{place: placeKey, node: next, text: member})
 		}
-		if isTyped(in, member) && c.skipTyped() {
+		if in == inSchema && c.saysNothing(member) {
 			continue
 		}
 		if reason := c.value(next, depth+1, within, its); reason != "" {
@@ -135,7 +88,7 @@ func (c *collector) step(n node) int32 {
 	return int32(len(c.s.nodes) - 1)
 }
 
-// inside says what stands in a member.
+// inside returns what stands in a member.
 func inside(in context, member string, p place) (context, place) {
 	switch in {
 	case inTool:
@@ -164,15 +117,10 @@ func inside(in context, member string, p place) (context, place) {
 	return in, p
 }
 
-// isTyped says whether a member mostly holds one of a few words that say
-// nothing.
-func isTyped(in context, member string) bool {
-	return in == inSchema && (member == "type" || member == "$schema" || member == "format")
-}
-
-// skipTyped steps over such a word; false when it is none of them.
-func (c *collector) skipTyped() bool {
-	if c.Peek() != '"' {
+// saysNothing reports whether the value of a member is one of a few words that
+// say nothing, and steps over it then.
+func (c *collector) saysNothing(member string) bool {
+	if member != "type" && member != "$schema" && member != "format" || c.Peek() != '"' {
 		return false
 	}
 	before := c.Cursor

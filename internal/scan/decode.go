@@ -67,7 +67,7 @@ func (s *scanner) encodedAt(v *view, text []byte, name string, start, end int) [
 	return []view{encoded(v, text, name, span{from, to})}
 }
 
-// encoded gives the view of a text that was encoded.
+// encoded returns the view of a text that was encoded.
 func encoded(of *view, text []byte, name string, hidden span) view {
 	if of.encoding != "" {
 		name += " in " + of.encoding
@@ -81,7 +81,7 @@ func isBlobByte(c byte) bool {
 	return isLetter(c) || isDigit(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// mayEncode says whether a run of letters and digits is no mere word.
+// mayEncode reports whether a run of letters and digits is no mere word.
 func mayEncode(blob []byte) bool {
 	small, capital, digit := 0, 0, 0
 	for _, c := range blob {
@@ -106,10 +106,6 @@ func digits(t []byte) int {
 	}
 	return n
 }
-
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
-
-func isBit(c byte) bool { return c == '0' || c == '1' }
 
 // decodeBlob decodes text in hexadecimal digits, base32 or base64; name is ""
 // when it is none.
@@ -138,7 +134,7 @@ func decodeBlob(blob []byte) (text []byte, name string) {
 	return nil, ""
 }
 
-// startsText says whether base64 begins as text does: most is an icon or just a
+// startsText reports whether base64 begins as text does: most is an icon or just a
 // long word.
 func startsText(blob string) bool {
 	var first [48]byte
@@ -146,7 +142,7 @@ func startsText(blob string) bool {
 	return err == nil && (isText(first[:n]) || n >= 3 && !utf8.Valid(first[:n]) && isText(first[:n-2]))
 }
 
-// isText says whether decoded bytes are text: UTF-8, nearly all of it letters
+// isText reports whether decoded bytes are text: UTF-8, nearly all of it letters
 // and signs that are printed.
 func isText(b []byte) bool {
 	if len(b) < 6 || !utf8.Valid(b) {
@@ -165,7 +161,7 @@ func isText(b []byte) bool {
 }
 
 // numbers reads a list of numbers from i on, each one byte, parted by up to
-// three signs. It gives the bytes and where the list ends.
+// three signs. It returns the bytes and where the list ends.
 func numbers(t []byte, i, base int, digit func(byte) bool, size [2]int) (text []byte, end int) {
 	for end = i; i < len(t); {
 		n := 0

@@ -1,7 +1,9 @@
 package scan
 
-// mentioned says whether the words from i to end are spoken of and not said: a
-// guard that detects 'ignore previous instructions' does not ask for it. Then
+import "bytes"
+
+// mentioned reports whether the words from i to end are spoken of and not said:
+// a guard that detects 'ignore previous instructions' does not ask for it. Then
 // the sentence says before what is done with such texts, and the words stand in
 // quotes, after a colon, or in a clause of their own.
 func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
@@ -29,13 +31,13 @@ func (s *scanner) mentioned(v *view, g *grammar, i, end int) bool {
 	if quoted(text, int(words[i].start), int(words[end-1].end)) {
 		return spoken
 	}
-	if labelled >= 0 && hasColon(text[words[labelled].end:words[i].start]) {
+	if labelled >= 0 && bytes.IndexByte(text[words[labelled].end:words[i].start], ':') >= 0 {
 		return true
 	}
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
-// quoted says whether quotes stand around what is between start and end, not
+// quoted reports whether quotes stand around what is between start and end, not
 // far from it.
 func quoted(text []byte, start, end int) bool {
 	const far = 60
@@ -54,15 +56,6 @@ func quoted(text []byte, start, end int) bool {
 	return false
 }
 
-func hasColon(text []byte) bool {
-	for _, c := range text {
-		if c == ':' {
-			return true
-		}
-	}
-	return false
-}
-
 // mention keeps a finding as a note. It counts in full when the definition has
 // something worse, for then the guard may be a disguise.
 func (s *scanner) mention(f *field, r rule, start, end int) {
@@ -74,12 +67,6 @@ func (s *scanner) mention(f *field, r rule, start, end int) {
 	if len(s.findings) > before {
 		s.mentions = append(s.mentions, mentioned{before, full})
 	}
-}
-
-// mentioned is a finding that was noted only, and what it would be.
-type mentioned struct {
-	finding  int
-	severity Severity
 }
 
 // unmask gives the mentions their full weight when something else was found.

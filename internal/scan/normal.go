@@ -43,15 +43,19 @@ const (
 
 type span struct{ start, end int }
 
-// origin gives the place in the text of a place in the normal form.
-func (n *normal) origin(i int) int {
+// origin returns the place in the text of a place in the normal form.
+func (n *normal) origin(i int) int { return before(n.at, i) }
+
+// before returns where the byte at i was before a text was rewritten; at nil it
+// was there, too.
+func before(at []int32, i int) int {
 	switch {
-	case n.at == nil:
+	case at == nil:
 		return i
-	case i < len(n.at):
-		return int(n.at[i])
-	case len(n.at) > 0:
-		return int(n.at[len(n.at)-1]) + 1
+	case i < len(at):
+		return int(at[i])
+	case len(at) > 0:
+		return int(at[len(at)-1]) + 1
 	}
 	return 0
 }
@@ -86,24 +90,6 @@ func (n *normal) read(text string) {
 	toLower(n.lower)
 }
 
-// isPlain says whether text is printable ASCII.
-func isPlain(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
-			return false
-		}
-	}
-	return true
-}
-
-func toLower(text []byte) {
-	for i, c := range text {
-		if 'A' <= c && c <= 'Z' {
-			text[i] = c + 'a' - 'A'
-		}
-	}
-}
-
 func (n *normal) hide(r rune, kind hiddenKind, i, size int) {
 	m := &n.marks
 	if last := len(m.hidden) - 1; last >= 0 && m.hidden[last].end == i {
@@ -123,7 +109,7 @@ func (n *normal) hide(r rune, kind hiddenKind, i, size int) {
 	}
 }
 
-// hiddenKindOf says of which kind an invisible character is; 0 for one that is
+// hiddenKindOf returns the kind of an invisible character, 0 for one that is
 // seen.
 func hiddenKindOf(r rune) hiddenKind {
 	switch {

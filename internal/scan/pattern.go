@@ -1,65 +1,17 @@
 package scan
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"mcpproxy/internal/wordlist"
 )
-
-// lexicon has the words that patterns ask for.
-type lexicon struct {
-	ids     map[string]uint16
-	longest int // bytes of the longest word of a script that does not part words
-	odd     map[string]oddWord
-}
-
-// oddWord says how a word of the lexicon is spelled.
-type oddWord uint8
-
-const (
-	reversedWord oddWord = iota + 1
-	rotatedWord
-)
-
-// spell fills odd.
-func (l *lexicon) spell() {
-	l.odd = map[string]oddWord{}
-	for w := range l.ids {
-		if len(w) < 4 || !isPlain(w) {
-			continue
-		}
-		back, turned := []byte(w), []byte(w)
-		slices.Reverse(back)
-		for k, c := range turned {
-			turned[k] = rot13(c)
-		}
-		if l.ids[string(back)] == 0 {
-			l.odd[string(back)] = reversedWord
-		}
-		if l.ids[string(turned)] == 0 && l.odd[string(turned)] == 0 {
-			l.odd[string(turned)] = rotatedWord
-		}
-	}
-}
-
-func (l *lexicon) id(word []byte) uint16 { return l.ids[string(word)] }
-
-func (l *lexicon) intern(word string) uint16 {
-	if id, ok := l.ids[word]; ok {
-		return id
-	}
-	id := uint16(len(l.ids) + 1)
-	l.ids[word] = id
-	if word[0] >= 0xe3 {
-		l.longest = max(l.longest, len(word))
-	}
-	return id
-}
 
 // set is a set of words of the lexicon.
 type set []uint64
@@ -108,6 +60,16 @@ type grammar struct {
 	detect, label, clause, conjunction set // of mentions
 }
 
+var (
+	//go:embed concepts.txt
+	conceptsText string
+	//go:embed rules.txt
+	rulesText string
+)
+
+// compiled is the grammar of all rules. It is made at the first scan.
+var compiled = sync.OnceValue(func() *grammar { return compile(conceptsText, rulesText) })
+
 // compile reads concepts and rules. Its input is the program's own, so that a
 // fault is a fault of the program.
 func compile(concepts, rules string) *grammar {
@@ -124,7 +86,11 @@ func compile(concepts, rules string) *grammar {
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
 	for _, patterns := range wordlist.Read(rules) {
 		head, reason := parts(patterns.Head)
-		r := rule{name: head[0], reason: reason, places: placesNamed(head[2])}
+		where, ok := placesNamed[head[2]]
+		if !ok {
+			panic("scan: no place is named " + head[2])
+		}
+		r := rule{name: head[0], reason: reason, places: where}
 		if head[1] != "cue" {
 			r.severity = severityNamed(head[1])
 			g.firstCue++
@@ -158,7 +124,11 @@ func (g *grammar) alternative(e *element, text string, sets map[string]element) 
 		}
 		e.join(concept)
 	case '#':
-		e.kinds |= kindNamed(text)
+		kind := kindsNamed[text]
+		if kind == 0 {
+			panic("scan: no kind of word is named " + text)
+		}
+		e.kinds |= kind
 	default:
 		for _, form := range forms(text) {
 			if isPlain(form) { // and small: its own normal form
@@ -174,22 +144,10 @@ func (g *grammar) alternative(e *element, text string, sets map[string]element) 
 	}
 }
 
-// kindNamed returns the kind of words that are none, by the name that patterns
+// kindsNamed are the kinds of what stands for a word, by the names that patterns
 // use.
-func kindNamed(text string) wordKind {
-	switch text {
-	case "#url":
-		return isURL
-	case "#email":
-		return isEmail
-	case "#secret":
-		return isSecretFile
-	case "#path":
-		return isPath | isSecretFile
-	case "#ident":
-		return isIdentifier
-	}
-	panic("scan: no kind of word is named " + text)
+var kindsNamed = map[string]wordKind{
+	"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier,
 }
 
 func capitalized(word string) string {
@@ -197,7 +155,7 @@ func capitalized(word string) string {
 	return string(unicode.ToUpper(r)) + word[size:]
 }
 
-// forms gives the forms of a word: of a verb (marked by *) and of a noun
+// forms returns the forms of a word: of a verb (marked by *) and of a noun
 // (marked by +).
 func forms(text string) []string {
 	stem := strings.TrimRight(text, "*+")
@@ -275,8 +233,7 @@ type matcher struct {
 	budget int
 }
 
-// match says where a pattern that begins at words[i] ends; 0 when it is not
-// there.
+// match returns where a pattern that begins at words[i] ends, or 0.
 func (m *matcher) match(p *pattern, i int) int {
 	return m.rest(after(m.words, i, &p.elements[0]), p.elements[1:], p.across)
 }
@@ -306,8 +263,8 @@ func (m *matcher) rest(i int, rest []element, across bool) int {
 	return 0
 }
 
-// after gives the word after words[i], which an element matched: an identifier
-// is matched as a whole.
+// after returns the number of the word after words[i], which an element
+// matched: an identifier is matched as a whole.
 func after(words []word, i int, e *element) int {
 	whole := words[i].kind&e.kinds&isIdentifier != 0
 	for i++; whole && i < len(words) && words[i].inner; i++ {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,7 +82,7 @@ const (
 // find tries the expression around the literals.
 func (r *rawRule) find(t []byte, present *[256]bool, found func(start, end int)) {
 	for _, l := range r.literals {
-		if !all(l, present) {
+		if slices.ContainsFunc(l, func(c byte) bool { return !present[c] }) {
 			continue
 		}
 		for from := 0; from < len(t); {
@@ -108,14 +109,4 @@ func (r *rawRule) mayMatch(present *[256]bool) bool {
 		}
 	}
 	return r.needs == ""
-}
-
-// all says whether all bytes of a literal are present.
-func all(literal []byte, present *[256]bool) bool {
-	for _, c := range literal {
-		if !present[c] {
-			return false
-		}
-	}
-	return true
 }

@@ -93,44 +93,17 @@ func (v *view) untag() rewriting {
 	return w
 }
 
-// leetOf gives the letter that a digit or sign stands for; 0 for none.
-func leetOf(c byte) byte {
-	switch c {
-	case '0':
-		return 'o'
-	case '1', '!':
-		return 'i'
-	case '3':
-		return 'e'
-	case '4', '@':
-		return 'a'
-	case '5', '$':
-		return 's'
-	case '7', '+':
-		return 't'
-	case '8':
-		return 'b'
-	case '9', '6':
-		return 'g'
-	case '|':
-		return 'l'
-	case '(':
-		return 'c'
-	}
-	return 0
-}
-
-// unleet gives words that are spelled with digits and signs their letters,
-// where the lexicon has them then, or everywhere when it is sure that the text
-// is spelled so.
+// unleet puts letters into words that are spelled with digits and signs, where
+// the lexicon has them then, or everywhere when it is sure that the text is
+// spelled so.
 func (s *scanner) unleet(v *view, sure bool) rewriting {
 	var w rewriting
-	lex := compiled().lex
+	lex, leet := compiled().lex, &known().leet
 	t := v.n.lower
 	for i := 0; i < len(t); {
 		end := i
 		letters, signs := 0, 0
-		for end < len(t) && (isLetter(t[end]) || leetOf(t[end]) != 0) {
+		for end < len(t) && (isLetter(t[end]) || leet[t[end]] != 0) {
 			if isLetter(t[end]) {
 				letters++
 			} else {
@@ -166,7 +139,7 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 		read := make([]byte, len(t))
 		for k, c := range t {
 			if read[k] = c; !isLetter(c) {
-				read[k] = leetOf(c)
+				read[k] = known().leet[c]
 			}
 			if c == '1' || c == '!' {
 				read[k] = one
@@ -221,8 +194,6 @@ func (v *view) unglue() rewriting {
 	return w
 }
 
-func isGlue(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
-
 // unspace takes away what stands between all characters: one and the same sign.
 // More of it stands for a blank.
 func (v *view) unspace() rewriting {
@@ -256,7 +227,7 @@ func (v *view) unspace() rewriting {
 	return w
 }
 
-// spacedRun gives the end of a run of single characters, from i on, parted by
+// spacedRun returns the end of a run of single characters, from i on, parted by
 // one sign; i when there is none.
 func spacedRun(t []byte, i int) int {
 	const least = 6 // characters
@@ -304,14 +275,4 @@ func (v *view) rotate() rewriting {
 		w.put(rot13(c), i)
 	}
 	return w
-}
-
-func rot13(c byte) byte {
-	switch {
-	case 'a' <= c && c <= 'z':
-		return 'a' + (c-'a'+13)%26
-	case 'A' <= c && c <= 'Z':
-		return 'A' + (c-'A'+13)%26
-	}
-	return c
 }

@@ -2,7 +2,6 @@ package scan
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -18,31 +17,30 @@ type rule struct {
 	places   places // where its patterns are looked for; 0 is everywhere
 }
 
+// place is the kind of a string: rules differ in where they look.
+type place int8
+
+const (
+	placeProse place = iota // titles, descriptions and whatever is not of the other kinds
+	placeName               // the name of the tool
+	placeKey                // the name of a member: of a parameter, or one that no standard gives
+	placeValue              // a default, a constant, one of an enumeration, an example, a pattern
+)
+
 // places is a set of places.
 type places uint8
 
 func (p places) has(x place) bool { return p == 0 || p&(1<<x) != 0 }
 
-const (
-	anywhere = places(0)
-	inKeys   = places(1<<placeKey | 1<<placeName)
-	inPhrase = places(1<<placeProse | 1<<placeValue) // whatever can hold a sentence
-)
+// placesNamed are the places where a rule has its patterns looked for.
+var placesNamed = map[string]places{
+	"anywhere": 0,
+	"keys":     1<<placeKey | 1<<placeName,
+	"phrases":  1<<placeProse | 1<<placeValue, // whatever can hold a sentence
+}
 
 // none is the severity of a place where a rule does not look.
 const none Severity = -1
-
-var (
-	//go:embed concepts.txt
-	conceptsText string
-	//go:embed rules.txt
-	rulesText string
-	//go:embed words.txt
-	wordsText string
-)
-
-// compiled is the grammar of all rules. It is made at the first scan.
-var compiled = sync.OnceValue(func() *grammar { return compile(conceptsText, rulesText) })
 
 // parts takes the head of a rule apart: its words, and its reason.
 func parts(head string) (words []string, reason string) {
@@ -59,29 +57,26 @@ func severityNamed(word string) Severity {
 	return severity
 }
 
-// placesNamed returns where a rule has its patterns looked for.
-func placesNamed(word string) places {
-	switch word {
-	case "anywhere":
-		return anywhere
-	case "keys":
-		return inKeys
-	case "phrases":
-		return inPhrase
-	}
-	panic(fmt.Sprintf("scan: %q is no place", word))
-}
+//go:embed words.txt
+var wordsText string
 
 // lists are the lists of words.txt.
 type lists struct {
 	secretFiles, certain, schemes        []string
 	members, types, destroying, reserved map[string]bool
+	leet                                 [256]byte // the letter that a digit or sign stands for, or 0
 }
 
 var known = sync.OnceValue(func() *lists {
 	f := wordlist.Read(wordsText)
-	return &lists{
+	l := &lists{
 		secretFiles: f.Of("secret files").Words(), certain: f.Of("certain").Words(), schemes: f.Of("schemes").Words(),
 		members: f.Of("members").Set(), types: f.Of("types").Set(), destroying: f.Of("destroying").Set(), reserved: f.Of("reserved").Set(),
 	}
+	for _, line := range f.Of("leet").Lines {
+		for _, sign := range []byte(line[len("x "):]) {
+			l.leet[sign] = line[0]
+		}
+	}
+	return l
 })

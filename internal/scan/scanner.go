@@ -2,7 +2,8 @@ package scan
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
+	"strings"
 )
 
 // scanner is one scan: the strings, and what was found in them.
@@ -71,48 +72,50 @@ func (s *scanner) found(f *field, r rule, start, end int, excerpt string) {
 // maxKept bounds the findings among which the worst are chosen.
 const maxKept = 512
 
-// weigh gives the verdict that findings amount to: two of different kinds that
-// each ask for a review are more than an accident.
-func weigh(findings []Finding) Verdict {
-	verdict := Clean
-	var kinds []string
-	for _, f := range findings {
-		switch f.Severity {
-		case SeverityBlock:
-			return Block
-		case SeverityReview:
-			verdict = Review
-			if f.Rule != "incomplete" && f.Rule != "too-large" && !slices.Contains(kinds, f.Rule) {
-				kinds = append(kinds, f.Rule)
-			}
-		}
-	}
-	if len(kinds) >= 2 {
-		return Block
-	}
-	return verdict
+// field is one string of a definition.
+type field struct {
+	place place
+	node  int32  // where it stands in a definition
+	name  string // where it stands, when it is not of a definition
+	text  string
 }
 
-// escape shows text in printable ASCII, at most maxExcerpt bytes of it.
-func escape(text string) string {
-	out := make([]byte, 0, min(len(text), maxExcerpt)+8)
-	for _, r := range text {
-		before := len(out)
-		switch {
-		case r == '\\':
-			out = append(out, `\\`...)
-		case r == '\n':
-			out = append(out, `\n`...)
-		case r == '\t':
-			out = append(out, `\t`...)
-		case r >= ' ' && r < 0x7f:
-			out = append(out, byte(r))
-		default:
-			out = fmt.Appendf(out, `\u{%x}`, r)
-		}
-		if len(out) > maxExcerpt-3 {
-			return string(append(out[:before], "..."...))
-		}
-	}
-	return string(out)
+// node is one step of the way to a string.
+type node struct {
+	parent int32
+	member string
+	index  int32 // of an element; -1 for a member
 }
+
+// pointer returns the JSON pointer of a node.
+func (s *scanner) pointer(n int32) string {
+	var steps []string
+	for ; n > 0; n = s.nodes[n].parent {
+		step := s.nodes[n].member
+		if s.nodes[n].index >= 0 {
+			step = strconv.Itoa(int(s.nodes[n].index))
+		}
+		steps = append(steps, step)
+	}
+	var b strings.Builder
+	for k := len(steps) - 1; k >= 0; k-- {
+		b.WriteByte('/')
+		b.WriteString(pointerEscapes.Replace(steps[k]))
+	}
+	return b.String()
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// cue is a place that one of the rules for cues found: words of the view.
+type cue struct{ kind, start, end int }
+
+// mentioned is a finding that was noted only, and what it would be.
+type mentioned struct {
+	finding  int
+	severity Severity
+}
+
+// budget bounds the steps of matching in one scan. A real definition takes a
+// few thousand.
+const budget = 4 << 20

@@ -9,13 +9,7 @@ func (s *scanner) merge(v *view) rewriting {
 	lex := compiled().lex
 	words := s.matcher.words
 	t := v.n.cased
-	last := 0
-	copyTo := func(end int) {
-		for ; last < end; last++ {
-			w.put(t[last], last)
-		}
-	}
-	certain := 0
+	last, certain := 0, 0
 	for k := 0; k+1 < len(words); k++ {
 		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], false) {
 			certain++
@@ -23,13 +17,13 @@ func (s *scanner) merge(v *view) rewriting {
 	}
 	for k := 0; k+1 < len(words); k++ {
 		if joinsTo(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
-			copyTo(int(words[k].end))
+			w.copy(t, last, int(words[k].end))
 			last = int(words[k+1].start)
 			w.changes++
 			k++
 		}
 	}
-	copyTo(len(t))
+	w.copy(t, last, len(t))
 	return w
 }
 
@@ -64,9 +58,8 @@ func (s *scanner) part(v *view) rewriting {
 			w.put(t[i], i)
 			i++
 		default:
-			for ; i < end; i++ {
-				w.put(t[i], i)
-			}
+			w.copy(t, i, end)
+			i = end
 		}
 		parted = parts != nil
 	}
@@ -108,21 +101,17 @@ func (s *scanner) resegment(v *view) rewriting {
 		}
 		if parts := lex.segment(letters); parts != nil && joinsAny(parts, words[k:end]) {
 			w.changes++
-			for ; last < int(words[k].start); last++ {
-				w.put(t[last], last)
-			}
+			w.copy(t, last, int(words[k].start))
 			w.parts(parts, 0, func(k int) int { return at[k] })
 			last = int(words[end-1].end)
 		}
 		k = end
 	}
-	for ; last < len(t); last++ {
-		w.put(t[last], last)
-	}
+	w.copy(t, last, len(t))
 	return w
 }
 
-// joinsAny says whether a part goes beyond a word.
+// joinsAny reports whether a part goes beyond a word.
 func joinsAny(parts []part, words []word) bool {
 	begin := 0 // of the word, among the letters
 	k := 0
@@ -138,7 +127,7 @@ func joinsAny(parts []part, words []word) bool {
 	return false
 }
 
-// fragmentRun gives the end of a run of fragments, from k on; k when there is
+// fragmentRun returns the end of the run of fragments from k on, k when there is
 // none.
 func fragmentRun(words []word, k int) int {
 	end, letters := k, 0
@@ -166,7 +155,7 @@ type part struct {
 const maxWord = 16
 
 // segment parts letters into words of the lexicon, so that the fewest letters
-// remain. It gives nil when too many do, for small words are in any letters.
+// remain. It returns nil when too many do, for small words are in any letters.
 func (l *lexicon) segment(letters []byte) []part {
 	letters = letters[:min(len(letters), maxJoined)]
 	type state struct{ cost, from int }
@@ -202,4 +191,21 @@ func (l *lexicon) segment(letters []byte) []part {
 		parts[i], parts[j] = parts[j], parts[i]
 	}
 	return parts
+}
+
+// joinsTo reports whether two words, of which one is unknown or which a sign
+// parts (or any two), make one that is known.
+func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
+	n := int(a.end-a.start) + int(b.end-b.start)
+	gap := b.start - a.end
+	if a.kind|b.kind != 0 && (a.kind|b.kind)&^isIdentifier != 0 || n < 4 || n > 20 || gap > 4 || gap < 1 {
+		return false
+	}
+	if !any && a.id != 0 && b.id != 0 && (gap == 1 && t[a.end] == ' ' || t[a.end] == '_') {
+		return false
+	}
+	var both [24]byte
+	n = copy(both[:], t[a.start:a.end])
+	n += copy(both[n:], t[b.start:b.end])
+	return lex.id(both[:n]) != 0
 }

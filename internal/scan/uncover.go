@@ -96,6 +96,7 @@ type hints struct {
 func (s *scanner) hintsOf(v *view) hints {
 	var h hints
 	lex := compiled().lex
+	leet := &known().leet
 	t := v.n.lower
 	run := 0
 	for k := range s.matcher.words {
@@ -153,31 +154,10 @@ func (s *scanner) hintsOf(v *view) hints {
 		case '>':
 			h.tags = h.tags || i > 0 && i+1 < len(t) && isLetter(t[i+1])
 		}
-		if leetOf(c) != 0 && !h.leet {
+		if !h.leet && leet[c] != 0 {
 			h.leet = i > 0 && isLetter(t[i-1]) || i+1 < len(t) && isLetter(t[i+1])
 		}
 	}
 	h.glued = glue >= 4 && blanks < glue
 	return h
 }
-
-// joinsTo says whether two words, of which one is unknown or which a sign
-// parts (or any two), make one that is known.
-func joinsTo(lex *lexicon, t []byte, a, b *word, any bool) bool {
-	n := int(a.end-a.start) + int(b.end-b.start)
-	gap := b.start - a.end
-	if a.kind|b.kind != 0 && (a.kind|b.kind)&^isIdentifier != 0 || n < 4 || n > 20 || gap > 4 || gap < 1 {
-		return false
-	}
-	if !any && a.id != 0 && b.id != 0 && (gap == 1 && t[a.end] == ' ' || t[a.end] == '_') {
-		return false
-	}
-	var both [24]byte
-	n = copy(both[:], t[a.start:a.end])
-	n += copy(both[n:], t[b.start:b.end])
-	return lex.id(both[:n]) != 0
-}
-
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

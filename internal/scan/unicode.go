@@ -55,11 +55,12 @@ func (s *scanner) oddName(f *field) {
 	}
 }
 
-// ruleOf says which rule a run of invisible characters breaks; false when it
-// stands where it belongs.
+// ruleOf returns the rule that a run of invisible characters breaks; false when
+// it stands where it belongs.
 func ruleOf(text string, h hidden) (rule, bool) {
 	before, _ := utf8.DecodeLastRuneInString(text[:h.start])
 	behind, _ := utf8.DecodeRuneInString(text[h.end:])
+	run := text[h.start:h.end]
 	block := func(r rule) (rule, bool) {
 		r.severity = SeverityBlock
 		return r, true
@@ -69,15 +70,14 @@ func ruleOf(text string, h hidden) (rule, bool) {
 		return rule{}, false
 	case h.kinds&tags != 0, h.kinds == selectors && h.runes > 2:
 		return ruleSmuggled, true
-	case h.kinds&bidi != 0 && isOverride(text[h.start:h.end]):
+	case h.kinds&bidi != 0 && strings.ContainsAny(run, "\u202d\u202e"): // overrides
 		return block(ruleBidi)
 	case h.kinds&bidi != 0:
-		return ruleBidi, !isRightToLeft(text)
+		return ruleBidi, !strings.ContainsFunc(text, isRightToLeft)
+	case h.kinds&control != 0 && strings.ContainsAny(run, "\x1b\u009b\u009d"): // what terminals obey
+		return block(ruleControl)
 	case h.kinds&control != 0:
-		if hasEscape(text[h.start:h.end]) {
-			return block(ruleControl)
-		}
-		return ruleControl, !isHarmlessControl(text[h.start:h.end])
+		return ruleControl, strings.Trim(run, "\f\v") != ""
 	case h.kinds&private != 0:
 		return ruleHidden, true
 	case h.runes >= 8:
@@ -90,45 +90,13 @@ func ruleOf(text string, h hidden) (rule, bool) {
 	return ruleHidden, true
 }
 
-// joins says whether invisible characters belong beside r: in emoji, and in
+// joins reports whether invisible characters belong beside r: in emoji, and in
 // scripts whose letters they join or part.
 func joins(r rune) bool {
 	return r >= 0x2190 && unicode.In(r, unicode.So, unicode.Sk, unicode.Sm) || r >= 0x1F000 && r <= 0x1FAFF ||
 		r >= utf8.RuneSelf && unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Han) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Mc, r)
 }
 
-func isOverride(run string) bool {
-	for _, r := range run {
-		if r == 0x202d || r == 0x202e {
-			return true
-		}
-	}
-	return false
-}
-
-func isRightToLeft(text string) bool {
-	for _, r := range text {
-		if unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana) && unicode.IsLetter(r) {
-			return true
-		}
-	}
-	return false
-}
-
-func hasEscape(run string) bool {
-	for _, r := range run {
-		if r == 0x1b || r == 0x9b || r == 0x9d {
-			return true
-		}
-	}
-	return false
-}
-
-func isHarmlessControl(run string) bool {
-	for _, r := range run {
-		if r != '\f' && r != '\v' {
-			return false
-		}
-	}
-	return true
+func isRightToLeft(r rune) bool {
+	return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac, unicode.Thaana) && unicode.IsLetter(r)
 }

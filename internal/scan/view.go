@@ -4,36 +4,23 @@ package scan
 // from it.
 type view struct {
 	n normal
-	// at gives for each byte of the text the place in the field; nil when it is
+	// at is for each byte of the text the place in the field; nil when it is
 	// the field's own text.
 	at []int32
-	// encoding says how the text was hidden, "" when it was not; then it stands
+	// encoding is how the text was hidden, "" when it was not; then it stands
 	// for all of hidden.
 	encoding string
 	hidden   span
 	depth    int
 }
 
-// place gives the span in the field of a span in the normal form.
+// place returns the span in the field of a span in the normal form.
 func (v *view) place(start, end int) (from, to int) {
 	if v.encoding != "" {
 		return v.hidden.start, v.hidden.end
 	}
-	from, to = v.n.origin(start), v.n.origin(end)
-	if v.at != nil {
-		from, to = v.back(from), v.back(to)
-	}
+	from, to = before(v.at, v.n.origin(start)), before(v.at, v.n.origin(end))
 	return from, max(from, to)
-}
-
-func (v *view) back(i int) int {
-	switch {
-	case i < len(v.at):
-		return int(v.at[i])
-	case len(v.at) > 0:
-		return int(v.at[len(v.at)-1]) + 1
-	}
-	return 0
 }
 
 // rewriting builds the text of a view byte by byte.
@@ -48,7 +35,14 @@ func (w *rewriting) put(b byte, at int) {
 	w.at = append(w.at, int32(at))
 }
 
-// view gives the view of what was written.
+// copy puts t[from:to], which is left as it is.
+func (w *rewriting) copy(t []byte, from, to int) {
+	for ; from < to; from++ {
+		w.put(t[from], from)
+	}
+}
+
+// view returns the view of what was written.
 func (w *rewriting) view(of *view) view {
 	v := view{depth: of.depth + 1, encoding: of.encoding, hidden: of.hidden}
 	v.n.read(string(w.text))

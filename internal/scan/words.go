@@ -1,6 +1,9 @@
 package scan
 
 import (
+	"bytes"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -68,11 +71,7 @@ func (p *splitter) next() {
 	}
 }
 
-func isWordByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
-}
-
-// isGap says whether a chunk (what stands between blanks or quotes) may begin
+// isGap reports whether a chunk (what stands between blanks or quotes) may begin
 // after c.
 func isGap(c byte) bool {
 	return c <= ' ' || c == '"' || c == '\'' || c == '`' || c == '(' || c == '<' || c == '[' || c == '=' || c == ':' || c == ',' || c == '{' || c == '|' || c == '>'
@@ -150,7 +149,7 @@ func (p *splitter) word() {
 	p.part(start, p.i, &parts)
 }
 
-// quoteEnds says whether what follows an apostrophe is longer than what can
+// quoteEnds reports whether what follows an apostrophe is longer than what can
 // follow one in a word ('s, 't, 're).
 func (p *splitter) quoteEnds(i int) bool {
 	n := 0
@@ -159,8 +158,6 @@ func (p *splitter) quoteEnds(i int) bool {
 	}
 	return n > 2
 }
-
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func (p *splitter) part(start, end int, parts *int) {
 	if end <= start {
@@ -190,4 +187,95 @@ func (p *splitter) unspaced(size int) {
 func (p *splitter) emit(start, end int, id uint16, kind wordKind, inner bool) {
 	p.words = append(p.words, word{int32(start), int32(end), id, kind, p.begins, inner})
 	p.begins = false
+}
+
+// lexicon has the words that patterns ask for.
+type lexicon struct {
+	ids     map[string]uint16
+	longest int // bytes of the longest word of a script that does not part words
+	odd     map[string]oddWord
+}
+
+// oddWord is how a word of the lexicon is spelled.
+type oddWord uint8
+
+const (
+	reversedWord oddWord = iota + 1
+	rotatedWord
+)
+
+// spell fills odd.
+func (l *lexicon) spell() {
+	l.odd = map[string]oddWord{}
+	for w := range l.ids {
+		if len(w) < 4 || !isPlain(w) {
+			continue
+		}
+		back, turned := []byte(w), []byte(w)
+		slices.Reverse(back)
+		for k, c := range turned {
+			turned[k] = rot13(c)
+		}
+		if l.ids[string(back)] == 0 {
+			l.odd[string(back)] = reversedWord
+		}
+		if l.ids[string(turned)] == 0 && l.odd[string(turned)] == 0 {
+			l.odd[string(turned)] = rotatedWord
+		}
+	}
+}
+
+func (l *lexicon) id(word []byte) uint16 { return l.ids[string(word)] }
+
+func (l *lexicon) intern(word string) uint16 {
+	if id, ok := l.ids[word]; ok {
+		return id
+	}
+	id := uint16(len(l.ids) + 1)
+	l.ids[word] = id
+	if word[0] >= 0xe3 {
+		l.longest = max(l.longest, len(word))
+	}
+	return id
+}
+
+// chunkKind returns what an address or path is, or 0.
+func chunkKind(c []byte) wordKind {
+	for _, scheme := range known().schemes {
+		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
+			return isURL
+		}
+	}
+	if at := bytes.IndexByte(c, '@'); at > 0 && bytes.IndexByte(c[at:], '.') > 1 {
+		return isEmail
+	}
+	if isSecretPath(c) {
+		return isSecretFile
+	}
+	if len(c) > 2 && (c[0] == '/' && isWordByte(c[1]) || c[0] == '~' && c[1] == '/') && bytes.IndexByte(c[1:], '/') > 0 {
+		return isPath
+	}
+	return 0
+}
+
+// isSecretPath reports whether a path is that of a file that holds credentials.
+func isSecretPath(c []byte) bool {
+	for _, f := range known().certain {
+		if bytes.Contains(c, []byte(f)) {
+			return true
+		}
+	}
+	for _, f := range known().secretFiles {
+		if strings.HasSuffix(f, "/") {
+			if bytes.Contains(c, []byte(f)) {
+				return true
+			}
+		} else if bytes.HasSuffix(c, []byte(f)) {
+			rest := len(c) - len(f)
+			if rest == 0 || f[0] == '/' || f[0] == '.' && (c[rest-1] == '/' || f == ".pem" || f == ".p12" || f == ".pfx" || f == ".kdbx") || c[rest-1] == '/' || c[rest-1] == '.' {
+				return true
+			}
+		}
+	}
+	return false
 }

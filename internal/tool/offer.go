@@ -71,6 +71,13 @@ type Offer struct {
 	Fingerprint Fingerprint
 }
 
+// NameIn returns the name or address that a definition of this kind has, as
+// ParseOffer reads it; "" when it has none.
+func (k Kind) NameIn(raw json.RawMessage) string {
+	name, _ := rawjson.String(rawjson.Find(raw, k.Key()))
+	return name
+}
+
 // ParseOffer reads an offer as its server sent it, and keeps raw. It must have
 // a canonical form, at most MaxDefinition bytes and a name.
 func ParseOffer(kind Kind, raw json.RawMessage) (Offer, error) {

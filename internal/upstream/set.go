@@ -36,7 +36,7 @@ const defaultMaxMessage = 64 << 20
 // Set is the servers that are wanted, each supervised by itself.
 type Set struct {
 	opt    Options
-	launch process.Launcher
+	launch *process.Launcher
 	large  wire.Buffers   // of all rooms
 	starts *startup.Queue // processes that start
 	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed

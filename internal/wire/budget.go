@@ -62,7 +62,7 @@ func (r *Budget) Crowded() error {
 }
 
 // enter waits for a place for n bytes, until done is closed or for crowdedTime,
-// and says whether there is one. It must be left.
+// and reports whether there is one. It must be left.
 func (r *Budget) enter(n int, done <-chan struct{}) bool {
 	r.mu.Lock()
 	if len(r.queue) == 0 && n <= r.left {

@@ -21,7 +21,7 @@ type Buffers struct {
 // readyTime is for how long a buffer stays ready that nobody wants.
 const readyTime = 2 * time.Second
 
-// take gives a buffer of n bytes, which must always be the same number.
+// take returns a buffer of n bytes, which must always be the same number.
 func (b *Buffers) take(n int) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,7 +23,6 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reach"
 )
 
 // Client sends HTTP requests to one origin. It is the seam between MCP's
@@ -62,9 +61,16 @@ type Field = mcp.Field
 // CheckFields returns an error unless all fields can stand in a head.
 func CheckFields(fields []Field) error {
 	for _, f := range fields {
-		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
-			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
+		if err := checkField(f.Name, f.Value); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func checkField(name, value string) error {
+	if !isToken(name) || strings.ContainsAny(value, "\r\n\x00") {
+		return problem.Ownf("the header %q has a name or value that HTTP does not allow", name)
 	}
 	return nil
 }
@@ -132,7 +138,7 @@ func IsNotSent(err error) bool {
 	return errors.As(err, &u)
 }
 
-// expired says whether ctx has ended. Dialling ends at the deadline of ctx by a
+// expired reports whether ctx has ended. Dialling ends at the deadline of ctx by a
 // clock of its own, which may be a moment ahead of the one of ctx.
 func expired(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
@@ -154,13 +160,12 @@ func NewHead(u *url.URL, fields http.Header) (*Head, error) {
 	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
 	for name, values := range fields {
 		for _, v := range values {
-			if !isToken(name) || strings.ContainsAny(v, "\r\n\x00") {
-				return nil, problem.Ownf("the header %q has a name or value that HTTP does not allow", name)
+			if err := checkField(name, v); err != nil {
+				return nil, err
 			}
-			if name == "Host" {
-				continue
+			if name != "Host" {
+				block = fmt.Appendf(block, "%s: %s\r\n", name, v)
 			}
-			block = fmt.Appendf(block, "%s: %s\r\n", name, v)
 		}
 	}
 	return &Head{url: u, fields: fields, block: block}, nil
@@ -183,18 +188,6 @@ func isToken(s string) bool {
 		return false
 	}
 	return s != ""
-}
-
-// NewClient returns the client for u, which dials what rule allows.
-func NewClient(u *url.URL, rule reach.Rule) (Client, error) {
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
-	if err != nil {
-		return nil, fmt.Errorf("read the proxy settings of the environment: %w", err)
-	}
-	if u.Scheme == "http" && proxy == nil && canPeek {
-		return newLeanClient(u, rule), nil
-	}
-	return newStdClient(rule), nil
 }
 
 // trustedLength is up to which length a body is believed before it has come.

@@ -68,7 +68,7 @@ func (a *Response) passAll(h http.Header) {
 	}
 }
 
-// endToEnd says whether a header line of that name is for the client. Not for
+// endToEnd reports whether a header line of that name is for the client. Not for
 // it is what is about the connection or the bytes of the body, which is put
 // into another envelope; what is ours to say or ours to be told, above all
 // credentials; and what a browser would take for the policy of our address.
@@ -77,13 +77,7 @@ func endToEnd(name []byte) bool {
 	if len(name) == 0 || len(name) > len(buf) || !isToken(string(name)) {
 		return false
 	}
-	lower := buf[:len(name)]
-	for i, b := range name {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		lower[i] = b
-	}
+	lower := lowered(buf[:0], name)
 	switch string(lower) {
 	case "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length", "content-type",
 		"content-encoding", "content-range", "content-location", "accept-ranges", "content-md5", "digest", "content-digest", "repr-digest",
@@ -104,7 +98,18 @@ func endToEnd(name []byte) bool {
 	return true
 }
 
-// printable says whether a value can stand in a head.
+// lowered appends a name in lower case to buf.
+func lowered(buf, name []byte) []byte {
+	for _, b := range name {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		buf = append(buf, b)
+	}
+	return buf
+}
+
+// printable reports whether a value can stand in a head.
 func printable(value []byte) bool {
 	for _, b := range value {
 		if b < ' ' && b != '\t' || b == 0x7f {

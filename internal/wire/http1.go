@@ -57,7 +57,7 @@ func (c *leanConn) frameBody() {
 	}
 }
 
-// readLine gives the next line of a head, without its end, valid until the
+// readLine returns the next line of a head, without its end, valid until the
 // next read.
 func (c *leanConn) readLine(budget *int) ([]byte, error) {
 	line, err := c.br.ReadSlice('\n')
@@ -83,7 +83,7 @@ func (c *leanConn) readStatus(budget *int) error {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
 		return malformed("its first line is no status line")
 	}
-	status, ok := digits(line[9:12])
+	status, ok := number(line[9:12], 10, mostDigits)
 	if !ok || status < 100 {
 		return malformed("its status is no number")
 	}
@@ -123,17 +123,10 @@ func (c *leanConn) field(name, value []byte) error {
 		return nil
 	}
 	var buf [longestField]byte
-	lower := buf[:len(name)]
-	for i, b := range name {
-		if 'A' <= b && b <= 'Z' {
-			b += 'a' - 'A'
-		}
-		lower[i] = b
-	}
 	a := &c.answer
-	switch string(lower) {
+	switch string(lowered(buf[:0], name)) {
 	case "content-length":
-		n, ok := digits(value)
+		n, ok := number(value, 10, mostDigits)
 		if !ok || a.length >= 0 && a.length != n {
 			return malformed("its Content-Length is no number")
 		}
@@ -264,7 +257,7 @@ func (c *leanConn) nextChunk() error {
 	if semi := bytes.IndexByte(line, ';'); semi >= 0 {
 		line = line[:semi]
 	}
-	size, ok := hexadecimal(bytes.TrimRight(line, " \t"))
+	size, ok := number(bytes.TrimRight(line, " \t"), 16, mostHexadecimal)
 	if !ok {
 		return malformed("the length of a chunk is no number")
 	}
@@ -283,40 +276,14 @@ func (c *leanConn) nextChunk() error {
 	}
 }
 
-// digits reads a decimal number below 10^18.
-func digits(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > 18 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
+// number reads a number of at most so many digits.
+func number(b []byte, base, most int) (n int64, ok bool) {
+	v, err := strconv.ParseUint(string(b), base, 63)
+	return int64(v), err == nil && len(b) <= most
 }
 
-// hexadecimal reads a hexadecimal number below 2^60.
-func hexadecimal(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > 15 {
-		return 0, false
-	}
-	for _, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | int64(c)
-	}
-	return n, true
-}
+// What fits into an int64 whatever the digits are.
+const mostDigits, mostHexadecimal = 18, 15
 
 func unexpected(err error) error {
 	if err == io.EOF {

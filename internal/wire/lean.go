@@ -239,7 +239,7 @@ func (c *leanConn) watch(ctx context.Context) {
 
 func (c *leanConn) interrupt() { c.nc.SetDeadline(time.Unix(1, 0)) }
 
-// unwatch says whether the connection has been left alone.
+// unwatch reports whether the connection has been left alone.
 func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }
 
 func (c *leanConn) discard() {
@@ -247,7 +247,7 @@ func (c *leanConn) discard() {
 	c.nc.Close()
 }
 
-// alive says whether an idle connection is open and silent, as it must be.
+// alive reports whether an idle connection is open and silent, as it must be.
 func (c *leanConn) alive() bool {
 	return c.br.Buffered() == 0 && c.peek() == peekSilent && time.Since(c.since) < idleConnTime
 }

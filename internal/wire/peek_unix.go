@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// canPeek says that newPeek can look.
+// canPeek reports whether newPeek can look.
 const canPeek = true
 
-// newPeek gives a function that looks at what nc has to read, without reading
+// newPeek returns a function that looks at what nc has to read, without reading
 // it and without waiting.
 func newPeek(nc net.Conn) func() peeked {
 	sc, ok := nc.(syscall.Conn)

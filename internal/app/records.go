@@ -1,0 +1,77 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// record writes a record that no call is waiting for.
+func (d *daemon) record(r activity.Record) {
+	if r.Actor == "" {
+		r.Actor = "system"
+	}
+	if err := d.log.Append(&r); err != nil {
+		d.logger.Error("an event could not be recorded", "type", r.Type, "action", r.Metadata.Action, "error", err)
+	}
+}
+
+// admitted records what became of the definitions that a server listed.
+func (d *daemon) admitted(a catalog.Admission) {
+	if len(a.Accepted) > 0 {
+		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_"+many(a.Kind), a.Trust.By()))
+	}
+	if len(a.Held) > 0 {
+		d.record(judged(a.Server, a.Held, activity.Blocked, "hold_"+many(a.Kind), "system"))
+	}
+}
+
+// many is a kind as the actions of records have it.
+func many(kind tool.Kind) string {
+	if kind == tool.KindInstructions {
+		return kind.Word()
+	}
+	return kind.Word() + "s"
+}
+
+// judged is one record of what became of one or many tools, or offers of a kind.
+func judged(server string, all []approval.Judgement, status activity.Status, action, actor string) activity.Record {
+	names := make([]string, 0, len(all))
+	for _, j := range all {
+		name := j.Tool
+		if j.Kind == tool.KindInstructions {
+			name = "the instructions"
+		}
+		if j.Why != "" {
+			name += " (" + string(j.Why)
+			if len(j.Loosened) > 0 {
+				name += ", loosens " + strings.Join(j.Loosened, ", ")
+			}
+			name += ")"
+		}
+		names = append(names, name)
+	}
+	r := activity.Record{Type: activity.Approval, Status: status, ServerName: server, Actor: actor,
+		Metadata: activity.Metadata{Action: action, Detail: fmt.Sprintf("%d: %s", len(names), named(names))}}
+	if len(all) == 1 && all[0].Kind == tool.KindTool {
+		r.ToolName = all[0].Tool
+	}
+	return r
+}
+
+// configChanged records what happened to the configuration.
+func (d *daemon) configChanged(c config.Change) {
+	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
+		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
+	if c.Err != nil {
+		r.Status, r.ErrorMessage = activity.Failed, c.Err.Error()
+		r.Metadata.ErrorCode = string(problem.From(c.Err).Code)
+	}
+	d.record(r)
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// Everything that commands.md describes is there: commands that do something, and
+// flags.
+func TestCommandsAreWhatTheirTextsSay(t *testing.T) {
+	t.Parallel()
+	root := newRun(Deps{}).root()
+	for _, text := range commandTexts() {
+		cmd, _, err := root.Find(strings.Fields(text.path)[1:])
+		if err != nil || cmd.CommandPath() != text.path {
+			t.Errorf("%s: %v", text.path, err)
+			continue
+		}
+		if !cmd.HasSubCommands() && cmd.Args(cmd, []string{"a", "b", "c"}) == nil && !strings.Contains(text.arguments, "...") && cmd.Name() != "help" {
+			t.Errorf("%s does nothing", text.path)
+		}
+		for flag := range text.flags {
+			known := cmd.PersistentFlags().Lookup(flag) != nil || cmd.Flags().Lookup(flag) != nil
+			for _, below := range cmd.Commands() {
+				known = known || below.Flags().Lookup(flag) != nil
+			}
+			if !known {
+				t.Errorf("%s: commands.md describes the flag --%s, which nothing has", text.path, flag)
+			}
+		}
+	}
+}

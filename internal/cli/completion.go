@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
+
+// values completes values of that name: what the daemon knows, or words; nil
+// where nobody knows any.
+func (r *run) values(name string) cobra.CompletionFunc {
+	switch name {
+	case "server":
+		return r.live(serverNames)
+	case "server:tool":
+		return r.live(toolNames)
+	case "id":
+		return r.live(recordIDs)
+	}
+	if words := vocabulary(name); words != nil {
+		return fixed(words...)
+	}
+	return nil
+}
+
+// vocabulary is the words of that name.
+func vocabulary(name string) []string {
+	switch name {
+	case "operation":
+		return api.ListActivity.Words("intent_type")
+	case "sensitivity":
+		return policy.Sensitivities()
+	case "trust":
+		return config.TrustWords()
+	case "kind":
+		return kindWords()
+	case "tool status":
+		return api.ListTools.Words("status")
+	case "record status":
+		return api.ListActivity.Words("status")
+	case "record type":
+		return api.ListActivity.Words("type")
+	}
+	if strings.Contains(name, "|") {
+		return strings.Split(name, "|")
+	}
+	return nil
+}
+
+// kindWords are the kinds of what servers offer, tools first.
+func kindWords() []string {
+	all := []string{tool.KindTool.Word()}
+	for _, kind := range tool.OfferKinds() {
+		all = append(all, kind.Word())
+	}
+	return all
+}
+
+// fixed completes with words.
+func fixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(slices.Clone(words), cobra.ShellCompDirectiveNoFileComp)
+}
+
+// firstOnly completes the first argument and no other.
+func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, typed)
+	}
+}
+
+// completionTime is how long a shell waits for live values, unless Deps say
+// otherwise.
+const completionTime = 200 * time.Millisecond
+
+// live completes with values that the daemon knows. A daemon that does not answer
+// has none, and nothing is said.
+func (r *run) live(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
+		parent := cmd.Context()
+		if parent == nil {
+			parent = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(parent, cmp.Or(r.CompletionTime, completionTime))
+		defer cancel()
+		if c, err := r.client(); err == nil {
+			defer c.Close()
+			for _, v := range values(ctx, c, typed) {
+				if v = oneLine(v); strings.HasPrefix(v, typed) {
+					fitting = append(fitting, v)
+				}
+			}
+		}
+		return fitting, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// each is what f returns of each of a list.
+func each[T any](all []T, f func(T) string) []string {
+	var out []string
+	for _, one := range all {
+		out = append(out, f(one))
+	}
+	return out
+}
+
+func serverNames(ctx context.Context, c *api.Client, _ string) []string {
+	all, _ := api.ListServers.Call(ctx, c, gateway.Nothing{})
+	return each(all.Servers, func(s gateway.ServerView) string { return s.Name })
+}
+
+func toolNames(ctx context.Context, c *api.Client, _ string) []string {
+	all, _ := api.ListTools.Call(ctx, c, gateway.ToolFilter{})
+	return each(all.Tools, func(t gateway.ToolView) string { return t.Name })
+}
+
+func recordIDs(ctx context.Context, c *api.Client, _ string) []string {
+	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
+	return each(page.Activities, func(a activity.Record) string { return a.ID })
+}

@@ -1,0 +1,74 @@
+package scan
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"mcpproxy/internal/wordlist"
+)
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+
+func isBit(c byte) bool { return c == '0' || c == '1' }
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+func isWordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c >= utf8.RuneSelf
+}
+
+// isPlain reports whether text is printable ASCII.
+func isPlain(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+func toLower(text []byte) {
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			text[i] = c + 'a' - 'A'
+		}
+	}
+}
+
+func rot13(c byte) byte {
+	switch {
+	case 'a' <= c && c <= 'z':
+		return 'a' + (c-'a'+13)%26
+	case 'A' <= c && c <= 'Z':
+		return 'A' + (c-'A'+13)%26
+	}
+	return c
+}
+
+func isGlue(c byte) bool { return c == '+' || c == '-' || c == '_' || c == '|' }
+
+//go:embed confusables.txt
+var confusablesText string
+
+var confusables = sync.OnceValue(func() map[rune]rune {
+	table := map[rune]rune{}
+	for _, s := range wordlist.Read(confusablesText) {
+		for _, line := range s.Lines {
+			plain, others, _ := strings.Cut(line, " ")
+			for _, r := range others {
+				table[r], _ = utf8.DecodeRuneInString(plain)
+			}
+		}
+	}
+	return table
+})
+
+// confusable returns the Latin letter or plain sign that a character is taken
+// for, or 0.
+func confusable(r rune) rune { return confusables()[r] }

@@ -1,0 +1,145 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict is the result of a scan. The zero value is Incomplete: what was not
+// looked at is not clean.
+type Verdict int8
+
+// The verdicts.
+const (
+	Incomplete Verdict = iota // could not be looked at in full
+	Clean                     // nothing was found
+	Review                    // a person should read it before it is used
+	Block                     // nothing but poison was seen to look so
+)
+
+var verdicts = [...]string{Incomplete: "incomplete", Clean: "clean", Review: "review", Block: "block"}
+
+// String returns the verdict in one word.
+func (v Verdict) String() string { return verdicts[v] }
+
+// Words returns all verdicts.
+func (Verdict) Words() []string { return append(verdicts[Clean:], verdicts[Incomplete]) }
+
+// MarshalText returns the verdict in one word.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote; anything else is Incomplete.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	*v = Verdict(max(slices.Index(verdicts[:], string(text)), int(Incomplete)))
+	return nil
+}
+
+// Severity says what a finding alone does to the verdict.
+type Severity int8
+
+// The severities. A note does not change the verdict by itself; notes and
+// findings of several kinds together weigh more than each alone.
+const (
+	SeverityNote Severity = iota
+	SeverityReview
+	SeverityBlock
+)
+
+var severities = [...]string{SeverityNote: "note", SeverityReview: "review", SeverityBlock: "block"}
+
+// String returns the severity in one word.
+func (s Severity) String() string { return severities[s] }
+
+// Words returns all severities.
+func (Severity) Words() []string { return slices.Clone(severities[:]) }
+
+// MarshalText returns the severity in one word.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Severity) UnmarshalText(text []byte) error {
+	known := slices.Index(severities[:], string(text))
+	if known < 0 {
+		return fmt.Errorf("%.20q is no severity: use note, review or block", text)
+	}
+	*s = Severity(known)
+	return nil
+}
+
+// Finding is one place that a rule found.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	// Path is the JSON pointer of the string in the definition; that of a
+	// member's name is the pointer of the member. For a text it is its name.
+	Path string `json:"path"`
+	// Start and End are the bytes in that string, decoded from JSON.
+	Start int `json:"start"`
+	End   int `json:"end"`
+	// Excerpt is what stands there, or what was decoded from it, with all but
+	// printable ASCII characters escaped.
+	Excerpt string `json:"excerpt"`
+	Reason  string `json:"reason"`
+}
+
+// Report is what a scan found, in the order of the definition.
+type Report struct {
+	Verdict  Verdict   `json:"verdict"`
+	Findings []Finding `json:"findings"`
+}
+
+// The bounds. What is beyond them is reviewed by a person.
+const (
+	MaxText     = 256 << 10 // bytes of a text
+	maxStrings  = 20000     // strings in a definition
+	maxDepth    = 128       // levels in a definition
+	maxDecoded  = 64 << 10  // bytes decoded from one definition
+	maxFindings = 64        // findings in a report
+	maxExcerpt  = 200       // bytes of an excerpt
+)
+
+// weigh returns the verdict that findings amount to: two of different kinds that
+// each ask for a review are more than an accident.
+func weigh(findings []Finding) Verdict {
+	verdict := Clean
+	var kinds []string
+	for _, f := range findings {
+		switch f.Severity {
+		case SeverityBlock:
+			return Block
+		case SeverityReview:
+			verdict = Review
+			if f.Rule != "incomplete" && f.Rule != "too-large" && !slices.Contains(kinds, f.Rule) {
+				kinds = append(kinds, f.Rule)
+			}
+		}
+	}
+	if len(kinds) >= 2 {
+		return Block
+	}
+	return verdict
+}
+
+// escape shows text in printable ASCII, at most maxExcerpt bytes of it.
+func escape(text string) string {
+	out := make([]byte, 0, min(len(text), maxExcerpt)+8)
+	for _, r := range text {
+		before := len(out)
+		switch {
+		case r == '\\':
+			out = append(out, `\\`...)
+		case r == '\n':
+			out = append(out, `\n`...)
+		case r == '\t':
+			out = append(out, `\t`...)
+		case r >= ' ' && r < 0x7f:
+			out = append(out, byte(r))
+		default:
+			out = fmt.Appendf(out, `\u{%x}`, r)
+		}
+		if len(out) > maxExcerpt-3 {
+			return string(append(out[:before], "..."...))
+		}
+	}
+	return string(out)
+}
