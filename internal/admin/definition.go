@@ -166,7 +166,7 @@ func (a *Admin) BlockTool(ctx context.Context, c Caller, in gateway.ToolDecision
 func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide func(definition) error) (gateway.ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
-		detail = gateway.Shown(seen.Fingerprint)
+		detail = problem.Brief(seen.Fingerprint)
 	}
 	record := gateway.Action(c, activity.Approval, id, action, detail)
 	err := a.decide(c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
@@ -215,9 +215,9 @@ func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecisi
 }
 
 func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide func(definition) error) (gateway.OfferDiff, error) {
-	detail := gateway.Shown(in.Fingerprint)
+	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
-		detail = gateway.Shown(in.Name) + " " + detail
+		detail = problem.Brief(in.Name) + " " + detail
 	}
 	record := gateway.Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
 	err := a.decide(c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
@@ -241,7 +241,7 @@ func (a *Admin) findOffer(in gateway.OfferRef) (definition, error) {
 		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
 			WithHint("See what waits with `mcpproxy approvals`.")
 	}
-	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Word(), gateway.Shown(in.Name)).
+	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Word(), problem.Brief(in.Name)).
 		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
 }
 

@@ -23,7 +23,7 @@ func (a *Admin) propose(ctx context.Context, name string, edit config.ServerEdit
 	if a.Config().MCPManagement != config.ManagePropose {
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
-	by, client := c.Actor.String(), redact.Text(gateway.Shown(c.ClientName))
+	by, client := c.Actor.String(), redact.Text(problem.Brief(c.ClientName))
 	fits := func(others []approval.Proposal) error { return a.proposalFits(name, by, client, others) }
 	if err := fits(a.Book.Proposals()); err != nil {
 		return err // which changes nothing: the surface records it

@@ -167,7 +167,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 		return gateway.ServerReview{}, err
 	}
 	stage, approve := s.stage(), a.approveDefinitions
-	detail := gateway.Shown(in.Fingerprint)
+	detail := problem.Brief(in.Fingerprint)
 	if stage == gateway.StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}

@@ -80,7 +80,7 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in gateway.ServerRe
 // That it is enabled or not, and that it is quarantined, is on record under the
 // names of the operations that do only that.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerChange) (gateway.ServerView, error) {
-	kind, action, detail := activity.ConfigChange, "set_"+gateway.Shown(in.Key), gateway.Shown(string(in.Value))
+	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), problem.Brief(string(in.Value))
 	if in.Value == nil {
 		detail = "taken out"
 	}
@@ -95,7 +95,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 	}
 	err := a.journal().act(c, gateway.Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
-			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", gateway.Shown(in.Key)).
+			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
 				WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {

@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
 
@@ -130,9 +131,9 @@ func (s *subject) launch() gateway.LaunchView {
 func (s *subject) describeLaunch() string {
 	l := s.config.ShownLaunch()
 	if l.URL != "" {
-		return gateway.Shown(l.URL)
+		return problem.Brief(l.URL)
 	}
-	return gateway.Shown(strings.Join(append([]string{l.Command}, l.Args...), " "))
+	return problem.Brief(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
 // launchToPin is the launch that the approval of definitions approves with

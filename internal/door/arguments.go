@@ -110,9 +110,3 @@ func where(v schema.Violation) string {
 	}
 	return v.Path + ": " + v.Message
 }
-
-// maxRecordedName bounds a name that was no tool id, in bytes.
-const maxRecordedName = 200
-
-// clip shortens what goes into a record though nobody checked it.
-func clip(s string) string { return problem.Shown(s, maxRecordedName) }

@@ -30,8 +30,8 @@ type Refusal struct {
 func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 	d.anonymous.name(&r.Caller)
 	record := activity.Record{
-		ServerName: clip(r.Server), ToolName: clip(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
-		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: clip(r.Action), Detail: r.Detail},
+		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
+		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail},
 	}
 	record.By(&r.Caller)
 	return d.keep(ctx, &record)

@@ -180,6 +180,6 @@ func unplaced(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, clip(method)).
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.Brief(method)).
 		WithHint("It was not sent: try again in a moment.").With("server", server)
 }

@@ -117,9 +117,9 @@ func laneFilter(operation string) (func(*catalog.Tool) bool, error) {
 }
 
 func invalidParameter(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, Shown(value)).
+	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, problem.Brief(value)).
 		WithHint("Give one of the allowed values, or leave the parameter out.").
-		With("parameter", name).With("value", Shown(value)).With("allowed", allowed)
+		With("parameter", name).With("value", problem.Brief(value)).With("allowed", allowed)
 }
 
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {

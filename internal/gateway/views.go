@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
 
@@ -162,6 +161,3 @@ type Surface struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 }
-
-// Shown shortens what goes into a record or a message though nobody checked it.
-func Shown(s string) string { return problem.Shown(s, 200) }

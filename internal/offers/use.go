@@ -14,9 +14,6 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// maxName bounds the name of an offer in messages, in bytes.
-const maxName = 200
-
 // named is an offer that a request is about.
 type named struct {
 	kind tool.Kind
@@ -120,7 +117,7 @@ func locked(server string, u named, status policy.Status, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := u.kind.Word() + " '" + problem.Shown(u.name, maxName) + "'"
+	what := u.kind.Word() + " '" + problem.Brief(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
 		WithHint(status.OfferRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {

@@ -65,7 +65,7 @@ func (s *Surface) call(ctx context.Context, r *routed, open opener) (session.Rep
 	}
 	a, err := s.Door.CallNamed(ctx, n, &r.Request)
 	if !known && err != nil {
-		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", shown(name)).
+		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.Brief(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
 	return a, ended(n.ID.Server, err)
@@ -184,7 +184,7 @@ func (s *Surface) promptOf(ctx context.Context, r *routed, name string) (own str
 			return e.own, nil
 		}
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", shown(name)).
+	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.Brief(name)).
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
@@ -225,8 +225,8 @@ func (s *Surface) resourceOf(ctx context.Context, r *routed, uri string) (own st
 	if able == 1 {
 		return uri, nil
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", shown(uri)).
-		WithHint("Use an address of resources/list, or name the server in it: "+alias.URI("SERVER", shown(uri))+".").With("parameter", "uri")
+	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.Brief(uri)).
+		WithHint("Use an address of resources/list, or name the server in it: "+alias.URI("SERVER", problem.Brief(uri))+".").With("parameter", "uri")
 }
 
 // maxOwners is how many servers are named that an address may belong to.
@@ -235,11 +235,8 @@ const maxOwners = 5
 func ambiguous(uri string, owners []string) *problem.Problem {
 	var named []string
 	for _, server := range owners[:min(len(owners), maxOwners)] {
-		named = append(named, alias.URI(server, shown(uri)))
+		named = append(named, alias.URI(server, problem.Brief(uri)))
 	}
-	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", shown(uri)).
+	return problem.Newf(problem.InvalidParameter, "Several servers have a resource '%s'.", problem.Brief(uri)).
 		WithHint("Name the server in the address: "+strings.Join(named, ", ")+".").With("parameter", "uri")
 }
-
-// shown shortens a client's name for something.
-func shown(name string) string { return problem.Shown(name, 200) }
