@@ -149,22 +149,14 @@ type request struct {
 }
 
 // read finds the parts of the params.
-func (q *request) read() error {
-	return rawjson.Members(q.Params, func(name, value []byte) error {
-		switch string(name) {
-		case "name":
-			q.name = value
-		case "arguments":
-			q.args = value
-		}
-		return nil
-	})
+func (q *request) read() {
+	q.name, q.args = rawjson.Find(q.Params, "name"), rawjson.Find(q.Params, "arguments")
 }
 
 // Refused puts a call on record that was refused before it got here.
 func (s *Surface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	q := request{Surface: s, Request: r}
-	_ = q.read()
+	q.read()
 	q.record(ctx, p)
 }
 

@@ -17,7 +17,7 @@ import (
 
 // run runs a built-in tool.
 func (q *request) run(ctx context.Context) session.Reply {
-	_ = q.read() // no params have no parts
+	q.read()
 	name, ok := rawjson.String(q.name)
 	if !ok {
 		return q.invalid(ctx, "params.name must be a string: the tool to call")

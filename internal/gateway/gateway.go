@@ -100,6 +100,13 @@ func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) act
 	return r
 }
 
+// record puts on record what is done to a server.
+func (g *Gateway) record(c Caller, server, action string) error {
+	r := Action(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r.Status = activity.Success
+	return g.Log.Append(&r)
+}
+
 // FindServer returns a server of the configuration, or SERVER_NOT_FOUND with the
 // nearest names.
 func (g *Gateway) FindServer(name string) (*catalog.Server, error) {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 )
 
 // LoginView is how far the login of a person to a server is.
@@ -57,21 +55,18 @@ func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() e
 	return nil
 }
 
-// onlyPerson refuses everybody but the person.
-func onlyPerson(c Caller, what string) error {
-	if c.Actor.Kind == auth.Admin {
-		return nil
+// personsAccount is account for what only a person can do.
+func (g *Gateway) personsAccount(c Caller, name, what string) (*oauth.Account, error) {
+	if c.Actor.Kind != auth.Admin {
+		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
-	return problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
+	return g.account(name)
 }
 
 // LoginServer begins the login of a person to a server, or returns the one that
 // waits already. When it is done the server is connected anew.
 func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
-	if err := onlyPerson(c, "log in to a server"); err != nil {
-		return LoginView{}, err
-	}
-	a, err := g.account(in.Name)
+	a, err := g.personsAccount(c, in.Name, "log in to a server")
 	if err != nil {
 		return LoginView{}, err
 	}
@@ -103,10 +98,7 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 
 // LogoutServer forgets the login to a server, and connects it anew without.
 func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	if err := onlyPerson(c, "log out of a server"); err != nil {
-		return ServerView{}, err
-	}
-	a, err := g.account(in.Name)
+	a, err := g.personsAccount(c, in.Name, "log out of a server")
 	if err != nil {
 		return ServerView{}, err
 	}
@@ -120,10 +112,9 @@ func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (Ser
 	return g.Server(ctx, c, in)
 }
 
+// recordLogin puts on record what a login has come to.
 func (g *Gateway) recordLogin(server, action string, c Caller) {
-	r := Action(c, activity.ServerChange, tool.ID{Server: server}, action, "")
-	r.Status = activity.Success
-	if err := g.Log.Append(&r); err != nil {
+	if err := g.record(c, server, action); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}
 }

@@ -180,22 +180,16 @@ func (g *Gateway) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail,
 
 // countOffers is nil when there are none.
 func countOffers(now *catalog.OffersView) *OfferCounts {
-	if len(now.Counts()) == 0 {
+	counts := now.Counts()
+	if len(counts) == 0 {
 		return nil
 	}
-	var c OfferCounts
-	for kind, n := range now.Counts() {
-		one := &OfferCount{n.Total, n.Waiting}
-		switch kind {
-		case tool.KindInstructions:
-			c.Instructions = one
-		case tool.KindPrompt:
-			c.Prompts = one
-		case tool.KindResource:
-			c.Resources = one
-		case tool.KindTemplate:
-			c.Templates = one
+	of := func(kind tool.Kind) *OfferCount {
+		n, ok := counts[kind]
+		if !ok {
+			return nil
 		}
+		return &OfferCount{n.Total, n.Waiting}
 	}
-	return &c
+	return &OfferCounts{of(tool.KindInstructions), of(tool.KindPrompt), of(tool.KindResource), of(tool.KindTemplate)}
 }
