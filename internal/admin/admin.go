@@ -34,7 +34,8 @@ type Admin struct {
 // New makes an Admin.
 func New(g *gateway.Gateway, e Editor) *Admin { return &Admin{g, e} }
 
-func (a *Admin) journal() journal { return journal{a.Log, a.Logger} }
+// Caller is who calls and from where.
+type Caller = gateway.Caller
 
 // after is how a server is after something was done to it.
 func (a *Admin) after(ctx context.Context, c Caller, in gateway.ServerRef, err error) (gateway.ServerView, error) {

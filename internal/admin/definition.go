@@ -110,7 +110,7 @@ func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, e
 // decide has a person decide about a definition that is there, if what was seen is
 // still it. Without seen it is about the tool, whatever its definition.
 func (a *Admin) decide(c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide func(definition) error) error {
-	return a.journal().act(c, record, func() error {
+	return a.act(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
 			err = same(what, d.Fingerprint.String(), seen.Fingerprint)

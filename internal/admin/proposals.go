@@ -38,7 +38,7 @@ func (a *Admin) propose(ctx context.Context, name string, edit config.ServerEdit
 		return approval.TooManyProposals()
 	}
 	r := gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	return a.journal().recorded(r, func() error { return a.Book.Propose(ctx, name, text, by, fits) })
+	return a.recorded(r, func() error { return a.Book.Propose(ctx, name, text, by, fits) })
 }
 
 // proposalFits refuses a proposal whose name somebody may take for another one,
@@ -113,7 +113,7 @@ func (a *Admin) dropProposals(ctx context.Context, goes func(name string) bool, 
 			continue
 		}
 		r := gateway.Action(c, activity.ConfigChange, tool.ID{Server: p.Name}, "drop_proposal", why)
-		if err := a.journal().recorded(r, func() error { return a.Book.Withdraw(ctx, p.Name) }); err != nil {
+		if err := a.recorded(r, func() error { return a.Book.Withdraw(ctx, p.Name) }); err != nil {
 			a.Logger.Error("a proposal could not be dropped", "server", p.Name, "error", err)
 			continue
 		}

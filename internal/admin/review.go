@@ -19,17 +19,25 @@ const maxDiffShown = 100
 // maxWaiting is how many waiting tools, and offers, Approvals returns.
 const maxWaiting = 500
 
-// subject finds a server to review.
+// subject finds a server to review: what it lists, and what it offers beside.
 func (a *Admin) subject(name string) (*subject, error) {
 	snapshot := a.Catalog.Current()
 	if c := a.Config().Server(name); c != nil {
 		s := &subject{name: name, config: *c, listed: snapshot.Server(name), settled: true}
-		if s.listed != nil {
-			s.settled = a.Offers.Settled(snapshot, s.listed)
-			a.Offers.Hear(context.Background(), s.listed) // what it says of itself is known already
+		if s.listed == nil {
+			s.decided = a.Book.View(name)
+			return s, nil
 		}
+		s.settled = a.Offers.Settled(snapshot, s.listed)
+		a.Offers.Hear(context.Background(), s.listed) // what it says of itself is known already
 		s.decided = a.Book.View(name)
-		a.define(s)
+		for _, t := range s.listed.Tools {
+			s.tools = append(s.tools, toolDefinition(t, s.decided))
+		}
+		for _, o := range a.Catalog.Offers(name).Shown() {
+			s.offers = append(s.offers, a.offerDefinition(name, o, s.decided))
+		}
+		s.shorten()
 		return s, nil
 	}
 	p, there := a.Book.Proposal(name)
@@ -41,20 +49,6 @@ func (a *Admin) subject(name string) (*subject, error) {
 		return nil, err
 	}
 	return proposed(proposal), nil
-}
-
-// define adds what the server lists, and what it offers beside: what waits first.
-func (a *Admin) define(s *subject) {
-	if s.listed == nil {
-		return
-	}
-	for _, t := range s.listed.Tools {
-		s.tools = append(s.tools, toolDefinition(t, s.decided))
-	}
-	for _, o := range a.Catalog.Offers(s.name).Shown() {
-		s.offers = append(s.offers, a.offerDefinition(s.name, o, s.decided))
-	}
-	s.shorten()
 }
 
 // Approvals returns everything that waits for a person: the servers that are
@@ -171,7 +165,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 	if stage == gateway.StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.journal().act(c, gateway.Action(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+	err = a.act(c, gateway.Action(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
 		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
@@ -231,7 +225,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 // be called, and its launch waits for a person. The file says so before the
 // approval of the launch is taken back: a changed launch is held by that.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	err := a.journal().act(c, gateway.Action(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+	err := a.act(c, gateway.Action(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.subject(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err

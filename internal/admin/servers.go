@@ -23,7 +23,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	}
 	switch {
 	case c.Person():
-		err = a.journal().act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+		err = a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
 			return a.editor.AddServer(s.Name, edit)
 		})
 	case c.Known():
@@ -54,7 +54,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 // forgets what was decided about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.Removed, error) {
 	name := in.Name
-	return gateway.Removed{Removed: name}, a.journal().act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+	return gateway.Removed{Removed: name}, a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
 			err = a.WithoutLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
@@ -93,7 +93,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 	case "enabled false":
 		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
 	}
-	err := a.journal().act(c, gateway.Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+	err := a.act(c, gateway.Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
 				WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())

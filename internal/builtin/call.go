@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
@@ -56,8 +57,8 @@ func (q *request) retrieveTools(ctx context.Context) session.Reply {
 	a := arguments{tool: retrieveTools, raw: q.args}
 	r.Query = a.text("query", "what you want to do, in words")
 	r.Limit = a.clamped("limit", 1, 100)
-	r.Operation = a.oneOf("operation_type", "read", "write", "destructive")
-	r.Detail = a.oneOf("detail", "full", "compact")
+	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
+	r.Detail = config.Detail(a.oneOf("detail", string(config.Full), string(config.Compact)))
 	r.IncludeDisabled = a.flag("include_disabled")
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)

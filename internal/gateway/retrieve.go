@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,15 +48,8 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		req.Query = problem.Shown(req.Query, maxQuery)
 	}
 	limit := clamp(req.Limit, cfg.ToolsLimit)
-	detail, err := chooseDetail(req.Detail, cfg.ToolsDetail)
-	if err != nil {
-		return nil, err
-	}
-	keep, err := laneFilter(req.Operation)
-	if err != nil {
-		return nil, err
-	}
-	keep = both(inScope(req.Caller.Actor), keep)
+	detail := cmp.Or(req.Detail, cfg.ToolsDetail)
+	keep := both(inScope(req.Caller.Actor), calledFor(req.Operation))
 	snapshot := g.Catalog.Current()
 	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
 	found := make([]tool.ID, len(hits))
@@ -94,32 +88,13 @@ func clamp(limit, byDefault int) int {
 	return max(1, min(limit, maxTools))
 }
 
-func chooseDetail(asked string, byDefault config.Detail) (config.Detail, error) {
-	switch d := config.Detail(asked); d {
-	case "":
-		return byDefault, nil
-	case config.Full, config.Compact:
-		return d, nil
+// calledFor keeps the tools whose call_with is that of the operation; nil keeps
+// all.
+func calledFor(o policy.Operation) func(*catalog.Tool) bool {
+	if o == policy.NoOperation {
+		return nil
 	}
-	return "", invalidParameter("detail", asked, string(config.Full), string(config.Compact))
-}
-
-// laneFilter keeps the tools whose call_with is that of the operation.
-func laneFilter(operation string) (func(*catalog.Tool) bool, error) {
-	if operation == "" {
-		return nil, nil
-	}
-	o, ok := policy.ParseOperation(operation)
-	if !ok {
-		return nil, invalidParameter("operation_type", operation, "read", "write", "destructive")
-	}
-	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }, nil
-}
-
-func invalidParameter(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, problem.Brief(value)).
-		WithHint("Give one of the allowed values, or leave the parameter out.").
-		With("parameter", name).With("value", problem.Brief(value)).With("allowed", allowed)
+	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }
 }
 
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {

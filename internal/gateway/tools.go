@@ -41,12 +41,9 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 
 // SearchTools is Retrieve for people: the same ranking, as views.
 func (g *Gateway) SearchTools(_ context.Context, _ Caller, q SearchQuery) (SearchAnswer, error) {
-	keep, err := laneFilter(q.Operation)
-	if err != nil {
-		return SearchAnswer{}, err
-	}
+	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
 	snapshot, text, used := g.Catalog.Current(), problem.Shown(q.Query, maxQuery), g.learned()
-	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), keep)
+	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), calledFor(operation))
 	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
 	for i, h := range hits {
 		answer.Tools[i] = viewTool(h.Tool, h.Score)
