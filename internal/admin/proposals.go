@@ -106,7 +106,7 @@ func (a *Admin) yield(ctx context.Context, v *gateway.ServerView, c Caller) {
 }
 
 // dropProposals takes those proposals away whose names are to go, each on record
-// with the reason, and gives their names.
+// with the reason, and returns their names.
 func (a *Admin) dropProposals(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
 	for _, p := range a.Book.Proposals() {
 		if !goes(p.Name) {

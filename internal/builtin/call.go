@@ -67,7 +67,7 @@ func (q *request) retrieveTools(ctx context.Context) session.Reply {
 	return q.answered(ctx, found, err)
 }
 
-// readResult gives the next part of a large result.
+// readResult returns the next part of a large result.
 func (q *request) readResult(ctx context.Context) session.Reply {
 	r := gateway.ReadRequest{Caller: *q.Caller}
 	a := arguments{tool: readResult, raw: q.args}

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/result"
 )
 
-// ReadResult gives a part of a result that was cut, as JSON. A handle works
+// ReadResult returns a part of a result that was cut, as JSON. A handle works
 // only for the actor that made the call, and not while its server is quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, err := g.Results.GetResult(ctx, req.Handle)

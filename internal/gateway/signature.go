@@ -24,7 +24,7 @@ const (
 
 // signature is a tool on one line: its parameters with their types, those that
 // are required first, the others with "?", enums as their values, defaults
-// behind "=", objects as {…}, arrays as T[]. It is what detail compact gives
+// behind "=", objects as {…}, arrays as T[]. It is what detail compact shows
 // instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
 	if len(inputSchema) == 0 {
@@ -54,7 +54,7 @@ type parameter struct {
 	required bool
 }
 
-// properties gives the properties of an object in the server's order, those
+// properties returns the properties of an object in the server's order, those
 // that are required first.
 func properties(schema json.RawMessage) []parameter {
 	var required []string
@@ -146,7 +146,7 @@ func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
 	return nil // a circle
 }
 
-// elements gives at most n elements of an array.
+// elements returns at most n elements of an array.
 func elements(array json.RawMessage, n int) (out []json.RawMessage) {
 	if rawjson.Kind(array) != '[' {
 		return nil
@@ -189,7 +189,7 @@ func (w *signer) describe(schema json.RawMessage, depth int) {
 	}
 }
 
-// typesOf gives the types that a schema names, or the one that it implies.
+// typesOf returns the types that a schema names, or the one that it implies.
 func typesOf(schema json.RawMessage) (kinds []string) {
 	named := rawjson.Find(schema, "type")
 	if one, ok := rawjson.String(named); ok {

@@ -94,7 +94,7 @@ type tally struct {
 	searches map[tallied]map[tool.ID]int // search → the tools called after it → their places
 }
 
-// tallied is one search: the same words in the same conversation are one.
+// tallied is one search: the same words in the same session are one.
 type tallied struct{ session, query string }
 
 func newTally() *tally {

@@ -74,7 +74,7 @@ func nameTools(s *catalog.Snapshot) *tools {
 	return all
 }
 
-// nameOffers gives each element its name. An address that is one server's alone
+// nameOffers names each element. An address that is one server's alone
 // stays what it is, since it also stands in what the server's tools answer.
 func nameOffers(l offers.List, all []entry) {
 	owners := map[string]int{}
