@@ -60,13 +60,6 @@ func bound(r *Record, maxResponse int) {
 	}
 }
 
-// boundOutcome is bound for the texts of an outcome.
-func boundOutcome(o *Outcome) {
-	o.ErrorMessage = maskedText(o.ErrorMessage, maxMessage)
-	o.ErrorCode = clip(o.ErrorCode, maxName)
-	o.Warnings = boundWarnings(o.Warnings)
-}
-
 func boundWarnings(warnings []string) []string {
 	if len(warnings) == 0 {
 		return nil

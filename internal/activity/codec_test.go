@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
-		data = appendRecord(data, KindWhole, &r, r.Arguments, r.Response)
+		data = appendPayload(data, &payload{Record: r, kind: KindWhole})
 		if bytes.ContainsAny(data, "\n\r") {
 			t.Fatalf("an entry of more than one line: %q", data)
 		}
@@ -112,7 +113,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		r := drawRecord(t)
 		r.Response, r.ResponseTruncated = nil, false
 		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
-		entry = appendRecord(entry, KindBegin, &r, r.Arguments, nil)
+		entry = appendPayload(entry, &payload{Record: r, kind: KindBegin})
 		text := rapid.String()
 		o := Outcome{
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
@@ -122,7 +123,9 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		}
 		truncated := rapid.Bool().Draw(t, "truncated")
 		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
-		outcome = appendOutcome(outcome, 7, &o, o.Response, truncated)
+		p := ending(7, &o)
+		p.ResponseTruncated = truncated
+		outcome = appendPayload(outcome, &p)
 		want := ended(r, o, o.Response, truncated)
 		got, err := Decode(entry, outcome)
 		if err != nil {
@@ -137,11 +140,25 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+func ended(r Record, o Outcome, kept []byte, cut bool) Record {
+	r.Status = o.Status
+	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
+	r.DurationMS = o.Duration.Milliseconds()
+	if o.ErrorMessage != "" {
+		r.ErrorMessage = o.ErrorMessage
+	}
+	if o.ErrorCode != "" {
+		r.Metadata.ErrorCode = o.ErrorCode
+	}
+	r.Metadata.Warnings = append(slices.Clip(r.Metadata.Warnings), o.Warnings...)
+	return r
+}
+
 func TestEntriesAreJSON(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte(`{"x":[1]}`), Response: []byte(`"y"`),
 		Metadata: Metadata{Warnings: []string{"one", "two"}}}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	data = appendRecord(data, KindWhole, &r, r.Arguments, r.Response)
+	data = appendPayload(data, &payload{Record: r, kind: KindWhole})
 	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","raw":[9,3],` +
 		`"type":"tool_call","server_name":"a\tb","metadata":{"warnings":["one","two"]},"arguments":{"x":[1]},"response":"y"}`
 	if string(data) != want || !json.Valid(data) {
@@ -164,7 +181,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	f.Add(appendRecord(data, KindWhole, &r, r.Arguments, r.Response))
+	f.Add(appendPayload(data, &payload{Record: r, kind: KindWhole}))
 	f.Add([]byte(`{"raw":[99999999999999999999,1]}`))
 	f.Add([]byte(`"raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

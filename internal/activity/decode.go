@@ -2,8 +2,8 @@ package activity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,19 +11,6 @@ import (
 
 	"mcpproxy/internal/rawjson"
 )
-
-// payload is what the JSON of an entry holds, without the raw parts at its end.
-// of, code and warnings are what only an outcome has.
-type payload struct {
-	Record
-	seq      int64
-	kind     Kind
-	of       int64
-	code     string
-	warnings []string
-}
-
-var errPayload = errors.New("read an entry of the log: it is not as it was written")
 
 // takeApart cuts the raw parts, which nobody has checked, off an entry. head is
 // a copy.
@@ -57,190 +44,6 @@ func decodePayload(data []byte) (payload, error) {
 	err = p.read(head)
 	p.Arguments, p.Response = asJSON(args), asJSON(response)
 	return p, err
-}
-
-// read reads the members of a well-formed head.
-func (p *payload) read(head []byte) error {
-	err := rawjson.Members(head, p.member)
-	if err == nil && (p.kind == 0 || p.seq < 1 || len(p.ID) != ulidLen) {
-		err = errPayload
-	}
-	return err
-}
-
-func (p *payload) member(name, value []byte) error {
-	if to := p.number(string(name)); to != nil {
-		return decodeInt(value, to)
-	}
-	if to := p.text(string(name)); to != nil {
-		return decodeString(value, to)
-	}
-	switch string(name) {
-	case "kind":
-		p.kind = kindOf(string(value))
-	case "type":
-		return decodeString(value, (*string)(&p.Type))
-	case "status":
-		return decodeString(value, (*string)(&p.Status))
-	case "source":
-		return decodeString(value, (*string)(&p.Source))
-	case "timestamp":
-		var text string
-		if err := decodeString(value, &text); err != nil {
-			return err
-		}
-		t, err := time.Parse(time.RFC3339Nano, text)
-		p.Timestamp = t
-		return err
-	case "last_time":
-		var text string
-		if err := decodeString(value, &text); err != nil {
-			return err
-		}
-		t, err := time.Parse(time.RFC3339Nano, text)
-		p.LastTime = &t
-		return err
-	case "arguments_truncated":
-		p.ArgumentsTruncated = string(value) == "true"
-	case "response_truncated":
-		p.ResponseTruncated = string(value) == "true"
-	case "warnings":
-		return decodeStrings(value, &p.warnings)
-	case "metadata":
-		return rawjson.Members(value, p.metadata)
-	}
-	return nil
-}
-
-func (p *payload) number(name string) *int64 {
-	switch name {
-	case "seq":
-		return &p.seq
-	case "of":
-		return &p.of
-	case "duration_ms":
-		return &p.DurationMS
-	case "request_bytes":
-		return &p.RequestBytes
-	case "response_bytes":
-		return &p.ResponseBytes
-	case "repeated":
-		return &p.Repeated
-	}
-	return nil
-}
-
-func (p *payload) text(name string) *string {
-	switch name {
-	case "id":
-		return &p.ID
-	case "server_name":
-		return &p.ServerName
-	case "tool_name":
-		return &p.ToolName
-	case "error_message":
-		return &p.ErrorMessage
-	case "error_code":
-		return &p.code
-	case "session_id":
-		return &p.SessionID
-	case "request_id":
-		return &p.RequestID
-	case "parent_id":
-		return &p.ParentID
-	case "actor":
-		return &p.Actor
-	case "client_name":
-		return &p.ClientName
-	case "client_version":
-		return &p.ClientVersion
-	}
-	return nil
-}
-
-func (p *payload) metadata(name, value []byte) error {
-	m := &p.Metadata
-	switch string(name) {
-	case "intent":
-		m.Intent = &Intent{}
-		return rawjson.Members(value, m.Intent.member)
-	case "search":
-		m.Search = &Search{}
-		return rawjson.Members(value, m.Search.member)
-	case "tool_variant":
-		return decodeString(value, &m.ToolVariant)
-	case "warnings":
-		return decodeStrings(value, &m.Warnings)
-	case "error_code":
-		return decodeString(value, &m.ErrorCode)
-	case "action":
-		return decodeString(value, &m.Action)
-	case "detail":
-		return decodeString(value, &m.Detail)
-	}
-	return nil
-}
-
-func (in *Intent) member(name, value []byte) error {
-	switch string(name) {
-	case "operation_type":
-		return decodeString(value, &in.OperationType)
-	case "data_sensitivity":
-		return decodeString(value, &in.DataSensitivity)
-	case "reason":
-		return decodeString(value, &in.Reason)
-	}
-	return nil
-}
-
-func (s *Search) member(name, value []byte) error {
-	switch string(name) {
-	case "query":
-		return decodeString(value, &s.Query)
-	case "rank":
-		var rank int64
-		err := decodeInt(value, &rank)
-		s.Rank = int(rank)
-		return err
-	}
-	return nil
-}
-
-func kindOf(value string) Kind {
-	switch value {
-	case `"begin"`:
-		return KindBegin
-	case `"end"`:
-		return KindEnd
-	case `"record"`:
-		return KindWhole
-	case `"repeat"`:
-		return KindRepeat
-	}
-	return 0
-}
-
-func decodeInt(value []byte, to *int64) error {
-	v, ok := rawjson.Int(value)
-	if *to = v; !ok {
-		return errPayload
-	}
-	return nil
-}
-
-func decodeString(value []byte, to *string) error {
-	v, ok := rawjson.String(value)
-	if *to = v; !ok {
-		return errPayload
-	}
-	return nil
-}
-
-func decodeStrings(value []byte, to *[]string) error {
-	return rawjson.Elements(value, func(value []byte) error {
-		*to = append(*to, "")
-		return decodeString(value, &(*to)[len(*to)-1])
-	})
 }
 
 // rawLengths finds the lengths of the raw parts. They stand before anything
@@ -312,13 +115,9 @@ func Decode(entry, outcome []byte) (Record, error) {
 	r.Status = o.Status
 	r.DurationMS = o.DurationMS
 	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
-	if o.ErrorMessage != "" {
-		r.ErrorMessage = o.ErrorMessage
-	}
-	if o.code != "" {
-		r.Metadata.ErrorCode = o.code
-	}
-	r.Metadata.Warnings = append(r.Metadata.Warnings, o.warnings...)
+	r.ErrorMessage = cmp.Or(o.ErrorMessage, r.ErrorMessage)
+	r.Metadata.ErrorCode = cmp.Or(o.Metadata.ErrorCode, r.Metadata.ErrorCode)
+	r.Metadata.Warnings = append(r.Metadata.Warnings, o.Metadata.Warnings...)
 	return r, nil
 }
 
@@ -350,7 +149,6 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	if ms, ok := ulidMillis(r.ID); ok && r.Timestamp.IsZero() {
 		r.Timestamp = time.UnixMilli(ms).UTC()
 	}
-	r.Metadata.ErrorCode, r.Metadata.Warnings = p.code, p.warnings
 	r.Metadata.Detail = "The beginning of this record is lost."
 	return r, nil
 }
@@ -396,7 +194,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	case KindEnd:
 		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
 	default:
-		e.Facts = factsOf(&p.Record)
+		e.Facts = FactsOf(&p.Record)
 	}
 	return e, nil
 }

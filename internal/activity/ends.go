@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"sync"
-	"time"
 )
 
 // maxUnwritten is how much memory outcomes take that wait for the disk. Beyond
@@ -24,41 +23,40 @@ type ends struct {
 
 // write writes an outcome: as it is, or as much of it as there is room for, or
 // else it keeps it.
-func (e *ends) write(d draft, o *Outcome) error {
+func (e *ends) write(d draft, p *payload) error {
 	_, err := e.spool.append(&d)
 	if err == nil {
 		return nil
 	}
 	if d.size() > endRoom {
 		short := d
-		if short.body = shortOutcome(d.of, o); short.size() < d.size() {
+		if short.body = shortOutcome(p); short.size() < d.size() {
 			if _, err := e.spool.append(&short); err == nil {
 				return nil
 			}
 		}
 	}
-	e.keep(d, o)
+	e.keep(d, p)
 	return unavailable(err)
 }
 
 // shortOutcome is an outcome within endRoom: without its response and, unless
 // that is short, its message.
-func shortOutcome(of int64, o *Outcome) []byte {
-	short := Outcome{
-		Status: o.Status, ResponseBytes: o.ResponseBytes, Duration: o.Duration,
-		ErrorCode: clip(o.ErrorCode, 64), ErrorMessage: clip(o.ErrorMessage, 256),
-	}
-	d := draft{body: appendOutcome(nil, of, &short, nil, true)}
+func shortOutcome(p *payload) []byte {
+	short := p.withoutResponse()
+	short.Metadata = Metadata{ErrorCode: clip(p.Metadata.ErrorCode, 64)}
+	short.ErrorMessage = clip(p.ErrorMessage, 256)
+	d := draft{body: appendPayload(nil, short)}
 	if d.size() > endRoom {
-		short.ErrorCode, short.ErrorMessage = "", ""
-		d.body = appendOutcome(nil, of, &short, nil, true)
+		short.Metadata.ErrorCode, short.ErrorMessage = "", ""
+		d.body = appendPayload(nil, short)
 	}
 	return d.body
 }
 
 // keep keeps an outcome that could not be written: the call was made, and its
 // record must not stay open because the disk was full for a moment.
-func (e *ends) keep(d draft, o *Outcome) {
+func (e *ends) keep(d draft, p *payload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	size := len(d.body)
@@ -66,7 +64,7 @@ func (e *ends) keep(d draft, o *Outcome) {
 		size += len(e.waiting[i].body)
 	}
 	if size > maxUnwritten {
-		d.body = appendOutcome(nil, d.of, o, nil, true)
+		d.body = appendPayload(nil, p.withoutResponse())
 	} else {
 		d.body = bytes.Clone(d.body)
 	}
@@ -123,21 +121,21 @@ func (e *ends) settle() {
 // is not past what earlier processes can have given. Some have an outcome, which
 // that process could not write.
 func (e *ends) interrupt(pending []Unfinished, past string) {
-	for _, p := range pending {
-		if p.ID > past {
+	for _, u := range pending {
+		if u.ID > past {
 			continue
 		}
-		d := draft{kind: KindEnd, id: p.ID, of: p.Seq, facts: p.Facts}
-		o := Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."}
-		if kept, ok := e.spool.kept[p.ID]; ok && kept.Of == p.Seq {
-			d.body, d.facts.Status, d.facts.Duration = kept.Body, kept.Status, kept.Duration
-			o = Outcome{Status: kept.Status, Duration: time.Duration(kept.Duration) * time.Millisecond}
+		p := ending(u.Seq, &Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."})
+		d := draft{kind: KindEnd, id: u.ID, of: u.Seq, facts: u.Facts}
+		if kept, ok := e.spool.kept[u.ID]; ok && kept.Of == u.Seq {
+			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
+			d.body, d.facts.Duration = kept.Body, kept.Duration
 		} else {
-			d.facts.Status = Interrupted
-			d.body = appendOutcome(nil, p.Seq, &o, nil, false)
+			d.body = appendPayload(nil, &p)
 		}
+		d.facts.Status = p.Status
 		if _, err := e.spool.append(&d); err != nil {
-			e.keep(d, &o)
+			e.keep(d, &p)
 		}
 	}
 	e.mu.Lock()

@@ -61,7 +61,8 @@ type Facts struct {
 	Duration    int64 // milliseconds
 }
 
-func factsOf(r *Record) Facts {
+// FactsOf returns what a record is found by.
+func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor,
@@ -72,9 +73,6 @@ func factsOf(r *Record) Facts {
 	}
 	return f
 }
-
-// FactsOf returns what a stored record is found by.
-func FactsOf(r Record) Facts { return factsOf(&r) }
 
 // A line of the spool is
 //

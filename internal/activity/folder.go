@@ -30,7 +30,7 @@ func (d *folder) claim() (lock *os.File, err error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if lock, err = lockFile(d.lockPath()); err != nil {
+	if lock, err = ondisk.Lock(d.lockPath()); err != nil {
 		return nil, fmt.Errorf("another process writes to %s: %w", d.dir, err)
 	}
 	return lock, nil

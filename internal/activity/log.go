@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,9 +24,6 @@ type Options struct {
 	Alongside func()
 	Logger    *slog.Logger
 	Now       func() time.Time
-	// Observer, when set, gets every record when it begins and when it ends. It
-	// is called on the path of a call and must not block.
-	Observer func(Record)
 
 	maxSegment int64
 	maxQueue   int
@@ -41,29 +39,19 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.MaxResponse <= 0 {
-		o.MaxResponse = DefaultMaxResponse
-	}
-	if o.MaxSpool <= 0 {
-		o.MaxSpool = DefaultMaxSpool
-	}
+	o.MaxResponse = cmp.Or(max(0, o.MaxResponse), DefaultMaxResponse)
+	o.MaxSpool = cmp.Or(max(0, o.MaxSpool), DefaultMaxSpool)
+	o.maxSegment = cmp.Or(o.maxSegment, 32<<20)
+	o.maxQueue = cmp.Or(o.maxQueue, 8<<20)
+	o.lookEvery = cmp.Or(o.lookEvery, lookEvery)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.maxSegment <= 0 {
-		o.maxSegment = 32 << 20
-	}
-	if o.maxQueue <= 0 {
-		o.maxQueue = 8 << 20
-	}
 	if o.Alongside == nil {
 		o.Alongside = func() {}
-	}
-	if o.lookEvery <= 0 {
-		o.lookEvery = lookEvery
 	}
 	if o.Retention == nil {
 		o.Retention = func() Retention { return Retention{} }
@@ -109,7 +97,7 @@ func Open(opt Options, st Store) (*Log, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Log{
 		spool: s, store: st, logger: opt.Logger, open: map[string]running{}, stop: stop,
-		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse, observer: opt.Observer},
+		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse},
 		ends:     &ends{spool: s, logger: opt.Logger},
 		progress: &progress{spool: s, logger: opt.Logger, asked: newSignal(), ended: make(chan struct{})},
 	}
@@ -127,10 +115,6 @@ func Open(opt Options, st Store) (*Log, error) {
 	l.watching.Go(func() { (&watcher{s}).work(ctx, opt.lookEvery, opt.Alongside) })
 	return l, nil
 }
-
-// MemoryDir is a folder in memory whose files outlive the process; empty where
-// there is none.
-func MemoryDir() string { return memoryDir() }
 
 // Begin writes the beginning of a record: when it returns, the record is
 // durable. It sets the ID, the Timestamp and the Status of r. Its error is an
@@ -175,36 +159,13 @@ func (l *Log) End(id string, o Outcome) error {
 	if !ok {
 		return fmt.Errorf("end a record of the activity log: %s is not open", id)
 	}
-	var kept []byte
-	cut := false
-	if len(o.Response) > 0 {
-		kept, cut = keptJSON(o.Response, l.recorder.maxResponse)
-	}
-	boundOutcome(&o)
+	p := ending(run.seq, &o)
+	bound(&p.Record, l.recorder.maxResponse)
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
-	*buf = appendOutcome(*buf, run.seq, &o, kept, cut)
-	run.facts.Status, run.facts.Duration = o.Status, o.Duration.Milliseconds()
-	d := draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}
-	err := l.ends.write(d, &o)
-	if observer := l.recorder.observer; observer != nil {
-		observer(ended(*run.record, o, kept, cut))
-	}
-	return err
-}
-
-func ended(r Record, o Outcome, kept []byte, cut bool) Record {
-	r.Status = o.Status
-	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
-	r.DurationMS = o.Duration.Milliseconds()
-	if o.ErrorMessage != "" {
-		r.ErrorMessage = o.ErrorMessage
-	}
-	if o.ErrorCode != "" {
-		r.Metadata.ErrorCode = o.ErrorCode
-	}
-	r.Metadata.Warnings = append(r.Metadata.Warnings[:len(r.Metadata.Warnings):len(r.Metadata.Warnings)], o.Warnings...)
-	return r
+	*buf = appendPayload(*buf, &p)
+	run.facts.Status, run.facts.Duration = p.Status, p.DurationMS
+	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}, &p)
 }
 
 // Close projects what is there and closes the spool. Records that are open stay

@@ -93,7 +93,7 @@ func (m *memory) Pending(context.Context) ([]Unfinished, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, Unfinished{ID: r.ID, Seq: p.seq, Facts: FactsOf(r)})
+			out = append(out, Unfinished{ID: r.ID, Seq: p.seq, Facts: FactsOf(&r)})
 		}
 	}
 	return out, m.fail

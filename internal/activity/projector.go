@@ -45,7 +45,7 @@ type projector struct {
 	resumed     bool
 	interrupted bool
 	clock       clockWatch
-	// lost says that the database has entries which the spool has lost, so that
+	// lost reports whether the database has entries which the spool has lost, so that
 	// their numbers come again.
 	lost bool
 }

@@ -87,7 +87,7 @@ func (r *recent) put(chain string, from, target link, at int64, waiting []blockR
 	return nil
 }
 
-// skip says that entries up to seq are not in it: what follows begins anew.
+// skip notes that entries up to seq are not in it: what follows begins anew.
 func (r *recent) skip(seq int64) {
 	r.at, r.off = 1-r.at, 0
 	r.last[r.at] = seq
@@ -119,6 +119,7 @@ type stretch struct {
 	prev  link
 	last  link
 	lines []byte
+	rest  []byte // what was read behind it and does not continue it
 }
 
 // readStretch reads what a half has. What an earlier turn has left behind its
@@ -134,14 +135,12 @@ func readStretch(half []byte) (s stretch, ok bool) {
 	for {
 		line, _, whole := bytes.Cut(rest[n:], []byte{'\n'})
 		hash, data, ok := splitLine(line)
-		if !whole || !ok || chainHash(s.last.hash, data) != hash {
-			s.lines = rest[:n]
+		seq, at, placed := placeOf(data)
+		if !whole || !ok || !placed || seq != s.last.seq+1 || chainHash(s.last.hash, data) != hash {
+			s.lines, s.rest = rest[:n], rest[n:]
 			return s, true
 		}
-		s.last = link{s.last.seq + 1, hash}
-		if _, at, ok := placeOf(data); ok {
-			s.at = max(s.at, at)
-		}
+		s.last, s.at = link{seq, hash}, max(s.at, at)
 		n += len(line) + 1
 	}
 }
@@ -241,7 +240,7 @@ func (r *recent) clear() (err error) {
 	return nil
 }
 
-// close ends the copy. forget says that all is on the disk of the spool: nobody
+// close ends the copy. forget reports whether all is on the disk of the spool: nobody
 // needs it any more.
 func (r *recent) close(forget bool) error {
 	var errs []error

@@ -14,9 +14,9 @@ import (
 
 const tmpfsMagic = 0x01021994
 
-// memoryDir is a folder whose files are in memory and outlive the process, or
-// nothing.
-func memoryDir() string {
+// MemoryDir is a folder whose files are in memory and outlive the process; empty
+// where there is none.
+func MemoryDir() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
 		var fs syscall.Statfs_t
 		if filepath.IsAbs(dir) && syscall.Statfs(dir, &fs) == nil && int64(fs.Type) == tmpfsMagic {

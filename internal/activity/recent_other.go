@@ -4,9 +4,9 @@ package activity
 
 import "errors"
 
-// memoryDir is a folder whose files are in memory and outlive the process: there
+// MemoryDir is a folder whose files are in memory and outlive the process: there
 // is none here that is sure to be.
-func memoryDir() string { return "" }
+func MemoryDir() string { return "" }
 
 func recentPath(in, _ string) (string, error) { return in, nil }
 

@@ -77,7 +77,7 @@ type Record struct {
 	ServerName string          `json:"server_name,omitempty"`
 	ToolName   string          `json:"tool_name,omitempty"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
-	// ArgumentsTruncated says that Arguments is the beginning only.
+	// ArgumentsTruncated reports whether Arguments is the beginning only.
 	ArgumentsTruncated bool            `json:"arguments_truncated,omitempty"`
 	Response           json.RawMessage `json:"response,omitempty"`
 	ResponseTruncated  bool            `json:"response_truncated,omitempty"`
@@ -176,7 +176,7 @@ type Page struct {
 	Records    []Record
 	Total      int64  // all that the filter selects
 	NextCursor string // empty on the last page
-	// Incomplete says that the newest records are not in it: the database cannot
+	// Incomplete reports whether the newest records are not in it: the database cannot
 	// take them at this time.
 	Incomplete bool
 }

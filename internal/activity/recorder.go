@@ -12,40 +12,31 @@ type recorder struct {
 	spool       *spool
 	logger      *slog.Logger
 	maxResponse int
-	observer    func(Record)
 	buffers     bufferPool
 }
 
-// running is a record between Begin and End. record is set for an observer.
+// running is a record between Begin and End.
 type running struct {
-	seq    int64
-	facts  Facts
-	record *Record
+	seq   int64
+	facts Facts
 }
 
 // write writes a record, or the beginning of one. It sets the ID and the
 // Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
 func (c *recorder) write(k Kind, r *Record) (running, error) {
-	m := *r
-	bound(&m, c.maxResponse)
+	p := payload{Record: *r, kind: k}
+	bound(&p.Record, c.maxResponse)
 	buf := c.buffers.get()
 	defer c.buffers.put(buf)
-	*buf = appendRecord(*buf, k, &m, m.Arguments, m.Response)
-	facts := factsOf(&m)
+	*buf = appendPayload(*buf, &p)
+	facts := FactsOf(&p.Record)
 	st, err := c.spool.append(&draft{kind: k, body: *buf, facts: facts})
 	if err != nil {
 		return running{}, unavailable(err)
 	}
 	r.ID, r.Timestamp = st.id, st.time
 	facts.Time = st.time.UnixMicro()
-	run := running{seq: st.seq, facts: facts}
-	if c.observer != nil {
-		shown := m
-		shown.ID, shown.Timestamp = st.id, st.time
-		run.record = &shown
-		c.observer(shown)
-	}
-	return run, nil
+	return running{seq: st.seq, facts: facts}, nil
 }
 
 // tell puts on record what happened to the log itself.

@@ -51,8 +51,7 @@ type refusals struct {
 	ended  []*refusedWindow
 	byID   map[string]*refusal
 
-	floodMu  sync.Mutex // guards flooding; never held for long
-	flooding map[string]flood
+	flooding sync.Map // actor → flood: read also while mu is held and a disk does not answer
 }
 
 // flood is what is told of an actor that is refused very many calls.
@@ -91,7 +90,7 @@ type refusal struct {
 func newRefusals(l *recorder) *refusals {
 	return &refusals{
 		log: l, seed: maphash.MakeSeed(), wake: newSignal(), done: make(chan struct{}),
-		actors: map[string]*refusedWindow{}, byID: map[string]*refusal{}, flooding: map[string]flood{},
+		actors: map[string]*refusedWindow{}, byID: map[string]*refusal{},
 	}
 }
 
@@ -278,14 +277,13 @@ func (f *refusals) say(w *refusedWindow) {
 	}
 }
 
-// floods tells which actors are refused very many calls.
+// floods returns messages about the actors that are refused very many calls.
 func (f *refusals) floods() []string {
-	f.floodMu.Lock()
-	defer f.floodMu.Unlock()
 	var out []string
-	for actor, fl := range f.flooding {
+	for actor, told := range f.flooding.Range {
+		fl := told.(flood)
 		if !time.Now().Before(fl.until) {
-			delete(f.flooding, actor)
+			f.flooding.CompareAndDelete(actor, fl)
 			continue
 		}
 		out = append(out, fmt.Sprintf("Very many calls of actor %s were refused: %d since %s, the last at %s. See `mcpproxy activity list --type policy_decision`.",
@@ -294,25 +292,19 @@ func (f *refusals) floods() []string {
 	return out
 }
 
-// noteFlood keeps what floods tells, without the lock that is held while a disk
-// does not answer.
+// noteFlood keeps what floods returns.
 func (f *refusals) noteFlood(w *refusedWindow) {
-	if !w.said {
-		return
+	if w.said {
+		f.flooding.Store(w.actor, flood{until: w.began.Add(refusalWindow), first: w.first, last: w.last, times: w.times})
 	}
-	f.floodMu.Lock()
-	defer f.floodMu.Unlock()
-	f.flooding[w.actor] = flood{until: w.began.Add(refusalWindow), first: w.first, last: w.last, times: w.times}
 }
 
-// show puts into records the counts as they are at this moment.
-func (f *refusals) show(records ...*Record) {
+// show puts into a record the count as it is at this moment.
+func (f *refusals) show(r *Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range records {
-		if k := f.byID[r.ID]; k != nil && k.times > 1 {
-			r.repeat(k.times, k.last, k.message())
-		}
+	if k := f.byID[r.ID]; k != nil && k.times > 1 {
+		r.repeat(k.times, k.last, k.message())
 	}
 }
 
@@ -363,7 +355,8 @@ func (f *refusals) write(now time.Time, all bool) (next time.Time) {
 	due, next := f.due(now, all)
 	for i := range due {
 		d := &due[i]
-		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendRepeat(nil, d.seq, d.times, d.last, d.message)})
+		p := payload{kind: KindRepeat, of: d.seq, Record: Record{Repeated: d.times, LastTime: &d.last, ErrorMessage: d.message}}
+		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendPayload(nil, &p)})
 		if errors.Is(err, errClosed) {
 			return time.Time{}
 		}

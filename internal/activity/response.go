@@ -2,6 +2,7 @@ package activity
 
 import (
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
@@ -40,35 +41,29 @@ func beginning(text []byte, max int) json.RawMessage {
 	return rawjson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
-// closeJSON makes the beginning of a JSON text a JSON text: it ends what is open
-// where the beginning stops. Masking needs the structure, since what a value is
+// closeJSON makes the beginning of a JSON text a JSON text: a string that is a
+// value ends where the beginning stops, what else is not complete is left out, and
+// what is open is closed. Masking needs the structure, since what a value is
 // depends on its name. What is no JSON comes out as some bytes, never a panic.
 func closeJSON(cut []byte) []byte {
 	s := cutScanner{}
-	for i := 0; i < len(cut); i++ {
-		s.step(cut[i], i)
+	for i, c := range cut {
+		s.step(c, i)
 	}
-	out := append(make([]byte, 0, len(cut)+len(s.open)+16), cut[:s.keep(len(cut))]...)
-	if s.inString {
-		out = append(trimRune(out), '"')
-	}
+	end, closing := s.whole, ""
 	switch {
-	case s.inString && s.wantsName():
-		out = append(out, `:null`...)
-	case s.inString || s.after == 0:
-	case s.after == ':' || s.after == 'v':
-		out = append(out, `null`...)
-	case s.after == ',' && s.wantsName():
-		out = append(out, `"":null`...)
-	case s.after == ',':
-		out = append(out, `null`...)
-	case s.after == 'n': // a name without its value
-		out = append(out, `:null`...)
+	case s.inString && !s.wantsName():
+		end, closing = len(cut), `"`
+		if s.missing > 0 {
+			end = s.escape
+		}
+		end = len(trimRune(cut[:end]))
+	case end == 0:
+		closing = "null"
 	}
-	for i := len(s.open) - 1; i >= 0; i-- {
-		out = append(out, s.open[i])
-	}
-	return out
+	out := append(append(make([]byte, 0, end+len(s.open)+len("null")), cut[:end]...), closing...)
+	slices.Reverse(s.open)
+	return append(out, s.open...)
 }
 
 // cutScanner follows a JSON text byte by byte, just closely enough to know how
@@ -76,11 +71,11 @@ func closeJSON(cut []byte) []byte {
 type cutScanner struct {
 	open     []byte // the closing brackets that are missing
 	names    []bool // per open bracket: an object in which a name comes next
+	whole    int    // up to here the text needs nothing but these brackets
 	inString bool
-	escape   int  // where the running escape began, plus one; 0 = none
-	literal  int  // where the running number or word began, plus one; 0 = none
-	after    byte // the last thing outside strings: ':' ',' 'n' (a name), 0
-	hex      int  // digits of a \u escape that are missing
+	literal  bool // in a number or a word
+	escape   int  // where the last escape began
+	missing  int  // characters that are missing of it
 }
 
 func (s *cutScanner) wantsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
@@ -91,80 +86,50 @@ func (s *cutScanner) step(c byte, i int) {
 		return
 	}
 	switch c {
+	case ' ', '\t', '\r', '\n', ',', '}', ']':
+		if s.literal {
+			s.literal, s.whole = false, i
+		}
+	}
+	switch n := len(s.open); c {
 	case ' ', '\t', '\r', '\n':
-		s.endLiteral()
 	case '"':
 		s.inString = true
 	case '{', '[':
 		s.open = append(s.open, c+2) // '}' and ']' stand two behind
 		s.names = append(s.names, c == '{')
-		s.after = 0
+		s.whole = i + 1
 	case '}', ']':
-		s.endLiteral()
-		if n := len(s.open); n > 0 {
+		if n > 0 {
 			s.open, s.names = s.open[:n-1], s.names[:n-1]
 		}
-		s.after = 0
+		s.whole = i + 1
 	case ':':
-		s.after = ':'
-		if n := len(s.names); n > 0 {
+		if n > 0 {
 			s.names[n-1] = false
 		}
 	case ',':
-		s.endLiteral()
-		s.after = ','
-		if n := len(s.open); n > 0 {
+		if n > 0 {
 			s.names[n-1] = s.open[n-1] == '}'
 		}
 	default:
-		if s.literal == 0 {
-			s.literal = i + 1
-		}
+		s.literal = true
 	}
 }
 
 func (s *cutScanner) stepString(c byte, i int) {
 	switch {
-	case s.hex > 0:
-		if s.hex--; s.hex == 0 {
-			s.escape = 0
-		}
-	case s.escape > 0:
-		if c == 'u' {
-			s.hex = 4
-		} else {
-			s.escape = 0
+	case s.missing > 0:
+		if s.missing--; s.escape == i-1 && c == 'u' {
+			s.missing = len("0000")
 		}
 	case c == '\\':
-		s.escape = i + 1
+		s.escape, s.missing = i, 1
 	case c == '"':
-		s.inString = false
-		s.after = 0
-		if s.wantsName() {
-			s.after = 'n'
+		if s.inString = false; !s.wantsName() {
+			s.whole = i + 1
 		}
 	}
-}
-
-func (s *cutScanner) endLiteral() {
-	if s.literal > 0 {
-		s.literal, s.after = 0, 0
-	}
-}
-
-// keep returns how much of the cut text stays: not half an escape, number or
-// word.
-func (s *cutScanner) keep(n int) int {
-	if s.inString && s.escape > 0 {
-		return s.escape - 1
-	}
-	if s.literal > 0 {
-		if s.after == 0 {
-			s.after = 'v' // a number or word at the very beginning, or after '['
-		}
-		return s.literal - 1
-	}
-	return n
 }
 
 // trimRune takes half a character off the end.

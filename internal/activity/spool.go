@@ -195,7 +195,7 @@ func (s *spool) bytes() int64 {
 	return n
 }
 
-// close ends the spool. It waits for a write that is under way. ended says that
+// close ends the spool. It waits for a write that is under way. ended reports whether
 // no outcome waits outside of it.
 func (s *spool) close(ended bool) error {
 	s.mu.Lock()
@@ -252,7 +252,7 @@ func (s *spool) take(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	return s.queue.after(dst, seq, batchEntries), true
 }
 
-// release says that the store has the entries up to seq.
+// release notes that the store has the entries up to seq.
 func (s *spool) release(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

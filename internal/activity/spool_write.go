@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// write writes what waits. It is called with mu, and gives it up meanwhile.
+// write writes what waits. It is called with mu, and unlocks it meanwhile.
 func (s *spool) write() {
 	s.writing = true
 	w := writing{waiting: s.queue.unwritten(), from: s.durable, target: s.head, at: s.ids.ms, good: s.good.seq}
@@ -129,7 +129,7 @@ func (s *spool) writeOut(w *writing) error {
 
 // prepare makes room for size more bytes, in a new segment when the last one is
 // full. It reports whether it did; else others were writing and it has to be
-// looked at again. It is called with mu, and gives it up meanwhile.
+// looked at again. It is called with mu, and unlocks it meanwhile.
 func (s *spool) prepare(size int64, full bool) (done bool, err error) {
 	switch {
 	case s.writing:

@@ -3,6 +3,7 @@ package activity
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -73,7 +74,7 @@ func ulidMillis(id string) (ms int64, ok bool) {
 		return 0, false
 	}
 	for i := range ulidLen {
-		v := crockfordValue(id[i])
+		v := strings.IndexByte(crockford, id[i])
 		if v < 0 {
 			return 0, false
 		}
@@ -84,22 +85,13 @@ func ulidMillis(id string) (ms int64, ok bool) {
 	return ms, true
 }
 
-func crockfordValue(c byte) int {
-	for i := range len(crockford) {
-		if crockford[i] == c {
-			return i
-		}
-	}
-	return -1
-}
-
 // IsIDPrefix reports whether s, in upper case, can be the beginning of an id.
 func IsIDPrefix(s string) bool {
 	if s == "" || len(s) > ulidLen {
 		return false
 	}
 	for i := range len(s) {
-		if crockfordValue(s[i]) < 0 {
+		if strings.IndexByte(crockford, s[i]) < 0 {
 			return false
 		}
 	}

@@ -1,11 +1,8 @@
 package activity
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -18,49 +15,26 @@ type verifier struct {
 }
 
 func (v *verifier) segment(seg segment) error {
-	f, err := os.Open(seg.path)
+	data, err := os.ReadFile(seg.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // pruned meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("verify the spool: %w", err)
 	}
-	defer f.Close()
-	buf := bufio.NewReaderSize(io.LimitReader(f, seg.size), readBuffer)
-	for n := 0; !v.broken; n++ {
-		line, err := buf.ReadBytes('\n')
-		if err == io.EOF && len(line) == 0 {
-			return nil
-		}
-		if err != nil && err != io.EOF {
-			return fmt.Errorf("verify the spool: %w", err)
-		}
-		body, whole := bytes.CutSuffix(line, []byte{'\n'})
-		switch {
-		case n > 0 && v.last.seq+1 == v.until:
-			return nil // what follows is the rest of a write that has failed
-		case !whole:
-			v.broken = true
-		case n == 0:
-			v.header(body)
-		default:
-			v.entry(body)
-		}
+	s, ok := readStretch(data[:min(int64(len(data)), seg.size)])
+	if !ok {
+		s.prev.seq = -1
+	}
+	v.broken = !ok || v.known && v.last != s.prev
+	if v.last, v.known = s.prev, true; v.broken {
+		return nil
+	}
+	whole := s.after(v.until - 1) // what follows is the rest of a write that has failed
+	v.broken = whole.prev.seq+1 < v.until && len(s.rest) > 0
+	v.last = s.last
+	if whole.prev.seq+1 == v.until {
+		v.last = whole.prev
 	}
 	return nil
-}
-
-func (v *verifier) header(line []byte) {
-	h, prev, ok := parseHeader(line)
-	at := link{h.First - 1, prev}
-	v.broken = !ok || v.known && v.last != at
-	v.last, v.known = at, true
-}
-
-func (v *verifier) entry(line []byte) {
-	h, data, ok := splitLine(line)
-	seq, _, placed := placeOf(data)
-	if v.broken = !ok || !placed || seq != v.last.seq+1 || chainHash(v.last.hash, data) != h; !v.broken {
-		v.last = link{seq, h}
-	}
 }

@@ -1,25 +1,14 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
-
-// encode is json.Marshal without the escapes that are for HTML: what servers and
-// tools said stays readable.
-func encode(v any) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return out.Bytes(), err
-}
 
 // problemType is the media type of RFC 9457.
 const problemType = "application/problem+json"
@@ -71,15 +60,15 @@ func title(c problem.Code) string {
 func writeProblem(w http.ResponseWriter, err error) { refuse(err).write(w) }
 
 func (d problemDocument) write(w http.ResponseWriter) {
-	body, err := encode(d)
+	body, err := rawjson.Marshal(d)
 	if err != nil {
 		// Details that cannot be encoded are a mistake of ours; the rest still helps.
 		d.Details = nil
-		body, _ = encode(d)
+		body, _ = rawjson.Marshal(d)
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(d.Status)
-	_, _ = w.Write(body)
+	_, _ = w.Write(append(body, '\n'))
 }
 
 // notAllowed answers a method that the path does not have. The status is

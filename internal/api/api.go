@@ -22,6 +22,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // Server answers everything under Prefix.
@@ -83,7 +84,8 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
 	body, isPage := answer.(page)
 	if err == nil && !isPage {
-		body, err = encode(answer)
+		body, err = rawjson.Marshal(answer)
+		body = append(body, '\n')
 	}
 	if err != nil {
 		writeProblem(w, err)

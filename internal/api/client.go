@@ -69,13 +69,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) do(ctx context.Context, wait time.Duration, method, path string, body any, out any) error {
 	var reader io.Reader
 	if body != nil {
-		var raw bytes.Buffer
-		encoder := json.NewEncoder(&raw)
-		encoder.SetEscapeHTML(false) // arguments go out as the bytes they are
-		if err := encoder.Encode(body); err != nil {
+		raw, err := rawjson.Marshal(body) // arguments go out as the bytes they are
+		if err != nil {
 			return problem.From(fmt.Errorf("encode the request: %w", err))
 		}
-		reader = &raw
+		reader = bytes.NewReader(raw)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
@@ -91,7 +92,7 @@ type daemon struct {
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
-	upstreams *upstream.Set
+	upstreams *adapt.Set
 	offers    *offers.Guard
 	door      *door.Door
 	gateway   *gateway.Gateway
@@ -162,7 +163,7 @@ func (d *daemon) openConfig() error {
 	}
 	cfg := d.live.Current()
 	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
-	d.level.Set(level(cfg.LogLevel))
+	_ = d.level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked the name
 	return nil
 }
 
@@ -249,13 +250,13 @@ func (d *daemon) wire() error {
 	})
 	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = upstream.NewSet(upstream.Options{
+	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
 		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,

@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/wire"
 )
 
 // launcher has those servers running that may run by the configuration and the
@@ -85,8 +86,8 @@ func settings(o config.OAuth, allowPrivate bool) oauth.Settings {
 
 // account returns what finds the account at a server, without the nil of a type
 // in it.
-func account(logins *oauth.Keeper) func(server string) upstream.Account {
-	return func(server string) upstream.Account {
+func account(logins *oauth.Keeper) func(server string) wire.Account {
+	return func(server string) wire.Account {
 		if a := logins.Account(server); a != nil {
 			return a
 		}

@@ -2,7 +2,9 @@ package app
 
 import (
 	"errors"
+	"path/filepath"
 
+	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 )
 
@@ -13,12 +15,17 @@ const lockName = "daemon.lock"
 // directory.
 var ErrInUse = errors.New("the data directory is in use")
 
-func inUse(dir string) error {
-	return problem.Newf(problem.InvalidConfig, "Another MCPProxy uses the data directory %s.", dir).
-		WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.").Because(ErrInUse)
-}
-
-func unwritable(err error) error {
-	return problem.Newf(problem.InvalidConfig, "The data directory cannot be written: %v", err).
+// lockDir makes sure that one daemon uses the data directory. The lock ends with
+// the process, so that a crash leaves none behind.
+func lockDir(dir string) (release func() error, err error) {
+	f, err := ondisk.Lock(filepath.Join(dir, lockName))
+	switch {
+	case err == nil:
+		return f.Close, nil
+	case errors.Is(err, ondisk.ErrLocked):
+		return nil, problem.Newf(problem.InvalidConfig, "Another MCPProxy uses the data directory %s.", dir).
+			WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.").Because(ErrInUse)
+	}
+	return nil, problem.Newf(problem.InvalidConfig, "The data directory cannot be written: %v", err).
 		WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 }

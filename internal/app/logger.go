@@ -18,19 +18,10 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-// level is the named level; config has checked the name.
-func level(name string) slog.Level {
-	var l slog.Level
-	if l.UnmarshalText([]byte(name)) != nil {
-		return slog.LevelInfo
-	}
-	return l
-}
-
 // logLevel follows the level that is configured.
 type logLevel struct{ *slog.LevelVar }
 
 // Prepare implements config.Component.
 func (l logLevel) Prepare(next *config.Config) (func(), error) {
-	return func() { l.Set(level(next.LogLevel)) }, nil
+	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has checked the name
 }

@@ -146,12 +146,12 @@ type Saved struct {
 	Tools     map[string][]Row // by server
 	Launches  []Launch
 	Proposals []Proposal
-	// Lost says that an earlier store was damaged: there were approvals that are
+	// Lost reports whether an earlier store was damaged: there were approvals that are
 	// not among these.
 	Lost bool
 	// Reviewed are the launches that were approved, by server, where the approval
 	// is lost; of tools Entry.Was has that.
 	Reviewed map[string]tool.Fingerprint
-	// RestrictionsLost says that also refusals and switches may be missing.
+	// RestrictionsLost reports whether also refusals and switches may be missing.
 	RestrictionsLost bool
 }

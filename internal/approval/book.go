@@ -50,7 +50,7 @@ type Book struct {
 // server is another thing than before.
 type Decided struct {
 	Server string // "": of every server, it was unknown until now
-	// Anew says that a launch was approved: what the server has listed until now
+	// Anew reports whether a launch was approved: what the server has listed until now
 	// was listed by another one.
 	Anew bool
 }
@@ -166,7 +166,7 @@ func (b *Book) View(server string) *View {
 	return s.view(server)
 }
 
-// Lost says that there were approvals which could not be read any more, so that
+// Lost reports whether there were approvals which could not be read any more, so that
 // the tools of servers that no person has approved since wait.
 func (b *Book) Lost() bool {
 	s := b.state.Load()
@@ -222,7 +222,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		v := s.view(server)
 		r.Acquainted = s.acquainted(v)
 		c := Change{Server: server}
-		room := [...]int{MaxTools - len(v.tools), MaxTools - len(v.offers)}
+		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
 			judged[i] = Judge(r, e, candidate)
@@ -404,17 +404,7 @@ func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage,
 // checkLimit refuses a change that would keep more tools or offers of a server
 // than is allowed.
 func (v *View) checkLimit(c Change) error {
-	tools, offers := len(v.tools), len(v.offers)
-	for _, row := range c.Tools {
-		_, isTool := v.tools[row.Tool]
-		_, isOffer := v.offers[named{row.Kind, row.Tool}]
-		switch {
-		case row.Kind == tool.KindTool && !isTool:
-			tools++
-		case row.Kind != tool.KindTool && !isOffer:
-			offers++
-		}
-	}
+	tools, offers := v.count(c.Tools)
 	if max(tools, offers) > MaxTools {
 		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
 			WithHint("Remove the server and add it anew to forget them.")

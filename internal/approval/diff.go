@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
@@ -165,6 +164,4 @@ func elements(array []byte) [][]byte {
 	return out
 }
 
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-func pointer(path, name string) string { return path + "/" + escapePointer.Replace(name) }
+func pointer(path, name string) string { return path + "/" + rawjson.PointerToken(name) }

@@ -10,7 +10,7 @@ type Rules struct {
 	Trust Trust
 	// Quarantined is a server that waits for review: nothing of it is accepted.
 	Quarantined bool
-	// Acquainted says that the tools of the server that nothing is known of are
+	// Acquainted reports whether the tools of the server that nothing is known of are
 	// new. When approvals were lost they need not be, and nothing is accepted
 	// at first sight.
 	Acquainted bool
@@ -20,7 +20,7 @@ type Rules struct {
 type Judgement struct {
 	Kind tool.Kind
 	Tool string
-	// Accepted says that the definition was not approved until now and is to
+	// Accepted reports whether the definition was not approved until now and is to
 	// be, without a person.
 	Accepted bool
 	// Why is why it waits; "" when it is approved or accepted.

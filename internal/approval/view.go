@@ -9,14 +9,14 @@ import (
 // View is what is decided about one server, its tools and its offers. It never
 // changes. A nil View is that of a book that could not be read.
 type View struct {
-	tools  map[string]Entry
-	offers map[named]Entry
-	launch *Launch
+	entries       map[named]Entry
+	tools, offers int // how many of them are about
+	launch        *Launch
 	// reviewed is the launch that was approved, when that approval is lost.
 	reviewed *tool.Fingerprint
 }
 
-// named tells an offer from the others of its server.
+// named tells a tool or an offer from the others of its server.
 type named struct {
 	kind tool.Kind
 	name string
@@ -29,19 +29,14 @@ var nothing = &View{}
 func (v *View) Known() bool { return v != nil }
 
 // Tool is what is decided about a tool.
-func (v *View) Tool(name string) Entry {
-	if v == nil {
-		return Entry{}
-	}
-	return v.tools[name]
-}
+func (v *View) Tool(name string) Entry { return v.Of(tool.KindTool, name) }
 
 // Of returns what is decided about a tool or an offer.
 func (v *View) Of(kind tool.Kind, name string) Entry {
-	if kind == tool.KindTool || v == nil {
-		return v.Tool(name)
+	if v == nil {
+		return Entry{}
 	}
-	return v.offers[named{kind, name}]
+	return v.entries[named{kind, name}]
 }
 
 // Launch is the launch that a person approved, nil when none is.
@@ -67,11 +62,8 @@ func (v *View) Reviewed() *tool.Fingerprint {
 
 // rows is everything that is decided, without the definitions.
 func (v *View) rows() []Row {
-	rows := make([]Row, 0, len(v.tools)+len(v.offers))
-	for name, e := range v.tools {
-		rows = append(rows, Row{Tool: name, Entry: e})
-	}
-	for n, e := range v.offers {
+	rows := make([]Row, 0, len(v.entries))
+	for n, e := range v.entries {
 		rows = append(rows, Row{Kind: n.kind, Tool: n.name, Entry: e})
 	}
 	return rows
@@ -81,7 +73,7 @@ func (v *View) rows() []Row {
 type state struct {
 	servers   map[string]*View
 	proposals []Proposal
-	// lost says that there were approvals which could not be read any more, gaps
+	// lost reports whether there were approvals which could not be read any more, gaps
 	// that refusals are among them, perhaps.
 	lost, gaps bool
 }
@@ -114,9 +106,9 @@ func (s *state) with(c Change) *state {
 }
 
 func (v *View) with(c Change) *View {
-	next := &View{tools: v.tools, offers: v.offers, launch: v.launch, reviewed: v.reviewed}
+	next := *v
 	if c.Forget {
-		next = &View{}
+		next = View{}
 	}
 	if c.Unpin {
 		next.launch, next.reviewed = nil, nil
@@ -124,33 +116,31 @@ func (v *View) with(c Change) *View {
 	if c.Launch != nil {
 		next.launch, next.reviewed = c.Launch, nil
 	}
-	var tools, offers int
-	for _, row := range c.Tools {
-		if row.Kind == tool.KindTool {
+	if len(c.Tools) == 0 {
+		return &next
+	}
+	before := next.entries
+	next.entries = make(map[named]Entry, len(before)+len(c.Tools))
+	maps.Copy(next.entries, before)
+	for i, row := range c.Tools { // one by one: some may be about the same
+		next.tools, next.offers = next.count(c.Tools[i : i+1])
+		next.entries[named{row.Kind, row.Tool}] = row.Entry
+	}
+	return &next
+}
+
+// count returns of how many tools and offers something is decided with these rows.
+func (v *View) count(with []Row) (tools, offers int) {
+	tools, offers = v.tools, v.offers
+	for _, row := range with {
+		_, there := v.entries[named{row.Kind, row.Tool}]
+		switch {
+		case there:
+		case row.Kind == tool.KindTool:
 			tools++
-		} else {
+		default:
 			offers++
 		}
 	}
-	if tools > 0 {
-		next.tools = grown(next.tools, tools)
-	}
-	if offers > 0 {
-		next.offers = grown(next.offers, offers)
-	}
-	for _, row := range c.Tools {
-		if row.Kind == tool.KindTool {
-			next.tools[row.Tool] = row.Entry
-		} else {
-			next.offers[named{row.Kind, row.Tool}] = row.Entry
-		}
-	}
-	return next
-}
-
-// grown is a copy with room for more.
-func grown[K comparable](m map[K]Entry, more int) map[K]Entry {
-	next := make(map[K]Entry, len(m)+more)
-	maps.Copy(next, m)
-	return next
+	return tools, offers
 }

@@ -25,15 +25,9 @@ var importAll = []string{"app", "cli", "door", "gateway"}
 // ceilings are the places that are over a bound, with today's number. A number
 // falls with what it stands for, and no line is added.
 var ceilings = map[string]int{
-	"cycles in search":           49,
-	"imports of upstream":        11,
-	"methods of upstream.server": 84,
-	"cycles in bridge":           9,
-	"cycles in effect":           4,
-	"cycles in mcpserver":        23,
-	"cycles in mcptest":          2,
-	"cycles in redact":           24,
-	"cycles in upstream":         90,
+	"cycles in bridge":    9,
+	"cycles in mcpserver": 23,
+	"cycles in mcptest":   2,
 }
 
 func TestCeilings(t *testing.T) {

@@ -119,7 +119,7 @@ var reserved = []struct {
 		"the file is config's"},
 	{[]string{"os/exec"}, []string{"process", "browser", "bench", "demo", "mcptest", "faultfs", "faultrun"},
 		"processes are started by process, which also ends them, and the browser by browser"},
-	{[]string{module + "/internal/link"}, []string{"upstream"},
+	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"oauth"},
 		"what is secret and kept is sealed in one place"},

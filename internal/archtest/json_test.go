@@ -21,7 +21,6 @@ var byHand = map[string]string{
 	"scan.escapeAt":              "undoes escapes of many languages in prose",
 	"store.escape":               "takes words out of texts that may be cut, and hold JSON in JSON",
 	"tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
-	"tool.appendRune":            "the canonical form: its bytes are what pins are of",
 }
 
 // TestOneReaderOfJSON: who looks for the end of a string by hand, decodes its

@@ -117,13 +117,7 @@ func writeKey(path, key string) error {
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }()
 	_, err = tmp.WriteString(key + "\n")
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
 	// A link, unlike a rename, fails when there is a key already.

@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
 )
 
 // StatusNow is the status of a tool by what is decided at this moment: a
@@ -26,13 +27,13 @@ func (c *Catalog) StatusNow(t *Tool) policy.Status {
 
 // admit accepts of a list what the trust in the server allows, before it is
 // published. done is false when it has to be tried again. What came with this
-// list, against old, and waits is told of when tell says so.
+// list, against old, and waits is told of when tell is set.
 func (c *Catalog) admit(ctx context.Context, server string, old *list, entries []*entry, tell bool) (accepted int, done bool) {
-	decided := c.Book.View(server)
-	_, infer, there := c.configured(server)
-	if !there || !decided.Known() {
+	rules, decided, ok := c.rules(server)
+	if !ok {
 		return 0, false
 	}
+	_, infer, _ := c.configured(server)
 	var open []*entry
 	var candidates []approval.Candidate
 	for _, e := range entries {
@@ -40,28 +41,51 @@ func (c *Catalog) admit(ctx context.Context, server string, old *list, entries [
 			open, candidates = append(open, e), append(candidates, e.candidate(infer))
 		}
 	}
+	known := old.set()
+	return c.judge(ctx, server, rules, candidates, func(i int) bool { return !tell || known[open[i]] },
+		"the tools of a server cannot be accepted now")
+}
+
+// judge accepts of the definitions of a server, which are not approved, what the
+// rules allow, and tells of that and of those that wait, unless they were known
+// before. done is false when it has to be tried again; why is logged as failed.
+func (c *Catalog) judge(ctx context.Context, server string, rules approval.Rules, candidates []approval.Candidate, known func(i int) bool, failed string) (accepted int, done bool) {
 	if len(candidates) == 0 {
 		return 0, true
 	}
-	rules, _ := c.rules(server)
 	judged, err := c.Book.Admit(ctx, server, rules, candidates)
 	if err != nil && ctx.Err() == nil {
-		c.Logger.Warn("the tools of a server cannot be accepted now", "server", server, "error", err)
+		c.Logger.Warn(failed, "server", server, "error", err)
 	}
-	a := Admission{Server: server, Trust: rules.Trust}
-	known := old.set()
+	byKind := map[tool.Kind]*Admission{}
 	for i, j := range judged {
+		a := byKind[j.Kind]
+		if a == nil {
+			a = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
+			byKind[j.Kind] = a
+		}
 		switch {
 		case j.Accepted:
 			a.Accepted = append(a.Accepted, j)
-		case j.Why != "" && tell && !rules.Quarantined && !known[open[i]]:
+			accepted++
+		case j.Why != "" && !rules.Quarantined && !known(i):
 			a.Held = append(a.Held, j)
 		}
 	}
-	if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
-		c.Observe(a)
+	for _, a := range byKind {
+		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
+			c.Observe(*a)
+		}
 	}
-	return len(a.Accepted), err == nil
+	return accepted, err == nil
+}
+
+// rules are what definitions of a server are judged by, beside what is decided
+// about it; ok is false as long as either is not known.
+func (c *Catalog) rules(server string) (rules approval.Rules, decided *approval.View, ok bool) {
+	configured, _, there := c.configured(server)
+	decided = c.Book.View(server)
+	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.Known()
 }
 
 func (c *Catalog) configured(server string) (s config.Server, infer policy.InferMode, there bool) {

@@ -30,7 +30,7 @@ type list struct {
 type entry struct {
 	definition tool.Definition
 	arguments  func() *schema.Schema
-	scanned    atomic.Pointer[scan.Report]
+	scanned    scanned
 	inferred   func() effect.Inference
 }
 
@@ -81,15 +81,22 @@ func (l *list) set() map[*entry]bool {
 	return set
 }
 
-// report is what the scanner says of the definition. Who asks at the same time
-// as another may have it looked at twice, with the same result.
-func (e *entry) report() scan.Report {
-	if r := e.scanned.Load(); r != nil {
+// scanned is what the scanner says of a definition, once it was asked.
+type scanned struct{ report atomic.Pointer[scan.Report] }
+
+// by returns the report of look. Who asks at the same time as another may have it
+// made twice, with the same result.
+func (s *scanned) by(look func() scan.Report) scan.Report {
+	if r := s.report.Load(); r != nil {
 		return *r
 	}
-	r := scan.Definition(e.definition)
-	e.scanned.Store(&r)
+	r := look()
+	s.report.Store(&r)
 	return r
+}
+
+func (e *entry) report() scan.Report {
+	return e.scanned.by(func() scan.Report { return scan.Definition(e.definition) })
 }
 
 // Tool is a tool as the product sees it. It is immutable.

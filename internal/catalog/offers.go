@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -25,11 +26,11 @@ const (
 // It is immutable.
 type Offer struct {
 	tool.Offer
-	// ForClients says that clients were shown it in sessions of their own, and
+	// ForClients reports whether clients were shown it in sessions of their own, and
 	// that it is not on the list that MCPProxy gets.
 	ForClients bool
 	gone       bool // taken off the list while it waited
-	scanned    *atomic.Pointer[scan.Report]
+	scanned    *scanned
 }
 
 // Candidate is the offer's definition as it is judged.
@@ -38,12 +39,7 @@ func (o *Offer) Candidate() approval.Candidate {
 }
 
 func (o *Offer) report() scan.Report {
-	if r := o.scanned.Load(); r != nil {
-		return *r
-	}
-	r := scan.Offer(o.Offer)
-	o.scanned.Store(&r)
-	return r
+	return o.scanned.by(func() scan.Report { return scan.Offer(o.Offer) })
 }
 
 // aside is o as one that is on no list of ours.
@@ -100,12 +96,8 @@ func (o *Offers) clone() *Offers {
 	next := newOffers()
 	if o != nil {
 		next.admitted, next.epoch = o.admitted, o.epoch
-		for kind, l := range o.lists {
-			next.lists[kind] = l
-		}
-		for n, one := range o.beside {
-			next.beside[n] = one
-		}
+		maps.Copy(next.lists, o.lists)
+		maps.Copy(next.beside, o.beside)
 	}
 	return next
 }
@@ -147,10 +139,10 @@ func (o *Offers) Shown() []*Offer {
 // Find returns the offer of that kind and name that is there to be approved, or
 // nil.
 func (o *Offers) Find(kind tool.Kind, name string) *Offer {
-	if one := o.list(kind).byName[name]; one != nil || o == nil {
+	if one := o.list(kind).byName[name]; one != nil {
 		return one
 	}
-	if one := o.beside[offerName{kind, name}]; one != nil && one.ForClients {
+	if one := o.besides(kind, name); one != nil && one.ForClients {
 		return one
 	}
 	return nil
@@ -161,10 +153,8 @@ func (o *Offers) recall(kind tool.Kind, name string, raw []byte) *Offer {
 	if one := o.list(kind).byName[name]; one != nil && bytes.Equal(one.Raw, raw) {
 		return one
 	}
-	if o != nil {
-		if one := o.beside[offerName{kind, name}]; one != nil && bytes.Equal(one.Raw, raw) {
-			return one
-		}
+	if one := o.besides(kind, name); one != nil && bytes.Equal(one.Raw, raw) {
+		return one
 	}
 	return nil
 }
@@ -180,7 +170,7 @@ func (o *Offers) read(kind tool.Kind, raw json.RawMessage) *Offer {
 	if err != nil {
 		return nil
 	}
-	one := &Offer{Offer: parsed, scanned: &atomic.Pointer[scan.Report]{}}
+	one := &Offer{Offer: parsed, scanned: &scanned{}}
 	for _, was := range []*Offer{o.list(kind).byName[parsed.Name], o.besides(kind, parsed.Name)} {
 		if was != nil && was.Fingerprint == parsed.Fingerprint {
 			one.scanned = was.scanned

@@ -66,12 +66,11 @@ func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kin
 	}
 }
 
-// admitOffers accepts what the trust in the server allows. What waits is told
-// of unless it was known before. done is false when it has to be tried again.
+// admitOffers is admit for what a server offers beside tools. What waits is told
+// of unless it was known before.
 func (c *Catalog) admitOffers(ctx context.Context, server string, offers []*Offer, known func(*Offer) bool) (accepted int, done bool) {
-	decided := c.Book.View(server)
-	rules, there := c.rules(server)
-	if !there || !decided.Known() {
+	rules, decided, ok := c.rules(server)
+	if !ok {
 		return 0, false
 	}
 	var open []*Offer
@@ -81,54 +80,22 @@ func (c *Catalog) admitOffers(ctx context.Context, server string, offers []*Offe
 			open, candidates = append(open, o), append(candidates, o.Candidate())
 		}
 	}
-	if len(candidates) == 0 {
-		return 0, true
-	}
 	ctx, cancel := context.WithTimeout(ctx, admitTime)
 	defer cancel()
-	judged, err := c.Book.Admit(ctx, server, rules, candidates)
-	if err != nil && ctx.Err() == nil {
-		c.Logger.Warn("what a server offers cannot be accepted now", "server", server, "error", err)
-	}
-	byKind := map[tool.Kind]*Admission{}
-	for i, j := range judged {
-		a := byKind[j.Kind]
-		if a == nil {
-			a = &Admission{Server: server, Kind: j.Kind, Trust: rules.Trust}
-			byKind[j.Kind] = a
-		}
-		switch {
-		case j.Accepted:
-			a.Accepted = append(a.Accepted, j)
-			accepted++
-		case j.Why != "" && !rules.Quarantined && !known(open[i]):
-			a.Held = append(a.Held, j)
-		}
-	}
-	for _, a := range byKind {
-		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
-			c.Observe(*a)
-		}
-	}
-	return accepted, err == nil
-}
-
-// rules are what definitions of a server are judged by.
-func (c *Catalog) rules(server string) (r approval.Rules, there bool) {
-	configured, _, there := c.configured(server)
-	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, c.Book.View(server))}, there
+	return c.judge(ctx, server, rules, candidates, func(i int) bool { return known(open[i]) },
+		"what a server offers cannot be accepted now")
 }
 
 // OffersShown judges, element by element, a list that a server gave to a client
 // in a session of its own, and returns which of them the client may see. What
 // MCPProxy itself is listed goes first: another definition of the same name is
-// not accepted besides. strange says that there is such a one, so that what is
+// not accepted besides. strange reports that there is such a one, so that what is
 // known may be old.
 func (c *Catalog) OffersShown(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) (pass []bool, strange bool) {
-	o, decided := c.Offers(server), c.Book.View(server)
-	rules, there := c.rules(server)
+	o := c.Offers(server)
+	rules, decided, ok := c.rules(server)
 	pass = make([]bool, len(raws))
-	if !there || !decided.Known() || rules.Quarantined {
+	if !ok || rules.Quarantined {
 		return pass, false
 	}
 	var news, settled []*Offer

@@ -16,10 +16,10 @@ type Server struct {
 	Enabled     bool
 	Quarantined bool // by its configuration, or since its launch is not the approved one
 	State       upstream.State
-	// Listed says that the server has told its tools, now or in an earlier
+	// Listed reports whether the server has told its tools, now or in an earlier
 	// life of the daemon.
 	Listed bool
-	// Told says that it has done so since it is launched as it is, in this life.
+	// Told reports whether it has done so since it is launched as it is, in this life.
 	Told  bool
 	Tools []*Tool // in the server's order
 }

@@ -8,10 +8,6 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-func approvalsCommand(r *run) command {
-	return command{run: does(r, api.ListApprovals, nothing, writeWaiting)}
-}
-
 func writeWaiting(p *printer, waiting gateway.Waiting) {
 	if len(waiting.Servers)+len(waiting.Tools)+len(waiting.Offers) == 0 {
 		p.note("Nothing waits for you.")

@@ -22,55 +22,39 @@ type approveFlags struct {
 	withFindings bool
 }
 
-// tools are what is to be approved: all of a server, or one tool.
-func (f approveFlags) tools(_ tool.Kind, args []string) (server string, one definition, err error) {
-	var id tool.ID
+// which is what is to be approved: all of a server, or one definition.
+func (f approveFlags) which(kind tool.Kind, args []string) (server string, one definition, err error) {
+	ofTools, word := kind == tool.KindTool, kind.Word()
+	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
-	case f.all != (f.server != ""):
-		return "", definition{}, usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
-	case f.all && len(args) > 0:
-		return "", definition{}, usage("Give either a tool, or --server and --all.", "")
-	case f.all:
+	case ofTools && either && !both:
+		err = usage("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+	case ofTools && both && len(args) > 0:
+		err = usage("Give either a tool, or --server and --all.", "")
+	case either && (!both || len(args) > 0):
+		err = usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
+	case both:
 		server = f.server
 	case len(args) == 0:
-		return "", definition{}, usage("Missing argument: server:tool.", "See `mcpproxy approvals` for what waits.")
+		err = usage("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
 	default:
-		if id, err = toolID(args[0]); err != nil {
-			return "", definition{}, err
-		}
-		if id.Tool == "*" && f.fingerprint == "" { // with one, it is the name of a tool
-			server = id.Server
+		one, err = definitionNamed(kind, args[0])
+		if one.Name == "*" && f.fingerprint == "" { // with one, it is a name
+			server = one.Server
 		}
 	}
-	if server == "" && f.withFindings {
-		return "", definition{}, usage("--with-findings is for many tools at once.", "A single tool is shown with its findings and approved by its name.")
-	}
-	if server != "" && f.fingerprint != "" {
-		return "", definition{}, usage("--fingerprint is for a single tool.", "")
-	}
-	return server, toolDefinition(id), nil
-}
-
-// offers is tools for what is no tool.
-func (f approveFlags) offers(kind tool.Kind, args []string) (server string, one definition, err error) {
-	switch {
-	case f.all && f.server != "" && len(args) == 0:
-		return f.server, definition{}, nil
-	case f.all || f.server != "":
-		return "", definition{}, usage("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+kind.Word()+" --server NAME --all`.")
-	case len(args) == 0:
-		return "", definition{}, usage("Missing argument: server:"+kind.Word()+".", "See `mcpproxy approvals` for what waits.")
-	}
-	o, err := offerNamed(kind, args[0])
 	switch {
 	case err != nil:
-		return "", definition{}, err
-	case o.Name == "*" && f.fingerprint == "":
-		return o.Server, definition{}, nil
-	case f.withFindings:
-		return "", definition{}, usage("--with-findings is for many at once.", "A single "+kind.Word()+" is shown with its findings and approved by its name.")
+	case server == "" && f.withFindings:
+		many := "many"
+		if ofTools {
+			many = "many tools"
+		}
+		err = usage("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings and approved by its name.")
+	case ofTools && server != "" && f.fingerprint != "":
+		err = usage("--fingerprint is for a single tool.", "")
 	}
-	return "", o, nil
+	return server, one, err
 }
 
 // bulk is what came of approving many definitions.

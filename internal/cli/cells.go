@@ -39,32 +39,28 @@ func state(p *printer, s gateway.ServerView) string {
 
 // reviewStage is how far the review of a server is, in words.
 func reviewStage(s gateway.ReviewStage) string {
-	switch s {
-	case "":
-		return ""
-	case gateway.StageLaunch:
-		return "launch: it is neither started nor contacted before you approve how"
-	case gateway.StageDefinitions:
-		return "definitions: it runs for the review only"
-	case gateway.StageApproved:
-		return "approved"
-	}
-	return visibleLine(string(s))
+	return inWords(s, map[gateway.ReviewStage]string{
+		gateway.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
+		gateway.StageDefinitions: "definitions: it runs for the review only",
+		gateway.StageApproved:    "approved",
+	})
 }
 
 // waitsBecause is why a definition waits, in words.
 func waitsBecause(why approval.Why) string {
-	switch why {
-	case "":
-		return ""
-	case approval.New:
-		return "new: nobody has approved it yet"
-	case approval.Changed:
-		return "changed since it was approved"
-	case approval.Blocked:
-		return "blocked: a person refused this definition"
+	return inWords(why, map[approval.Why]string{
+		approval.New:     "new: nobody has approved it yet",
+		approval.Changed: "changed since it was approved",
+		approval.Blocked: "blocked: a person refused this definition",
+	})
+}
+
+// inWords returns the words for a value, or the value itself where there are none.
+func inWords[T ~string](value T, words map[T]string) string {
+	if said, ok := words[value]; ok {
+		return said
 	}
-	return visibleLine(string(why))
+	return visibleLine(string(value))
 }
 
 // verdict is what the scanner says, in words.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
@@ -79,7 +80,7 @@ func (r *run) root() *cobra.Command {
 		}},
 		"mcpproxy activity list":         activityList(r),
 		"mcpproxy activity show":         activityShow(r),
-		"mcpproxy approvals":             approvalsCommand(r),
+		"mcpproxy approvals":             {run: does(r, api.ListApprovals, nothing, writeWaiting)},
 		"mcpproxy call tool-destructive": callTool(r, policy.CallToolDestructive),
 		"mcpproxy call tool-read":        callTool(r, policy.CallToolRead),
 		"mcpproxy call tool-write":       callTool(r, policy.CallToolWrite),
@@ -95,22 +96,22 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy tools approve":         toolsApprove(r),
 		"mcpproxy tools block":           toolsBlock(r),
 		"mcpproxy tools diff":            toolsDiff(r),
-		"mcpproxy tools disable":         toolsSwitch(r, false),
-		"mcpproxy tools enable":          toolsSwitch(r, true),
+		"mcpproxy tools disable":         {run: does(r, api.DisableTool, toolNamed, writeSwitchedOff)},
+		"mcpproxy tools enable":          {run: does(r, api.EnableTool, toolNamed, writeSwitchedOn)},
 		"mcpproxy tools list":            toolsList(r),
 		"mcpproxy tools search":          toolsSearch(r),
-		"mcpproxy tools show":            toolsShow(r),
+		"mcpproxy tools show":            {run: does(r, api.GetTool, toolNamed, writeTool)},
 		"mcpproxy tools stats":           toolsStats(r),
 		"mcpproxy upstream add":          upstreamAdd(r),
 		"mcpproxy upstream approve":      upstreamApprove(r),
-		"mcpproxy upstream disable":      upstreamEnable(r, false),
-		"mcpproxy upstream enable":       upstreamEnable(r, true),
-		"mcpproxy upstream get":          upstreamGet(r),
-		"mcpproxy upstream list":         upstreamList(r),
+		"mcpproxy upstream disable":      {run: does(r, api.DisableServer, named, writeDisabled)},
+		"mcpproxy upstream enable":       {run: does(r, api.EnableServer, named, writeEnabled)},
+		"mcpproxy upstream get":          {run: does(r, api.GetServer, named, writeServer)},
+		"mcpproxy upstream list":         {run: does(r, api.ListServers, nothing, writeServers)},
 		"mcpproxy upstream login":        upstreamLogin(r),
-		"mcpproxy upstream logout":       upstreamLogout(r),
+		"mcpproxy upstream logout":       {run: does(r, api.LogoutServer, named, writeLogout)},
 		"mcpproxy upstream logs":         upstreamLogs(r),
-		"mcpproxy upstream quarantine":   upstreamQuarantine(r),
+		"mcpproxy upstream quarantine":   {run: does(r, api.QuarantineServer, named, writeQuarantined)},
 		"mcpproxy upstream remove":       upstreamRemove(r),
 		"mcpproxy upstream restart":      upstreamRestart(r),
 		"mcpproxy upstream review":       upstreamReview(r),

@@ -29,7 +29,7 @@ func configValidate(r *run) command {
 		if err != nil {
 			return err
 		}
-		live, err := config.Open(path, config.Options{DataDir: r.dataDir, Lookup: r.lookup})
+		live, err := r.open(path)
 		if err != nil {
 			return err
 		}
@@ -53,13 +53,14 @@ func writeValidity(p *printer, v validity) {
 	}
 }
 
+// open reads the configuration as the daemon would.
+func (r *run) open(path string) (*config.Live, error) {
+	return config.Open(path, config.Options{DataDir: r.dataDir, Lookup: r.lookup})
+}
+
 func configShow(r *run) command {
 	return command{run: func(*cobra.Command, []string) error {
-		path, err := r.configFile()
-		if err != nil {
-			return err
-		}
-		live, err := config.Open(path, config.Options{DataDir: r.dataDir, Lookup: r.lookup})
+		live, err := r.open(r.configPath)
 		if err != nil {
 			return err
 		}

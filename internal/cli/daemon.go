@@ -34,7 +34,7 @@ func (r *run) client() (*api.Client, error) {
 	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version}), nil
 }
 
-// ask is a command that asks the daemon.
+// ask is the run of a command that asks the daemon.
 func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := r.client()
@@ -46,7 +46,7 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 	}
 }
 
-// does is a command that does one operation and shows the answer.
+// does is the run of a command that does one operation and shows the answer.
 func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
@@ -69,12 +69,6 @@ func named(args []string) (gateway.ServerRef, error) { return gateway.ServerRef{
 func toolNamed(args []string) (gateway.ToolRef, error) {
 	id, err := toolID(args[0])
 	return gateway.ToolRef(id), err
-}
-
-// forServer is a command that does an operation on the server that its argument
-// names.
-func forServer[Out any](r *run, op *api.Op[gateway.ServerRef, Out], show func(p *printer, out Out)) command {
-	return command{run: does(r, op, named, show)}
 }
 
 // toolID reads an argument that names a tool.

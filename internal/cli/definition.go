@@ -29,22 +29,22 @@ func (k kindFlag) kind() (tool.Kind, error) {
 // definition returns what an argument names.
 func (k kindFlag) definition(arg string) (definition, error) {
 	kind, err := k.kind()
-	switch {
-	case err != nil:
+	if err != nil {
 		return definition{}, err
-	case kind == tool.KindTool:
-		id, err := toolID(arg)
-		return toolDefinition(id), err
 	}
-	return offerNamed(kind, arg)
+	return definitionNamed(kind, arg)
 }
 
 // definition names what a person decides about: the definition of a tool, or of
 // something else that a server offers. Instructions have no name.
 type definition gateway.OfferRef
 
-// offerNamed reads an argument: server:name, of instructions the server alone.
-func offerNamed(kind tool.Kind, arg string) (definition, error) {
+// definitionNamed reads an argument: server:name, of instructions the server alone.
+func definitionNamed(kind tool.Kind, arg string) (definition, error) {
+	if kind == tool.KindTool {
+		id, err := toolID(arg)
+		return definition{id.Server, kind, id.Tool}, err
+	}
 	server, name, _ := strings.Cut(arg, ":")
 	if err := tool.CheckServerName(server); err != nil {
 		return definition{}, usage("Invalid name '"+printable(arg)+"': "+err.Error()+".", "Write it as `mcpproxy approvals` does.")
@@ -57,8 +57,6 @@ func offerNamed(kind tool.Kind, arg string) (definition, error) {
 	}
 	return definition{server, kind, name}, nil
 }
-
-func toolDefinition(id tool.ID) definition { return definition{id.Server, tool.KindTool, id.Tool} }
 
 // id is how it is called in lists.
 func (d definition) id() string {

@@ -71,6 +71,6 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 	return l, nil
 }
 
-func upstreamLogout(r *run) command {
-	return forServer(r, api.LogoutServer, func(p *printer, s gateway.ServerView) { fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name)) })
+func writeLogout(p *printer, s gateway.ServerView) {
+	fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name))
 }

@@ -14,6 +14,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // The formats of the output.
@@ -62,17 +63,11 @@ func (r *run) print(v any, show func(p *printer)) error {
 
 // encode returns v as indented JSON. Numbers and texts of raw parts stay as they are.
 func encode(v any) ([]byte, error) {
-	var compact, out bytes.Buffer
-	e := json.NewEncoder(&compact)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	compact, err := rawjson.Marshal(v)
+	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}
-	if err := json.Indent(&out, bytes.TrimRight(compact.Bytes(), "\n"), "", "  "); err != nil {
-		return nil, fmt.Errorf("indent the output: %w", err)
-	}
-	out.WriteByte('\n')
-	return escapeHidden(out.Bytes()), nil
+	return escapeHidden([]byte(indented(compact) + "\n")), nil
 }
 
 // printError writes p to stderr: for a person, or with -o json for a program.

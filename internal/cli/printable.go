@@ -148,11 +148,10 @@ func escapeHidden(raw []byte) []byte {
 		switch {
 		case r == '\n' || !hidden(r):
 			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
 		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
 		}
 	}
 	return out.Bytes()

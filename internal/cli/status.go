@@ -28,7 +28,7 @@ func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
 	fmt.Fprintf(p, "MCPProxy %s is %s (process %d, up %s)\n\n", oneLine(s.Version), p.paint(good, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
 	var f fields
-	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, idleNote(s.Servers), disabledNote(s.Servers)))
+	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, some(s.Servers.Idle, ", %d idle"), some(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
 	f.add("Waiting", p.paint(care, waitingNote(waiting)))
 	for _, surface := range s.Surfaces {
@@ -95,16 +95,10 @@ func surfaceName(name string) string {
 	return sentence(name)
 }
 
-func idleNote(s gateway.StatusServers) string {
-	if s.Idle > 0 {
-		return fmt.Sprintf(", %d idle", s.Idle)
-	}
-	return ""
-}
-
-func disabledNote(s gateway.StatusServers) string {
-	if n := s.Total - s.Enabled; n > 0 {
-		return fmt.Sprintf(", %d disabled", n)
+// some is a note about n of something, if there is any.
+func some(n int, note string) string {
+	if n > 0 {
+		return fmt.Sprintf(note, n)
 	}
 	return ""
 }

@@ -148,8 +148,6 @@ func writeReasons(p *printer, tools []gateway.ToolView) {
 	}
 }
 
-func toolsShow(r *run) command { return command{run: does(r, api.GetTool, toolNamed, writeTool)} }
-
 func writeTool(p *printer, v gateway.ToolView) {
 	var f fields
 	f.add("Tool", oneLine(v.Name))

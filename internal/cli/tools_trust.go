@@ -7,7 +7,6 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/tool"
 )
 
 // addTrust adds what was decided about a tool.
@@ -24,17 +23,13 @@ func addTrust(p *printer, f *fields, t *gateway.Trust) {
 	}
 }
 
-func toolsSwitch(r *run, on bool) command {
-	do, word := api.DisableTool, "off"
-	if on {
-		do, word = api.EnableTool, "on"
-	}
-	return command{run: does(r, do, toolNamed, func(p *printer, v gateway.ToolView) {
-		fmt.Fprintf(p, "%s is switched %s.\n", oneLine(v.Name), word)
-		if on {
-			stillLocked(p, v.Status)
-		}
-	})}
+func writeSwitchedOff(p *printer, v gateway.ToolView) {
+	fmt.Fprintf(p, "%s is switched off.\n", oneLine(v.Name))
+}
+
+func writeSwitchedOn(p *printer, v gateway.ToolView) {
+	fmt.Fprintf(p, "%s is switched on.\n", oneLine(v.Name))
+	stillLocked(p, v.Status)
 }
 
 func toolsDiff(r *run) command {
@@ -69,11 +64,7 @@ func toolsApprove(r *run) command {
 			if err != nil {
 				return err
 			}
-			which := f.tools
-			if kind != tool.KindTool {
-				which = f.offers
-			}
-			server, one, err := which(kind, args)
+			server, one, err := f.which(kind, args)
 			switch {
 			case err != nil:
 				return err

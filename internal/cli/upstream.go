@@ -12,10 +12,6 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func upstreamList(r *run) command {
-	return command{run: does(r, api.ListServers, nothing, writeServers)}
-}
-
 func writeServers(p *printer, all gateway.ServerList) {
 	if len(all.Servers) == 0 {
 		p.note("No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.")
@@ -51,8 +47,6 @@ func toolCount(s gateway.ServerView) string {
 	}
 	return fmt.Sprintf("%d/%d", s.Tools[policy.Callable], s.ToolCount)
 }
-
-func upstreamGet(r *run) command { return forServer(r, api.GetServer, writeServer) }
 
 func writeServer(p *printer, s gateway.ServerView) {
 	var f fields

@@ -114,24 +114,20 @@ func upstreamRemove(r *run) command {
 	})}
 }
 
-func upstreamEnable(r *run, on bool) command {
-	do, done := api.DisableServer, "disabled"
-	if on {
-		do, done = api.EnableServer, "enabled"
-	}
-	return forServer(r, do, func(p *printer, v gateway.ServerView) {
-		fmt.Fprintf(p, "%s is %s.\n", oneLine(v.Name), done)
-		if on && v.Quarantined {
-			p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
-		}
-	})
+func writeDisabled(p *printer, v gateway.ServerView) {
+	fmt.Fprintf(p, "%s is disabled.\n", oneLine(v.Name))
 }
 
-func upstreamQuarantine(r *run) command {
-	return forServer(r, api.QuarantineServer, func(p *printer, v gateway.ServerView) {
-		fmt.Fprintf(p, "%s is quarantined.\n", oneLine(v.Name))
-		p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
-	})
+func writeEnabled(p *printer, v gateway.ServerView) {
+	fmt.Fprintf(p, "%s is enabled.\n", oneLine(v.Name))
+	if v.Quarantined {
+		p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+	}
+}
+
+func writeQuarantined(p *printer, v gateway.ServerView) {
+	fmt.Fprintf(p, "%s is quarantined.\n", oneLine(v.Name))
+	p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 }
 
 func upstreamReview(r *run) command {

@@ -2,104 +2,84 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // toYAML writes a JSON text as YAML, in the same order and with the same
 // numbers. Strings are bare only where no reader could take them for anything
 // else; YAML reads a JSON string as it is.
 func toYAML(raw []byte) []byte {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	w := yamlWriter{d: d}
-	w.value(w.next(), "", true)
+	var w yamlWriter
+	w.value(raw, "", true)
 	return w.out.Bytes()
 }
 
-type yamlWriter struct {
-	d   *json.Decoder
-	out bytes.Buffer
-}
+type yamlWriter struct{ out bytes.Buffer }
 
-// next returns the next token. The text was encoded here, so that it is sound.
-func (w *yamlWriter) next() json.Token {
-	token, _ := w.d.Token()
-	return token
-}
-
-// value writes the value that begins with token. A container that is not first
-// begins on the next line; one that is first goes on where the line is.
-func (w *yamlWriter) value(token json.Token, indent string, first bool) {
-	switch token {
-	case json.Delim('{'):
-		w.members(indent, first)
-	case json.Delim('['):
-		w.elements(indent, first)
+// value writes a value. The text was encoded here, so that it is sound. A
+// container that is not first begins on the next line; one that is first goes on
+// where the line is.
+func (w *yamlWriter) value(raw []byte, indent string, first bool) {
+	empty := ""
+	begin := func() {
+		if !first {
+			if n := w.out.Len(); n > 0 && w.out.Bytes()[n-1] != '\n' {
+				w.out.WriteByte('\n')
+			}
+			w.out.WriteString(indent)
+		}
+		first, empty = false, ""
+	}
+	switch rawjson.Kind(raw) {
+	case '{':
+		empty = "{}\n"
+		_ = rawjson.Members(raw, func(name, value []byte) error {
+			begin()
+			w.out.WriteString(bareOrQuoted(string(name)) + ":")
+			w.value(value, indent+"  ", false)
+			return nil
+		})
+	case '[':
+		empty = "[]\n"
+		_ = rawjson.Elements(raw, func(value []byte) error {
+			begin()
+			w.out.WriteString("-")
+			container := rawjson.Kind(value) == '{' || rawjson.Kind(value) == '['
+			if container {
+				w.out.WriteByte(' ')
+			}
+			w.value(value, indent+"  ", container)
+			return nil
+		})
 	default:
-		w.scalar(token, indent)
+		w.scalar(raw, indent)
 	}
-}
-
-func (w *yamlWriter) members(indent string, first bool) {
-	if !w.d.More() {
-		w.empty("{}", first)
-		return
-	}
-	for w.d.More() {
-		w.begin(indent, &first)
-		w.out.WriteString(bareOrQuoted(w.next()) + ":")
-		w.value(w.next(), indent+"  ", false)
-	}
-	w.next()
-}
-
-func (w *yamlWriter) elements(indent string, first bool) {
-	if !w.d.More() {
-		w.empty("[]", first)
-		return
-	}
-	for w.d.More() {
-		w.begin(indent, &first)
-		w.out.WriteString("-")
-		token := w.next()
-		_, container := token.(json.Delim)
-		if container {
+	if empty != "" {
+		if !first {
 			w.out.WriteByte(' ')
 		}
-		w.value(token, indent+"  ", container)
+		w.out.WriteString(empty)
 	}
-	w.next()
 }
 
-// begin begins a line, unless the line has been begun.
-func (w *yamlWriter) begin(indent string, first *bool) {
-	if !*first {
-		if n := w.out.Len(); n > 0 && w.out.Bytes()[n-1] != '\n' {
-			w.out.WriteByte('\n')
-		}
-		w.out.WriteString(indent)
-	}
-	*first = false
-}
-
-func (w *yamlWriter) empty(text string, first bool) {
-	if !first {
-		w.out.WriteByte(' ')
-	}
-	w.out.WriteString(text + "\n")
-	w.next()
-}
-
-func (w *yamlWriter) scalar(token json.Token, indent string) {
+func (w *yamlWriter) scalar(raw []byte, indent string) {
 	if w.out.Len() > 0 {
 		w.out.WriteByte(' ')
 	}
-	if s, ok := token.(string); ok && literal(s) {
-		w.block(s, indent)
-		return
+	raw = bytes.TrimSpace(raw)
+	text, isText := rawjson.String(raw)
+	switch {
+	case isText && literal(text):
+		w.block(text, indent)
+	case isText:
+		w.out.WriteString(bareOrQuoted(text) + "\n")
+	case rawjson.Kind(raw) == '0':
+		w.out.WriteString(exponent(string(raw)) + "\n")
+	default:
+		w.out.WriteString(string(raw) + "\n")
 	}
-	w.out.WriteString(bareOrQuoted(token) + "\n")
 }
 
 // literal reports whether s reads best as lines of its own, and can.
@@ -164,18 +144,10 @@ func exponent(number string) string {
 	return mantissa + "e" + power
 }
 
-func bareOrQuoted(token json.Token) string {
-	if n, ok := token.(json.Number); ok {
-		return exponent(n.String())
-	}
-	if s, ok := token.(string); ok && bare(s) {
+func bareOrQuoted(s string) string {
+	if bare(s) {
 		return s
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(token); err != nil {
-		return `""`
-	}
-	return string(escapeHidden(bytes.TrimRight(out.Bytes(), "\n")))
+	quoted, _ := rawjson.Marshal(s) // a string can always be encoded
+	return string(escapeHidden(quoted))
 }

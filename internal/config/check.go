@@ -3,12 +3,13 @@ package config
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"mcpproxy/internal/reach"
 )
 
 // The checks of single values. An error says what is wrong and, after "; ",
@@ -35,14 +36,7 @@ func checkListen(s string) error {
 // loopback reports whether nobody but this machine reaches the address.
 func loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
+	return err == nil && reach.Here(host)
 }
 
 func checkDir(s string) error {

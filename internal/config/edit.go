@@ -16,6 +16,7 @@ import (
 
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -41,26 +42,30 @@ func (s ServerEdit) Check() error {
 		return problem.Newf(problem.InvalidParameter, "In %s, %s: %s.", parameter, where, what).
 			WithHint(strings.ToUpper(todo[:1])+todo[1:]+".").With("parameter", parameter)
 	}
-	for _, one := range []struct{ parameter, value string }{{"command", s.Command}, {"working_dir", s.WorkingDir}, {"url", s.URL}} {
-		if err := bad(one.parameter, "the value", checkNoNUL(one.value)); err != nil {
-			return err
-		}
-	}
-	for i, arg := range s.Args {
-		if err := bad("args", fmt.Sprintf("number %d", i+1), checkNoNUL(arg)); err != nil {
-			return err
-		}
-	}
-	for _, of := range []struct {
-		parameter   string
-		all         map[string]string
-		name, value func(string) error
-	}{{"env", s.Env, checkEnvName, checkNoNUL}, {"headers", s.Headers, checkHeaderName, checkHeaderValue}} {
-		for _, name := range slices.Sorted(maps.Keys(of.all)) {
-			shown, _, _ := strings.Cut(name, "=") // what follows is meant to be a value
-			if err := cmp.Or(bad(of.parameter, "the name "+quote(shown), of.name(name)),
-				bad(of.parameter, "the value of "+quote(shown), of.value(of.all[name]))); err != nil {
+	launch := Server{Launch: s.Launch}
+	for _, k := range launch.keys() {
+		switch v := k.to.(type) {
+		case *string:
+			if err := bad(k.name, "the value", checkNoNUL(*v)); err != nil {
 				return err
+			}
+		case *[]string:
+			for i, text := range *v {
+				if err := bad(k.name, fmt.Sprintf("number %d", i+1), checkNoNUL(text)); err != nil {
+					return err
+				}
+			}
+		case *map[string]string:
+			check := checkNoNUL
+			if k.check != nil {
+				check = k.check
+			}
+			for _, name := range slices.Sorted(maps.Keys(*v)) {
+				shown, _, _ := strings.Cut(name, "=") // what follows is meant to be a value
+				if err := cmp.Or(bad(k.name, "the name "+quote(shown), k.checkName(name)),
+					bad(k.name, "the value of "+quote(shown), check((*v)[name]))); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -77,7 +82,7 @@ func (l *Live) AddServer(name string, s ServerEdit) error {
 		return problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quote(name), err).
 			WithHint("Choose another name.").With("parameter", "name").With("value", name)
 	}
-	encoded, err := marshal(s)
+	encoded, err := rawjson.Marshal(s)
 	if err != nil {
 		return err
 	}
@@ -139,19 +144,15 @@ func (d *document) addServer(name string, encoded []byte) ([]splice, error) {
 	}
 	m := member(d.root, "mcpServers")
 	listed := m != nil && m.Value.Value.Kind() == '['
-	var all writer
-	all.member(name, encoded)
-	if listed {
-		all = writer{}
-		all.name("name")
-		quoted, err := marshal(name)
-		if err != nil {
-			return nil, err
-		}
-		all.buf = append(append(all.buf, quoted...), ',')
-		all.buf = append(all.buf, encoded[1:len(encoded)-1]...)
+	quoted, err := rawjson.Marshal(name)
+	if err != nil {
+		return nil, err
 	}
-	value, err := hujson.Parse(all.bytes())
+	text := fmt.Sprintf("{%s: %s}", quoted, encoded)
+	if listed {
+		text = fmt.Sprintf(`{"name": %s, %s`, quoted, encoded[1:])
+	}
+	value, err := hujson.Parse([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -346,21 +347,8 @@ func replaceFile(path string, text []byte) error {
 	} else if _, linked := os.Readlink(path); linked == nil {
 		return errors.New("it is a link to a file that is not there")
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// One name, so that what a crash left behind is cleared away by the next
-	// edit: it may hold secrets.
-	tmp := filepath.Join(dir, "."+filepath.Base(path)+".tmp")
-	if err := ondisk.WriteNew(tmp, text); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		_ = os.Remove(tmp)
-		return err
-	}
-	_ = ondisk.SyncDir(dir) // not every file system can; the file itself is synced
-	return nil
+	return ondisk.Replace(path, text)
 }

@@ -89,6 +89,15 @@ func (k key) value() any { return k.field().Interface() }
 // set puts a value of the field's kind into it.
 func (k key) set(value any) { k.field().Set(reflect.ValueOf(value).Convert(k.field().Type())) }
 
+// isDefault reports whether the field holds the default.
+func (k key) isDefault() bool {
+	def := reflect.Zero(k.field().Type())
+	if k.def != nil {
+		def = reflect.ValueOf(k.def).Convert(def.Type())
+	}
+	return reflect.DeepEqual(k.value(), def.Interface())
+}
+
 // fill sets the defaults.
 func fill(keys []key) {
 	for _, k := range keys {

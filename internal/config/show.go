@@ -1,16 +1,15 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 )
@@ -82,7 +81,7 @@ func hide(keys []key) {
 // the defaults and without secrets.
 func (c Config) MarshalJSON() ([]byte, error) {
 	shown := c.Shown()
-	return encodeObject(shown.keys(), func(_ int, k key) bool { return !k.secret || !k.field().IsZero() })
+	return encodeObject(shown.keys(), func(k key) bool { return !k.secret || !k.field().IsZero() })
 }
 
 // MarshalJSON returns the server in the form of the file, without secrets and
@@ -120,34 +119,31 @@ func asText(v json.Marshaler) string {
 }
 
 // encodeObject writes the keys that keep says, in the order of the table.
-func encodeObject(keys []key, keep func(int, key) bool) ([]byte, error) {
-	var out writer
-	group := ""
+func encodeObject(keys []key, keep func(key) bool) ([]byte, error) {
+	var out object
 	for i, k := range keys {
-		if k.to == nil || !keep(i, k) {
+		group := k.groupOf()
+		if group != "" && i > 0 && keys[i-1].groupOf() == group {
+			continue // it is written with the first of them
+		}
+		if group != "" {
+			inner, err := encodeObject(within(keys, group), keep)
+			if err != nil {
+				return nil, err
+			}
+			if string(inner) != "{}" {
+				out.add(group, inner)
+			}
 			continue
 		}
-		if g := k.groupOf(); g != group {
-			if group != "" {
-				out.close()
-			}
-			if g != "" {
-				out.open(g)
-			}
-			group = g
-		}
-		name := k.name
-		if group != "" {
-			name = name[len(group)+1:]
+		if k.to == nil || !keep(k) {
+			continue
 		}
 		value, err := encodeValue(k.value())
 		if err != nil {
 			return nil, fmt.Errorf("key %s: %w", k.name, err)
 		}
-		out.member(name, value)
-	}
-	if group != "" {
-		out.close()
+		out.add(k.name, value)
 	}
 	return out.bytes(), nil
 }
@@ -156,27 +152,27 @@ func encodeObject(keys []key, keep func(int, key) bool) ([]byte, error) {
 func encodeValue(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case time.Duration:
-		return marshal(short(v))
+		return rawjson.Marshal(short(v))
 	case tool.Tri:
-		return marshal(v == tool.True)
+		return rawjson.Marshal(v == tool.True)
 	case []HintOverride:
-		var out writer
+		var out object
 		for _, o := range v {
-			hints, err := encodeObject(hintKeys(&o.Hints), func(_ int, k key) bool { return !k.field().IsZero() })
+			hints, err := encodeObject(hintKeys(&o.Hints), func(k key) bool { return !k.isDefault() })
 			if err != nil {
 				return nil, err
 			}
-			out.member(o.Pattern, hints)
+			out.add(o.Pattern, hints)
 		}
 		return out.bytes(), nil
 	case []Server:
-		var out writer
+		var out object
 		for _, s := range v {
 			b, err := encodeServer(s)
 			if err != nil {
 				return nil, err
 			}
-			out.member(s.Name, b)
+			out.add(s.Name, b)
 		}
 		return out.bytes(), nil
 	case []string:
@@ -184,62 +180,31 @@ func encodeValue(v any) ([]byte, error) {
 			return []byte("[]"), nil
 		}
 	}
-	return marshal(v)
-}
-
-// marshal leaves <, > and & as they are: this is read by people.
-func marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return rawjson.Marshal(v)
 }
 
 // encodeServer writes a server that is fit to be shown.
 func encodeServer(s Server) ([]byte, error) {
-	def := new(Server).keys()
-	fill(def)
-	return encodeObject(s.keys(), func(i int, k key) bool {
-		return k.name != "name" && !reflect.DeepEqual(k.value(), def[i].value())
-	})
+	return encodeObject(s.keys(), func(k key) bool { return k.name != "name" && !k.isDefault() })
 }
 
-// writer writes JSON objects with their members in order.
-type writer struct {
-	buf []byte
-}
+// object is a JSON object whose members are written in order.
+type object struct{ text []byte }
 
-func (w *writer) name(name string) {
-	switch {
-	case len(w.buf) == 0:
-		w.buf = append(w.buf, '{')
-	case w.buf[len(w.buf)-1] != '{':
-		w.buf = append(w.buf, ',')
+func (o *object) add(name string, value []byte) {
+	separator := byte(',')
+	if len(o.text) == 0 {
+		separator = '{'
 	}
-	quoted, _ := marshal(name) // a string can always be encoded
-	w.buf = append(append(w.buf, quoted...), ':')
+	quoted, _ := rawjson.Marshal(name) // a string can always be encoded
+	o.text = append(append(append(append(o.text, separator), quoted...), ':'), value...)
 }
 
-func (w *writer) member(name string, value []byte) {
-	w.name(name)
-	w.buf = append(w.buf, value...)
-}
-
-func (w *writer) open(name string) {
-	w.name(name)
-	w.buf = append(w.buf, '{')
-}
-
-func (w *writer) close() { w.buf = append(w.buf, '}') }
-
-func (w *writer) bytes() []byte {
-	if len(w.buf) == 0 {
+func (o *object) bytes() []byte {
+	if len(o.text) == 0 {
 		return []byte("{}")
 	}
-	return append(w.buf, '}')
+	return append(o.text, '}')
 }
 
 // minSecret is the shortest value of env that counts as a secret: shorter ones

@@ -107,12 +107,10 @@ func (s source) syntax(err error) (offset int, message, hint string) {
 
 // invalidUTF8 finds the first byte that is not UTF-8, or returns -1.
 func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
+	for i, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\uFFFD")) {
 			return i
 		}
-		i += n
 	}
 	return -1
 }

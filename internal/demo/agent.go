@@ -121,38 +121,36 @@ func (a *agent) connect(ctx context.Context) error {
 // connectTime is how long the bundled upstreams have to be there.
 const connectTime = 20 * time.Second
 
+// await looks every so often until what it waits for is there.
+func await(ctx context.Context, every time.Duration, there func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if ok, err := there(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
 // awaitTools waits until the named tools can be found.
 func (a *agent) awaitTools(ctx context.Context, names ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for _, name := range names {
-		for {
-			t, err := a.look(ctx, name)
-			if err != nil {
-				return err
-			}
-			if t.Name == name {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%s did not appear: %w", name, ctx.Err())
-			case <-tick.C:
-			}
+		err := await(ctx, 20*time.Millisecond, func() (bool, error) {
+			r, err := a.call(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
+			return err == nil && len(r.Structured.Tools) > 0 && r.Structured.Tools[0].Name == name, err
+		})
+		if err != nil {
+			return fmt.Errorf("%s did not appear: %w", name, err)
 		}
 	}
 	return nil
-}
-
-// look finds a tool by its exact name.
-func (a *agent) look(ctx context.Context, name string) (found, error) {
-	r, err := a.call(ctx, "retrieve_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, name))
-	if err != nil || len(r.Structured.Tools) == 0 {
-		return found{}, err
-	}
-	return r.Structured.Tools[0], nil
 }
 
 // addNumbers is a call of the tool that shifty changes.
@@ -161,21 +159,11 @@ const addNumbers = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 // watchShifty waits until what shifty has changed is held, looking every so
 // often, and shows what then becomes of a call that passed before.
 func (a *agent) watchShifty(ctx context.Context, every time.Duration) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	if err := await(ctx, every, func() (bool, error) {
 		r, err := a.call(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
-		if err != nil {
-			return err
-		}
-		if slices.Contains(r.Structured.Disabled, locked{"shifty", "add_numbers", "pending_approval"}) {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+		return slices.Contains(r.Structured.Disabled, locked{"shifty", "add_numbers", "pending_approval"}), err
+	}); err != nil {
+		return err
 	}
 	say(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbers)
 	r, err := a.call(ctx, "call_tool_read", addNumbers)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -24,19 +25,23 @@ import (
 // maxMessage bounds what the demo servers read, in bytes.
 const maxMessage = 1 << 20
 
-// demoTool is a tool of a demo server. The definition is the tool object as it
-// is listed.
-type demoTool struct {
-	definition string
-	run        func(args json.RawMessage) (string, error)
+// arguments are those of all demo tools.
+type arguments struct {
+	Title, Text, Words, City string
+	Days                     int
+	A, B                     float64
 }
+
+// errNoTool is what run returns for a tool that the server does not have.
+var errNoTool = errors.New("there is no such tool")
 
 // server is a small MCP server of revision 2025-06-18.
 type server struct {
 	name string
+	run  func(tool string, a arguments) (string, error)
 
 	mu    sync.Mutex // guards tools
-	tools []demoTool
+	tools []json.RawMessage
 }
 
 // answer handles one message and returns the response, or nil for none.
@@ -62,44 +67,24 @@ func (s *server) answer(raw []byte) []byte {
 func (s *server) handle(method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case mcp.Initialize:
-		return json.Marshal(struct {
-			ProtocolVersion string            `json:"protocolVersion"`
-			Capabilities    json.RawMessage   `json:"capabilities"`
-			ServerInfo      map[string]string `json:"serverInfo"`
-		}{"2025-06-18", json.RawMessage(`{"tools":{"listChanged":true}}`),
-			map[string]string{"name": s.name, "version": "1.0.0"}})
+		return json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"` + s.name + `","version":"1.0.0"}}`), nil
 	case mcp.Ping:
 		return json.RawMessage(`{}`), nil
 	case mcp.ListTools:
-		return s.list()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return json.Marshal(map[string][]json.RawMessage{"tools": s.tools})
 	case mcp.CallTool:
 		return s.call(params)
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method}
 }
 
-func (s *server) list() (json.RawMessage, error) {
+// list makes tools the only ones.
+func (s *server) list(tools ...json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tools := make([]json.RawMessage, len(s.tools))
-	for i, t := range s.tools {
-		tools[i] = json.RawMessage(t.definition)
-	}
-	return json.Marshal(struct {
-		Tools []json.RawMessage `json:"tools"`
-	}{tools})
-}
-
-func (s *server) find(name string) (demoTool, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.tools {
-		var d struct{ Name string }
-		if json.Unmarshal([]byte(t.definition), &d) == nil && d.Name == name {
-			return t, true
-		}
-	}
-	return demoTool{}, false
+	s.tools = tools
 }
 
 func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
@@ -110,12 +95,9 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
-	t, ok := s.find(p.Name)
-	if !ok {
+	text, err := s.text(p.Name, p.Arguments)
+	if errors.Is(err, errNoTool) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Unknown tool: " + p.Name}
-	}
-	if len(p.Arguments) == 0 {
-		p.Arguments = json.RawMessage(`{}`)
 	}
 	type block struct {
 		Type string `json:"type"`
@@ -124,20 +106,22 @@ func (s *server) call(params json.RawMessage) (json.RawMessage, error) {
 	result := struct {
 		Content []block `json:"content"`
 		IsError bool    `json:"isError,omitempty"`
-	}{}
-	text, err := t.run(p.Arguments)
+	}{[]block{{"text", text}}, err != nil}
 	if err != nil {
-		text, result.IsError = err.Error(), true
+		result.Content[0].Text = err.Error()
 	}
-	result.Content = []block{{"text", text}}
 	return json.Marshal(result)
 }
 
-// replace puts a definition in the place of the first tool's.
-func (s *server) replace(definition string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tools[0].definition = definition
+// text runs a tool.
+func (s *server) text(tool string, raw json.RawMessage) (string, error) {
+	var a arguments
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return "", fmt.Errorf("the arguments cannot be read: %w", err)
+		}
+	}
+	return s.run(tool, a)
 }
 
 // stdio serves lines until the input ends; every value of changed is announced

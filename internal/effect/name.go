@@ -1,15 +1,11 @@
 package effect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
-
-// maxNameWords bounds what is looked at of a name; names of tools have 6 words
-// at most, as a rule. A longer one is not taken for reading.
-const maxNameWords = 32
 
 // name is what the words of a name say.
 type name struct {
@@ -23,48 +19,6 @@ type name struct {
 	code    bool // it names a language or a command
 	long    bool
 	foreign bool // it has characters in which other words can hide
-}
-
-// pieces cuts an identifier into lower-case words: snake_case, kebab-case,
-// camelCase, HTTPServer, name.space, path/to, v2.
-func pieces(s string, words []string) []string {
-	start := -1
-	var before rune
-	cut := func(end int) {
-		if start >= 0 {
-			words = append(words, strings.ToLower(s[start:end]))
-		}
-		start = -1
-	}
-	for i, r := range s {
-		if !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) {
-			cut(i)
-			before = r
-			if len(words) >= maxNameWords {
-				return words
-			}
-			continue
-		}
-		if start >= 0 && unicode.IsUpper(r) && (!unicode.IsUpper(before) || nextIsLower(s[i+utf8.RuneLen(r):])) {
-			cut(i)
-		}
-		if start < 0 {
-			start = i
-		}
-		before = r
-	}
-	cut(len(s))
-	return words
-}
-
-// nextIsLower finds the new word in HTTPServer, but none in URLs.
-func nextIsLower(rest string) bool {
-	r, n := utf8.DecodeRuneInString(rest)
-	if !unicode.IsLower(r) {
-		return false
-	}
-	after, _ := utf8.DecodeRuneInString(rest[n:])
-	return r != 's' || unicode.IsLetter(after)
 }
 
 // readName works out what a name says.
@@ -128,17 +82,17 @@ func (n name) with(title name) name {
 	if n.head == noRole {
 		n.head, n.verb, n.unsure = title.head, title.verb, title.unsure
 	}
-	n.deletes = cmpOr(n.deletes, title.deletes)
-	n.changes = cmpOr(n.changes, title.changes)
+	n.deletes = cmp.Or(n.deletes, title.deletes)
+	n.changes = cmp.Or(n.changes, title.changes)
 	if title.head == writes || title.head == runs {
-		n.changes = cmpOr(n.changes, title.verb)
+		n.changes = cmp.Or(n.changes, title.verb)
 	}
 	n.code = n.code || title.code
 	n.long = n.long || title.long
 	return n
 }
 
-// aboutDeleting says whether a word is one about taking away, in any form and
+// aboutDeleting reports whether a word is one about taking away, in any form and
 // any compound.
 func aboutDeleting(w string) bool {
 	known := lexicon()
@@ -151,15 +105,6 @@ func aboutDeleting(w string) bool {
 	if len(w) < 5 && w[0] < utf8.RuneSelf {
 		return false
 	}
-	for _, stem := range known.deletions {
-		if strings.Contains(w, stem) {
-			return true
-		}
-	}
-	for _, stem := range known.shortDeletions {
-		if strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known.deletions, func(stem string) bool { return strings.Contains(w, stem) }) ||
+		slices.ContainsFunc(known.shortDeletions, func(stem string) bool { return strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) })
 }

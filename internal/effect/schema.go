@@ -1,7 +1,9 @@
 package effect
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/rawjson"
@@ -76,17 +78,17 @@ func (s *schema) property(name string, value []byte) {
 	switch {
 	case takesCode(lower, snake):
 		if k := kindOf(value); k != "boolean" && k != "integer" && k != "number" && !hasEnum(value) && !(lower == "code" && identifies(value)) {
-			s.code = cmpOr(s.code, snake)
+			s.code = cmp.Or(s.code, snake)
 		}
 	case is(lower, changing) || is(snake, changing):
-		s.changes = cmpOr(s.changes, snake)
+		s.changes = cmp.Or(s.changes, snake)
 	}
 	if is(lower, action) || is(snake, action) {
 		s.choice(value)
 	}
 }
 
-// takesCode says whether a parameter of that name is a program or a part of one.
+// takesCode reports whether a parameter of that name is a program or a part of one.
 func takesCode(lower, snake string) bool {
 	if is(lower, codeWord) || is(snake, codeWord) {
 		return true
@@ -102,17 +104,12 @@ func takesCode(lower, snake string) bool {
 	return false
 }
 
-// identifies says whether a parameter "code" is explained as one that names
+// identifies reports whether a parameter "code" is explained as one that names
 // something.
 func identifies(value []byte) bool {
 	about, _ := rawjson.String(rawjson.Find(value, "description"))
 	about = strings.ToLower(about)
-	for _, w := range lexicon().identifying {
-		if strings.Contains(about, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lexicon().identifying, func(w string) bool { return strings.Contains(about, w) })
 }
 
 func kindOf(value []byte) string {
@@ -133,9 +130,9 @@ func (s *schema) choice(value []byte) {
 		for i, w := range pieces(text, nil) {
 			switch r := known.words[w]; {
 			case r.role == destroys && i == 0 && r.form == base:
-				s.deletes = cmpOr(s.deletes, w)
+				s.deletes = cmp.Or(s.deletes, w)
 			case (r.role == writes || r.role == mayWrite || r.role == runs) && i == 0 && r.form == base:
-				s.writes = cmpOr(s.writes, w)
+				s.writes = cmp.Or(s.writes, w)
 			}
 		}
 		return nil
@@ -153,11 +150,4 @@ func (s *schema) choice(value []byte) {
 			})
 		}
 	}
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

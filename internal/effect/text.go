@@ -21,8 +21,6 @@ type text struct {
 	words            int
 }
 
-func (t *text) empty() bool { return t.words == 0 }
-
 // readText goes through the words of a description.
 func readText(s string) text {
 	t := text{long: len(s) > maxText}
@@ -37,7 +35,7 @@ func readText(s string) text {
 				r.start, r.strange = true, 0 // "GitHub: list issues"
 			case '.', '\n', ';', '!', '?':
 				r.start = true
-				r.opening = r.opening && t.empty()
+				r.opening = r.opening && t.words == 0
 			}
 			i++
 			continue
@@ -50,24 +48,6 @@ func readText(s string) text {
 	}
 	t.foreign(s)
 	return t
-}
-
-func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= utf8.RuneSelf }
-
-// lower gives a word in lower case, in scratch; one that is too long for it is
-// none of the lexicon.
-func lower(w string, scratch []byte) []byte {
-	if len(w) > len(scratch) {
-		return nil
-	}
-	for i := range len(w) {
-		c := w[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		scratch[i] = c
-	}
-	return scratch[:len(w)]
 }
 
 // reader is the state between two words.
@@ -131,7 +111,7 @@ func (r *reader) contrary(w []byte, v word) {
 	}
 }
 
-// acts says whether a verb stands where it says what the tool does.
+// acts reports whether a verb stands where it says what the tool does.
 func (r *reader) acts(v word) bool {
 	led := r.was.is(leader)
 	switch v.role {
@@ -156,13 +136,4 @@ func (t *text) foreign(s string) {
 			return
 		}
 	}
-}
-
-func hasForeign(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
 }

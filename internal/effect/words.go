@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"mcpproxy/internal/wordlist"
 )
@@ -158,7 +160,7 @@ func (l *vocabulary) participleOf(v string) string {
 	return v + "ed"
 }
 
-// doubled says whether a verb doubles its last letter: drop, dropping.
+// doubled reports whether a verb doubles its last letter: drop, dropping.
 func doubled(v string) bool {
 	const vowels = "aeiou"
 	n := len(v)
@@ -168,3 +170,76 @@ func doubled(v string) bool {
 	short := n <= 4 && v != "open" && v != "edit" && v != "join"
 	return short || strings.HasSuffix(v, "set") || strings.HasSuffix(v, "submit") || strings.HasSuffix(v, "get") && n > 3
 }
+
+// pieces cuts an identifier into lower-case words: snake_case, kebab-case,
+// camelCase, HTTPServer, name.space, path/to, v2.
+func pieces(s string, words []string) []string {
+	start := -1
+	var before rune
+	cut := func(end int) {
+		if start >= 0 {
+			words = append(words, strings.ToLower(s[start:end]))
+		}
+		start = -1
+	}
+	for i, r := range s {
+		if !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) {
+			cut(i)
+			before = r
+			if len(words) >= maxNameWords {
+				return words
+			}
+			continue
+		}
+		if start >= 0 && unicode.IsUpper(r) && (!unicode.IsUpper(before) || nextIsLower(s[i+utf8.RuneLen(r):])) {
+			cut(i)
+		}
+		if start < 0 {
+			start = i
+		}
+		before = r
+	}
+	cut(len(s))
+	return words
+}
+
+// nextIsLower finds the new word in HTTPServer, but none in URLs.
+func nextIsLower(rest string) bool {
+	r, n := utf8.DecodeRuneInString(rest)
+	if !unicode.IsLower(r) {
+		return false
+	}
+	after, _ := utf8.DecodeRuneInString(rest[n:])
+	return r != 's' || unicode.IsLetter(after)
+}
+
+// maxNameWords bounds what is looked at of a name; names of tools have 6 words
+// at most, as a rule. A longer one is not taken for reading.
+const maxNameWords = 32
+
+func hasForeign(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// lower returns a word in lower case, in scratch; one that is too long for it is
+// none of the lexicon.
+func lower(w string, scratch []byte) []byte {
+	if len(w) > len(scratch) {
+		return nil
+	}
+	for i := range len(w) {
+		c := w[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		scratch[i] = c
+	}
+	return scratch[:len(w)]
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= utf8.RuneSelf }

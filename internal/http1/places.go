@@ -275,7 +275,7 @@ func (r *registry) forget(p *place) {
 	r.known(p)
 }
 
-// known says that a connection is no newcomer any more. r.mu is held.
+// known notes that a connection is no newcomer any more. r.mu is held.
 func (r *registry) known(p *place) {
 	if p.at != nil {
 		r.newcomers.Remove(p.at)

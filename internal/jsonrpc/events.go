@@ -24,14 +24,13 @@ type Event struct {
 // has data, comments and unknown fields are ignored. It does not repair text
 // that is no UTF-8.
 type EventReader struct {
-	w        window
+	frame
 	id       string
 	retry    time.Duration
-	data     []byte // what Next returned
-	begun    bool   // a line was read: there is no byte order mark any more
-	afterCR  bool   // an LF at the start of the window belongs to a CR before it
-	skipping bool   // the rest of an event that was too long
-	midLine  bool   // the window starts within a line of the event that is skipped
+	begun    bool // a line was read: there is no byte order mark any more
+	afterCR  bool // an LF at the start of the window belongs to a CR before it
+	skipping bool // the rest of an event that was too long
+	midLine  bool // the window starts within a line of the event that is skipped
 
 	// The event that is being read. Offsets count from the window's start.
 	name         string
@@ -46,12 +45,8 @@ func NewEventReader(r io.Reader, limit int) *EventReader { return NewEventReader
 
 // NewEventReaderIn reads large events in room. It must be released.
 func NewEventReaderIn(r io.Reader, limit int, room Room) *EventReader {
-	return &EventReader{w: window{r: r, small: 4 << 10, max: limit, room: room}}
+	return &EventReader{frame: frame{w: window{r: r, small: 4 << 10, max: limit, room: room}}}
 }
-
-// Release hands back what has been taken of the room. Nothing can be read after
-// that, and what Next returned is no longer valid.
-func (e *EventReader) Release() { e.w.release() }
 
 // LastID is the last event id that the stream has given, in whatever event.
 func (e *EventReader) LastID() string { return e.id }
@@ -92,16 +87,8 @@ func (e *EventReader) Next() (Event, error) {
 	}
 }
 
-// Keep returns the data that Next returned for the caller to keep. It copies small
-// data only: with large data the caller gets the buffer.
-func (e *EventReader) Keep() []byte {
-	data := e.w.keep(e.data)
-	e.data = nil
-	return data
-}
-
 func (e *EventReader) reset() {
-	e.data, e.name, e.hasData = nil, "", false
+	e.given, e.name, e.hasData = nil, "", false
 	e.next, e.dataAt, e.dataTo = 0, 0, 0
 }
 
@@ -110,7 +97,7 @@ func (e *EventReader) dispatch() Event {
 	if ev.Name == "" {
 		ev.Name = defaultName
 	}
-	e.data = ev.Data
+	e.given = ev.Data
 	e.w.drop(e.next)
 	return ev
 }

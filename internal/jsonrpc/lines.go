@@ -7,9 +7,8 @@ import (
 
 // LineReader reads the messages of a stdio server: one line each.
 type LineReader struct {
-	w        window
-	line     []byte // what Next returned
-	skipping bool   // the rest of a line that was too long
+	frame
+	skipping bool // the rest of a line that was too long
 }
 
 // NewLineReader reads lines of at most limit bytes from r.
@@ -17,12 +16,8 @@ func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderIn(
 
 // NewLineReaderIn reads large lines in room. It must be released.
 func NewLineReaderIn(r io.Reader, limit int, room Room) *LineReader {
-	return &LineReader{w: window{r: r, small: 16 << 10, max: limit, room: room}}
+	return &LineReader{frame: frame{w: window{r: r, small: 16 << 10, max: limit, room: room}}}
 }
-
-// Release hands back what has been taken of the room. Nothing can be read after
-// that, and what Next returned is no longer valid.
-func (l *LineReader) Release() { l.w.release() }
 
 // Next returns the next line, without its end (LF or CRLF); it may be empty. The
 // slice is valid until the next call. The last line need not have an end.
@@ -32,7 +27,7 @@ func (l *LineReader) Release() { l.w.release() }
 // the next call skips the rest of it, in constant memory, and goes on. Any
 // other error, io.EOF or the reader's, is final.
 func (l *LineReader) Next() ([]byte, error) {
-	l.line = nil
+	l.given = nil
 	if err := l.skip(); err != nil {
 		return nil, err
 	}
@@ -64,16 +59,8 @@ func (l *LineReader) Next() ([]byte, error) {
 func (l *LineReader) take(n, end int) []byte {
 	line := l.w.bytes()[:n:n]
 	l.w.drop(n + end)
-	l.line = bytes.TrimSuffix(line, []byte{'\r'})
-	return l.line
-}
-
-// Keep returns the line that Next returned for the caller to keep. It copies small
-// lines only: with a large one the caller gets the buffer.
-func (l *LineReader) Keep() []byte {
-	line := l.w.keep(l.line)
-	l.line = nil
-	return line
+	l.given = bytes.TrimSuffix(line, []byte{'\r'})
+	return l.given
 }
 
 // skip drops the rest of a line that was too long.

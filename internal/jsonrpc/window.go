@@ -153,7 +153,7 @@ func (w *window) release() {
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// keep gives a piece of the buffer to the caller for good: a large one with the
+// keep hands a piece of the buffer to the caller for good: a large one with the
 // whole buffer, a small one, or one of a buffer that is the room's, as a copy.
 func (w *window) keep(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
@@ -164,4 +164,23 @@ func (w *window) keep(piece []byte) []byte {
 	}
 	w.resize(max(w.small, w.len()))
 	return slices.Clip(piece)
+}
+
+// frame is what readers of messages have in common.
+type frame struct {
+	w     window
+	given []byte // what Next returned
+}
+
+// Release hands back what has been taken of the room. Nothing can be read after
+// that, and what Next returned is no longer valid.
+func (f *frame) Release() { f.w.release() }
+
+// Keep returns what Next returned for the caller to keep: the line, or the data
+// of the event. It copies a small message only: with a large one the caller gets
+// the buffer.
+func (f *frame) Keep() []byte {
+	kept := f.w.keep(f.given)
+	f.given = nil
+	return kept
 }

@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reach"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
 )
@@ -24,6 +25,12 @@ type Address struct {
 	Headers map[string]string
 	Account wire.Account // proves who asks; nil: nothing does
 	Dial    func(*url.URL) (wire.Client, error)
+}
+
+// Dial returns a client for a server's address: it reaches what the address says
+// by itself, and else the internet; private networks too, if that is allowed.
+func Dial(u *url.URL, allowPrivate bool) (wire.Client, error) {
+	return wire.NewClient(u, reach.For(u.Hostname(), allowPrivate))
 }
 
 // HTTP is a session over streamable HTTP. Each request is an exchange of its

@@ -18,6 +18,7 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/upstream"
 )
 
@@ -183,7 +184,7 @@ func (o *outcomes) messages() {
 
 // problems has what could be asked answer with each kind of problem.
 func (o *outcomes) problems() {
-	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(upstream.ErrOver)
+	gone := problem.New(problem.UpstreamError, "The session has ended: x", "Begin.").Because(session.ErrOver)
 	refuse := func(p *problem.Problem) {
 		o.all.refuse.Store(p)
 		o.h.gw.call = func(context.Context, gateway.CallRequest) (gateway.CallResult, error) { return gateway.CallResult{}, p }

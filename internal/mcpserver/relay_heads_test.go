@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
@@ -84,7 +85,7 @@ func TestHeadsAsSent(t *testing.T) {
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		t.Run(version, func(t *testing.T) {
 			address := mcptest.Serve(t, saying(version)).URL
-			set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
+			set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
 			h := newHarness(t)
 			t.Cleanup(func() {
 				h.srv.Close()
@@ -186,7 +187,7 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(without{w, mcp.HeaderSession}, r)
 	})
-	set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
+	set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()

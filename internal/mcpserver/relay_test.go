@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
@@ -20,7 +21,7 @@ import (
 // throughSet passes everything on to real upstreams, and decides nothing but
 // what refuse says.
 type throughSet struct {
-	*upstream.Set
+	*adapt.Set
 	refuse atomic.Pointer[problem.Problem]
 }
 
@@ -70,7 +71,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
 	server := mcptest.New(mcptest.Options{}, mcptest.Zoo()...)
 	address := mcptest.Serve(t, server).URL
-	set := &throughSet{Set: upstream.NewSet(upstream.Options{})}
+	set := &throughSet{Set: adapt.NewSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()

@@ -23,6 +23,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reach"
 )
@@ -127,13 +129,24 @@ func (k *Keeper) Close(ctx context.Context) error {
 
 // run starts f, unless the Keeper is closed.
 func (k *Keeper) run(f func()) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+	if !k.begin() {
 		return false
 	}
-	k.wg.Go(f)
+	go func() {
+		defer k.wg.Done()
+		f()
+	}()
 	return true
+}
+
+// begin counts work that Close waits for, until wg.Done; not once it is closed.
+func (k *Keeper) begin() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.wg.Add(1)
+	}
+	return !k.closed
 }
 
 // Account is the account at one server. Its methods may be called at the same
@@ -151,10 +164,11 @@ type Account struct {
 
 	beginning sync.Mutex // one login begins at a time
 
-	mu      sync.Mutex // guards what follows
-	asked   challenge  // the last one that only a login can meet
-	renewal *renewal   // that is under way
-	login   *login     // the last one, or nil
+	renewal singleflight.Group // one at a time
+
+	mu    sync.Mutex // guards what follows
+	asked challenge  // the last one that only a login can meet
+	login *login     // the last one, or nil
 
 	loading sync.Mutex // one at a time reads or writes the vault
 }
@@ -180,13 +194,6 @@ func (a *Account) key() string { return a.name + " " + a.resource.String() }
 // NeedsLogin reports whether the server has asked for a login that nobody has
 // made since.
 func (a *Account) NeedsLogin() bool { return a.needs.Load() }
-
-// renewal is a token that is being renewed.
-type renewal struct {
-	done chan struct{}
-	cred *credential
-	err  error
-}
 
 // The times of a token.
 const (
@@ -252,33 +259,22 @@ func (a *Account) Refused(ctx context.Context, used string, status int, challeng
 // end of one caller's ctx does not end, since the authorization server may have
 // taken the old token back already.
 func (a *Account) renewed(ctx context.Context, old *credential) (*credential, error) {
-	a.mu.Lock()
-	if c := a.cred.Load(); c != nil && c != old {
-		a.mu.Unlock()
-		return c, nil
-	}
-	r := a.renewal
-	if r == nil {
-		r = &renewal{done: make(chan struct{})}
-		started := a.keeper.run(func() {
-			defer close(r.done)
-			rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
-			defer cancel()
-			r.cred, r.err = a.refresh(rctx, old)
-			a.mu.Lock()
-			a.renewal = nil
-			a.mu.Unlock()
-		})
-		if !started {
-			a.mu.Unlock()
+	renewal := a.renewal.DoChan("", func() (any, error) {
+		if c := a.cred.Load(); c != nil && c != old {
+			return c, nil
+		}
+		if !a.keeper.begin() {
 			return nil, errClosed
 		}
-		a.renewal = r
-	}
-	a.mu.Unlock()
+		defer a.keeper.wg.Done()
+		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		defer cancel()
+		return a.refresh(rctx, old)
+	})
 	select {
-	case <-r.done:
-		return r.cred, r.err
+	case r := <-renewal:
+		fresh, _ := r.Val.(*credential)
+		return fresh, r.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -19,6 +19,8 @@ import (
 
 	"filippo.io/age"
 	"github.com/zalando/go-keyring"
+
+	"mcpproxy/internal/ondisk"
 )
 
 // Vault stores secrets by their keys. A value that is not there is nil.
@@ -257,7 +259,7 @@ func (s *sealed) write(all map[string][]byte) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("seal the logins: %w", err)
 	}
-	return replaceFile(filepath.Join(s.dir, sealedFile), out.Bytes())
+	return ondisk.Replace(filepath.Join(s.dir, sealedFile), out.Bytes())
 }
 
 // identity is the key of the file, made when it may be and there is none.
@@ -278,20 +280,5 @@ func (s *sealed) identity(mayMake bool) (*age.X25519Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key for the logins: %w", err)
 	}
-	return id, replaceFile(path, []byte(id.String()+"\n"))
-}
-
-// replaceFile writes a file with mode 0600, whole or not at all.
-func replaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return id, ondisk.Replace(path, []byte(id.String()+"\n"))
 }

@@ -1,32 +1,17 @@
-// Package ondisk is what it takes that a file is on its disk, and under its
-// name.
+// Package ondisk is what it takes that a file is on its disk, under its name, and
+// one process's alone.
 //
 // It guarantees that what WriteNew and SyncDir were given survives the loss of
 // power once they have returned, as far as the system can be asked for that. It
-// replaces nothing by itself: who writes a file anew renames it, and then has
-// the folder synced.
+// knows nothing of what is in files, and keeps no second copy of one.
 package ondisk
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-)
+import "errors"
 
-// WriteNew makes a file that nobody else can read, in the place of one that a
-// crash has left there.
-func WriteNew(path string, parts ...[]byte) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if _, err := f.Write(p); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+// ErrLocked is why Lock fails when another process has the file.
+var ErrLocked = errors.New("another process uses the file")
+
+// lockedError is an ErrLocked in the words of the system.
+type lockedError struct{ error }
+
+func (lockedError) Is(target error) bool { return target == ErrLocked }

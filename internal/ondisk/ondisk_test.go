@@ -1,6 +1,7 @@
 package ondisk_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,6 +30,26 @@ func TestWriteNew(t *testing.T) {
 	}
 }
 
+func TestReplace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, want := range []string{"old", "new"} {
+		if err := ondisk.Replace(path, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || string(text) != want {
+			t.Errorf("the file has %q, %v, want %q", text, err, want)
+		}
+	}
+	if err := ondisk.Replace(filepath.Dir(path), nil); err == nil {
+		t.Error("a folder was replaced")
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("there is %v, %v, want the file alone", left, err)
+	}
+}
+
 func TestNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open keeps its name")
@@ -54,4 +75,25 @@ func TestNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(false)
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := ondisk.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ondisk.Lock(path); !errors.Is(err, ondisk.ErrLocked) {
+		t.Errorf("locked twice: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = ondisk.Lock(path); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := ondisk.Lock(filepath.Join(path, "x")); err == nil || errors.Is(err, ondisk.ErrLocked) {
+		t.Errorf("where no file can be: %v", err)
+	}
 }

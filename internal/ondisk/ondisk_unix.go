@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // SyncDir makes new names in dir survive the loss of power.
@@ -28,4 +29,18 @@ func Named(path string, f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil && os.SameFile(own, info), err
+}
+
+// Lock opens the file at path, and makes it when there is none, for this process
+// alone, until the file is closed or the process ends in whatever way. The error
+// is ErrLocked when another one has it.
+func Lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(lockedError{err}, f.Close())
+	}
+	return f, nil
 }

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"unicode/utf8"
-
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
 )
@@ -134,9 +132,6 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 // cutReason returns the first MaxReason characters of a reason and whether that
 // is all of it.
 func cutReason(s string) (string, bool) {
-	if len(s) <= MaxReason || utf8.RuneCountInString(s) <= MaxReason {
-		return s, true
-	}
 	n := 0
 	for i := range s {
 		if n == MaxReason {
@@ -144,5 +139,5 @@ func cutReason(s string) (string, bool) {
 		}
 		n++
 	}
-	return s, true // not reached: there are more characters than that
+	return s, true
 }

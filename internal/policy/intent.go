@@ -89,15 +89,8 @@ func (o Operation) String() string {
 
 // ParseOperation reads the exact spelling of an operation.
 func ParseOperation(s string) (Operation, bool) {
-	switch s {
-	case "read":
-		return Read, true
-	case "write":
-		return Write, true
-	case "destructive":
-		return Destructive, true
-	}
-	return NoOperation, false
+	i := max(slices.Index(operations[:], s), 0)
+	return Operation(i), i > 0
 }
 
 // The names of the calling tools, in the order of their constants.
@@ -115,39 +108,23 @@ func (v Variant) String() string {
 
 // ParseVariant reads the exact name of a calling tool.
 func ParseVariant(toolName string) (Variant, bool) {
-	switch toolName {
-	case "call_tool_read":
-		return CallToolRead, true
-	case "call_tool_write":
-		return CallToolWrite, true
-	case "call_tool_destructive":
-		return CallToolDestructive, true
-	}
-	return NoVariant, false
+	i := max(slices.Index(variants[:], toolName), 0)
+	return Variant(i), i > 0
 }
 
-// Operation is the operation that the variant is for.
+// Operation is the operation that the variant is for: their constants stand in
+// one order.
 func (v Variant) Operation() Operation {
-	switch v {
-	case CallToolRead:
-		return Read
-	case CallToolWrite:
-		return Write
-	case CallToolDestructive:
-		return Destructive
+	if int(v) < len(operations) {
+		return Operation(v)
 	}
 	return NoOperation
 }
 
 // VariantOf is the variant for an operation: the inverse of Variant.Operation.
 func VariantOf(o Operation) Variant {
-	switch o {
-	case Read:
-		return CallToolRead
-	case Write:
-		return CallToolWrite
-	case Destructive:
-		return CallToolDestructive
+	if int(o) < len(variants) {
+		return Variant(o)
 	}
 	return NoVariant
 }

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"net/http"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// declared are the Code constants of the source, by name.
+// declared are the codes of the source, by name.
 func declared(t *testing.T) map[string]problem.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "code.go", nil, 0)
@@ -25,13 +26,14 @@ func declared(t *testing.T) map[string]problem.Code {
 	found := map[string]problem.Code{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
+		if !ok || len(spec.Values) == 0 {
 			return true
 		}
-		if typ, ok := spec.Type.(*ast.Ident); !ok || typ.Name != "Code" {
+		call, ok := spec.Values[0].(*ast.CallExpr)
+		if !ok || types.ExprString(call.Fun) != "declare" {
 			return true
 		}
-		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		text, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value)
 		if err != nil {
 			t.Fatal(err)
 		}

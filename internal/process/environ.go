@@ -32,7 +32,7 @@ func environment(all []string, extra map[string]string, goos string) []string {
 	return out
 }
 
-// isInherited says whether a server gets this variable of our environment.
+// isInherited reports whether a server gets this variable of our environment.
 // Everything else, secrets above all, it gets only when its own configuration
 // says so.
 func isInherited(name, goos string) bool {

@@ -105,7 +105,7 @@ func (l *Log) Unfinished() string {
 	return strings.TrimSuffix(m.flush(), "\n")
 }
 
-// full says whether what comes is dropped until the next second.
+// full reports whether what comes is dropped until the next second.
 func (l *Log) full() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// newTryWrite gives a write to the pipe f that takes what fits and does not
+// newTryWrite returns a write to the pipe f that takes what fits and does not
 // wait.
 func newTryWrite(f *os.File) func([]byte) (int, error) {
 	raw, err := f.SyscallConn()

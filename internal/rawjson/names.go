@@ -18,7 +18,7 @@ const wideFrom = 64
 func (s *scanner) newName(start, end, level int, earlier []name) (name, bool) {
 	raw := s.data[start:end]
 	folded := raw
-	if !simple(raw) {
+	if !Simple(raw) {
 		text := Unescape(raw)
 		if bytes.IndexByte(text, 0) >= 0 {
 			s.fail(start-1, "a member name contains NUL")
@@ -93,7 +93,7 @@ func table(names []name, size int) []uint32 {
 
 func (s *scanner) sameName(a, b name) bool {
 	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
-	if !simple(x) || !simple(y) {
+	if !Simple(x) || !Simple(y) {
 		x, y = Unescape(x), Unescape(y)
 	}
 	return bytes.EqualFold(x, y)
@@ -117,8 +117,8 @@ func quoted(text []byte) string {
 	return shown
 }
 
-// simple reports whether a name is ASCII without escapes.
-func simple(raw []byte) bool {
+// Simple reports whether a string, as it is written, is ASCII without escapes.
+func Simple(raw []byte) bool {
 	for ; len(raw) >= 8; raw = raw[8:] {
 		if special(binary.LittleEndian.Uint64(raw), high) != 0 {
 			return false

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ func appendEscaped(dst, s []byte) []byte {
 			}
 			i += n
 		case c < ' ' || c == '"' || c == '\\':
-			dst = appendEscape(append(dst, s[start:i]...), c)
+			dst = appendEscape(append(dst, s[start:i]...), rune(c))
 			i++
 			start = i
 		case i-start < 8: // where escapes come in crowds, looking ahead does not pay
@@ -52,24 +53,33 @@ func plainEnd(s []byte, i int) int {
 	return i
 }
 
-func appendEscape(dst []byte, c byte) []byte {
+// AppendRune appends a rune as AppendString writes it in a string. A lone
+// surrogate becomes its escape.
+func AppendRune(dst []byte, r rune) []byte {
+	if r < ' ' || r == '"' || r == '\\' || utf16.IsSurrogate(r) {
+		return appendEscape(dst, r)
+	}
+	return utf8.AppendRune(dst, r)
+}
+
+func appendEscape(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
-	switch c {
+	switch r {
 	case '\b':
-		c = 'b'
+		r = 'b'
 	case '\f':
-		c = 'f'
+		r = 'f'
 	case '\n':
-		c = 'n'
+		r = 'n'
 	case '\r':
-		c = 'r'
+		r = 'r'
 	case '\t':
-		c = 't'
+		r = 't'
 	case '"', '\\':
 	default:
-		return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		return append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 	}
-	return append(dst, '\\', c)
+	return append(dst, '\\', byte(r))
 }
 
 // Unescape returns what a string means that is written as raw between its
@@ -162,3 +172,8 @@ func Clip[T ~string | ~[]byte](text T, most int) T {
 	}
 	return text[:most] // it is not UTF-8
 }
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// PointerToken returns a name as it stands in a JSON pointer (RFC 6901).
+func PointerToken(name string) string { return pointerEscapes.Replace(name) }

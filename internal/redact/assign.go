@@ -1,12 +1,9 @@
 package redact
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // atOperator looks at what may join a name and a value: name=value,
-// "name": "value", name := `value`, <name>value, set("name", "value"). It gives
+// "name": "value", name := `value`, <name>value, set("name", "value"). It returns
 // the place to go on from.
 func (f *finder) atOperator(t []byte, i int) int {
 	next := i + 1
@@ -48,7 +45,7 @@ func (f *finder) atOperator(t []byte, i int) int {
 	return next
 }
 
-// isSecret says whether the value after the operator i looks like a secret, for
+// isSecret reports whether the value after the operator i looks like a secret, for
 // a name of that strength. Text is full of names without a secret: examples,
 // types, calls, words.
 func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kind string, nameQuoted, valueQuoted bool) bool {
@@ -81,7 +78,7 @@ func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kin
 	return len(value) >= 6 && looksRandom(value, 1) && (bytes.IndexByte(value, '.') < 0 || looksRandom(value, 4))
 }
 
-// isMember says whether the quoted text that ends at i is followed by a colon.
+// isMember reports whether the quoted text that ends at i is followed by a colon.
 func isMember(t []byte, i int) bool {
 	for i < len(t) && (has(t[i], space|quoted) || t[i] == '\\') {
 		i++
@@ -89,10 +86,7 @@ func isMember(t []byte, i int) bool {
 	return i < len(t) && t[i] == ':'
 }
 
-// symbols stand in passwords more often than in words, paths and expressions.
-const symbols = "!#$%^&*?~{}"
-
-// nameBefore gives the name that ends before the operator i and whether it
+// nameBefore returns the name that ends before the operator i and whether it
 // stands in quotes. What a language puts between a name and its value (a type,
 // brackets, a longer operator) is skipped.
 func nameBefore(t []byte, i int) (name []byte, inQuotes bool) {
@@ -126,11 +120,7 @@ func nameBefore(t []byte, i int) (name []byte, inQuotes bool) {
 	return name, inQuotes
 }
 
-func identBefore(t []byte, low, end int) []byte {
-	return t[runStart(t, max(low, end-maxName), end, ident):end]
-}
-
-// pairedNameEnd gives the end of the name that stands in the member or attribute
+// pairedNameEnd returns the end of the name that stands in the member or attribute
 // before the one named value, which ends at i: name="api_key" value=,
 // "name": "api_key", "value":.
 func pairedNameEnd(t []byte, i int) int {
@@ -146,19 +136,11 @@ func pairedNameEnd(t []byte, i int) int {
 	return i
 }
 
-// isTag says whether the name of length n that ends at i is that of a tag, as
+// isTag reports whether the name of length n that ends at i is that of a tag, as
 // in <name>.
 func isTag(t []byte, i, n int) bool { return i-n > 0 && t[i-n-1] == '<' }
 
-func isOperator(c byte) bool {
-	return c == ':' || c == '=' || c == '?' || c == '!' || c == '>' || c == '|' || c == '+'
-}
-
-func isType(name []byte) bool {
-	return slices.ContainsFunc(known.types, func(t string) bool { return t == string(name) })
-}
-
-// afterOperator gives the place where the value begins, or its opening quote.
+// afterOperator returns the place where the value begins, or its opening quote.
 func afterOperator(t []byte, i int) int {
 	const most = 24
 	high := min(len(t), i+most)
@@ -174,157 +156,6 @@ func afterOperator(t []byte, i int) int {
 	return i
 }
 
-// A value is where a value stands, without its quotes. Of a long one only the
-// beginning is known; whole gives the rest.
-type value struct {
-	from, to int
-	quoted   bool
-	// cut says that the value goes on, up to the quote or, without, up to what
-	// cannot be a part of it.
-	cut   bool
-	quote byte
-}
-
-// probe is how much of a value is looked at to tell what it is.
-const probe = 256
-
-// valueAt gives the value that begins at i.
-func valueAt(t []byte, i int) value {
-	open := i
-	for open < len(t) && open < i+8 && t[open] == '\\' { // quotes within quotes
-		open++
-	}
-	if open < len(t) && has(t[open], quoted) {
-		return quotedAt(t, open+1, t[open], open > i)
-	}
-	if n := maskLength(t[i:]); n > 0 {
-		return value{from: i, to: i + n}
-	}
-	to := i
-	if n := schemeLength(t[i:min(len(t), i+32)]); n > 0 { // Bearer and what follows
-		to += n
-	}
-	for to < len(t) && to < i+probe && inBareValue(t[to]) {
-		to++
-	}
-	cut := to < len(t) && inBareValue(t[to])
-	for !cut && to > i && (t[to-1] == '.' || t[to-1] == ':') {
-		to--
-	}
-	return value{from: i, to: to, cut: cut}
-}
-
-func inBareValue(c byte) bool { return !has(c, closer) && c != '\\' }
-
-// quotedAt gives the value that begins at from, behind a quote, which is itself
-// escaped when inner is set. A value ends on its line.
-func quotedAt(t []byte, from int, quote byte, inner bool) value {
-	v := value{from: from, to: from, quoted: true, quote: quote}
-	if n := maskLength(t[from:]); n > 0 {
-		v.to = from + n
-		return v
-	}
-	for ; v.to < len(t) && v.to < from+probe; v.to++ {
-		switch c := t[v.to]; {
-		case c == '\n':
-			return value{from: from, to: from}
-		case c == '\\' && !inner:
-			v.to++
-		case c == quote:
-			for inner && v.to > from && t[v.to-1] == '\\' {
-				v.to--
-			}
-			return v
-		}
-	}
-	v.to = min(v.to, len(t))
-	if v.cut = v.to < len(t); !v.cut && bytes.IndexByte(t[from:v.to], ' ') >= 0 {
-		return value{from: from, to: from} // no quote ends it, and it is no word that was cut off
-	}
-	return v
-}
-
-// whole gives the end of the value.
-func (v value) whole(t []byte) int {
-	to := v.to
-	for v.cut && to < len(t) && (v.quoted && t[to] != v.quote && t[to] != '\n' || !v.quoted && inBareValue(t[to])) {
-		to++
-	}
-	return to
-}
-
-func lineEnd(t []byte, i int) int {
-	const longest = 4096
-	for end := min(len(t), i+longest); i < end && t[i] >= ' ' && !has(t[i], quoted); i++ {
-	}
-	return i
-}
-
 func afterAny(t []byte, i int, chars string) bool {
 	return i > 0 && bytes.IndexByte([]byte(chars), t[i-1]) >= 0
-}
-
-// isShout says whether a name is that of an environment variable.
-func isShout(name []byte) bool {
-	for _, c := range name {
-		if !has(c, upper|digit|under) {
-			return false
-		}
-	}
-	return true
-}
-
-// plainWord says whether a value is made of letters and separators only.
-func plainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&^digit) == len(value) }
-
-// looksRandom says whether a value holds letters and digits, and changes at
-// least so many times from one to the other, or from small to capital.
-func looksRandom(value []byte, changes int) bool {
-	const enough = 128
-	var seen set
-	var n int
-	for i, c := range value[:min(len(value), enough)] {
-		class := classes[c]
-		seen |= class
-		if i > 0 {
-			before := classes[value[i-1]]
-			if before&digit != 0 && class&(lower|upper) != 0 || before&(lower|upper) != 0 && class&digit != 0 ||
-				before&lower != 0 && class&upper != 0 {
-				n++
-			}
-		}
-	}
-	return n >= changes && seen&(lower|upper) != 0 && seen&digit != 0
-}
-
-// reference says whether a value names where the secret is, instead of being it.
-func reference(value []byte) bool {
-	n := len(value)
-	return n > 3 && value[0] == '$' && value[1] == '{' && bytes.IndexByte(value, '}') == n-1 ||
-		n > 2 && value[0] == '<' && value[n-1] == '>' ||
-		n > 4 && value[0] == '{' && value[1] == '{' && value[n-1] == '}'
-}
-
-// placeholder says whether a value stands for one: an example, a reference, a
-// word for the thing itself.
-func placeholder(value []byte) bool {
-	if reference(value) || same(value) {
-		return true
-	}
-	for _, prefix := range known.placeholderBeginnings {
-		if hasFoldPrefix(value, prefix) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(known.placeholders, func(w string) bool { return len(w) == len(value) && hasFoldPrefix(value, w) })
-}
-
-// same says whether all characters are the same one, as in ********.
-func same(value []byte) bool {
-	for _, c := range value {
-		if c != value[0] {
-			return false
-		}
-	}
-	return len(value) > 2
 }

@@ -69,32 +69,6 @@ type encoded struct {
 	tried  uint8 // ways to begin, as bits
 }
 
-// atEncoded looks at the letters and digits at i to end, which may be in base64,
-// and masks that to its end when a credential is anywhere in it. It returns the
-// place to go on from.
-func (f *finder) atEncoded(t []byte, i, end int) int {
-	if end-i < minEncoded || f.encodings == maxEncodings {
-		return end
-	}
-	for first := range 4 {
-		if !textFrom(t[i:end], first) || !f.encoded.begin(t, i, first) {
-			continue
-		}
-		to := f.encoded.to
-		text := decode(t[i:to], first)
-		if !suspicious(text) {
-			continue
-		}
-		inner := finder{encodings: f.encodings + 1}
-		if inner.text(text); len(inner.spans) > 0 {
-			to = runEnd(t, to, equals)
-			f.add(t, i, to, inner.spans[0].kind)
-			return to
-		}
-	}
-	return end
-}
-
 // begin reports whether the base64 around i has not been decoded in this way
 // yet: each is, once, so that the time stays linear.
 func (e *encoded) begin(t []byte, i, first int) bool {

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // set is a set of classes of characters.
 type set uint16
 
@@ -59,7 +61,7 @@ var classes = func() (t [256]set) {
 	return t
 }()
 
-// has says whether c is in one of the classes of s.
+// has reports whether c is in one of the classes of s.
 func has(c byte, s set) bool { return classes[c]&s != 0 }
 
 // runEnd is where the run of characters of s that begins at i ends.
@@ -81,7 +83,7 @@ func runStart(text []byte, low, end int, s set) int {
 
 func skipSpace(text []byte, i int) int { return runEnd(text, i, space) }
 
-// hasFoldPrefix says whether text begins with prefix, which is in lower case,
+// hasFoldPrefix reports whether text begins with prefix, which is in lower case,
 // in any case.
 func hasFoldPrefix(text []byte, prefix string) bool {
 	if len(text) < len(prefix) {
@@ -97,4 +99,27 @@ func hasFoldPrefix(text []byte, prefix string) bool {
 		}
 	}
 	return true
+}
+
+// stringEnd returns the place of the quote that closes the string whose content
+// begins at from, or the end of the text.
+func stringEnd(raw []byte, from int) int {
+	for i := min(from, len(raw)); ; i++ {
+		n := bytes.IndexByte(raw[i:], '"')
+		if n < 0 {
+			return len(raw)
+		}
+		i += n
+		slashes := i
+		for slashes > from && raw[slashes-1] == '\\' {
+			slashes--
+		}
+		if (i-slashes)%2 == 0 {
+			return i
+		}
+	}
+}
+
+func isURLEnd(c byte) bool {
+	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }

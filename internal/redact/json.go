@@ -36,7 +36,7 @@ func (f *finder) json(raw []byte, depth int) {
 	}
 }
 
-// atString looks at the string whose content begins at from, and gives the
+// atString looks at the string whose content begins at from, and returns the
 // place to go on from.
 func (j *jsonFinder) atString(from int) int {
 	to := stringEnd(j.raw, from)
@@ -60,11 +60,20 @@ func (j *jsonFinder) atValue(from, to, next int) {
 		return
 	}
 	j.within(from, to)
-	if to-from > 2 && j.raw[from] == '-' && next < len(j.raw) && j.raw[next] == ',' { // "--api-key", "…"
-		if kind, how := classify(j.raw[from:to]); how == strong {
-			if v := skipSpace(j.raw, next+1); v < len(j.raw) && j.raw[v] == '"' {
-				j.expect, j.expectAt = kind, v+1
-			}
+	if to-from > 2 && j.raw[from] == '-' { // "--api-key", "…"
+		j.announce(j.raw[from:to], next)
+	}
+}
+
+// announce notes that a name may be that of the string behind the comma that
+// stands at next.
+func (j *jsonFinder) announce(name []byte, next int) {
+	if next >= len(j.raw) || j.raw[next] != ',' {
+		return
+	}
+	if kind, how := classify(name); how == strong {
+		if v := skipSpace(j.raw, next+1); v < len(j.raw) && j.raw[v] == '"' {
+			j.expect, j.expectAt = kind, v+1
 		}
 	}
 }
@@ -97,26 +106,10 @@ func (j *jsonFinder) atMember(from, to, v int) int {
 		j.within(v+1, valueTo)
 	}
 	j.expect = ""
-	if namesPair(name) && next < len(j.raw) && j.raw[next] == ',' { // "name": "api_key", "value": "…"
-		value := unescape(scratch[:0], j.raw[v+1:min(valueTo, v+1+maxName)])
-		if kind, how := classify(value); how == strong {
-			if n := skipSpace(j.raw, next+1); n < len(j.raw) && j.raw[n] == '"' {
-				j.expect, j.expectAt = kind, n+1
-			}
-		}
+	if namesPair(name) { // "name": "api_key", "value": "…"
+		j.announce(unescape(scratch[:0], j.raw[v+1:min(valueTo, v+1+maxName)]), next)
 	}
 	return next
-}
-
-func isValue(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
-
-// namesPair says whether a member of this name names the one named value.
-func namesPair(name []byte) bool {
-	switch string(name) {
-	case "name", "Name", "key", "Key", "header", "variable":
-		return true
-	}
-	return false
 }
 
 // list masks the strings of a list under a telling name, as far as it is one of
@@ -142,7 +135,7 @@ func (j *jsonFinder) list(v int, kind string) int {
 	return len(j.raw)
 }
 
-// random says whether the string looks like a secret, for a weak name.
+// random reports whether the string looks like a secret, for a weak name.
 func (j *jsonFinder) random(from, to int) bool {
 	content := j.raw[from:to]
 	return len(content) >= minToken && !bytes.ContainsAny(content, " (${") && looksRandom(content, 3)
@@ -202,25 +195,6 @@ func (j *jsonFinder) inString(from, to int, find func(content []byte)) {
 	}
 }
 
-// stringEnd gives the place of the quote that closes the string whose content
-// begins at from, or the end of the text.
-func stringEnd(raw []byte, from int) int {
-	for i := min(from, len(raw)); ; i++ {
-		n := bytes.IndexByte(raw[i:], '"')
-		if n < 0 {
-			return len(raw)
-		}
-		i += n
-		slashes := i
-		for slashes > from && raw[slashes-1] == '\\' {
-			slashes--
-		}
-		if (i-slashes)%2 == 0 {
-			return i
-		}
-	}
-}
-
 // unescape appends what a JSON string stands for to dst.
 func unescape(dst, content []byte) []byte {
 	for len(content) > 0 {
@@ -236,7 +210,7 @@ func unescape(dst, content []byte) []byte {
 	return dst
 }
 
-// escaped appends the character that content begins with to dst, and gives its
+// escaped appends the character that content begins with to dst, and returns its
 // length in content. What is no escape stands for itself.
 func escaped(dst, content []byte) (int, []byte) {
 	if content[0] != '\\' || len(content) < 2 {

@@ -94,7 +94,10 @@ func readNameRule(columns []string) nameRule {
 func readTokenRule(columns []string) *tokenRule {
 	r := &tokenRule{prefix: columns[0], kind: columns[1], digits: slices.Contains(columns[4:], "digit")}
 	for name := range strings.SplitSeq(columns[2], "|") {
-		r.set |= setNamed(name)
+		if setsNamed[name] == 0 {
+			panic(fmt.Sprintf("redact: no set of characters is named %q", name))
+		}
+		r.set |= setsNamed[name]
 	}
 	low, high, open := strings.Cut(columns[3], "..")
 	r.min = number(low)
@@ -115,18 +118,38 @@ func number(digits string) int {
 	return n
 }
 
-// setNamed returns the set of characters of this name.
-func setNamed(name string) set {
-	for _, s := range [...]struct {
-		name string
-		set  set
-	}{
-		{"alnum", alnum}, {"base64", base64}, {"dash", dash}, {"digit", digit}, {"dot", dot}, {"equals", equals}, {"gz", gz}, {"hexAny", hexAny},
-		{"hexLower", hexLower}, {"ident", ident}, {"slash", slash}, {"under", under}, {"upper", upper}, {"word", word},
-	} {
-		if s.name == name {
-			return s.set
-		}
-	}
-	panic(fmt.Sprintf("redact: no set of characters is named %q", name))
+// setsNamed are the sets of characters that the file speaks of.
+var setsNamed = map[string]set{
+	"alnum": alnum, "base64": base64, "dash": dash, "digit": digit, "dot": dot, "equals": equals, "gz": gz, "hexAny": hexAny,
+	"hexLower": hexLower, "ident": ident, "slash": slash, "under": under, "upper": upper, "word": word,
+}
+
+// strength is how much a name alone tells.
+type strength uint8
+
+const (
+	harmless strength = iota
+	weak              // a secret if the value looks random
+	strong            // a secret
+)
+
+// A nameRule is for names that end in a word or words, written together:
+// "apikey" is for api_key, API-Key, apiKey and x.api.key.
+type nameRule struct {
+	end      string
+	kind     string
+	strength strength
+	word     bool // end must be a word of its own: "pass" is not for bypass
+}
+
+// A tokenRule is a credential that can be told by its own form: a prefix, then
+// min to max characters of a set, and no further letter or digit after them.
+// No max means any number. Where digits is set, one must be among them: the
+// prefix alone could begin an ordinary word.
+type tokenRule struct {
+	prefix   string
+	kind     string
+	set      set
+	min, max int
+	digits   bool
 }

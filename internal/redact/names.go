@@ -1,23 +1,5 @@
 package redact
 
-// strength says how much a name alone tells.
-type strength uint8
-
-const (
-	harmless strength = iota
-	weak              // a secret if the value looks random
-	strong            // a secret
-)
-
-// A nameRule is for names that end in a word or words, written together:
-// "apikey" is for api_key, API-Key, apiKey and x.api.key.
-type nameRule struct {
-	end      string
-	kind     string
-	strength strength
-	word     bool // end must be a word of its own: "pass" is not for bypass
-}
-
 // maxName is how much of a name is looked at, from its end.
 const maxName = 64
 
@@ -54,7 +36,7 @@ func (s *spelledName) spell(name []byte) {
 	}
 }
 
-// classify says what the value of something with this name is: the kind of
+// classify returns what the value of something with this name is: the kind of
 // credential and how sure that is. The kind is empty for a harmless name.
 func classify(name []byte) (string, strength) {
 	if !mayBeCredential(name, len(name)) {
@@ -77,7 +59,7 @@ func classify(name []byte) (string, strength) {
 	return "", harmless
 }
 
-// harmlessToken says whether what stands before "token" makes it no credential.
+// harmlessToken reports whether what stands before "token" makes it no credential.
 func (k *knowledge) harmlessToken(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
 		if !k.noTokens[string(before[len(before)-length:])] {

@@ -16,11 +16,14 @@
 // in credentials.txt. A JSON member of such a name is masked whatever its value;
 // in plain text the value must look like a secret too, as text talks about
 // passwords more often than it holds one.
+//
+// The files stand on one another in this order: chars; knowledge (of
+// credentials.txt), names and tokens; mask, values (what a value looks like) and
+// base64; scan, the quick test; finder, with text, assign and json, which find
+// what is masked; redact and url.
 package redact
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -78,7 +81,7 @@ func Attr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Args gives a copy of a command's arguments with its credentials masked: what
+// Args returns a copy of a command's arguments with its credentials masked: what
 // follows a telling flag, or stands behind its =, whatever it looks like.
 func Args(args []string) []string {
 	shown := make([]string, len(args))
@@ -101,76 +104,4 @@ func Args(args []string) []string {
 		}
 	}
 	return shown
-}
-
-// A span is one credential in a text: where it is, and what is shown instead.
-type span struct {
-	from, to int
-	kind     string
-	sum      [4]byte
-}
-
-// A finder collects spans, in the order of the text and without overlap.
-type finder struct {
-	spans []span
-	// curl is true while looking through a text that holds a curl command.
-	curl bool
-
-	encodings int // how many times the text was decoded from base64
-	encoded   encoded
-}
-
-func (f *finder) add(text []byte, from, to int, kind string) {
-	if from < to {
-		f.spans = append(f.spans, span{from, to, kind, digest(text[from:to])})
-	}
-}
-
-// masked gives text with the spans replaced.
-func (f *finder) masked(text []byte) []byte {
-	out := make([]byte, 0, len(text)+16*len(f.spans))
-	done := 0
-	for _, s := range f.spans {
-		out = append(out, text[done:s.from]...)
-		out = appendMask(out, s.kind, s.sum)
-		done = s.to
-	}
-	return append(out, text[done:]...)
-}
-
-func digest(secret []byte) (sum [4]byte) {
-	full := sha256.Sum256(secret)
-	copy(sum[:], full[:])
-	return sum
-}
-
-const maskOpen = "[masked "
-
-// appendMask appends the replacement. It holds nothing that JSON would have to
-// escape, at any depth of nesting, and nothing that is a credential again.
-func appendMask(dst []byte, kind string, sum [4]byte) []byte {
-	dst = append(append(append(dst, maskOpen...), kind...), ' ')
-	return append(hex.AppendEncode(dst, sum[:]), ']')
-}
-
-// maskLength gives the length of the mask that text begins with, 0 when it
-// begins with none.
-func maskLength(text []byte) int {
-	const longestKind = 32
-	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {
-		return 0
-	}
-	i := len(maskOpen)
-	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || has(text[i], lower|digit)) {
-		i++
-	}
-	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
-		return 0
-	}
-	for _, c := range text[i+1 : i+9] {
-		if !has(c, hexLower) {
-			return 0
-		}
-	}
-	return i + 10
 }

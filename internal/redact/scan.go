@@ -70,7 +70,7 @@ func glance(b []byte, i int) bool {
 	return true
 }
 
-// halt says whether the character i gives reason to look at the text closely.
+// halt reports whether the character i gives reason to look at the text closely.
 func halt(b []byte, i int) bool {
 	switch b[i] {
 	case ':', '=', '>', ',':
@@ -83,7 +83,7 @@ func halt(b []byte, i int) bool {
 	return false
 }
 
-// longWord looks at the word that holds the eight bytes from i. It gives the
+// longWord looks at the word that holds the eight bytes from i. It returns the
 // end of the word, and whether something in it could be a credential.
 func longWord(b []byte, i int) (end int, found bool) {
 	begin := i
@@ -128,7 +128,7 @@ func startsToken(b []byte, p int) bool {
 	return end > 0
 }
 
-// pastEscape gives the length of the rest of an escape that looks like a part
+// pastEscape returns the length of the rest of an escape that looks like a part
 // of the word at p: the letter of \n, the digits of \u003e and %3D, the
 // parameters of \x1b[31m.
 func pastEscape(b []byte, p int) int {
@@ -147,13 +147,13 @@ func pastEscape(b []byte, p int) int {
 	return 0
 }
 
-// isScheme says whether text ends with a scheme of authorization.
+// isScheme reports whether text ends with a scheme of authorization.
 func isScheme(text []byte) bool {
 	n := len(text)
 	return n >= 6 && hasFoldPrefix(text[n-6:], "bearer") || n >= 5 && hasFoldPrefix(text[n-5:], "basic")
 }
 
-// joins says whether the character i joins a telling name and a value that may
+// joins reports whether the character i joins a telling name and a value that may
 // be secret, or begins a URL with a password.
 func joins(b []byte, i int) bool {
 	if b[i] == ':' && i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && userinfoFollows(b, i+1) {
@@ -202,7 +202,7 @@ func nameEnd(b []byte, i int) int {
 	return low
 }
 
-// telling says whether the name that ends at end, before the character i that
+// telling reports whether the name that ends at end, before the character i that
 // joins it to its value, may make that value a secret.
 func telling(b []byte, i, end int) bool {
 	name, kind, how := classifyBefore(b, end)
@@ -251,7 +251,7 @@ func classifyBefore(b []byte, end int) (name []byte, kind string, how strength) 
 	return name, kind, how
 }
 
-// memberName gives the name before the quote i, as far as it can matter.
+// memberName returns the name before the quote i, as far as it can matter.
 func memberName(b []byte, i int) []byte {
 	low := max(0, i-maxName)
 	quote := low + bytes.LastIndexByte(b[low:i], '"')
@@ -261,7 +261,7 @@ func memberName(b []byte, i int) []byte {
 	return b[quote+1 : i]
 }
 
-// userinfoFollows says whether at i a host follows that has something before
+// userinfoFollows reports whether at i a host follows that has something before
 // an @.
 func userinfoFollows(b []byte, i int) bool {
 	const longest = 1024
@@ -283,7 +283,7 @@ func userinfoFollows(b []byte, i int) bool {
 	return i < len(b) && b[i] == '@'
 }
 
-// dashes says whether a private key, a telling flag or curl's -u begins with
+// dashes reports whether a private key, a telling flag or curl's -u begins with
 // the dash i.
 func dashes(b []byte, i int) bool {
 	if i > 0 && b[i-1] == '-' {
@@ -304,7 +304,7 @@ func dashes(b []byte, i int) bool {
 	return false
 }
 
-// escapedLetter says whether the escape \u00XX at i is that of a character that
+// escapedLetter reports whether the escape \u00XX at i is that of a character that
 // needs none, and so may hide a name, a token, or what joins a name and a value.
 // An escaped > is common, and looked at more closely.
 func escapedLetter(b []byte, i int) bool {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// overlooked gives the first credential that the close look finds in a text
+// overlooked returns the first credential that the close look finds in a text
 // that the quick test calls clean.
 func overlooked(raw []byte) string {
 	if suspicious(raw) {

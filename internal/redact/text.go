@@ -34,7 +34,9 @@ func (f *finder) text(t []byte) {
 // digit stands before: a token, or a scheme of authorization.
 func (f *finder) atWord(t []byte, i int) int {
 	if end, kind := matchToken(t, i); end > 0 {
-		end = f.extend(t, end, kind)
+		if kind == "teams-webhook" { // what belongs to it could not stand in another token
+			end = runEnd(t, end, word|slash|dot|atSign)
+		}
 		f.add(t, i, end, kind)
 		return end
 	}
@@ -43,20 +45,10 @@ func (f *finder) atWord(t []byte, i int) int {
 		from := end + 1
 		to := runEnd(t, from, base64|dot)
 		if to-from >= minToken && looksRandom(t[from:to], 1) {
-			to = f.addValue(t, from, to, "authorization")
-			return to
+			return f.addValue(t, from, to, "authorization")
 		}
 	}
 	return f.atEncoded(t, i, end)
-}
-
-// extend moves the end of a token behind what belongs to it though it could
-// not stand in a token of another kind.
-func (f *finder) extend(t []byte, end int, kind string) int {
-	if kind == "teams-webhook" {
-		return runEnd(t, end, word|slash|dot|atSign)
-	}
-	return end
 }
 
 // atDash looks at the dash i: a block in PEM form, a flag whose value follows.
@@ -95,7 +87,7 @@ func (f *finder) atDash(t []byte, i int) int {
 	return end
 }
 
-// privateKeyEnd gives the end of the private key in PEM form that begins at i,
+// privateKeyEnd returns the end of the private key in PEM form that begins at i,
 // or 0. A block that was cut off ends with the text.
 func privateKeyEnd(t []byte, i int) int {
 	const begin, private, end, longestHeader = "-----BEGIN ", "PRIVATE KEY", "-----END ", 80
@@ -148,10 +140,6 @@ func (f *finder) atURL(t []byte, i int) int {
 	return at
 }
 
-func isURLEnd(c byte) bool {
-	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
-}
-
 // afterBackslash skips an escape such as \n when a token follows it.
 func afterBackslash(t []byte, i int) int {
 	if i+2 < len(t) {
@@ -187,33 +175,28 @@ func afterColor(t []byte, i int) int {
 	return end
 }
 
-// addValue adds the value of something with a telling name or place: as the
-// token that it is, if it is one from its beginning to its end, and else as
-// kind. The scheme before a credential, as Bearer, stays to be read. It gives
-// the end of the value.
-func (f *finder) addValue(t []byte, from, to int, kind string) int {
-	if n := schemeLength(t[from:to]); n > 0 {
-		from += n
+// atEncoded looks at the letters and digits at i to end, which may be in base64,
+// and masks that to its end when a credential is anywhere in it. It returns the
+// place to go on from.
+func (f *finder) atEncoded(t []byte, i, end int) int {
+	if end-i < minEncoded || f.encodings == maxEncodings {
+		return end
 	}
-	if maskLength(t[from:to]) == to-from {
-		return to
-	}
-	if end, own := matchToken(t[:to], from); end == to {
-		kind = own
-	}
-	f.add(t, from, to, kind)
-	return to
-}
-
-// schemeLength gives the length of a scheme of authorization and the space
-// after it, 0 when the value does not begin with one.
-func schemeLength(value []byte) int {
-	for _, scheme := range [...]string{"bearer ", "basic ", "token ", "digest ", "apikey "} {
-		if hasFoldPrefix(value, scheme) {
-			if n := runEnd(value, len(scheme), space); n < len(value) {
-				return n
-			}
+	for first := range 4 {
+		if !textFrom(t[i:end], first) || !f.encoded.begin(t, i, first) {
+			continue
+		}
+		to := f.encoded.to
+		text := decode(t[i:to], first)
+		if !suspicious(text) {
+			continue
+		}
+		inner := finder{encodings: f.encodings + 1}
+		if inner.text(text); len(inner.spans) > 0 {
+			to = runEnd(t, to, equals)
+			f.add(t, i, to, inner.spans[0].kind)
+			return to
 		}
 	}
-	return 0
+	return end
 }

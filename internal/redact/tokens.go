@@ -2,18 +2,6 @@ package redact
 
 import "bytes"
 
-// A tokenRule is a credential that can be told by its own form: a prefix, then
-// min to max characters of a set, and no further letter or digit after them.
-// No max means any number. Where digits is set, one must be among them: the
-// prefix alone could begin an ordinary word.
-type tokenRule struct {
-	prefix   string
-	kind     string
-	set      set
-	min, max int
-	digits   bool
-}
-
 // minToken is shorter than every token that can be told by its form.
 const minToken = 15
 
@@ -35,7 +23,7 @@ func mayBeToken(text []byte, i int) bool {
 	return false
 }
 
-// matchToken gives the end and the kind of the token that begins at i, or 0.
+// matchToken returns the end and the kind of the token that begins at i, or 0.
 // What it looks at before it fails is bounded; what it looks at when it
 // succeeds is skipped.
 func matchToken(text []byte, i int) (end int, kind string) {
@@ -72,7 +60,7 @@ func matchToken(text []byte, i int) (end int, kind string) {
 	return 0, ""
 }
 
-// match gives the length of what follows the prefix, or 0.
+// match returns the length of what follows the prefix, or 0.
 func (r *tokenRule) match(rest []byte) int {
 	const enough = 64 // a digit comes early in what is random
 	bound := r.max
@@ -95,7 +83,7 @@ func (r *tokenRule) match(rest []byte) int {
 	return n
 }
 
-// jwtLength gives the length of the JSON Web Token (or of the like: header and
+// jwtLength returns the length of the JSON Web Token (or of the like: header and
 // claims without a signature) that text begins with, or 0.
 func jwtLength(text []byte) int {
 	const minPart, maxHeader = 14, 4096
@@ -117,7 +105,7 @@ func jwtLength(text []byte) int {
 	return header + 1 + end
 }
 
-// telegramLength gives the length of the bot token that text begins with:
+// telegramLength returns the length of the bot token that text begins with:
 // 8 to 16 digits, a colon, A and 34 more; or 0.
 func telegramLength(text []byte) int {
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
@@ -131,7 +119,7 @@ func telegramLength(text []byte) int {
 	return end
 }
 
-// discordLength gives the length of the bot token that text begins with: an id
+// discordLength returns the length of the bot token that text begins with: an id
 // in base64, a time of 6 characters and 27 to 38 more; or 0.
 func discordLength(text []byte) int {
 	const shortest, longest = 24, 26

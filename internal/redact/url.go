@@ -66,13 +66,3 @@ func maskParameters(query string) string {
 	}
 	return strings.Join(parameters, "&")
 }
-
-// mask gives the replacement of a value; what is empty, masked or a reference
-// stays.
-func mask(kind, value string) string {
-	b := []byte(value)
-	if value == "" || maskLength(b) == len(b) || reference(b) {
-		return value
-	}
-	return string(appendMask(nil, kind, digest(b)))
-}

@@ -32,7 +32,7 @@ type file struct {
 	seed    digest // the chain begins with
 	head    link   // the last line
 	size    int64
-	// stale says that the file may not be what entries are: it is written anew
+	// stale reports whether the file may not be what entries are: it is written anew
 	// before anything is added.
 	stale bool
 }
@@ -70,7 +70,7 @@ func (f *file) read() (reading, error) {
 	return r, nil
 }
 
-// lines are what a change adds to the file; sync says that they are of a person,
+// lines are what a change adds to the file; sync reports whether they are of a person,
 // and not only what a trust accepts by itself.
 func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	if c.Server == "" {

@@ -110,7 +110,7 @@ func (r *reading) parse(text []byte) {
 }
 
 // line reads one line. prev reports whether the hash of the line before is
-// known; what is returned says that of this one.
+// known; the result reports it of this one.
 func (r *reading) line(text []byte, prev bool) (known bool) {
 	r.head.seq++
 	hash, data, _ := bytes.Cut(text, []byte{' '})

@@ -75,11 +75,7 @@ func (c *cutter) frame() int {
 func (c *cutter) others(members []member) (out []byte) {
 	left := c.limit / 4
 	for _, m := range members {
-		if need := len(m.name) + len(m.value) + len(`"":,`); need <= left {
-			left -= need
-			out = appendMember(out, m)
-			c.kept += need
-		}
+		out = c.keep(out, m, &left)
 	}
 	return out
 }
@@ -91,19 +87,23 @@ func (c *cutter) meta(meta []byte) (out []byte) {
 		return nil
 	}
 	each(meta, func(m member) bool {
-		if need := len(m.name) + len(m.value) + len(`"":,`); need <= left && string(m.name) != MetaKey {
-			left -= need
-			out = appendMember(out, m)
-			c.kept += need
+		if string(m.name) != MetaKey {
+			out = c.keep(out, m, &left)
 		}
 		return left > 0
 	})
 	return out
 }
 
-func appendMember(out []byte, m member) []byte {
-	out = append(append(append(out, '"'), m.name...), `":`...)
-	return append(append(out, m.value...), ',')
+// keep appends a member and a comma, if there is room left for it.
+func (c *cutter) keep(out []byte, m member, left *int) []byte {
+	need := len(m.name) + len(m.value) + len(`"":,`)
+	if need > *left {
+		return out
+	}
+	*left -= need
+	c.kept += need
+	return append(append(appendName(out, m.name), m.value...), ',')
 }
 
 // assemble writes the cut result. The blocks have a comma after each.

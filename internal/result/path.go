@@ -1,7 +1,6 @@
 package result
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -169,20 +168,13 @@ func child(v []byte, s step) (found []byte, ok bool) {
 	}
 	i := 0
 	each(v, func(m member) bool {
-		if s.element && i == s.index || !s.element && sameName(m.name, s.name) {
+		if s.element && i == s.index || !s.element && string(rawjson.Unescape(m.name)) == s.name {
 			found, ok = m.value, true
 		}
 		i++
 		return !ok
 	})
 	return found, ok
-}
-
-func sameName(written []byte, name string) bool {
-	if bytes.IndexByte(written, '\\') < 0 {
-		return string(written) == name
-	}
-	return string(rawjson.Unescape(written)) == name
 }
 
 // allowed says what could stand where the path went wrong.

@@ -140,7 +140,7 @@ func (s *shrinker) object(v []byte, budget int) {
 		if i > 0 {
 			s.out = append(s.out, ',')
 		}
-		s.name(m)
+		s.out = appendName(s.out, m.name)
 		if sizes[i] <= level {
 			s.out = append(s.out, m.value...)
 		} else {
@@ -169,15 +169,11 @@ func (s *shrinker) manyMembers(v []byte, left int) {
 			s.out = append(s.out, ',')
 		}
 		empty = false
-		s.name(m)
+		s.out = appendName(s.out, m.name)
 		s.out = append(s.out, m.value...)
 		return true
 	})
 	s.out = append(s.out, '}')
-}
-
-func (s *shrinker) name(m member) {
-	s.out = append(append(append(s.out, '"'), m.name...), `":`...)
 }
 
 // fillLevel shares a budget out fairly: what needs no more than the level gets

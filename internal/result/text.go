@@ -54,3 +54,5 @@ func appendTextBlock(out, text []byte) []byte {
 	out = rawjson.AppendString(append(out, `{"type":"text","text":`...), text)
 	return append(out, '}')
 }
+
+func appendName(out, name []byte) []byte { return append(append(append(out, '"'), name...), `":`...) }

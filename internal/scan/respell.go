@@ -9,7 +9,7 @@ import (
 
 // unescape undoes escapes: of HTML (&#105;), addresses (%69), strings (\x69,
 // \u0069, \151) and mail (=69).
-func unescape(v *view) rewriting {
+func (v *view) unescape([]word) rewriting {
 	var w rewriting
 	t := v.n.cased
 	for i := 0; i < len(t); {
@@ -77,7 +77,7 @@ func escapeAt(t []byte) (r rune, n int) {
 }
 
 // untag takes away tags that stand between the letters of words.
-func (v *view) untag() rewriting {
+func (v *view) untag([]word) rewriting {
 	var w rewriting
 	t := v.n.cased
 	for i := 0; i < len(t); i++ {
@@ -94,9 +94,17 @@ func (v *view) untag() rewriting {
 }
 
 // unleet puts letters into words that are spelled with digits and signs, where
-// the lexicon has them then, or everywhere when it is sure that the text is
+// the lexicon has them then, or everywhere when several show that the text is
 // spelled so.
-func (s *scanner) unleet(v *view, sure bool) rewriting {
+func (v *view) unleet([]word) rewriting {
+	w := unleeted(v, false)
+	if w.changes >= 2 {
+		w = unleeted(v, true)
+	}
+	return w
+}
+
+func unleeted(v *view, sure bool) rewriting {
 	var w rewriting
 	lex, leet := compiled().lex, &known().leet
 	t := v.n.lower
@@ -162,7 +170,7 @@ func readLeet(lex *lexicon, t []byte, sure bool) []byte {
 }
 
 // reverseWords turns each word around, with the signs that it has.
-func (v *view) reverseWords() rewriting {
+func (v *view) reverseWords([]word) rewriting {
 	w := rewriting{changes: 1}
 	t := v.n.lower
 	for i := 0; i < len(t); {
@@ -182,7 +190,7 @@ func (v *view) reverseWords() rewriting {
 }
 
 // unglue puts blanks where signs stand for them.
-func (v *view) unglue() rewriting {
+func (v *view) unglue([]word) rewriting {
 	var w rewriting
 	for i, c := range v.n.cased {
 		if isGlue(c) {
@@ -196,7 +204,7 @@ func (v *view) unglue() rewriting {
 
 // unspace takes away what stands between all characters: one and the same sign.
 // More of it stands for a blank.
-func (v *view) unspace() rewriting {
+func (v *view) unspace([]word) rewriting {
 	var w rewriting
 	t := v.n.cased
 	for i := 0; i < len(t); {
@@ -257,7 +265,7 @@ func spacedRun(t []byte, i int) int {
 }
 
 // reverse turns the text around.
-func (v *view) reverse() rewriting {
+func (v *view) reverse([]word) rewriting {
 	w := rewriting{changes: 1}
 	t := v.n.cased
 	for i := len(t) - 1; i >= 0; i-- {
@@ -269,7 +277,7 @@ func (v *view) reverse() rewriting {
 }
 
 // rotate undoes rot13.
-func (v *view) rotate() rewriting {
+func (v *view) rotate([]word) rewriting {
 	w := rewriting{changes: 1}
 	for i, c := range v.n.cased {
 		w.put(rot13(c), i)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // scanner is one scan: the strings, and what was found in them.
@@ -100,12 +102,10 @@ func (s *scanner) pointer(n int32) string {
 	var b strings.Builder
 	for k := len(steps) - 1; k >= 0; k-- {
 		b.WriteByte('/')
-		b.WriteString(pointerEscapes.Replace(steps[k]))
+		b.WriteString(rawjson.PointerToken(steps[k]))
 	}
 	return b.String()
 }
-
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // cue is a place that one of the rules for cues found: words of the view.
 type cue struct{ kind, start, end int }

@@ -4,10 +4,9 @@ package scan
 const maxJoined = 400
 
 // merge joins two words that make one.
-func (s *scanner) merge(v *view) rewriting {
+func (v *view) merge(words []word) rewriting {
 	var w rewriting
 	lex := compiled().lex
-	words := s.matcher.words
 	t := v.n.cased
 	last, certain := 0, 0
 	for k := 0; k+1 < len(words); k++ {
@@ -32,7 +31,7 @@ func (s *scanner) merge(v *view) rewriting {
 const leastRun = 8
 
 // part parts runs of letters that are longer than words are.
-func (s *scanner) part(v *view) rewriting {
+func (v *view) part([]word) rewriting {
 	var w rewriting
 	lex := compiled().lex
 	t := v.n.lower
@@ -79,10 +78,9 @@ func (w *rewriting) parts(parts []part, start int, at func(int) int) {
 
 // resegment joins what is written apart: of a run of fragments it makes words
 // of the lexicon.
-func (s *scanner) resegment(v *view) rewriting {
+func (v *view) resegment(words []word) rewriting {
 	var w rewriting
 	lex := compiled().lex
-	words := s.matcher.words
 	t := v.n.lower
 	last := 0
 	for k := 0; k < len(words); {

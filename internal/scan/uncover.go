@@ -14,48 +14,17 @@ func (s *scanner) uncover(f *field, v *view) {
 	}
 	hints := s.hintsOf(v)
 	var views []view
-	add := func(w rewriting, last bool) {
-		if w.changes > 0 {
+	for i := range ways {
+		way := &ways[i]
+		if hints&way.hint == 0 {
+			continue
+		}
+		if w := way.rewrite(v, s.matcher.words); w.changes > 0 {
 			views = append(views, w.view(v))
-			if last { // nothing further is hidden in words that were found
+			if way.last {
 				views[len(views)-1].depth = maxLayers
 			}
 		}
-	}
-	if hints.escapes {
-		add(unescape(v), false)
-	}
-	if hints.tags {
-		add(v.untag(), false)
-	}
-	if hints.spaced {
-		add(v.unspace(), false)
-	}
-	if hints.glued {
-		add(v.unglue(), false)
-	}
-	if hints.pieces {
-		add(s.merge(v), true)
-	}
-	if hints.fragments >= 5 {
-		add(s.resegment(v), true)
-	}
-	if hints.long {
-		add(s.part(v), true)
-	}
-	if hints.leet {
-		w := s.unleet(v, false)
-		if w.changes >= 2 {
-			w = s.unleet(v, true)
-		}
-		add(w, true)
-	}
-	if hints.reversed >= 2 {
-		add(v.reverseWords(), true)
-		add(v.reverse(), true)
-	}
-	if hints.rotated >= 2 {
-		add(v.rotate(), true)
 	}
 	views = append(views, s.decode(v)...)
 	if m := v.n.marks.smuggle; isText(m) {
@@ -80,32 +49,60 @@ func (s *scanner) uncover(f *field, v *view) {
 // longRun is the length of a run of letters that may be several words.
 const longRun = 13
 
-// hints say what may be hidden in a text.
-type hints struct {
-	escapes           bool // of HTML, addresses or strings
-	tags              bool // before letters
-	spaced            bool // single characters in a row
-	glued             bool // hardly any blanks, but other signs between words
-	pieces            bool // two words that make one
-	fragments         int  // the most words in a row that have up to three letters and are unknown, or one
-	long              bool // a word longer than words are
-	leet              bool // words with digits or signs for letters
-	reversed, rotated int  // words that the lexicon has, spelled so
+// hint is a set of signs that something may be hidden in a text.
+type hint uint16
+
+const (
+	hasEscapes   hint = 1 << iota // of HTML, addresses or strings
+	hasTags                       // before letters
+	hasSpaced                     // single characters in a row
+	hasGlued                      // hardly any blanks, but other signs between words
+	hasPieces                     // two words that make one
+	hasFragments                  // words in a row that have up to three letters and are unknown, or one
+	hasLong                       // a word longer than words are
+	hasLeet                       // words with digits or signs for letters
+	hasReversed                   // words that the lexicon has, spelled so
+	hasRotated
+)
+
+// ways are the ways to read a text, which has these words, anew, and the sign to
+// do so. Nothing further is hidden in words that were found: such a way is the
+// last.
+var ways = [...]struct {
+	hint    hint
+	rewrite func(v *view, words []word) rewriting
+	last    bool
+}{
+	{hasEscapes, (*view).unescape, false},
+	{hasTags, (*view).untag, false},
+	{hasSpaced, (*view).unspace, false},
+	{hasGlued, (*view).unglue, false},
+	{hasPieces, (*view).merge, true},
+	{hasFragments, (*view).resegment, true},
+	{hasLong, (*view).part, true},
+	{hasLeet, (*view).unleet, true},
+	{hasReversed, (*view).reverseWords, true},
+	{hasReversed, (*view).reverse, true},
+	{hasRotated, (*view).rotate, true},
 }
 
-func (s *scanner) hintsOf(v *view) hints {
-	var h hints
-	lex := compiled().lex
-	leet := &known().leet
-	t := v.n.lower
-	run := 0
-	for k := range s.matcher.words {
-		w := &s.matcher.words[k]
+func (s *scanner) hintsOf(v *view) (h hint) {
+	lex, leet := compiled().lex, &known().leet
+	t, words := v.n.lower, s.matcher.words
+	note := func(sign hint, seen bool) {
+		if seen {
+			h |= sign
+		}
+	}
+	run, fragments, reversed, rotated := 0, 0, 0, 0
+	for k := range words {
+		w := &words[k]
+		note(hasPieces, h&hasPieces == 0 && k+1 < len(words) && joinsTo(lex, t, w, &words[k+1], false))
 		n := int(w.end - w.start)
 		switch {
 		case n == 1 || n <= 3 && w.id == 0:
 			run++
-			h.fragments = max(h.fragments, run)
+			fragments = max(fragments, run)
 		case n <= 3:
 		default:
 			run = 0
@@ -115,24 +112,21 @@ func (s *scanner) hintsOf(v *view) hints {
 		}
 		switch lex.odd[string(t[w.start:w.end])] {
 		case reversedWord:
-			h.reversed++
+			reversed++
 		case rotatedWord:
-			h.rotated++
+			rotated++
 		}
 	}
 	singles, letters, blanks, glue := 0, 0, 0, 0
-	for k := range s.matcher.words {
-		h.pieces = h.pieces || k+1 < len(s.matcher.words) && joinsTo(lex, t, &s.matcher.words[k], &s.matcher.words[k+1], false)
-	}
 	for i, c := range t {
+		besideLetter := letters > 0
+		beforeLetter := i+1 < len(t) && isLetter(t[i+1])
 		if isLetter(c) {
-			if letters++; letters >= longRun {
-				h.long = true
-			}
-			if (i == 0 || !isLetter(t[i-1])) && (i+1 == len(t) || !isLetter(t[i+1])) {
-				if singles++; singles >= 6 {
-					h.spaced = true
-				}
+			letters++
+			note(hasLong, letters >= longRun)
+			if !besideLetter && !beforeLetter {
+				singles++
+				note(hasSpaced, singles >= 6)
 			}
 		} else {
 			if letters > 1 {
@@ -147,17 +141,19 @@ func (s *scanner) hintsOf(v *view) hints {
 		}
 		switch c {
 		case '%', '&', '\\':
-			if !h.escapes {
-				_, n := escapeAt(t[i:])
-				h.escapes = n > 0
+			if h&hasEscapes == 0 {
+				if _, n := escapeAt(t[i:]); n > 0 {
+					h |= hasEscapes
+				}
 			}
 		case '>':
-			h.tags = h.tags || i > 0 && i+1 < len(t) && isLetter(t[i+1])
+			note(hasTags, i > 0 && beforeLetter)
 		}
-		if !h.leet && leet[c] != 0 {
-			h.leet = i > 0 && isLetter(t[i-1]) || i+1 < len(t) && isLetter(t[i+1])
-		}
+		note(hasLeet, leet[c] != 0 && (besideLetter || beforeLetter))
 	}
-	h.glued = glue >= 4 && blanks < glue
+	note(hasGlued, glue >= 4 && blanks < glue)
+	note(hasFragments, fragments >= 5)
+	note(hasReversed, reversed >= 2)
+	note(hasRotated, rotated >= 2)
 	return h
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // Bounds on a schema. The largest of real tools are 53 KB, 21 deep, with 2,210
@@ -124,7 +126,7 @@ func (w *work) walk(v any, parent, token string) (count int) {
 				w.refs["#"+at] = true
 				w.anchors = append(w.anchors, at)
 			}
-			count += w.walk(member, at, "/"+escape(name))
+			count += w.walk(member, at, "/"+rawjson.PointerToken(name))
 		}
 		w.below[at] = count
 	}

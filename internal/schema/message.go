@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 const (
@@ -33,17 +34,13 @@ func violationsIn(result error) (out []Violation) {
 	for _, leaf := range f.leaves {
 		v := Violation{Message: clip(text(leaf))}
 		for _, token := range leaf.InstanceLocation {
-			v.Path += "/" + escape(clip(token))
+			v.Path += "/" + rawjson.PointerToken(clip(token))
 		}
 		if !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}
 	return out
-}
-
-func escape(token string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
 func (f *findings) collect(e *jsonschema.ValidationError) {

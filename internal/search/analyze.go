@@ -9,9 +9,8 @@ import (
 )
 
 // Bounds on what of one definition is indexed. Real definitions stay far
-// below: the longest descriptions have 10 KB, the largest schemas 53 KB.
+// below: the largest schemas have 53 KB.
 const (
-	maxText        = 16 << 10 // bytes of one text
 	maxSchema      = 256 << 10
 	maxSchemaDepth = 24
 	maxTerms       = 2000 // distinct words
@@ -40,7 +39,7 @@ func newAnalyzer() *analyzer {
 	return a
 }
 
-// read gives the words of a definition and the lengths of its fields, valid
+// read returns the words of a definition and the lengths of its fields, valid
 // until the next is read.
 func (a *analyzer) read(d *tool.Definition) ([]term, *[fields]int) {
 	for i := range a.terms {
@@ -185,4 +184,11 @@ func (a *analyzer) values(raw json.RawMessage) {
 		return
 	}
 	rawjson.Elements(raw, func(value []byte) error { a.value(value); return nil })
+}
+
+// term is one distinct word of a tool: which of the part's words, and how
+// often it stands in each field.
+type term struct {
+	word  uint32
+	count [fields]uint8
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// best keeps the n best of what is added: a heap with the worst of them on top.
+// best keeps the n best of what is added, the best first.
 type best struct {
 	ix   *Index
 	n    int
-	heap []ranked
+	list []ranked
 }
 
 type ranked struct {
@@ -30,55 +30,26 @@ func (b *best) compare(x, y ranked) int {
 
 func (b *best) add(doc int32, score float32) {
 	r := ranked{doc, score}
-	if len(b.heap) < b.n {
-		b.heap = append(b.heap, r)
-		b.up(len(b.heap) - 1)
-		return
-	}
-	if b.compare(r, b.heap[0]) < 0 {
-		b.heap[0] = r
-		b.down()
-	}
-}
-
-func (b *best) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if b.compare(b.heap[i], b.heap[parent]) <= 0 {
+	if len(b.list) == b.n {
+		if b.compare(r, b.list[b.n-1]) >= 0 {
 			return
 		}
-		b.heap[i], b.heap[parent] = b.heap[parent], b.heap[i]
-		i = parent
+		b.list = b.list[:b.n-1]
 	}
+	at, _ := slices.BinarySearchFunc(b.list, r, b.compare)
+	b.list = slices.Insert(b.list, at, r)
 }
 
-func (b *best) down() {
-	for i := 0; ; {
-		worst := i
-		for _, child := range [2]int{2*i + 1, 2*i + 2} {
-			if child < len(b.heap) && b.compare(b.heap[child], b.heap[worst]) > 0 {
-				worst = child
-			}
-		}
-		if worst == i {
-			return
-		}
-		b.heap[i], b.heap[worst] = b.heap[worst], b.heap[i]
-		i = worst
-	}
-}
-
-// take gives the best in order, with scores as parts of the ideal.
+// take returns the best in order, with scores as parts of the ideal.
 func (b *best) take(ideal float32) []Hit {
-	slices.SortFunc(b.heap, b.compare)
-	hits := make([]Hit, len(b.heap))
-	for i, r := range b.heap {
+	hits := make([]Hit, len(b.list))
+	for i, r := range b.list {
 		hits[i] = Hit{Doc: int(r.doc), Score: share(r.score, ideal)}
 	}
 	return hits
 }
 
-// share gives how much of the ideal a score is, within (0, 1]: the root of it,
+// share returns how much of the ideal a score is, within (0, 1]: the root of it,
 // as no real text comes near the ideal, with four decimals, which is enough to
 // compare by and short on the wire.
 func share(score, ideal float32) float64 {

@@ -8,24 +8,6 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// Relation is how a word of the query is found in a tool.
-type Relation uint8
-
-// The relations, the closest first.
-const (
-	Same     Relation = iota // the very word
-	Stem                     // another form of the word
-	Joined                   // words written as one, or one as several
-	Synonym                  // a word of the same meaning
-	Misspelt                 // a word that is spelt nearly so
-	Named                    // the query is the name of the tool, or begins with that of its server
-	Used                     // the tool was called after searches with such words
-)
-
-func (r Relation) String() string {
-	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
-}
-
 // Reason is why a tool was found: a word of the query, the words of the tool
 // that answer it, and where they stand.
 type Reason struct {
@@ -39,7 +21,7 @@ type Reason struct {
 // fieldNames are the names of the fields, in their order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 
-// Explain says why the query, with habits or nil, finds the tool that has the
+// Explain returns why the query, with habits or nil, finds the tool that has the
 // definition, the weightiest reason first. The definition is analysed again for it: the index
 // does not keep where a word stands.
 func (v *View) Explain(h *Habits, query string, doc int, d *tool.Definition) []Reason {

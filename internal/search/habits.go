@@ -67,7 +67,7 @@ func (h *Habits) count(word string, n int32) {
 	h.words[word] = list
 }
 
-// habitWords gives the distinct stems of what a query says.
+// habitWords returns the distinct stems of what a query says.
 func habitWords(query string) (stems []string) {
 	for _, word := range plainWords(rawjson.Clip(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
@@ -80,7 +80,7 @@ func habitWords(query string) (stems []string) {
 	return stems
 }
 
-// habits gives the tools that the words of the query led to, and for each how
+// habits returns the tools that the words of the query led to, and for each how
 // much of the query did, in [0, 1).
 func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 	if h == nil {
@@ -111,7 +111,7 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 	return out
 }
 
-// find gives the number of a tool.
+// find returns the number of a tool.
 func (ix *Index) find(id tool.ID) (uint32, bool) {
 	name := strings.ToLower(id.Tool)
 	for _, part := range ix.byServer[id.Server] {

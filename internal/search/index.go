@@ -26,10 +26,10 @@ type Index struct {
 	spelling       spelling
 	synonyms       map[string][]uint32 // stem as text → stems
 
-	scratch sync.Pool // *scratch: working memory of searches
+	scratch sync.Pool // working memory of searches
 }
 
-// lists says for each word which parts have it, and as which of their words.
+// lists are the parts that have each word, and as which of their words.
 type lists struct {
 	start []uint32 // word → first piece; one more at the end
 	parts []piece
@@ -68,12 +68,11 @@ func Assemble(parts []*Part) *Index {
 	ix.byStem = newLists(stems, len(ix.stems))
 	ix.spelling = newSpelling(ix.words)
 	ix.synonyms = synonymsIn(ix.stems)
-	ix.scratch.New = func() any { return new(scratch) }
 	return ix
 }
 
-// number gives the numbers of the words and stems of a part, and one to each
-// that has none. The stem of a known word need not be looked up.
+// number returns the numbers of the words and stems of a part; one that has none
+// gets the next. The stem of a known word need not be looked up.
 func (ix *Index) number(p *Part) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
@@ -102,10 +101,7 @@ func newLists(words [][]uint32, n int) lists {
 			l.start[word+1]++
 		}
 	}
-	for i := range n {
-		l.start[i+1] += l.start[i]
-	}
-	next := append([]uint32(nil), l.start[:n]...)
+	next := sums(l.start)
 	l.parts = make([]piece, l.start[n])
 	for part, of := range words {
 		for local, word := range of {

@@ -22,7 +22,7 @@ var (
 	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 
-// wordCosts gives what a common word costs in a segmentation: by Zipf's law the
+// wordCosts is what a common word costs in a segmentation: by Zipf's law the
 // logarithm of its rank.
 var wordCosts = sync.OnceValue(func() map[string]float32 {
 	list := wordFile().Of("common words").Words()
@@ -33,7 +33,7 @@ var wordCosts = sync.OnceValue(func() map[string]float32 {
 	return costs
 })
 
-// families gives the stem of the first word of a family for those of the others.
+// families has the stem of the first word of a family for those of the others.
 var families = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
 	for _, line := range wordFile().Of("families").Lines {
@@ -67,7 +67,7 @@ var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	return groups
 })
 
-// meanings gives for every stem of the table that of the first word of its
+// meanings has for every stem of the table that of the first word of its
 // first group.
 var meanings = sync.OnceValue(func() map[string]string {
 	out := make(map[string]string)
@@ -81,7 +81,7 @@ var meanings = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymsIn gives for every stem of the table the other stems of its groups
+// synonymsIn returns for every stem of the table the other stems of its groups
 // that are in the vocabulary.
 func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 	out := make(map[string][]uint32)
@@ -95,4 +95,16 @@ func synonymsIn(stems map[string]uint32) map[string][]uint32 {
 		}
 	}
 	return out
+}
+
+// stem returns the root of an English word, the word itself for any other.
+func stem(word string) string {
+	if !isLetters(word) {
+		return word
+	}
+	root := english.Stem(word, true)
+	if head, ok := families()[root]; ok {
+		return head
+	}
+	return root
 }

@@ -4,8 +4,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/kljensen/snowball/english"
-
 	"mcpproxy/internal/tool"
 )
 
@@ -83,7 +81,7 @@ func (n *names) add(name string, doc uint32) {
 	n.last[name] = doc
 }
 
-// of gives the tools of a name.
+// of returns the tools of a name.
 func (n *names) of(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
@@ -195,6 +193,15 @@ func (b *partBuilder) done() *Part {
 	return p
 }
 
+// sums turns numbers, each one place late, into where as many begin and the next
+// end; it returns a copy to count with.
+func sums(start []uint32) (next []uint32) {
+	for i := range start[1:] {
+		start[i+1] += start[i]
+	}
+	return append([]uint32(nil), start[:len(start)-1]...)
+}
+
 // sorted brings entries into the order of what they are of, and keeps that of
 // the tools.
 func sorted(entries []entry, n int) postings {
@@ -202,27 +209,10 @@ func sorted(entries []entry, n int) postings {
 	for _, e := range entries {
 		p.start[e.of+1]++
 	}
-	for i := range n {
-		p.start[i+1] += p.start[i]
-	}
-	next := append([]uint32(nil), p.start[:n]...)
+	next := sums(p.start)
 	for _, e := range entries {
 		p.docs[next[e.of]] = e.posting
 		next[e.of]++
 	}
 	return p
-}
-
-// stem gives the root of an English word, the word itself for any other.
-func stem(word string) string {
-	for i := 0; i < len(word); i++ {
-		if word[i] < 'a' || word[i] > 'z' {
-			return word
-		}
-	}
-	root := english.Stem(word, true)
-	if head, ok := families()[root]; ok {
-		return head
-	}
-	return root
 }

@@ -8,8 +8,7 @@ import (
 
 // Bounds on a query: what is beyond them is not read.
 const (
-	maxQuery      = 4 << 10 // bytes
-	maxQueryWords = 64      // distinct words
+	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
 	maxMisspelt   = 6 // words that spelling is tried for
 )
@@ -31,7 +30,7 @@ type query struct {
 type queryTerm struct {
 	stem    uint32
 	word    uint32
-	written bool // word says something: tools have the very word
+	written bool // word is set: tools have the very word
 	weight  float32
 	clauses uint32 // bit set of the clauses that the word stands in
 	asked   string // the word of the query
@@ -176,7 +175,7 @@ func (r *reader) joined(q *query, a, b queryWord) {
 }
 
 // parted adds the words that a word is when it is several written as one, and
-// says whether tools have any.
+// reports whether tools have any.
 func (r *reader) parted(q *query, w queryWord) (found bool) {
 	for _, piece := range segments(w.text) {
 		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
@@ -223,4 +222,39 @@ func (q *query) add(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
 	q.ideal += weight * v.idf(t.stem) * (1 + surfaceShare)
+}
+
+// Relation is how a word of the query is found in a tool.
+type Relation uint8
+
+// The relations, the closest first.
+const (
+	Same     Relation = iota // the very word
+	Stem                     // another form of the word
+	Joined                   // words written as one, or one as several
+	Synonym                  // a word of the same meaning
+	Misspelt                 // a word that is spelt nearly so
+	Named                    // the query is the name of the tool, or begins with that of its server
+	Used                     // the tool was called after searches with such words
+)
+
+func (r Relation) String() string {
+	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
+}
+
+// tellsCircumstances reports whether a sentence tells who asks and why, and asks
+// for nothing: "I'm planning a trip to Rome." Its words count less.
+func tellsCircumstances(sentence string) bool {
+	sentence = strings.ToLower(strings.TrimSpace(sentence))
+	for _, beginning := range wordFile().Of("circumstances").Lines {
+		if strings.HasPrefix(sentence, beginning+" ") {
+			for _, word := range strings.Fields(sentence) {
+				if asking()[strings.Trim(word, ",;:\"'")] {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
 }

@@ -1,27 +1,15 @@
 package search
 
-// What else counts in the ranking, beside the sum over the words.
-const (
-	surfaceShare = 0.33    // the very word, beside its stem
-	nameShare    = 0.23    // words of the tool's name, however long its name is
-	clauseShare  = 0.9     // the best answer to one sentence of the query
-	contextShare = 0.8     // …of a sentence that only tells the circumstances
-	massShare    = 0.3     // …of a sentence that nothing answers well, at most so much less
-	serverShare  = 0.5     // the best tool of the same server
-	coverShare   = 0.2     // what the tools of the server have of the query together
-	literalBonus = 4 << 20 // above any sum: the query is the name, to the letter
-	wordedBonus  = 1 << 20 // …or in its words
-
-	bestShares = (1+nameShare+clauseShare)*(1+serverShare) + coverShare
-)
-
 // Search returns the n best matches that keep allows, the best first, and how
 // many match at all and are allowed. A nil keep allows every tool. The answer
 // for a smaller n is the beginning of that for a larger one. Habits count as a
 // prior; nil are none.
 func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
 	q := v.parse(query)
-	s := v.ix.scratch.Get().(*scratch)
+	s, _ := v.ix.scratch.Get().(*scratch)
+	if s == nil {
+		s = new(scratch)
+	}
 	defer v.ix.scratch.Put(s)
 	s.reset(v, q.clauses)
 	for i := range q.terms {
@@ -161,7 +149,7 @@ func (s *scratch) add(doc uint32, score float32, clauses uint32) {
 	}
 }
 
-// scales gives for every clause what makes its best answer worth nearly the
+// scales returns for every clause what makes its best answer worth nearly the
 // best answer to the whole query.
 func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
@@ -189,7 +177,7 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 	return scales
 }
 
-// finish gives every match its score, which stands first in its row then.
+// finish works out the score of every match, which stands first in its row then.
 func (s *scratch) finish(q *query) {
 	scales := s.scales(q)
 	for _, doc := range s.touched {

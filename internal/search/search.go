@@ -2,10 +2,15 @@
 // of an agent it ranks tools.
 //
 // It guarantees that parts, indexes and views are immutable, that the same
-// query on the same definitions gives the same order and scores, whatever order
+// query on the same definitions has the same order and scores, whatever order
 // they were added in, that what a view does not show has no influence, and that
 // time is bounded for any query. It works offline on the definitions alone. It
 // does not know what may be called: the caller says what a view shows.
+//
+// The files stand on one another in this order: lists (of words.txt), words (the
+// splitter), segment, wording (names in their words), spelling, weight; analyze,
+// part, index, view (what is searched); habits, naming and query, what a query
+// says; rank and best; explain.
 package search
 
 // Hit is one match. Doc is the number of the tool in the index; Score is in
@@ -14,6 +19,9 @@ type Hit struct {
 	Doc   int
 	Score float64
 }
+
+// maxQuery bounds what is read of a query, in bytes.
+const maxQuery = 4 << 10
 
 // The fields of a definition. A word weighs by where it stands.
 const (
@@ -26,10 +34,3 @@ const (
 	inParameterText // their titles, descriptions and allowed values
 	fields
 )
-
-// term is one distinct word of a tool: which of the part's words, and how
-// often it stands in each field.
-type term struct {
-	word  uint32
-	count [fields]uint8
-}

@@ -10,7 +10,7 @@ const (
 )
 
 // segments cuts a word that is several words written as one, such as
-// getrelatedpeople, into them. It gives nil for any other.
+// getrelatedpeople, into them. It returns nil for any other.
 func segments(word string) []string {
 	costs := wordCosts()
 	if len(word) < minRunOn || len(word) > maxRunOn || !isLetters(word) {

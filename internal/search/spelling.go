@@ -42,58 +42,6 @@ func newSpelling(vocabulary map[string]uint32) spelling {
 	return sp
 }
 
-func isLetters(word string) bool {
-	for i := 0; i < len(word); i++ {
-		if word[i] < 'a' || word[i] > 'z' {
-			return false
-		}
-	}
-	return true
-}
-
-// nearest gives the words with the fewest mistakes between them and word: one
-// mistake from four letters on, two from eight.
-func (v *View) nearest(word string) []near {
-	sp := v.ix.spelling
-	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
-		return nil
-	}
-	limit := 1
-	if len(word) >= 8 {
-		limit = 2
-	}
-	var found []string
-	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
-		for _, first := range firsts(word) {
-			for _, candidate := range *sp.bucket(first, length) {
-				d := distance(word, candidate, limit)
-				if d > limit || v.wordsIn[v.ix.words[candidate]] == 0 {
-					continue
-				}
-				switch {
-				case d < limit:
-					limit = d
-					found = append(found[:0], candidate)
-				default:
-					found = append(found, candidate)
-				}
-			}
-		}
-	}
-	// Of words as near, those that more tools have come first.
-	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(cmp.Compare(v.wordsIn[v.ix.words[b]], v.wordsIn[v.ix.words[a]]), strings.Compare(a, b))
-	})
-	if len(found) > maxNear {
-		found = found[:maxNear]
-	}
-	out := make([]near, len(found))
-	for i, w := range found {
-		out[i] = near{w, nearWeight / float32(len(found))}
-	}
-	return out
-}
-
 // firsts are the letters that the right word may begin with: the same one, or
 // the second when the first two were exchanged.
 func firsts(word string) []byte {
@@ -142,9 +90,9 @@ func distance(a, b string, limit int) int {
 
 const maxCompared = 128 // bytes of a name that Nearest compares
 
-// Nearest gives at most n of the names among that are spelt most like name,
+// Nearest returns at most n of the names among that are spelt most like name,
 // the nearest first: what was perhaps meant. Names that share nothing with it
-// are not given.
+// are left out.
 func Nearest(name string, among []string, n int) []string {
 	type candidate struct {
 		name     string
@@ -173,7 +121,7 @@ func Nearest(name string, among []string, n int) []string {
 	return out
 }
 
-// comparable gives a name as it is compared: in lower case, with one spelling
+// comparable returns a name as it is compared: in lower case, with one spelling
 // of the marks between words.
 func comparable(name string) string {
 	return strings.Map(func(r rune) rune {

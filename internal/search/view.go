@@ -1,5 +1,11 @@
 package search
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // View is the part of an index that a search sees. What it does not show has
 // no influence on what it finds: neither on the order nor on the scores, nor
 // on what is taken for a typing error. It is immutable and safe for concurrent
@@ -58,7 +64,7 @@ func (v *View) mask(shown func(doc int) bool) {
 	}
 }
 
-// count gives for every word the number of tools shown that have it.
+// count returns for every word the number of tools shown that have it.
 func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint32 {
 	counts := make([]uint32, len(l.start)-1)
 	for word := range counts {
@@ -85,16 +91,54 @@ func (v *View) shows(doc uint32) bool {
 // Len is the number of tools shown.
 func (v *View) Len() int { return v.docs }
 
-// word gives the number of a word that tools shown have.
+// word returns the number of a word that tools shown have.
 func (v *View) word(text string) (uint32, bool) {
 	w, ok := v.ix.words[text]
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// stem gives the number of a stem that tools shown have.
+// stem returns the number of a stem that tools shown have.
 func (v *View) stem(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
 }
 
 func (v *View) idf(stem uint32) float32 { return idf(v.docs, int(v.stemsIn[stem])) }
+
+// nearest returns the words with the fewest mistakes between them and word: one
+// mistake from four letters on, two from eight.
+func (v *View) nearest(word string) []near {
+	sp := v.ix.spelling
+	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
+		return nil
+	}
+	limit := 1
+	if len(word) >= 8 {
+		limit = 2
+	}
+	var found []string
+	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
+		for _, first := range firsts(word) {
+			for _, candidate := range *sp.bucket(first, length) {
+				d := distance(word, candidate, limit)
+				if d > limit || v.wordsIn[v.ix.words[candidate]] == 0 {
+					continue
+				}
+				if d < limit {
+					limit, found = d, found[:0]
+				}
+				found = append(found, candidate)
+			}
+		}
+	}
+	// Of words as near, those that more tools have come first.
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(v.wordsIn[v.ix.words[b]], v.wordsIn[v.ix.words[a]]), strings.Compare(a, b))
+	})
+	found = found[:min(len(found), maxNear)]
+	out := make([]near, len(found))
+	for i, w := range found {
+		out[i] = near{w, nearWeight / float32(len(found))}
+	}
+	return out
+}

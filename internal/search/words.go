@@ -1,9 +1,14 @@
 package search
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
+
+// maxText bounds what is read of one text, in bytes. Real ones stay far below: the
+// longest descriptions have 10 KB.
+const maxText = 16 << 10
 
 // maxWord is the longest word that is indexed, in bytes: longer ones are keys,
 // hashes and data, which nobody searches for.
@@ -75,7 +80,7 @@ func skipPossessive(s string, i int) int {
 	return j
 }
 
-// invisible says whether r is not seen by a reader and so must not hide a word
+// invisible reports whether r is not seen by a reader and so must not hide a word
 // from the index: marks, joiners, directions, tags.
 func invisible(r rune) bool {
 	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r)
@@ -110,7 +115,7 @@ func (sp *splitter) flush() {
 	}
 }
 
-// boundary says whether an identifier has a new word at i: getUser, HTTPServer
+// boundary reports whether an identifier has a new word at i: getUser, HTTPServer
 // and between scripts that are written without spaces and others.
 func boundary(run []rune, i int) bool {
 	a, b := run[i-1], run[i]
@@ -126,7 +131,7 @@ func boundary(run []rune, i int) bool {
 	return dense(a) != dense(b)
 }
 
-// boundaryIn says whether an identifier was cut where it changes case.
+// boundaryIn reports whether an identifier was cut where it changes case.
 func boundaryIn(run []rune) bool {
 	for i := 1; i < len(run); i++ {
 		if boundary(run, i) && !dense(run[i]) && !dense(run[i-1]) {
@@ -150,7 +155,7 @@ func isLower(r rune) bool {
 	return unicode.IsLower(r)
 }
 
-// dense says whether r belongs to a script that is written without spaces.
+// dense reports whether r belongs to a script that is written without spaces.
 func dense(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
@@ -172,18 +177,9 @@ func (sp *splitter) piece(p []rune) {
 	if sp.plain {
 		return
 	}
-	if letters := leadingLetters(p); letters >= 3 && letters < len(p) {
-		sp.hand(p[:letters])
+	if digit := slices.IndexFunc(p, func(r rune) bool { return '0' <= r && r <= '9' }); digit >= 3 {
+		sp.hand(p[:digit])
 	}
-}
-
-func leadingLetters(p []rune) int {
-	for i, r := range p {
-		if '0' <= r && r <= '9' {
-			return i
-		}
-	}
-	return len(p)
 }
 
 func (sp *splitter) hand(p []rune) {
@@ -204,7 +200,7 @@ func (sp *splitter) hand(p []rune) {
 	}
 }
 
-// plainLatin gives the plain letters of U+00DF to U+017F; a space keeps the
+// plainLatin has the plain letters of U+00DF to U+017F; a space keeps the
 // character as it is.
 const plainLatin = " aaaaaa ceeeeiiiidnooooo ouuuuy y" +
 	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiii  jjkk llllllllll" +
@@ -220,4 +216,13 @@ func appendFolded(w []byte, r rune) []byte {
 		return append(w, plainLatin[i])
 	}
 	return utf8.AppendRune(w, r)
+}
+
+func isLetters(word string) bool {
+	for i := 0; i < len(word); i++ {
+		if word[i] < 'a' || word[i] > 'z' {
+			return false
+		}
+	}
+	return true
 }

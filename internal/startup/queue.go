@@ -174,7 +174,7 @@ func (p *Place) giveBack() {
 	}
 }
 
-// Leave ends the start, or the wait for it. ready says that it has come to an
+// Leave ends the start, or the wait for it. ready reports whether it has come to an
 // end that leaves its package installed.
 func (p *Place) Leave(ready bool) {
 	if p == nil {

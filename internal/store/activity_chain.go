@@ -15,18 +15,15 @@ type link struct {
 	hash []byte
 }
 
-// readLinks returns the links of the rows that are wanted, and their keys.
-func readLinks(rows *sql.Rows, want func(key int64) bool) (out []link, keys []int64, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var key int64
-		var seq, endSeq sql.NullInt64
-		var hash, endHash []byte
-		if err := rows.Scan(&key, &seq, &hash, &endSeq, &endHash); err != nil {
-			return nil, nil, err
-		}
+// readLinks returns the links of the rows from from to before past that are
+// wanted, and their keys.
+func readLinks(ctx context.Context, db querier, from, past int64, want func(key int64) bool) (out []link, keys []int64, err error) {
+	var key int64
+	var seq, endSeq sql.NullInt64
+	var hash, endHash []byte
+	err = each(ctx, db, into{&key, &seq, &hash, &endSeq, &endHash}, func() error {
 		if !want(key) {
-			continue
+			return nil
 		}
 		keys = append(keys, key)
 		if hash != nil {
@@ -35,8 +32,9 @@ func readLinks(rows *sql.Rows, want func(key int64) bool) (out []link, keys []in
 		if endHash != nil {
 			out = append(out, link{endSeq.Int64, endHash})
 		}
-	}
-	return out, keys, rows.Err()
+		return nil
+	}, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key >= ? AND key < ?", from, past)
+	return out, keys, err
 }
 
 // cutChain writes a checkpoint for the records that are about to go. The chain
@@ -51,11 +49,7 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	if err != nil {
 		return err
 	}
-	rows, err := c.rows(ctx, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key < ?", to)
-	if err != nil {
-		return err
-	}
-	gone, _, err := readLinks(rows, func(int64) bool { return true })
+	gone, _, err := readLinks(ctx, c, from, to, func(int64) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -69,18 +63,15 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	if err != nil {
 		return err
 	}
-	if err := c.exec("DELETE FROM activity_gap WHERE seq <= ?", cut.seq); err != nil {
-		return err
-	}
+	c.do("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
 	if err := c.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
 		return err
 	}
-	if err := c.exec("DELETE FROM activity_checkpoint"); err != nil {
-		return err
-	}
-	return c.exec("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
+	c.do("DELETE FROM activity_checkpoint")
+	c.do("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
 		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
+	return nil
 }
 
 // leave keeps the hashes of entries that go. Of several in a row that of the
@@ -105,9 +96,7 @@ func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
 	err := c.row(ctx, "SELECT first FROM activity_gap WHERE seq = ?", first-1).Scan(&before)
 	switch {
 	case err == nil:
-		if err := c.exec("DELETE FROM activity_gap WHERE seq = ?", first-1); err != nil {
-			return err
-		}
+		c.do("DELETE FROM activity_gap WHERE seq = ?", first-1)
 		first = before
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
@@ -115,9 +104,11 @@ func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
 	err = c.row(ctx, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1).Scan(&after)
 	switch {
 	case err == nil:
-		return c.exec("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
+		c.do("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
+		return nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	return c.exec("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
+	c.do("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
+	return nil
 }

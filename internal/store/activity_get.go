@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 
 	"mcpproxy/internal/activity"
@@ -41,56 +42,58 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 		WithHint("Give more of the id.")
 }
 
-// find returns the keys of at most two records whose id begins with prefix. Ids
-// grow with the keys, so it is a binary search.
-func (e *engine) find(ctx context.Context, prefix string, from, to int64) ([]int64, error) {
+// find returns the keys of at most two records whose id begins with prefix.
+func (e *engine) find(ctx context.Context, prefix string, from, to int64) (keys []int64, err error) {
 	low, high := idBounds(prefix)
-	var first error
-	id := func(key int64) string {
-		var got int64
-		var id string
-		err := e.reads.QueryRowContext(ctx, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
-			WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, key).Scan(&got, &id)
-		if err == sql.ErrNoRows {
-			return "~" // after every id
-		}
-		if err != nil && first == nil {
-			first = err
-		}
-		return id
-	}
-	for lo, hi := from, to; ; {
-		if lo >= hi {
-			from = lo
-			break
-		}
-		if mid := lo + (hi-lo)/2; id(mid) < low {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if first != nil {
-		return nil, first
-	}
-	rows, err := e.reads.QueryContext(ctx, `SELECT * FROM (
-			SELECT key, CAST(substr(entry, 8, 26) AS TEXT) AS id FROM activity WHERE key >= ? AND entry IS NOT NULL
-			ORDER BY key LIMIT 2)
-		UNION ALL SELECT key, CAST(substr(outcome, 8, 26) AS TEXT) FROM activity WHERE entry IS NULL`, from)
+	from, err = firstOf(low, from, to, func(key int64) (int64, string, error) {
+		return idFrom(e.reads.QueryRowContext(ctx, selectID, key))
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var keys []int64
-	for rows.Next() {
-		var key int64
-		var id string
-		if err := rows.Scan(&key, &id); err != nil {
-			return nil, err
-		}
+	var key int64
+	var id string
+	err = each(ctx, e.reads, into{&key, &id}, func() error {
 		if id >= low && id <= high {
 			keys = append(keys, key)
 		}
+		return nil
+	}, `SELECT * FROM (
+			SELECT key, CAST(substr(entry, 8, 26) AS TEXT) AS id FROM activity WHERE key >= ? AND entry IS NOT NULL
+			ORDER BY key LIMIT 2)
+		UNION ALL SELECT key, CAST(substr(outcome, 8, 26) AS TEXT) FROM activity WHERE entry IS NULL`, from)
+	return keys, err
+}
+
+// selectID finds the first record from a key on that has an id, which is most of
+// them.
+const selectID = `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
+	WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`
+
+// idFrom returns the record that selectID has found; key -1 and an id after every
+// other one when there is none.
+func idFrom(row *sql.Row) (key int64, id string, err error) {
+	err = row.Scan(&key, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return -1, "~", nil
 	}
-	return keys, rows.Err()
+	return key, id, err
+}
+
+// firstOf returns the first key in [from, to) at which look finds an id that is
+// not below id. Ids grow with the keys, so it is a binary search.
+func firstOf(id string, from, to int64, look func(key int64) (int64, string, error)) (int64, error) {
+	for from < to {
+		mid := from + (to-from)/2
+		_, found, err := look(mid)
+		if err != nil {
+			return 0, err
+		}
+		if found < id {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	return from, nil
 }

@@ -177,8 +177,10 @@ func (q *query) begin() {
 	}
 }
 
+func (q *query) inTime(t int64) bool { return q.since <= t && t < q.until }
+
 func (q *query) allows(t *tail, i int) bool {
-	if t.times[i] < q.since || t.times[i] >= q.until {
+	if !q.inTime(t.times[i]) {
 		return false
 	}
 	for _, w := range q.wants {
@@ -253,11 +255,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if err != nil {
 		return err
 	}
-	for i, t := range times {
-		if int64(t) < q.since || int64(t) >= q.until {
-			words[i/64] &^= 1 << (i % 64)
-		}
-	}
+	keep(words, func(i int) bool { return q.inTime(int64(times[i])) })
 	return nil
 }
 

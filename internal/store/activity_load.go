@@ -43,18 +43,10 @@ func (e *engine) reload(ctx context.Context) error {
 
 func (x *index) readChunks(ctx context.Context, db *sql.DB) error {
 	x.firstChunk = x.firstKey / chunkSize
-	rows, err := db.QueryContext(ctx, "SELECT chunk, min_time, max_time, gone, refused_bytes FROM activity_chunk ORDER BY chunk")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		var c chunkInfo
-		var gone []byte
-		if err := rows.Scan(&n, &c.minTime, &c.maxTime, &gone, &c.refusedBytes); err != nil {
-			return err
-		}
+	var n int64
+	var c chunkInfo
+	var gone []byte
+	return each(ctx, db, into{&n, &c.minTime, &c.maxTime, &gone, &c.refusedBytes}, func() (err error) {
 		if c.gone, err = decodeBitmap(gone); err != nil {
 			return err
 		}
@@ -65,50 +57,35 @@ func (x *index) readChunks(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("chunk %d is not in its place: %w", n, errDamaged)
 		}
 		x.chunks = append(x.chunks, c)
-	}
-	return rows.Err()
+		return nil
+	}, "SELECT chunk, min_time, max_time, gone, refused_bytes FROM activity_chunk ORDER BY chunk")
 }
 
 func (x *index) readSegments(ctx context.Context, db *sql.DB) error {
-	rows, err := db.QueryContext(ctx, "SELECT segment, past FROM activity_segment ORDER BY segment")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var s segment
-		if err := rows.Scan(&s.first, &s.past); err != nil {
-			return err
-		}
+	var s segment
+	return each(ctx, db, into{&s.first, &s.past}, func() error {
 		i := s.first/chunkSize - x.firstChunk
 		if i < 0 || i >= int64(len(x.chunks)) {
 			return fmt.Errorf("segment %d has no chunk: %w", s.first, errDamaged)
 		}
 		x.chunks[i].segments = append(x.chunks[i].segments, s)
-	}
-	return rows.Err()
+		return nil
+	}, "SELECT segment, past FROM activity_segment ORDER BY segment")
 }
 
 // readTail reads the records that are in no chunk.
 func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 	x.tail.first = x.pastChunks()
-	rows, err := db.QueryContext(ctx,
-		"SELECT key, entry, outcome FROM activity WHERE key >= ? ORDER BY key", x.tail.first)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	next := x.tail.first
-	for rows.Next() {
-		var key int64
-		var entry, outcome []byte
-		if err := rows.Scan(&key, &entry, &outcome); err != nil {
-			return err
-		}
-		for ; next < key && next < x.firstKey; next++ { // pruned
+	pruned := func(before int64) {
+		for ; next < before && next < x.firstKey; next++ {
 			x.tail.add(&[fields]uint64{}, 0)
 		}
-		if key != next {
+	}
+	var key int64
+	var entry, outcome []byte
+	err := each(ctx, db, into{&key, &entry, &outcome}, func() error {
+		if pruned(key); key != next {
 			return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 		}
 		facts := factsOfRow(entry, outcome)
@@ -117,13 +94,12 @@ func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 			x.tail.refusedBytes += int64(len(entry) + len(outcome))
 		}
 		next++
-	}
-	for ; next < x.nextKey && next < x.firstKey; next++ { // all pruned
-		x.tail.add(&[fields]uint64{}, 0)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? ORDER BY key", x.tail.first)
+	if err != nil {
 		return err
 	}
+	pruned(x.nextKey)
 	if next != x.nextKey {
 		return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 	}
@@ -132,7 +108,8 @@ func (x *index) readTail(ctx context.Context, db *sql.DB, hashes hashes) error {
 
 // factsOfRow reads what a record is found by from what is stored of it.
 func factsOfRow(entry, outcome []byte) activity.Facts {
-	return activity.FactsOf(activity.DecodeAny(entry, outcome))
+	r := activity.DecodeAny(entry, outcome)
+	return activity.FactsOf(&r)
 }
 
 // readRefused reads which records of the chunks are refusals.

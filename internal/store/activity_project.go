@@ -111,9 +111,7 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 	p.change.status = map[int64]uint64{}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
-			if err := p.insert(&b.rows[i]); err != nil {
-				return err
-			}
+			p.insert(&b.rows[i])
 			if i%64 == 63 {
 				runtime.Gosched() // calls come first
 			}
@@ -126,11 +124,10 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 				return err
 			}
 		}
-		if err := p.hours.save(e.conn); err != nil {
-			return err
-		}
-		return e.conn.exec("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
+		p.hours.save(e.conn)
+		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
 			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next)
+		return nil
 	})
 	if err == nil {
 		e.publish(&p)
@@ -161,9 +158,12 @@ type projection struct {
 	hours  hours
 }
 
-const insertActivity = "INSERT INTO activity (key, seq, end_seq, hash, end_hash, entry, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)"
+const (
+	insertActivity = "INSERT INTO activity (key, seq, end_seq, hash, end_hash, entry, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)"
+	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
+)
 
-func (p *projection) insert(r *row) error {
+func (p *projection) insert(r *row) {
 	var facts *activity.Facts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
@@ -180,9 +180,7 @@ func (p *projection) insert(r *row) error {
 		}
 	}
 	facts = completed(facts, r)
-	if err := p.e.conn.exec(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome); err != nil {
-		return err
-	}
+	p.e.conn.do(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.noteRefused(r.begin.ID, p.next)
 		p.change.refusedBytes += int64(len(r.begin.Payload))
@@ -193,7 +191,6 @@ func (p *projection) insert(r *row) error {
 	if endSeq != nil {
 		p.hours.add(facts)
 	}
-	return nil
 }
 
 // completed returns the facts of a row: those of an end that came without (it
@@ -219,9 +216,7 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		key, err := p.findPending(ctx, end)
 		if errors.Is(err, sql.ErrNoRows) {
 			// Its beginning is gone: pruned, or lost with a damaged file.
-			if err := p.insert(&row{end: end}); err != nil {
-				return err
-			}
+			p.insert(&row{end: end})
 			continue
 		}
 		if err != nil {
@@ -231,11 +226,7 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		if err != nil {
 			return err
 		}
-		err = p.e.conn.exec("UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?",
-			end.Seq, end.Hash[:], end.Payload, key)
-		if err != nil {
-			return err
-		}
+		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.hours.add(facts)
 		p.setStatus(key, p.e.hashes.of(fieldStatus, string(facts.Status)), sealed)
 	}
@@ -295,7 +286,8 @@ func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[
 	for at, status := range changes {
 		values[at] = status
 	}
-	return p.e.conn.exec("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+	return nil
 }
 
 // hours adds up what the transaction changes in the roll-up.
@@ -319,18 +311,14 @@ func (h hours) add(f *activity.Facts) {
 	h[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration)}
 }
 
-func (h hours) save(c *rawConn) error {
+func (h hours) save(c *rawConn) {
 	for k, n := range h {
-		err := c.exec(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
+		c.do(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
 			max_duration = max(max_duration, excluded.max_duration)`,
 			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest)
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // tailMax is how many chunks the tail may hold. Calls that run when their record
@@ -362,18 +350,15 @@ func (e *engine) sealChunk(ctx context.Context) error {
 	err := e.conn.tx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {
-			if err := e.conn.exec(insert, columnID(field(f), chunk), encodeColumn(t.columns[f][:chunkSize])); err != nil {
-				return err
-			}
+			e.conn.do(insert, columnID(field(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
 		}
-		if err := e.conn.exec(insert, columnID(fieldTime, chunk), encodeRaw(raw)); err != nil {
-			return err
-		}
+		e.conn.do(insert, columnID(fieldTime, chunk), encodeRaw(raw))
 		if info.refusedBytes, err = e.refusedBytes(ctx, t.first, info.refused); err != nil {
 			return err
 		}
-		return e.conn.exec("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
+		e.conn.do("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
 			chunk, info.minTime, info.maxTime, info.refusedBytes)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -392,24 +377,17 @@ func (db *DB) Pending(ctx context.Context) ([]activity.Unfinished, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.reads.QueryContext(ctx, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var out []activity.Unfinished
-	for rows.Next() {
-		var u activity.Unfinished
-		var entry []byte
-		if err := rows.Scan(&u.Seq, &entry); err != nil {
-			return nil, err
-		}
+	var u activity.Unfinished
+	var entry []byte
+	err = each(ctx, e.reads, into{&u.Seq, &entry}, func() error {
 		if r, err := activity.Decode(entry, nil); err == nil { // a damaged one stays as it is
-			u.ID, u.Facts = r.ID, activity.FactsOf(r)
+			u.ID, u.Facts = r.ID, activity.FactsOf(&r)
 			out = append(out, u)
 		}
-	}
-	return out, rows.Err()
+		return nil
+	}, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
+	return out, err
 }
 
 // Sync makes what was projected survive the loss of power: the log that SQLite

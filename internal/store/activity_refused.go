@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"mcpproxy/internal/activity"
 )
@@ -28,22 +27,15 @@ func (e *engine) refusedBytes(ctx context.Context, first int64, marked *bitmap) 
 	if marked == nil {
 		return 0, nil
 	}
-	rows, err := e.conn.rows(ctx, "SELECT key, coalesce(length(entry), 0) + coalesce(length(outcome), 0) FROM activity WHERE key >= ? AND key < ?",
-		first, first+chunkSize)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var key, n int64
-		if err := rows.Scan(&key, &n); err != nil {
-			return 0, err
-		}
+	var key, n int64
+	err = each(ctx, e.conn, into{&key, &n}, func() error {
 		if marked.has(int(key - first)) {
 			size += n
 		}
-	}
-	return size, rows.Err()
+		return nil
+	}, "SELECT key, coalesce(length(entry), 0) + coalesce(length(outcome), 0) FROM activity WHERE key >= ? AND key < ?",
+		first, first+chunkSize)
+	return size, err
 }
 
 // kept is how many records there are.
@@ -134,10 +126,9 @@ func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
 		if c.segments, err = e.indexAgain(ctx, chunk, c); err != nil {
 			return err
 		}
-		if err := e.dropHours(chunk); err != nil {
-			return err
-		}
-		return e.conn.exec("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		e.dropHours(chunk)
+		e.conn.do("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -150,18 +141,12 @@ func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
 
 // drop removes the marked records of a chunk.
 func (e *engine) drop(ctx context.Context, first int64, marked *bitmap) error {
-	rows, err := e.conn.rows(ctx, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key >= ? AND key < ?", first, first+chunkSize)
-	if err != nil {
-		return err
-	}
-	links, keys, err := readLinks(rows, func(key int64) bool { return marked.has(int(key - first)) })
+	links, keys, err := readLinks(ctx, e.conn, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		if err := e.conn.exec("DELETE FROM activity WHERE key = ?", key); err != nil {
-			return err
-		}
+		e.conn.do("DELETE FROM activity WHERE key = ?", key)
 	}
 	return leave(ctx, e.conn, links)
 }
@@ -172,14 +157,7 @@ func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]se
 	if c.segments == nil {
 		return nil, nil
 	}
-	for _, q := range []string{
-		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
-		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
-	} {
-		if err := e.conn.exec(q, chunk*chunkSize, (chunk+1)*chunkSize); err != nil {
-			return nil, err
-		}
-	}
+	e.dropText(chunk, chunk+1)
 	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
 	b.reset()
 	err := b.build(ctx, (chunk+1)*chunkSize)
@@ -188,8 +166,8 @@ func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]se
 
 // dropHours removes the refusals of the roll-up that are older than those which
 // stay: who is refused chooses the names in it.
-func (e *engine) dropHours(chunk int64) error {
-	return e.conn.exec("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
+func (e *engine) dropHours(chunk int64) {
+	e.conn.do("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOf(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
@@ -213,39 +191,24 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 			return err
 		}
 	}
-	return p.e.conn.exec("UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?", n.Seq, n.Hash[:], n.Payload, key)
+	p.e.conn.do(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
+	return nil
 }
 
-// findRefused returns the key of a record, -1 when it is not there. Ids grow
-// with the keys, so it is a binary search; of most the key is still known.
+// findRefused returns the key of a record, -1 when it is not there. Of most the
+// key is still known.
 func (p *projection) findRefused(ctx context.Context, id string) (int64, error) {
-	look := func(from int64) (key int64, found string, err error) {
-		err = p.e.conn.row(ctx, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
-			WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from).Scan(&key, &found)
-		if errors.Is(err, sql.ErrNoRows) {
-			return -1, "~", nil // after every id
-		}
-		return key, found, err
-	}
+	look := func(from int64) (int64, string, error) { return idFrom(p.e.conn.row(ctx, selectID, from)) }
 	if key, ok := p.e.refused[id]; ok {
 		if at, found, err := look(key); err != nil || at == key && found == id {
 			return at, err
 		}
 	}
-	lo, hi := p.e.index.firstKey, p.next
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		_, found, err := look(mid)
-		if err != nil {
-			return -1, err
-		}
-		if found < id {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
+	first, err := firstOf(id, p.e.index.firstKey, p.next, look)
+	if err != nil {
+		return -1, err
 	}
-	key, found, err := look(lo)
+	key, found, err := look(first)
 	if err != nil || found != id {
 		return -1, err
 	}

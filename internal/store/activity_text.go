@@ -88,15 +88,11 @@ func (p posting) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(list))<<1)
 		return append(dst, list...)
 	}
-	var words [chunkWords]uint64
+	var b bitmap
 	for _, at := range p {
-		words[at/64] |= 1 << (at % 64)
+		b[at/64] |= 1 << (at % 64)
 	}
-	dst = binary.AppendUvarint(dst, bitmapSize<<1|1)
-	for _, w := range words {
-		dst = binary.LittleEndian.AppendUint64(dst, w)
-	}
-	return dst
+	return append(binary.AppendUvarint(dst, bitmapSize<<1|1), b.encode()...)
 }
 
 // walk calls fn for each word of a page with its records, until it says stop.
@@ -197,51 +193,48 @@ func (b *segmentBuilder) reset() {
 }
 
 func (b *segmentBuilder) build(ctx context.Context, past int64) error {
-	rows, err := b.e.conn.rows(ctx, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	at := uint16(0)
 	s := splitter{emit: func(word []byte, _ bool) { b.index.add(word, at) }}
+	var key int64
 	var entry, outcome sql.RawBytes
-	for rows.Next() {
-		var key int64
-		if err := rows.Scan(&key, &entry, &outcome); err != nil {
-			return err
-		}
+	err := each(ctx, b.e.conn, into{&key, &entry, &outcome}, func() error {
 		if b.index.bytes > segmentBytes {
-			if err := b.save(key); err != nil {
-				return err
-			}
+			b.save(key)
 		}
 		at = uint16(key % chunkSize)
 		s.record(entry, outcome)
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
+	if err != nil {
 		return err
 	}
-	return b.save(past)
+	b.save(past)
+	return nil
 }
 
 // record splits what a search looks at.
 func (s *splitter) record(entry, outcome []byte) { activity.Texts(entry, outcome, s.json) }
 
 // save stores the segment that ends before key past.
-func (b *segmentBuilder) save(past int64) error {
+func (b *segmentBuilder) save(past int64) {
 	c := b.e.conn
 	for _, p := range b.index.pages() {
-		if err := c.exec("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data); err != nil {
-			return err
-		}
+		c.do("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
 	}
-	if err := c.exec("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past); err != nil {
-		return err
-	}
+	c.do("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
 	b.done = append(b.done, segment{b.from, past})
 	b.from = past
 	b.reset()
-	return nil
+}
+
+// dropText removes the chunks in [first, past) from the text index.
+func (e *engine) dropText(first, past int64) {
+	for _, q := range []string{
+		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
+		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
+	} {
+		e.conn.do(q, first*chunkSize, past*chunkSize)
+	}
 }
 
 // filterText clears the records that do not have all the words.
@@ -322,30 +315,18 @@ func (q *query) filterWord(ctx context.Context, want term) error {
 // markWord marks the records that have a word, from the pages that a statement
 // returns.
 func (q *query) markWord(ctx context.Context, have selection, want term, pages string, args ...any) error {
-	rows, err := q.tx.QueryContext(ctx, pages, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	var segment int64
 	var data sql.RawBytes
-	for rows.Next() {
-		var segment int64
-		if err := rows.Scan(&segment, &data); err != nil {
-			return err
-		}
+	return each(ctx, q.tx, into{&segment, &data}, func() error {
 		words := have.chunk(segment / chunkSize)
-		err := walk(data, func(word, records []byte, bitmap bool) bool {
+		return walk(data, func(word, records []byte, bitmap bool) bool {
 			if want.matches(word) {
 				mark(records, bitmap, words)
 				return want.prefix
 			}
 			return string(word) < want.word
 		})
-		if err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	}, pages, args...)
 }
 
 // scan reads the selected records with keys in [from, to).
@@ -360,27 +341,16 @@ func (q *query) scan(ctx context.Context, from, to int64) error {
 	if low < 0 {
 		return nil
 	}
-	rows, err := q.tx.QueryContext(ctx, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", low, to)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	m := newMatcher(q.words)
+	var key int64
 	var entry, outcome sql.RawBytes
-	for rows.Next() {
-		var key int64
-		if err := rows.Scan(&key, &entry, &outcome); err != nil {
-			return err
-		}
+	return each(ctx, q.tx, into{&key, &entry, &outcome}, func() error {
 		at := key - q.sel.base
-		if at >= 64*int64(len(q.sel.words)) || q.sel.words[at/64]&(1<<(at%64)) == 0 {
-			continue
-		}
-		if !m.matches(entry, outcome) {
+		if at < 64*int64(len(q.sel.words)) && q.sel.words[at/64]&(1<<(at%64)) != 0 && !m.matches(entry, outcome) {
 			q.sel.words[at/64] &^= 1 << (at % 64)
 		}
-	}
-	return rows.Err()
+		return nil
+	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", low, to)
 }
 
 // matcher looks for terms in records that are not indexed.

@@ -59,7 +59,10 @@ func (e *engine) expire(ctx context.Context, now time.Time) error {
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	return e.conn.tx(ctx, func() error { return dropExpired(e.conn, now) })
+	return e.conn.tx(ctx, func() error {
+		dropExpired(e.conn, now)
+		return nil
+	})
 }
 
 // pruneTo returns the key up to which the next step has to prune; 0 for nothing.
@@ -199,17 +202,12 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 		if err := cutChain(ctx, e.conn, from, to, now); err != nil {
 			return err
 		}
-		if err := e.conn.exec("DELETE FROM activity WHERE key < ?", to); err != nil {
-			return err
-		}
-		if err := e.dropChunks(ctx, firstChunk); err != nil {
-			return err
-		}
+		e.conn.do("DELETE FROM activity WHERE key < ?", to)
+		e.dropChunks(firstChunk)
 		oldest, newest := e.index.span(to, firstChunk)
-		if err := e.conn.exec("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest); err != nil {
-			return err
-		}
-		return e.conn.exec("UPDATE activity_position SET first_key = ?", to)
+		e.conn.do("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
+		e.conn.do("UPDATE activity_position SET first_key = ?", to)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -237,21 +235,12 @@ func (x *index) span(key, firstChunk int64) (oldest, newest int64) {
 }
 
 // dropChunks removes the chunks before first.
-func (e *engine) dropChunks(ctx context.Context, first int64) error {
+func (e *engine) dropChunks(first int64) {
 	for n := e.index.firstChunk; n < first; n++ {
 		for f := field(0); f <= fieldTime; f++ {
-			if err := e.conn.exec("DELETE FROM activity_column WHERE id = ?", columnID(f, n)); err != nil {
-				return err
-			}
+			e.conn.do("DELETE FROM activity_column WHERE id = ?", columnID(f, n))
 		}
 	}
-	for _, q := range []string{
-		"DELETE FROM activity_text WHERE segment < ?",
-		"DELETE FROM activity_segment WHERE segment < ?",
-	} {
-		if err := e.conn.exec(q, first*chunkSize); err != nil {
-			return err
-		}
-	}
-	return e.conn.exec("DELETE FROM activity_chunk WHERE chunk < ?", first)
+	e.dropText(0, first)
+	e.conn.do("DELETE FROM activity_chunk WHERE chunk < ?", first)
 }

@@ -17,43 +17,30 @@ import (
 func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
 	return db.write(ctx, func(conn *rawConn) error {
 		if c.Settle != "" {
-			if err := conn.exec("DELETE FROM proposal WHERE name = ?", c.Settle); err != nil {
-				return err
-			}
+			conn.do("DELETE FROM proposal WHERE name = ?", c.Settle)
 		}
 		if p := c.Propose; p != nil {
-			if err := saveProposal(conn, p); err != nil {
-				return err
-			}
+			saveProposal(conn, p)
 		}
-		return saveServer(conn, &c)
+		saveServer(conn, &c)
+		return nil
 	})
 }
 
-func saveServer(conn *rawConn, c *approval.Change) error {
+func saveServer(conn *rawConn, c *approval.Change) {
 	if c.Forget {
-		if err := conn.exec("DELETE FROM approval WHERE server = ?", c.Server); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM approval WHERE server = ?", c.Server)
 	}
 	if c.Forget || c.Unpin {
-		if err := conn.exec("DELETE FROM launch WHERE server = ?", c.Server); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM launch WHERE server = ?", c.Server)
 	}
 	if l := c.Launch; l != nil {
-		err := conn.exec("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
+		conn.do("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
 			l.Server, l.Fingerprint[:], l.By, l.At.UnixMicro())
-		if err != nil {
-			return err
-		}
 	}
 	for _, row := range c.Tools {
-		if err := saveTool(conn, c.Server, row); err != nil {
-			return err
-		}
+		saveTool(conn, c.Server, row)
 	}
-	return nil
 }
 
 // RestoreApprovals makes the database have these decisions and no others.
@@ -64,35 +51,27 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 			return err
 		}
 		for _, table := range []string{"launch", "proposal"} {
-			if err := conn.exec("DELETE FROM " + table); err != nil {
-				return err
-			}
+			conn.do("DELETE FROM " + table)
 		}
 		for server, rows := range s.Tools {
 			for _, row := range rows {
-				if !row.Decided() {
-					continue
-				}
-				if err := saveTool(conn, server, row); err != nil {
-					return err
+				if row.Decided() {
+					saveTool(conn, server, row)
 				}
 			}
 		}
 		for _, l := range s.Launches {
-			if err := saveServer(conn, &approval.Change{Server: l.Server, Launch: &l}); err != nil {
-				return err
-			}
+			saveServer(conn, &approval.Change{Server: l.Server, Launch: &l})
 		}
 		for _, p := range s.Proposals {
-			if err := saveProposal(conn, &p); err != nil {
-				return err
-			}
+			saveProposal(conn, &p)
 		}
 		lost := int64(0)
 		if s.Lost {
 			lost = 1
 		}
-		return conn.exec("UPDATE approval_origin SET lost = ?", lost)
+		conn.do("UPDATE approval_origin SET lost = ?", lost)
+		return nil
 	})
 }
 
@@ -110,40 +89,30 @@ func dropTools(ctx context.Context, conn *rawConn, s approval.Saved) error {
 			keep[decidedAbout{row.Kind, tool.ID{Server: server, Tool: row.Tool}}] = row.Decided()
 		}
 	}
-	rows, err := conn.rows(ctx, "SELECT server, kind, tool FROM approval")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var gone []decidedAbout
-	for rows.Next() {
-		var id decidedAbout
-		if err := rows.Scan(&id.Server, &id.kind, &id.Tool); err != nil {
-			return err
-		}
+	var id decidedAbout
+	if err := each(ctx, conn, into{&id.Server, &id.kind, &id.Tool}, func() error {
 		if !keep[id] {
 			gone = append(gone, id)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, "SELECT server, kind, tool FROM approval"); err != nil {
 		return err
 	}
 	for _, id := range gone {
-		if err := conn.exec("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool); err != nil {
-			return err
-		}
+		conn.do("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
 	}
 	return nil
 }
 
-func saveProposal(conn *rawConn, p *approval.Proposal) error {
-	return conn.exec("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
+func saveProposal(conn *rawConn, p *approval.Proposal) {
+	conn.do("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
 // saveTool stores what is decided about a tool or an offer. An approved
 // definition that is not given is the one that is stored.
-func saveTool(conn *rawConn, server string, row approval.Row) error {
+func saveTool(conn *rawConn, server string, row approval.Row) {
 	values := make([]driver.Value, 13)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -159,7 +128,7 @@ func saveTool(conn *rawConn, server string, row approval.Row) error {
 	if off := row.Off; off != nil {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
-	return conn.exec(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
+	conn.do(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
 			blocked, blocked_by, blocked_at, off_by, off_at, kind)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (server, kind, tool) DO UPDATE SET
@@ -190,81 +159,50 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	if err != nil {
 		return saved, err
 	}
-	if err := each(ctx, reads, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server", func(rows *sql.Rows) error {
-		var l approval.Launch
-		var f []byte
-		var at int64
-		if err := rows.Scan(&l.Server, &f, &l.By, &at); err != nil {
-			return err
-		}
-		l.At = time.UnixMicro(at)
-		saved.Launches = append(saved.Launches, l)
-		return fingerprint(&saved.Launches[len(saved.Launches)-1].Fingerprint, f)
-	}); err != nil {
-		return saved, err
-	}
-	if err := each(ctx, reads, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id", func(rows *sql.Rows) error {
-		var p approval.Proposal
-		var server []byte
-		var at int64
-		if err := rows.Scan(&p.Name, &server, &p.By, &at); err != nil {
-			return err
-		}
-		p.Server, p.At = server, time.UnixMicro(at)
-		saved.Proposals = append(saved.Proposals, p)
-		return nil
-	}); err != nil {
-		return saved, err
-	}
-	err = each(ctx, reads, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
-		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`, func(rows *sql.Rows) error {
-		server, row, err := readTool(rows)
-		if err == nil {
-			saved.Tools[server] = append(saved.Tools[server], row)
-		}
-		return err
-	})
-	return saved, err
-}
-
-func each(ctx context.Context, reads *sql.DB, query string, fn func(*sql.Rows) error) error {
-	rows, err := reads.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func readTool(rows *sql.Rows) (server string, row approval.Row, err error) {
+	var server string
 	var approved, blocked []byte
 	var hints, approvedBy, blockedBy, offBy sql.NullString
 	var approvedAt, blockedAt, offAt sql.NullInt64
-	if err := rows.Scan(&server, &row.Kind, &row.Tool, &approved, &hints, &approvedBy, &approvedAt,
-		&blocked, &blockedBy, &blockedAt, &offBy, &offAt); err != nil {
-		return "", row, err
-	}
 	mark := func(by sql.NullString, at sql.NullInt64) approval.Mark {
 		return approval.Mark{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
-	if approved != nil {
-		row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
-		err = fingerprint(&row.Pin.Fingerprint, approved)
+	if err := each(ctx, reads, into{&server, &approved, &approvedBy, &approvedAt}, func() error {
+		l := approval.Launch{Server: server, Mark: mark(approvedBy, approvedAt)}
+		err := fingerprint(&l.Fingerprint, approved)
+		saved.Launches = append(saved.Launches, l)
+		return err
+	}, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server"); err != nil {
+		return saved, err
 	}
-	if blocked != nil {
-		row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
-		err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
+	var name string
+	var proposed []byte
+	if err := each(ctx, reads, into{&name, &proposed, &approvedBy, &approvedAt}, func() error {
+		saved.Proposals = append(saved.Proposals, approval.Proposal{Name: name, Server: proposed, Mark: mark(approvedBy, approvedAt)})
+		return nil
+	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
+		return saved, err
 	}
-	if offBy.Valid {
-		m := mark(offBy, offAt)
-		row.Off = &m
-	}
-	return server, row, err
+	var kind tool.Kind
+	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
+		&blocked, &blockedBy, &blockedAt, &offBy, &offAt}, func() (err error) {
+		row := approval.Row{Kind: kind, Tool: name}
+		if approved != nil {
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), Mark: mark(approvedBy, approvedAt)}
+			err = fingerprint(&row.Pin.Fingerprint, approved)
+		}
+		if blocked != nil {
+			row.Block = &approval.Block{Mark: mark(blockedBy, blockedAt)}
+			err = errors.Join(err, fingerprint(&row.Block.Fingerprint, blocked))
+		}
+		if offBy.Valid {
+			m := mark(offBy, offAt)
+			row.Off = &m
+		}
+		saved.Tools[server] = append(saved.Tools[server], row)
+		return err
+	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
+		blocked, blocked_by, blocked_at, off_by, off_at FROM approval`)
+	return saved, err
 }
 
 func fingerprint(to *tool.Fingerprint, stored []byte) error {

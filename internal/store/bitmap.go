@@ -6,6 +6,12 @@ import (
 	"math/bits"
 )
 
+// chunkSize is how many records a chunk has.
+const (
+	chunkSize  = 1024
+	chunkWords = chunkSize / 64
+)
+
 // bitmap has a bit for each record of a chunk. It never changes; nil is none.
 type bitmap [chunkWords]uint64
 
@@ -34,11 +40,15 @@ func (b *bitmap) orNil() *bitmap {
 }
 
 func (b *bitmap) encode() []byte {
-	var out []byte
-	for _, w := range b {
-		out = binary.LittleEndian.AppendUint64(out, w)
+	return appendWords(nil, b[:])
+}
+
+// appendWords appends words of 64 bits.
+func appendWords(dst []byte, words []uint64) []byte {
+	for _, w := range words {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
-	return out
+	return dst
 }
 
 func decodeBitmap(data []byte) (*bitmap, error) {

@@ -17,12 +17,6 @@ import (
 // grow. Two values of a database that fall together are less likely than a disk
 // that lies.
 
-// chunkSize is how many records a chunk has.
-const (
-	chunkSize  = 1024
-	chunkWords = chunkSize / 64
-)
-
 // field is what a record can be found by.
 type field int
 
@@ -120,9 +114,7 @@ func encodeColumn(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(list)+width*len(values))
 	out[0] = byte(width)
 	binary.LittleEndian.PutUint16(out[1:], uint16(len(list)))
-	for _, v := range list {
-		out = binary.LittleEndian.AppendUint64(out, v)
-	}
+	out = appendWords(out, list)
 	for _, v := range values {
 		switch width {
 		case 1:
@@ -137,10 +129,7 @@ func encodeColumn(values []uint64) []byte {
 func encodeRaw(values []uint64) []byte {
 	out := make([]byte, columnHead, columnHead+8*len(values))
 	out[0] = widthRaw
-	for _, v := range values {
-		out = binary.LittleEndian.AppendUint64(out, v)
-	}
-	return out
+	return appendWords(out, values)
 }
 
 // column is an encoded column, checked.
@@ -206,30 +195,13 @@ func readColumn(row *sql.Row) ([]uint64, error) {
 	return decodeColumn(data)
 }
 
-// querier is a connection, a pool of them or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // eachColumn calls fn for the columns of a field in the chunks from from to
 // before past, in their order. data is valid during the call.
 func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn func(chunk int64, data []byte) error) error {
-	rows, err := db.QueryContext(ctx, "SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+	var id int64
 	var data sql.RawBytes
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id, &data); err != nil {
-			return err
-		}
-		if err := fn(id-columnID(f, 0), data); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return each(ctx, db, into{&id, &data}, func() error { return fn(id-columnID(f, 0), data) },
+		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnID(f, from), columnID(f, past))
 }
 
 // filter clears the bits of the records that have none of the wanted values.

@@ -15,6 +15,8 @@ type rawConn struct {
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+	// failed is why a statement of the transaction that is under way has failed.
+	failed error
 }
 
 func openRaw(ctx context.Context, db *sql.DB) (*rawConn, error) {
@@ -65,24 +67,35 @@ func (c *rawConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
+// do runs a statement of a transaction. Its error is that of the transaction, of
+// which nothing more is run then.
+func (c *rawConn) do(query string, values ...driver.Value) {
+	if c.failed == nil {
+		c.failed = c.exec(query, values...)
+	}
+}
+
 // tx runs fn in a transaction.
-func (c *rawConn) tx(ctx context.Context, fn func() error) (err error) {
+func (c *rawConn) tx(ctx context.Context, fn func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			// An error of SQLite may have ended the transaction already.
-			_ = c.exec("ROLLBACK")
-		}
-	}()
-	if err := fn(); err != nil {
-		return err
+	c.failed = nil
+	err := fn()
+	if c.failed != nil {
+		err = c.failed // what came after it, came of it
 	}
-	return c.exec("COMMIT")
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil {
+		// An error of SQLite may have ended the transaction already.
+		_ = c.exec("ROLLBACK")
+	}
+	return err
 }
 
 // row reads one row inside a transaction.
@@ -90,6 +103,33 @@ func (c *rawConn) row(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-func (c *rawConn) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// QueryContext is row for more than one.
+func (c *rawConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
+}
+
+// querier is a connection, a pool of them or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// into is where the columns of a row are read into.
+type into []any
+
+// each reads what a query selects, row by row, and calls fn after each.
+func each(ctx context.Context, db querier, to into, fn func() error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -68,23 +68,20 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 	jumped := db.jumped()
 	now := db.evenly()
 	return db.write(ctx, func(c *rawConn) error {
-		if err := dropExpired(c, now); err != nil {
-			return err
-		}
+		dropExpired(c, now)
 		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
 			return err
 		}
-		return c.exec("INSERT INTO result (handle, actor, server, expires, body) VALUES (?, ?, ?, ?, ?)",
+		c.do("INSERT INTO result (handle, actor, server, expires, body) VALUES (?, ?, ?, ?, ?)",
 			id, r.Actor, r.Server, r.Expires.Add(-jumped).UnixMicro(), body)
+		return nil
 	})
 }
 
 // makeRoom removes the result id, which comes anew, and the oldest results until
 // the rest takes at most room bytes.
 func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
-	if err := c.exec("DELETE FROM result WHERE handle = ?", id); err != nil {
-		return err
-	}
+	c.do("DELETE FROM result WHERE handle = ?", id)
 	var total int64
 	if err := c.row(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
 		return err
@@ -95,16 +92,14 @@ func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
 		if err != nil {
 			return err
 		}
-		if err := c.exec("DELETE FROM result WHERE rowid = ?", oldest); err != nil {
-			return err
-		}
+		c.do("DELETE FROM result WHERE rowid = ?", oldest)
 		total -= size
 	}
 	return nil
 }
 
-func dropExpired(c *rawConn, now time.Time) error {
-	return c.exec("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
+func dropExpired(c *rawConn, now time.Time) {
+	c.do("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
 }
 
 // GetResult returns a stored result. One that is not there, or no longer, is a

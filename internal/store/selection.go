@@ -15,26 +15,20 @@ func newSelection(from, to int64) selection {
 	for i := range s.words {
 		s.words[i] = ^uint64(0)
 	}
-	s.keep(from, to)
+	for _, n := range []int64{from / chunkSize, (to - 1) / chunkSize} {
+		keep(s.chunk(n), func(i int) bool { at := n*chunkSize + int64(i); return from <= at && at < to })
+	}
 	return s
 }
 
-// keep clears what is not in [from, to).
-func (s selection) keep(from, to int64) {
-	s.clear(s.base, from)
-	s.clear(to, s.base+64*int64(len(s.words)))
-}
-
-func (s selection) clear(from, to int64) {
-	a, b := max(from-s.base, 0), min(to-s.base, 64*int64(len(s.words)))
-	for ; a < b && a%64 != 0; a++ {
-		s.words[a/64] &^= 1 << (a % 64)
-	}
-	for ; a+64 <= b; a += 64 {
-		s.words[a/64] = 0
-	}
-	for ; a < b; a++ {
-		s.words[a/64] &^= 1 << (a % 64)
+// keep clears those of the set bits for which keeps does not hold.
+func keep(words []uint64, keeps func(i int) bool) {
+	for w := range words {
+		for rest := words[w]; rest != 0; rest &= rest - 1 {
+			if !keeps(64*w + bits.TrailingZeros64(rest)) {
+				words[w] &^= rest & -rest
+			}
+		}
 	}
 }
 

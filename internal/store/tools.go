@@ -9,14 +9,9 @@ import (
 // before.
 func (db *DB) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
 	return db.write(ctx, func(c *rawConn) error {
-		if err := c.exec("DELETE FROM tool WHERE server = ?", server); err != nil {
-			return err
-		}
+		c.do("DELETE FROM tool WHERE server = ?", server)
 		for i, raw := range raws {
-			err := c.exec("INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)", server, int64(i), []byte(raw))
-			if err != nil {
-				return err
-			}
+			c.do("INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)", server, int64(i), []byte(raw))
 		}
 		return nil
 	})
@@ -28,27 +23,21 @@ func (db *DB) LoadTools(ctx context.Context) (map[string][]json.RawMessage, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.reads.QueryContext(ctx, "SELECT server, definition FROM tool ORDER BY server, position")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	tools := map[string][]json.RawMessage{}
-	for rows.Next() {
-		var server string
-		var raw []byte
-		if err := rows.Scan(&server, &raw); err != nil {
-			return nil, err
-		}
+	var server string
+	var raw []byte
+	err = each(ctx, e.reads, into{&server, &raw}, func() error {
 		tools[server] = append(tools[server], raw)
-	}
-	return tools, rows.Err()
+		return nil
+	}, "SELECT server, definition FROM tool ORDER BY server, position")
+	return tools, err
 }
 
 // ForgetTools removes the definitions of server.
 func (db *DB) ForgetTools(ctx context.Context, server string) error {
 	return db.write(ctx, func(c *rawConn) error {
-		return c.exec("DELETE FROM tool WHERE server = ?", server)
+		c.do("DELETE FROM tool WHERE server = ?", server)
+		return nil
 	})
 }
 

@@ -54,10 +54,14 @@ type member struct {
 }
 
 func (c *canon) append(depth int) error {
-	switch c.Peek() {
-	case '{':
-		return c.object(depth + 1)
-	case '[':
+	switch next := c.Peek(); next {
+	case '{', '[':
+		if depth == maxDepth {
+			return fmt.Errorf("nested deeper than %d levels", maxDepth)
+		}
+		if next == '{' {
+			return c.object(depth + 1)
+		}
 		return c.array(depth + 1)
 	case '"':
 		value := c.Value()
@@ -71,9 +75,6 @@ func (c *canon) append(depth int) error {
 }
 
 func (c *canon) array(depth int) error {
-	if depth > maxDepth {
-		return tooDeep()
-	}
 	c.out = append(c.out, '[')
 	end := c.Open('[')
 	for first := true; c.More(end); first = false {
@@ -88,14 +89,9 @@ func (c *canon) array(depth int) error {
 	return nil
 }
 
-func tooDeep() error { return fmt.Errorf("nested deeper than %d levels", maxDepth) }
-
 // object writes the members as they come, each with a comma, and sorts them
 // afterwards.
 func (c *canon) object(depth int) error {
-	if depth > maxDepth {
-		return tooDeep()
-	}
 	base := len(c.members)
 	c.out = append(c.out, '{')
 	for end := c.Open('{'); c.More(end); {
@@ -148,26 +144,18 @@ func (c *canon) sort(members []member) error {
 
 // compareNames compares two names in canonical form with their quotes.
 func compareNames(a, b []byte) int {
-	if simple(a) && simple(b) {
-		// The closing quote is not part of the names.
-		return bytes.Compare(a[:len(a)-1], b[:len(b)-1])
+	a, b = a[1:len(a)-1], b[1:len(b)-1]
+	if rawjson.Simple(a) && rawjson.Simple(b) {
+		return bytes.Compare(a, b)
 	}
 	return slices.Compare(units(a), units(b))
 }
 
-func simple(text []byte) bool {
-	for _, c := range text {
-		if c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// units returns the UTF-16 code units of a string in canonical form.
+// units returns the UTF-16 code units of a string in canonical form, without its
+// quotes.
 func units(text []byte) []uint16 {
 	var out []uint16
-	for text = text[1 : len(text)-1]; len(text) > 0; {
+	for len(text) > 0 {
 		r, n := rune(text[0]), 1
 		switch {
 		case r == '\\':
@@ -196,31 +184,9 @@ func appendCanonicalString(dst, raw []byte) []byte {
 		}
 		dst = append(dst, raw[:k]...)
 		r, n := rawjson.Escape(raw[k:])
-		dst = appendRune(dst, r)
+		dst = rawjson.AppendRune(dst, r)
 		raw = raw[k+n:]
 	}
-}
-
-// appendRune appends a rune in a string, with the fewest escapes.
-func appendRune(dst []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
-	switch {
-	case r == '"' || r == '\\':
-		return append(dst, '\\', byte(r))
-	case r == '\b':
-		return append(dst, `\b`...)
-	case r == '\f':
-		return append(dst, `\f`...)
-	case r == '\n':
-		return append(dst, `\n`...)
-	case r == '\r':
-		return append(dst, `\r`...)
-	case r == '\t':
-		return append(dst, `\t`...)
-	case r < ' ' || utf16.IsSurrogate(r):
-		return append(dst, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-	}
-	return utf8.AppendRune(dst, r)
 }
 
 // appendCanonicalNumber appends the canonical form of a number.

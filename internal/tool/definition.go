@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // MaxDefinition is the longest definition, in bytes. Those of real tools have
@@ -45,12 +47,9 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 }
 
 func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
-	if len(raw) > MaxDefinition {
-		return Definition{}, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
-	}
-	canonical, err := Canonical(raw)
+	canonical, err := bounded(raw)
 	if err != nil {
-		return Definition{}, fmt.Errorf("it has no canonical form: %w", err)
+		return Definition{}, err
 	}
 	d := Definition{ID: ID{Server: server}, Raw: raw, fingerprint: sha256.Sum256(canonical)}
 	if !eachMember(raw, func(name string, value []byte) {
@@ -80,11 +79,23 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
+// bounded returns the canonical form of a definition that is not too long.
+func bounded(raw json.RawMessage) ([]byte, error) {
+	if len(raw) > MaxDefinition {
+		return nil, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
+	}
+	canonical, err := Canonical(raw)
+	if err != nil {
+		return nil, fmt.Errorf("it has no canonical form: %w", err)
+	}
+	return canonical, nil
+}
+
 // exactText is text, but "" for a string which is not Unicode text: a call by
 // that name could not be the same.
 func exactText(value []byte) string {
 	s := text(value)
-	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(appendText(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
+	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(rawjson.AppendString(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
 		return ""
 	}
 	return s

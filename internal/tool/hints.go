@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -42,18 +43,21 @@ func (h Hints) Over(base Hints) Hints {
 	if h.Title == "" {
 		h.Title = base.Title
 	}
-	h.ReadOnly = over(h.ReadOnly, base.ReadOnly)
-	h.Destructive = over(h.Destructive, base.Destructive)
-	h.Idempotent = over(h.Idempotent, base.Idempotent)
-	h.OpenWorld = over(h.OpenWorld, base.OpenWorld)
+	of := base.booleans()
+	for i, b := range h.booleans() {
+		*b.said = cmp.Or(*b.said, *of[i].said)
+	}
 	return h
 }
 
-func over(t, base Tri) Tri {
-	if t == Unsaid {
-		return base
-	}
-	return t
+// boolean is a hint that is true or false, by its name in MCP.
+type boolean struct {
+	name string
+	said *Tri
+}
+
+func (h *Hints) booleans() [4]boolean {
+	return [...]boolean{{"readOnlyHint", &h.ReadOnly}, {"destructiveHint", &h.Destructive}, {"idempotentHint", &h.Idempotent}, {"openWorldHint", &h.OpenWorld}}
 }
 
 // ParseHints reads MCP annotations. What is missing, or is not a boolean (a
@@ -68,30 +72,16 @@ func ParseHints(annotations json.RawMessage) Hints {
 func readHints(annotations []byte) Hints {
 	var h Hints
 	eachMember(annotations, func(name string, value []byte) {
-		switch name {
-		case "title":
+		if name == "title" {
 			h.Title = text(value)
-		case "readOnlyHint":
-			h.ReadOnly = readTri(value)
-		case "destructiveHint":
-			h.Destructive = readTri(value)
-		case "idempotentHint":
-			h.Idempotent = readTri(value)
-		case "openWorldHint":
-			h.OpenWorld = readTri(value)
+		}
+		for _, b := range h.booleans() {
+			if is, ok := rawjson.Bool(value); ok && b.name == name {
+				*b.said = TriOf(is)
+			}
 		}
 	})
 	return h
-}
-
-func readTri(value []byte) Tri {
-	switch string(value) {
-	case "true":
-		return True
-	case "false":
-		return False
-	}
-	return Unsaid
 }
 
 // AppendJSON appends the hints to dst as MCP annotations: only what is said,
@@ -100,12 +90,14 @@ func (h Hints) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	empty := len(dst)
 	if h.Title != "" {
-		dst = append(appendText(append(dst, `"title":`...), h.Title), ',')
+		dst = append(rawjson.AppendString(append(dst, `"title":`...), h.Title), ',')
 	}
-	dst = appendTri(dst, `"readOnlyHint":`, h.ReadOnly)
-	dst = appendTri(dst, `"destructiveHint":`, h.Destructive)
-	dst = appendTri(dst, `"idempotentHint":`, h.Idempotent)
-	dst = appendTri(dst, `"openWorldHint":`, h.OpenWorld)
+	for _, b := range h.booleans() {
+		if *b.said != Unsaid {
+			dst = append(append(append(dst, '"'), b.name...), `":`...)
+			dst = append(strconv.AppendBool(dst, *b.said == True), ',')
+		}
+	}
 	if len(dst) > empty {
 		dst = dst[:len(dst)-1] // the last comma
 	}
@@ -139,25 +131,6 @@ func (h Hints) In(definition json.RawMessage, stated Hints) json.RawMessage {
 		}
 	}
 	return rawjson.SetMember(definition, "annotations", annotations)
-}
-
-func appendTri(dst []byte, name string, t Tri) []byte {
-	switch t {
-	case True:
-		return append(append(dst, name...), "true,"...)
-	case False:
-		return append(append(dst, name...), "false,"...)
-	}
-	return dst
-}
-
-// appendText appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func appendText(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for _, r := range s {
-		dst = appendRune(dst, r)
-	}
-	return append(dst, '"')
 }
 
 // MarshalJSON is AppendJSON.

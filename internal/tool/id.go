@@ -61,12 +61,7 @@ func CheckServerName(s string) error {
 		return errors.New("the server name contains \"__\"")
 	case s == "." || s == "..":
 		return errors.New("the server name is a dot path")
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-' || c == '_' {
-			continue
-		}
+	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "":
 		return errors.New("the server name may hold letters, digits, dot, dash and underscore only")
 	}
 	return nil

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -38,25 +39,12 @@ func (Kind) Words() []string {
 }
 
 // Word returns the kind as people read it.
-func (k Kind) Word() string {
-	if k == KindTool {
-		return "tool"
-	}
-	return string(k)
-}
+func (k Kind) Word() string { return cmp.Or(string(k), "tool") }
 
 // Key is the member that tells an offer of the kind from others of its server.
-func (k Kind) Key() string {
-	switch k {
-	case KindPrompt:
-		return "name"
-	case KindResource:
-		return "uri"
-	case KindTemplate:
-		return "uriTemplate"
-	}
-	return ""
-}
+func (k Kind) Key() string { return keys[k] }
+
+var keys = map[Kind]string{KindPrompt: "name", KindResource: "uri", KindTemplate: "uriTemplate"}
 
 // MaxOfferName is the longest name or address of an offer, in bytes.
 const MaxOfferName = 8 << 10
@@ -89,12 +77,9 @@ func ParseOffer(kind Kind, raw json.RawMessage) (Offer, error) {
 }
 
 func parseOffer(kind Kind, raw json.RawMessage) (Offer, error) {
-	if len(raw) > MaxDefinition {
-		return Offer{}, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
-	}
-	canonical, err := Canonical(raw)
+	canonical, err := bounded(raw)
 	if err != nil {
-		return Offer{}, fmt.Errorf("it has no canonical form: %w", err)
+		return Offer{}, err
 	}
 	o := Offer{Kind: kind, Raw: raw}
 	if kind == KindInstructions {
@@ -162,17 +147,7 @@ func without(object []byte, keep func(name string, value []byte) ([]byte, bool))
 }
 
 // isSize reports whether a value is a whole number of bytes.
-func isSize(value []byte) bool {
-	if len(value) > 16 {
-		return false
-	}
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
+func isSize(value []byte) bool { return len(value) <= 16 && len(bytes.Trim(value, "0123456789")) == 0 }
 
 // maxDate is the longest date, in bytes: one with nanoseconds and a zone has 35.
 const maxDate = 40

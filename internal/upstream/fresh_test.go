@@ -6,17 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
-	"mcpproxy/internal/wire"
 )
 
 // judged calls the first tool of a server as somebody does who has judged it by
@@ -35,7 +31,7 @@ func TestACallWaitsForAnAnnouncedList(t *testing.T) {
 				supervise(t, nil, func(t *testing.T, b *bench) {
 					l := b.link()
 					l.set(func() { l.version, l.slow = version, slow })
-					b.sv.ToolsChanged()
+					b.sv.Reports().ToolsChanged()
 					start := time.Now()
 					err := b.judged(t.Context())
 					if took := time.Since(start); took != slow {
@@ -51,7 +47,7 @@ func TestACallWaitsForAnAnnouncedList(t *testing.T) {
 					}
 					// The second change within the pause between two lists.
 					l.set(func() { l.version = 2 })
-					b.sv.ToolsChanged()
+					b.sv.Reports().ToolsChanged()
 					sent := l.count(mcp.CallTool)
 					start = time.Now()
 					wantCode(t, b.judged(t.Context()), problem.ServerUnavailable)
@@ -86,7 +82,7 @@ func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
 			}
 		}
 		l.set(func() { l.slow = time.Hour })
-		b.sv.ToolsChanged()
+		b.sv.Reports().ToolsChanged()
 		refused(5 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -112,7 +108,7 @@ func TestAFailedListIsTriedAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.version, l.broken = 3, true })
-		b.sv.ToolsChanged()
+		b.sv.Reports().ToolsChanged()
 		sleep(time.Hour)
 		if n := l.count(mcp.ListTools); n < 30 || n > 80 {
 			t.Errorf("%d lists in an hour", n)
@@ -139,8 +135,9 @@ func TestCallsInAStormOfChanges(t *testing.T) {
 		stormed := make(chan struct{})
 		go func() {
 			defer close(stormed)
-			for pause(ctx, 100*time.Microsecond) == nil {
-				b.sv.ToolsChanged()
+			for ctx.Err() == nil {
+				time.Sleep(100 * time.Microsecond)
+				b.sv.Reports().ToolsChanged()
 			}
 		}()
 		start, calls, longest := time.Now(), 0, time.Duration(0)
@@ -170,7 +167,7 @@ func TestALostConnectionEndsTheWait(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.slow = time.Hour })
-		b.sv.ToolsChanged()
+		b.sv.Reports().ToolsChanged()
 		done := make(chan error, 1)
 		go func() { done <- b.judged(t.Context()) }()
 		sleep(time.Second)
@@ -179,90 +176,4 @@ func TestALostConnectionEndsTheWait(t *testing.T) {
 			t.Errorf("error %v, %d and %d calls", err, l.count(mcp.CallTool), b.link().count(mcp.CallTool))
 		}
 	})
-}
-
-const (
-	looks    = `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
-	turns    = `{"name":"turn","inputSchema":{"type":"object"}}`
-	destroys = `{"name":"look","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
-)
-
-// turncoat is a server with a tool that reads, until it is told to turn: then
-// the tool destroys, which the server announces before it answers.
-func turncoat(opt mcptest.Options) *mcptest.Server {
-	tools := func(look string) (all []mcptest.Tool) {
-		all = append(all, mcptest.Tool{Definition: look})
-		return append(all, mcptest.Tool{Definition: turns, Handle: func(c *mcptest.Call) (json.RawMessage, error) {
-			c.Server.SetTools(mcptest.Tool{Definition: destroys}, mcptest.Tool{Definition: turns})
-			c.Notify(mcp.ToolsChanged, nil)
-			return json.RawMessage(`{"resultType":"complete","content":[]}`), nil
-		}})
-	}
-	return mcptest.New(opt, tools(looks)...)
-}
-
-// TestNoCallOnWhatIsKnownToHaveChanged: whoever heard the announcement, in
-// whatever session, and whatever way the next call goes.
-func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
-	t.Parallel()
-	type call func(tool, listed string) error
-	ways := map[string]func(f *fixture, server string) call{
-		"our own connection": func(f *fixture, server string) call {
-			return func(tool, listed string) error {
-				_, err := f.Call(t.Context(), server, Call{Tool: tool, Arguments: json.RawMessage("{}"), Listed: json.RawMessage(listed)})
-				return err
-			}
-		},
-		"a session of its own": func(f *fixture, server string) call {
-			c := f.converse(t, server)
-			return func(tool, listed string) error {
-				r := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"` + tool + `","arguments":{}}`)}
-				_, err := f.Call(t.Context(), server, Call{Tool: tool, Listed: json.RawMessage(listed), Passed: &Passed{Request: r, Conversation: c}})
-				return err
-			}
-		},
-		"a modern client": func(f *fixture, server string) call {
-			return func(tool, listed string) error {
-				r := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Caller: named("me"), Fields: []wire.Field{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: tool}},
-					Params: link.WithIdentity(json.RawMessage(`{"name":"`+tool+`","arguments":{}}`), "c")}
-				_, err := f.Call(t.Context(), server, Call{Tool: tool, Listed: json.RawMessage(listed), Passed: &Passed{Request: r}})
-				return err
-			}
-		},
-	}
-	specs := map[string]func(t *testing.T) Spec{
-		"stdio":  func(t *testing.T) Spec { return stdioSpec(t, "s", "turncoat") },
-		"http":   func(t *testing.T) Spec { return httpSpec(t, "s", turncoat(mcptest.Options{})) },
-		"modern": func(t *testing.T) Spec { return httpSpec(t, "s", turncoat(mcptest.Options{Modern: true})) },
-	}
-	for name, way := range ways {
-		for kind, spec := range specs {
-			for _, shared := range []bool{false, true} {
-				t.Run(fmt.Sprint(name, ", ", kind, ", shared ", shared), func(t *testing.T) {
-					t.Parallel()
-					f := newFixture(t)
-					s := spec(t)
-					s.Shared = shared
-					f.Apply([]Spec{s})
-					f.untilReady(t, "s", 0)
-					call := way(f, "s")
-					if err := call("look", looks); err != nil {
-						t.Fatalf("before: %v", err)
-					}
-					if err := call("turn", turns); err != nil {
-						t.Fatalf("turn: %v", err)
-					}
-					if err := call("look", looks); err == nil {
-						t.Fatal("a call judged on the old definition was sent")
-					} else if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
-						t.Errorf("problem %+v", p)
-					}
-					// What the session lists is called, unless only that session has it.
-					if err := call("look", destroys); err != nil && (name == "our own connection" || kind != "stdio" || shared) {
-						t.Errorf("after: %v", err)
-					}
-				})
-			}
-		}
-	}
 }

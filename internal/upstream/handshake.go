@@ -1,13 +1,16 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
@@ -16,30 +19,175 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// Bounds on a server's list of tools. All of its pages together may be as long
-// as a message may.
-const (
-	maxPages = 1_000
-	maxTools = 20_000
-)
-
-// greeting is what a server said in initialize.
-type greeting struct {
-	raw          json.RawMessage // the result of initialize as it came
-	version      string
-	info         json.RawMessage
-	capabilities json.RawMessage
-	instructions string
-	hasTools     bool
-	saysChanges  bool // it promises tools/list_changed
-	saysOffers   bool // it promises the same of prompts or resources
+// handshake finds out what a server speaks and introduces us. What was found is
+// remembered until a connection fails.
+type handshake struct {
+	*base
+	era atomic.Uint32
+	sse atomic.Bool // it speaks the older transport alone
 }
 
-// initialize does the handshake on a new link.
-func (s *server) initialize(ctx context.Context, l link.Link) (*greeting, error) {
+// What a server was found to speak.
+const (
+	eraUnknown = iota
+	eraLegacy
+	eraModern
+)
+
+// probeTime is how long a server may take to say whether it is a modern one.
+// Legacy ones may say nothing at all.
+const probeTime = 5 * time.Second
+
+// errShy is a process that ends when it is asked what it does not know.
+var errShy = problem.Ownf("the server ended itself when it was asked for its revision")
+
+// overSSE reports whether the server is reached over the older transport, as far
+// as is known.
+func (h *handshake) overSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
+
+// refusesHTTP reports whether a server that is asked over streamable HTTP refuses
+// that in the way of one which knows the older transport alone.
+func (h *handshake) refusesHTTP(err error) bool {
+	var status *link.StatusError
+	if !h.Spec.TrySSE || h.overSSE() || !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return true
+	}
+	return false
+}
+
+// connect makes a connection over a link of open, and lists the tools. announced
+// counts the changes of these.
+func (h *handshake) connect(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []tool.Definition, error) {
+	c, tools, err := h.introduce(ctx, open, announced)
+	if errors.Is(err, errShy) { // again, without asking
+		c, tools, err = h.introduce(ctx, open, announced)
+	}
+	if h.refusesHTTP(err) {
+		h.sse.Store(true)
+		if c, tools, again := h.introduce(ctx, open, announced); again == nil {
+			return c, tools, nil
+		}
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		} // else it stays with what it said first
+	}
+	if err != nil {
+		h.sse.Store(false) // it may have become another one
+	}
+	return c, tools, err
+}
+
+// introduce makes a connection over one link. When that fails the link is stopped.
+func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error), announced *atomic.Uint64) (*Connection, []tool.Definition, error) {
+	l, err := open()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &Connection{link: l}
+	var tools []tool.Definition
+	if c.greeting, err = h.greet(ctx, l); err == nil {
+		c.upTo.Store(announced.Load())
+		tools, err = h.listTools(ctx, c)
+	}
+	if err == nil {
+		l.Settled()
+		return c, tools, nil
+	}
+	cause := l.Cause()
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case cause != nil && !errors.Is(err, errShy) && !h.refusesHTTP(err):
+		err = cause
+	}
+	l.Stop(h.hard)
+	return nil, nil, err
+}
+
+// greet finds out what the server speaks and does the handshake of it.
+func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
+	era := h.era.Swap(eraUnknown)
+	if h.overSSE() {
+		era = eraLegacy // the modern revision does not have that transport
+	}
+	silent := false
+	if era != eraLegacy {
+		pctx, cancel := context.WithTimeout(ctx, min(probeTime, h.Spec.connectTime()/2))
+		g, err := h.discover(pctx, l)
+		cancel()
+		switch {
+		case err == nil:
+			h.era.Store(eraModern)
+			return g, nil
+		case l.Cause() != nil && l.Health().PID != 0:
+			h.era.Store(eraLegacy)
+			return nil, errShy
+		case ctx.Err() != nil:
+			return nil, err
+		}
+		silent = errors.Is(err, context.DeadlineExceeded)
+	}
+	g, err := h.initialize(ctx, l)
+	var refused *link.AnswerError
+	if silent && errors.As(err, &refused) {
+		// It was only slow to start, and would not be asked twice.
+		if g, again := h.discover(ctx, l); again == nil {
+			h.era.Store(eraModern)
+			return g, nil
+		}
+	}
+	if err == nil {
+		h.era.Store(eraLegacy)
+	}
+	return g, err
+}
+
+// discover asks the server what it is, as the modern revision has it.
+func (h *handshake) discover(ctx context.Context, l link.Link) (*Greeting, error) {
+	reply, err := l.Do(ctx, &session.Request{Method: mcp.Discover})
+	if err == nil && offersModern(reply.Error) {
+		reply, err = l.Do(ctx, &session.Request{Method: mcp.Discover})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mcp.Discover, err)
+	}
+	if reply.Error != nil {
+		return nil, &link.AnswerError{Code: reply.Error.Code}
+	}
+	m, err := members(reply.Result)
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	if json.Unmarshal(m["supportedVersions"], &versions) != nil || !slices.Contains(versions, mcp.Modern) {
+		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
+	}
+	g := &Greeting{Version: mcp.Modern, Info: rawjson.Find(m["_meta"], mcp.MetaServerInfo)}
+	g.offer(m)
+	l.Agree(mcp.Modern)
+	return g, nil
+}
+
+// offersModern reports whether a server that refuses a revision names the modern
+// one among those it takes: then it is not to be asked in an older one.
+func offersModern(e *jsonrpc.Error) bool {
+	if e == nil || e.Code != mcp.CodeUnsupportedVersion {
+		return false
+	}
+	var versions []string
+	_ = json.Unmarshal(rawjson.Find(e.Data, "supported"), &versions) // none, if it cannot be read
+	return slices.Contains(versions, mcp.Modern)
+}
+
+// initialize does the handshake of the legacy revisions.
+func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, rawjson.AppendString(nil, s.opt.ClientVersion))
-	result, err := s.ask(ctx, l, mcp.Initialize, params)
+		mcp.Legacy, rawjson.AppendString(nil, h.ClientVersion))
+	result, err := h.ask(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -47,11 +195,11 @@ func (s *server) initialize(ctx context.Context, l link.Link) (*greeting, error)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	l.Agree(g.version)
+	l.Agree(g.Version)
 	var status *link.StatusError
 	switch err := l.Notify(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers know no notifications
-		s.Remark("notifications/initialized: " + err.Error())
+		h.log.Remark("notifications/initialized: " + err.Error())
 	case err != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
 	}
@@ -59,177 +207,25 @@ func (s *server) initialize(ctx context.Context, l link.Link) (*greeting, error)
 	return g, nil
 }
 
-func readGreeting(result json.RawMessage) (*greeting, error) {
-	m, err := members(result)
-	if err != nil {
-		return nil, err
-	}
-	g := &greeting{raw: bytes.Clone(result), info: m["serverInfo"]}
-	if json.Unmarshal(m["protocolVersion"], &g.version) != nil || !mcp.IsSpoken(g.version) {
-		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
-	}
-	g.offer(m)
-	return g, nil
-}
-
-// offer takes what a server says that it offers, which both eras say alike.
-func (g *greeting) offer(m map[string]json.RawMessage) {
-	g.capabilities = m["capabilities"]
-	if raw := m["instructions"]; raw != nil {
-		json.Unmarshal(raw, &g.instructions)
-	}
-	if caps, err := members(g.capabilities); err == nil && caps["tools"] != nil {
-		g.hasTools = string(caps["tools"]) != "null"
-		if tools, err := members(caps["tools"]); err == nil {
-			g.saysChanges = string(tools["listChanged"]) == "true"
-		}
-	}
-	g.saysOffers = g.promises("prompts") || g.promises("resources")
-}
-
-// promises says whether the server will tell when a list of that kind changes.
-func (g *greeting) promises(kind string) bool {
-	says, _ := rawjson.Bool(rawjson.Find(rawjson.Find(g.capabilities, kind), "listChanged"))
-	return says
-}
-
-// members gives the members of an object; their names are compared exactly.
-func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
-		return nil, problem.Ownf("the result is not an object")
-	}
-	return m, nil
-}
-
-// answerError is a JSON-RPC error that a server answered to a request of our
-// own. Its text is the server's and goes to the server's log only.
-type answerError struct{ code int }
-
-func (e *answerError) Error() string {
-	return fmt.Sprintf("the server answered with error %d, its log has the text", e.code)
-}
-
 // ask sends a request of our own and returns its result.
-func (s *server) ask(ctx context.Context, l link.Link, method string, params json.RawMessage) (json.RawMessage, error) {
-	reply, err := l.Do(ctx, &session.Request{Method: method, Params: params})
+func (h *handshake) ask(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
+	reply, err := to.Do(ctx, &session.Request{Method: method, Params: params})
 	if err != nil {
 		return nil, err
 	}
 	if reply.Error != nil {
-		s.Remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
-		return nil, &answerError{reply.Error.Code}
+		h.log.Remark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
+		return nil, &link.AnswerError{Code: reply.Error.Code}
 	}
 	return reply.Result, nil
 }
 
-// A list beyond freeList bytes is read at listRate bytes a second, so that one
-// without an end does not keep all processors busy until it is too long.
-const (
-	freeList = 4 << 20
-	listRate = 8 << 20
-)
-
-// listTools reads all pages. Definitions that cannot be used are left out.
-func (s *server) listTools(ctx context.Context, l link.Link, g *greeting) ([]tool.Definition, error) {
-	if !g.hasTools {
+// listTools returns the tools that the server lists to us.
+func (h *handshake) listTools(ctx context.Context, c *Connection) ([]tool.Definition, error) {
+	if !c.greeting.hasTools {
 		return nil, nil
 	}
-	var (
-		list   toolList
-		params json.RawMessage
-	)
-	for range maxPages {
-		result, err := s.ask(ctx, l, mcp.ListTools, params)
-		if err != nil {
-			return nil, fmt.Errorf("list the tools: %w", err)
-		}
-		cursor, err := list.add(result, s.opt.MaxMessage)
-		if err != nil {
-			return nil, fmt.Errorf("list the tools: %w", err)
-		}
-		if cursor == nil {
-			return s.definitions(list.tools), nil
-		}
-		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
-		if beyond := min(len(result), list.bytes-freeList); beyond > 0 {
-			select {
-			case <-l.Done(): // which the next request says
-			case <-ctx.Done():
-			case <-time.After(time.Duration(beyond) * time.Second / listRate):
-			}
-		}
-	}
-	return nil, problem.Ownf("list the tools: the list has more than %d pages", maxPages)
-}
-
-// toolList collects the pages of a list. Nothing is made of them before the
-// last one has come: it may never come.
-type toolList struct {
-	tools []json.RawMessage
-	bytes int
-}
-
-// add takes one page and gives the cursor of the next, nil when there is none.
-// In the revisions spoken here an empty cursor ends the list.
-func (t *toolList) add(result json.RawMessage, limit int) (cursor json.RawMessage, err error) {
-	tools, next, err := readPage(result)
-	if err != nil {
-		return nil, err
-	}
-	if t.bytes += len(result); t.bytes > limit {
-		return nil, problem.Ownf("the list is longer than %d bytes", limit)
-	}
-	if t.tools = append(t.tools, tools...); len(t.tools) > maxTools {
-		return nil, problem.Ownf("the list has more than %d tools", maxTools)
-	}
-	if rawjson.Kind(next) != '"' || string(next) == `""` {
-		return nil, nil
-	}
-	return next, nil
-}
-
-// definitions are those of a list that can be used, each with bytes of its own.
-func (s *server) definitions(list []json.RawMessage) []tool.Definition {
-	tools, seen := make([]tool.Definition, 0, len(list)), make(map[string]bool, len(list))
-	for _, raw := range list {
-		d, err := tool.ParseDefinition(s.spec.Name, bytes.Clone(raw))
-		switch {
-		case err != nil:
-			s.Remark("a tool is left out: " + err.Error())
-		case seen[d.ID.Tool]:
-			s.Remark("a tool is left out: there is another one of that name: " + d.ID.Tool)
-		default:
-			seen[d.ID.Tool] = true
-			tools = append(tools, d)
-		}
-	}
-	return tools
-}
-
-// readPage gives the definitions on a page and the cursor of the next one, as
-// pieces of the result: a page may be large.
-func readPage(result json.RawMessage) (tools []json.RawMessage, next json.RawMessage, err error) {
-	var list json.RawMessage
-	if rawjson.Members(result, func(name, value []byte) error {
-		switch string(name) {
-		case "tools":
-			list = value
-		case "nextCursor":
-			next = value
-		}
-		return nil
-	}) != nil {
-		return nil, nil, problem.Ownf("the result is not an object")
-	}
-	if string(list) == "null" {
-		return nil, next, nil
-	}
-	if rawjson.Elements(list, func(raw []byte) error {
-		tools = append(tools, raw)
-		return nil
-	}) != nil {
-		return nil, nil, problem.Ownf("the result has no list of tools")
-	}
-	return tools, next, nil
+	return h.readTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return h.ask(ctx, c, mcp.ListTools, params)
+	})
 }

@@ -27,7 +27,7 @@ func TestLearn(t *testing.T) {
 	listed := func(want ...string) {
 		t.Helper()
 		f.until(t, fmt.Sprint("the tools are ", want), func() bool {
-			l := f.find("s").live.Load()
+			l := f.find("s").presence.live.Load()
 			if l == nil {
 				return false
 			}
@@ -65,8 +65,13 @@ func TestLearn(t *testing.T) {
 	if p := wantCode(t, err, problem.ServerUnavailable); !strings.Contains(p.Hint, "/mcp/servers/s") {
 		t.Errorf("%+v", p)
 	}
-	own.Passed = &Passed{Conversation: f.converse(t, "s"), Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`)}}
-	if r, err := f.Call(t.Context(), "s", own); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
+	sv, err := f.Server(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`),
+		Judged: session.Judge("theirs", own.Listed, func() error { return nil })}
+	if r, err := sv.Try(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}
 
@@ -79,12 +84,12 @@ func TestLearn(t *testing.T) {
 	f.Restart("s")
 	listed("own")
 
-	sv := &server{}
+	fresh := newListing()
 	for i := range maxLearnt + 10 {
-		sv.learn(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
+		fresh.learn(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
 	}
-	if len(sv.learnt) != maxLearnt {
-		t.Errorf("%d are remembered", len(sv.learnt))
+	if len(fresh.learnt) != maxLearnt {
+		t.Errorf("%d are remembered", len(fresh.learnt))
 	}
 	if f.Learn("none", nil) {
 		t.Error("news of no server")

@@ -18,7 +18,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -43,10 +42,6 @@ func servers() map[string]func() *mcptest.Server {
 		"toolless":     zoo(mcptest.Options{NoTools: true}),
 		"environ":      environServer,
 		"forger":       forger,
-		"asker":        asker,
-		"turncoat":     func() *mcptest.Server { return turncoat(mcptest.Options{}) },
-		"club":         club,
-		"chatter":      func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
 		"slow starter": slowStarter,
 		"latin":        func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
@@ -85,7 +80,7 @@ func forger() *mcptest.Server {
 }
 
 func TestMain(m *testing.M) {
-	sdkChild()
+	mcptest.SDKChild()
 	daemonChild()
 	mcptest.Child(servers())
 	flag.Set("test.parallel", "12") // they wait more than they work
@@ -191,7 +186,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	for _, f := range change {
 		f(&opt)
 	}
-	f := &fixture{Set: NewSet(opt), watcher: w, t: t}
+	f := &fixture{Set: NewSet(opt, nil), watcher: w, t: t}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -261,9 +256,4 @@ func wantCode(t testing.TB, err error, want problem.Code) *problem.Problem {
 		t.Fatalf("error is %v, want code %s", err, want)
 	}
 	return p
-}
-
-// named is a caller who proves a name.
-func named(name string) *auth.Caller {
-	return &auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: name}}
 }

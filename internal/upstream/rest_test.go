@@ -87,8 +87,9 @@ func TestServerAtWorkIsNotIdle(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					b.sv.enter() // as Relay does
-					defer b.sv.leave()
+					r := &session.Request{Method: mcp.ListTools}
+					b.sv.Enter(r) // as who uses Try does
+					defer b.sv.Leave(r)
 					call(ctx, b)
 				})
 				synctest.Wait()
@@ -194,7 +195,7 @@ func TestLazyServerIsStartedByItsFirstUse(t *testing.T) {
 			return nil
 		},
 		"setting": func(b *bench) error {
-			spec := b.sv.spec
+			spec := b.sv.Spec
 			spec.Lazy = false
 			b.Apply([]Spec{spec})
 			synctest.Wait()
@@ -226,7 +227,7 @@ func TestServerInReviewRuns(t *testing.T) {
 		if b.phase() != Ready {
 			t.Fatalf("it is %s", b.phase())
 		}
-		spec := b.sv.spec
+		spec := b.sv.Spec
 		spec.Review = false
 		b.sv.reviewed = true
 		b.Apply([]Spec{spec}) // the review is over
@@ -240,7 +241,7 @@ func TestServerInReviewRuns(t *testing.T) {
 func TestSettingsOfIdlenessNeedNoRestart(t *testing.T) {
 	superviseAs(t, Spec{}, func(t *testing.T, b *bench) {
 		set := func(idle time.Duration) {
-			spec := b.sv.spec
+			spec := b.sv.Spec
 			spec.IdleTimeout = idle
 			b.Apply([]Spec{spec})
 			synctest.Wait()
@@ -376,102 +377,4 @@ func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
 		f.pidOf("zoo")
 		untilPhase(t, f, "zoo", Idle)
 	}
-}
-
-func TestOpenSessionKeepsTheServer(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, 50*time.Millisecond)})
-	untilPhase(t, f, "zoo", Idle)
-	c, _, err := f.Converse(t.Context(), "zoo", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize,
-		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
-	if err != nil || c == nil {
-		t.Fatal(err)
-	}
-	pid := f.pidOf("zoo")
-	for range 20 { // each ping takes a while, and none is a use of the shared process
-		if a, err := f.Relay(t.Context(), "zoo", c, session.Request{ID: json.RawMessage("2"), Method: mcp.Ping}); err != nil || a.Error != nil {
-			t.Fatal(a.Error, err)
-		}
-	}
-	sv := f.find("zoo")
-	if !sv.inUse() || sv.retire(sv.live.Load()) || gone(pid) {
-		t.Error("a server with an open session may be stopped")
-	}
-	c.End()
-	untilPhase(t, f, "zoo", Idle)
-	if !gone(pid) {
-		t.Error("the process is still there")
-	}
-}
-
-// A conversation that is only kept for the next request keeps no process.
-func TestSpareConversationsEndWithTheirServer(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.Apply([]Spec{restingSpec(t, 100*time.Millisecond)})
-	a, err := f.Relay(t.Context(), "zoo", nil, session.Request{ID: json.RawMessage("1"), Method: mcp.ListTools, Caller: named("p"),
-		Params: json.RawMessage(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}`)})
-	if err != nil || a.Error != nil {
-		t.Fatal(a.Error, err)
-	}
-	sv := f.find("zoo")
-	sv.talks.mu.Lock()
-	var kept []*Conversation
-	for c := range sv.talks.open {
-		kept = append(kept, c)
-	}
-	sv.talks.mu.Unlock()
-	if len(kept) != 1 {
-		t.Fatalf("%d conversations are kept", len(kept))
-	}
-	untilPhase(t, f, "zoo", Idle)
-	select {
-	case <-kept[0].done:
-	case <-time.After(10 * time.Second):
-		t.Error("it goes on")
-	}
-}
-
-// A client that shares the connection needs the server only while it waits for
-// something that the server may say, and goes on when the server is awake again.
-func TestSharingServerRests(t *testing.T) {
-	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter, Shared: true}, nil, func(t *testing.T, b *bench) {
-		c, _, err := b.Converse(t.Context(), "s", session.Request{ID: json.RawMessage("1"), Method: mcp.Initialize, Params: json.RawMessage(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sleep(idleAfter)
-		if b.phase() != Idle {
-			t.Fatalf("it is %s while nobody uses it", b.phase())
-		}
-		use := func(method string) {
-			t.Helper()
-			if _, err := b.Relay(t.Context(), "s", c, session.Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(`{"uri":"a:b"}`)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		use(mcp.Ping)
-		if b.phase() != Idle {
-			t.Fatalf("it is %s after a ping of a client", b.phase())
-		}
-		use(mcp.Subscribe)
-		sleep(3 * idleAfter)
-		if b.phase() != Ready || b.tries() != 2 {
-			t.Fatalf("it is %s with a subscription, after %d starts", b.phase(), b.tries())
-		}
-		use(mcp.Unsubscribe)
-		sleep(idleAfter - time.Second)
-		use(mcp.Ping)
-		sleep(time.Second)
-		if b.phase() != Idle {
-			t.Fatalf("it is %s since a client pings", b.phase())
-		}
-		use(mcp.Subscribe)
-		c.End()
-		sleep(idleAfter)
-		if b.phase() != Idle || b.links[2].count(mcp.Unsubscribe) != 1 {
-			t.Errorf("it is %s after the end, unsubscribed %d times", b.phase(), b.links[2].count(mcp.Unsubscribe))
-		}
-	})
 }

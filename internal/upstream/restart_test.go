@@ -4,70 +4,17 @@ package upstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 )
 
 func (b *bench) restartQuietly() error {
 	return b.RestartQuietly(context.Background(), "s", func() error { return nil })
-}
-
-// TestAgentsRestartNobodysCalls: an agent that restarts a server as often as it
-// can gets one restart, and no call of others fails.
-func TestAgentsRestartNobodysCalls(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.Apply([]Spec{stdioSpec(t, "zoo", "zoo")})
-	f.untilReady(t, "zoo", 0)
-	own := f.converse(t, "zoo") // a client with a process of its own
-	ctx, cancel := context.WithCancel(t.Context())
-	var (
-		wg             sync.WaitGroup
-		calls, refused atomic.Int64
-	)
-	for range 4 {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				f.must("zoo", "echo", `{"text":"hi"}`)
-				calls.Add(1)
-			}
-		})
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				switch err := f.RestartQuietly(ctx, "zoo", func() error { return nil }); {
-				case code(err) == problem.Overloaded:
-					refused.Add(1)
-				case err != nil && !errors.Is(err, context.Canceled):
-					t.Error(err)
-				}
-				_ = pause(ctx, time.Millisecond) // not to have the processor for itself
-			}
-		})
-	}
-	f.untilReady(t, "zoo", 1)
-	for before := calls.Load(); calls.Load() < before+100; {
-		_ = pause(ctx, time.Millisecond)
-	}
-	cancel()
-	wg.Wait()
-	s, _ := f.State("zoo")
-	if s.Restarts != 1 || refused.Load() == 0 {
-		t.Errorf("%d restarts, %d refused, %d calls", s.Restarts, refused.Load(), calls.Load())
-	}
-	params := json.RawMessage(`{"name":"echo","arguments":{"text":"hi"}}`)
-	if _, err := f.Call(t.Context(), "zoo", Call{Tool: "echo", Passed: &Passed{Conversation: own,
-		Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: params}}}); err != nil {
-		t.Errorf("the client's own session: %v", err)
-	}
 }
 
 // TestARestartWaitsForCallsInFlight: for a while, after which it is refused; who

@@ -43,7 +43,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 				})
 			}
 			calls.Wait()
-			if left, all := f.find("s").room.Free(), wire.NewBudget(4<<20, nil).Free(); left != all {
+			if left, all := f.find("s").dialer.budget.Free(), wire.NewBudget(4<<20, nil).Free(); left != all {
 				t.Errorf("%d of %d are left", left, all)
 			}
 		})
@@ -68,7 +68,7 @@ func TestTheRoomOfAnother(t *testing.T) {
 	})
 	defer hanging.Wait()
 	defer cancel()
-	for r, limit := f.find("bad").room, time.Now().Add(20*time.Second); ; runtime.Gosched() {
+	for r, limit := f.find("bad").dialer.budget, time.Now().Add(20*time.Second); ; runtime.Gosched() {
 		if r.Free() == 0 {
 			break
 		}

@@ -115,7 +115,7 @@ func (l *fakeLink) Health() link.Health {
 type bench struct {
 	*Set
 	*watcher
-	sv    *server
+	sv    *Server
 	mu    sync.Mutex
 	opens []time.Time
 	links []*fakeLink
@@ -164,8 +164,9 @@ func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
 func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
-		b.Set = NewSet(Options{Observer: b.watcher})
-		sv := newServer(spec, &b.Set.opt, &b.Set.ids, b.Set.hard)
+		b.Set = NewSet(Options{Observer: b.watcher}, nil)
+		b.Set.around.starts = nil
+		sv := newServer(spec, &b.Set.around, nil)
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -182,7 +183,7 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 		b.sv = sv
 		ctx, cancel := context.WithCancel(t.Context())
 		sv.cancel = cancel
-		b.Set.servers.Store(&map[string]*server{"s": sv})
+		b.Set.servers.Store(&map[string]*Server{"s": sv})
 		b.Set.wg.Go(func() { sv.run(ctx, nil) })
 		synctest.Wait()
 		test(t, b)
@@ -305,7 +306,7 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 		l := b.link()
 		for i := range 10_000 { // 100 seconds of changes
 			l.set(func() { l.version = i })
-			b.sv.ToolsChanged()
+			b.sv.Reports().ToolsChanged()
 			time.Sleep(10 * time.Millisecond)
 		}
 		lists := l.count(mcp.ListTools) - 1
@@ -328,9 +329,9 @@ func TestChangeDuringAListIsSeen(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.hang = true })
-		b.sv.ToolsChanged()
+		b.sv.Reports().ToolsChanged()
 		sleep(time.Second) // the list hangs
-		b.sv.ToolsChanged()
+		b.sv.Reports().ToolsChanged()
 		sleep(time.Second)
 		l.set(func() { l.hang = false })
 		sleep(2 * defaultConnectTime)
@@ -387,7 +388,7 @@ func TestDoubtIsSettledByPing(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		for range 1000 {
-			b.sv.Doubt()
+			b.sv.Reports().Doubt()
 			sleep(10 * time.Millisecond)
 		}
 		if n := l.count(mcp.Ping); n < 5 || n > 11 {

@@ -1,59 +1,49 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/link"
-	"mcpproxy/internal/problem"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/process"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
+	"mcpproxy/internal/tool"
 	"mcpproxy/internal/wire"
 )
-
-// Options are the surroundings of a Set.
-type Options struct {
-	Logger        *slog.Logger
-	LogDir        string // per-server logs go here; "" keeps none
-	Observer      Observer
-	ClientVersion string // said to servers in clientInfo
-	// Account gives what proves to the server of that name who asks, or nil; for
-	// servers over HTTP. Nil when no server has any.
-	Account    func(server string) wire.Account
-	MaxMessage int // the largest message a server may send, in bytes; 0 = 64 MiB
-}
 
 const defaultMaxMessage = 64 << 20
 
 // Set is the servers that are wanted, each supervised by itself.
 type Set struct {
-	opt    Options
-	launch *process.Launcher
-	large  wire.Buffers   // of all rooms
-	starts *startup.Queue // processes that start
-	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
-	hard   chan struct{}  // closed when stopping must not take its time any more
-	wg     sync.WaitGroup
+	around  surroundings
+	clients func(*Server) Clients
+	large   wire.Buffers
+	ids     atomic.Uint64
+	hard    chan struct{}
+	wg      sync.WaitGroup
 
-	servers atomic.Pointer[map[string]*server] // replaced, never changed
+	servers atomic.Pointer[map[string]*Server] // replaced, never changed
 	applied chan struct{}                      // closed by the first Apply
-
-	known sync.Once // closes applied
+	known   sync.Once                          // closes applied
 
 	mu     sync.Mutex // orders Apply and Close
 	closed bool
 }
 
-// NewSet makes an empty Set.
-func NewSet(opt Options) *Set {
+// NewSet makes an empty Set. clients makes those of a server; nil: there are none.
+func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -63,9 +53,10 @@ func NewSet(opt Options) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{opt: opt, launch: process.NewLauncher(), hard: make(chan struct{}), applied: make(chan struct{}), starts: startup.NewQueue()}
+	s := &Set{clients: clients, hard: make(chan struct{}), applied: make(chan struct{})}
+	s.around = surroundings{Options: opt, launch: process.NewLauncher(), large: &s.large, starts: startup.NewQueue(), ids: &s.ids, hard: s.hard}
 	s.ids.Store(firstID())
-	s.servers.Store(&map[string]*server{})
+	s.servers.Store(&map[string]*Server{})
 	return s
 }
 
@@ -87,18 +78,17 @@ func (s *Set) Apply(specs []Spec) {
 		return
 	}
 	old := *s.servers.Load()
-	next := make(map[string]*server, len(specs))
+	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
 		was := old[spec.Name]
-		if was != nil && was.spec.Equal(spec) && (was.reviewed || !spec.Review) {
+		if was != nil && was.Spec.Equal(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
-			was.setPace(spec)
-			was.setShared(spec.Shared)
+			was.apply(spec)
 			next[spec.Name] = was
 			continue
 		}
 		if next[spec.Name] != nil {
-			s.opt.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
 			continue
 		}
 		next[spec.Name] = s.start(spec, was)
@@ -112,39 +102,18 @@ func (s *Set) Apply(specs []Spec) {
 	s.known.Do(func() { close(s.applied) })
 }
 
-// firstApply is how long a request waits for the first Apply: what may be
-// started is read from the disk first.
-const firstApply = 10 * time.Second
-
-// await is find for a request, which may come before the first Apply.
-func (s *Set) await(ctx context.Context, name string) *server {
-	if sv := s.find(name); sv != nil {
-		return sv
-	}
-	limit := time.NewTimer(firstApply)
-	defer limit.Stop()
-	select {
-	case <-s.applied:
-	case <-ctx.Done():
-	case <-limit.C:
-	}
-	return s.find(name)
-}
-
 // start starts the server of spec as soon as before, the server of that name
 // until now, has stopped.
-func (s *Set) start(spec Spec, before *server) *server {
+func (s *Set) start(spec Spec, before *Server) *Server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
-	sv := newServer(spec, &s.opt, &s.ids, s.hard)
-	sv.reviewed, sv.starts = spec.Review, s.starts
-	sv.open = func() (link.Link, error) { return s.openLink(sv, sv, sv.place.Load(), false) }
-	sv.room = wire.NewBudget(s.opt.MaxMessage, &s.large)
+	sv := newServer(spec, &s.around, s.clients)
+	sv.reviewed = spec.Review
 	ctx, cancel := context.WithCancel(context.Background())
 	sv.cancel = cancel
 	var gone <-chan struct{}
 	if before != nil {
-		gone = before.done
+		gone = before.presence.done
 	}
 	s.wg.Go(func() {
 		defer cancel()
@@ -153,42 +122,31 @@ func (s *Set) start(spec Spec, before *server) *server {
 	return sv
 }
 
-// openLink makes a link to sv's server, of its transport. own is for one client
-// alone: then the clients share what is dialled over HTTP.
-func (s *Set) openLink(sv *server, up link.Reports, place *startup.Place, own bool) (link.Link, error) {
-	o := link.Options{IDs: &s.ids, Reports: up, Budget: sv.room, Version: s.opt.ClientVersion, Own: own}
-	spec := &sv.spec
-	if spec.Transport == Stdio {
-		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: sv.runner.Installs}, s.launch)
-		if err != nil {
-			return nil, err
-		}
-		return link.NewStdio(proc, startup.New(proc, sv.runner, sv.connectTime(), place), sv.log, o), nil
-	}
-	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: s.account(spec), Dial: spec.dial}
-	if own {
-		a.Dial = func(u *url.URL) (wire.Client, error) { return sv.talks.dialled(u, spec) }
-	}
-	var (
-		l   link.Link
-		err error
-	)
-	switch {
-	case sv.overSSE():
-		l, err = link.NewSSE(a, o)
-	case spec.Transport == HTTP:
-		l, err = link.NewHTTP(a, o)
-	default:
-		err = problem.Ownf("the transport %s is not known", spec.Transport)
-	}
-	if err != nil {
-		return nil, err // no link, not even one that is nil
-	}
-	return l, nil
-}
+// find returns the wanted server of that name, or nil.
+func (s *Set) find(name string) *Server { return (*s.servers.Load())[name] }
 
-// find gives the wanted server of that name, or nil.
-func (s *Set) find(name string) *server { return (*s.servers.Load())[name] }
+// firstApply is how long a request waits for the first Apply: what may be
+// started is read from the disk first.
+const firstApply = 10 * time.Second
+
+// Server returns the wanted server of that name, for a request, which may come
+// before the first Apply. Its error is a problem.
+func (s *Set) Server(ctx context.Context, name string) (*Server, error) {
+	if sv := s.find(name); sv != nil {
+		return sv, nil
+	}
+	limit := time.NewTimer(firstApply)
+	defer limit.Stop()
+	select {
+	case <-s.applied:
+	case <-ctx.Done():
+	case <-limit.C:
+	}
+	if sv := s.find(name); sv != nil {
+		return sv, nil
+	}
+	return nil, NotStarted(name)
+}
 
 // State is a snapshot of one server's connection.
 func (s *Set) State(server string) (State, bool) {
@@ -196,13 +154,24 @@ func (s *Set) State(server string) (State, bool) {
 	if sv == nil {
 		return State{}, false
 	}
-	return sv.snapshot(), true
+	return sv.presence.snapshot(), true
 }
 
-// LogTail gives the last lines of a server's log, at most as many as asked for.
+// Progress tells what a server is at. It changes all the time, so that it is no
+// part of the State.
+func (s *Set) Progress(server string) Progress {
+	sv := s.find(server)
+	if sv == nil {
+		return Progress{}
+	}
+	state := sv.presence.snapshot()
+	return sv.starting.progress(&state)
+}
+
+// LogTail returns the last lines of a server's log, at most as many as asked for.
 // It works for servers that are not wanted any more, too.
 func (s *Set) LogTail(server string, lines int) ([]string, error) {
-	tail, err := process.TailLog(s.opt.LogDir, server, lines)
+	tail, err := process.TailLog(s.around.LogDir, server, lines)
 	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
 		if begun := sv.log.Unfinished(); begun != "" {
 			tail = append(tail, begun)
@@ -210,6 +179,112 @@ func (s *Set) LogTail(server string, lines int) ([]string, error) {
 		}
 	}
 	return tail, err
+}
+
+// Learn takes tools that a server has listed to a client. It reports whether
+// there are some among them that were not known, of which the observer is told.
+func (s *Set) Learn(server string, definitions []json.RawMessage) bool {
+	sv := s.find(server)
+	if sv == nil {
+		return false
+	}
+	c := sv.presence.live.Load()
+	if c == nil {
+		return false
+	}
+	news := false
+	for _, raw := range definitions {
+		d, err := tool.ParseDefinition(server, bytes.Clone(raw))
+		if err == nil && !c.lists(d.ID.Tool) {
+			news = sv.listing.learn(d) || news
+		}
+	}
+	if news {
+		signal(sv.listing.taught)
+	}
+	return news
+}
+
+// Refresh has the tools of a server listed again, unless they were after
+// since, and waits for it a moment. It is for somebody who has seen another
+// list than the one that was told to the observer.
+func (s *Set) Refresh(ctx context.Context, server string, since time.Time) {
+	sv := s.find(server)
+	if sv == nil {
+		return
+	}
+	r := &session.Request{Method: mcp.ListTools}
+	sv.Enter(r)
+	defer sv.Leave(r)
+	sv.Wake()
+	sv.listing.refresh(ctx, since)
+}
+
+// Offered reads all pages of a list of what a server offers beside tools, on
+// the connection that all share: prompts, resources or resource templates, by
+// the name that the list has in the result. The bytes are the server's. Its
+// errors are problems, or ctx.Err(). Where the server has answered, but not with
+// a whole list that can be kept, the error is one of which Answered is true, and
+// what there was of the list comes with it.
+func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
+	switch method {
+	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
+	default:
+		return nil, Unjudged()
+	}
+	sv, err := s.Server(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	r := &session.Request{Method: method}
+	c, err := sv.Ready(ctx)
+	if err != nil {
+		return nil, sv.Explain(ctx, r, err)
+	}
+	all := pages{list: list, elements: "elements", bytes: maxOfferBytes, most: maxOffers, free: maxOfferBytes}
+	items, err := all.read(ctx, nil, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return sv.Ask(ctx, c, method, params)
+	})
+	if err != nil {
+		err = sv.Explain(ctx, r, err)
+		if !Answered(err) {
+			items = nil
+		}
+	}
+	return items, err
+}
+
+// Answered reports whether a list could not be had although its server has
+// answered: with an error, with something else, or with too much.
+func Answered(err error) bool {
+	_, refused := errors.AsType[*link.AnswerError](err)
+	_, answered := errors.AsType[*answeredError](err)
+	return refused || answered
+}
+
+// Restart ends the server's connection, if any, and makes a new one at once.
+// What is in flight ends with it: it is for a person.
+func (s *Set) Restart(server string) error {
+	sv := s.find(server)
+	if sv == nil {
+		return NotStarted(server)
+	}
+	sv.restart()
+	sv.Clients.End(Restart)
+	return nil
+}
+
+// RestartQuietly does the same for an agent, who must not disturb others: it
+// ends no call in flight and no client's own session, and is refused while the
+// server is being started and for a while after a restart. Calls that come
+// meanwhile wait for the new connection. begin is called right before the
+// connection is ended: when it fails nothing is done.
+func (s *Set) RestartQuietly(ctx context.Context, server string, begin func() error) error {
+	sv := s.find(server)
+	if sv == nil {
+		return NotStarted(server)
+	}
+	return sv.restartQuietly(ctx, begin)
 }
 
 // Close stops every server and waits until all are gone. When ctx ends first
@@ -235,21 +310,15 @@ func (s *Set) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		if n := s.starts.Ending(); n > 0 {
-			s.opt.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
+		if n := s.around.starts.Ending(); n > 0 {
+			s.around.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
 		} else {
 			err = ctx.Err()
 		}
 		close(s.hard)
 		<-done
 	}
-	s.launch.Close()
+	s.around.launch.Close()
 	s.large.Close()
 	return err
-}
-
-func notStarted(server string) *problem.Problem {
-	return problem.Newf(problem.ServerUnavailable, "Server '%s' is not started", server).
-		WithHint("Enable the server, or add it to the configuration.").
-		With("server", server).With("state", string(Stopped))
 }

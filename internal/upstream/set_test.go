@@ -234,7 +234,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 	t.Run("stdio", func(t *testing.T) {
 		f := newFixture(t)
-		f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: os.Args[0], Env: map[string]string{sdkVar: "1"}}})
+		f.Apply([]Spec{{Name: "s", Transport: Stdio, Command: os.Args[0], Env: map[string]string{mcptest.SDKVar: "1"}}})
 		f.untilReady(t, "s", 0)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -269,7 +269,7 @@ func TestCancelAtRandom(t *testing.T) {
 		}
 		wg.Wait()
 		f.must("zoo", "echo", "{}")
-		l := f.find("zoo").live.Load().link
+		l := f.find("zoo").presence.live.Load().link
 		if n := l.Health().InFlight; n != 0 {
 			t.Errorf("%d requests are still in flight", n)
 		}
@@ -475,7 +475,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // A request that comes before it is known which servers there are waits.
 func TestCallBeforeTheFirstApply(t *testing.T) {
 	server := guarded(t, "", http.StatusUnauthorized)
-	s := NewSet(Options{})
+	s := NewSet(Options{}, nil)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	called := make(chan error, 1)
 	go func() { called <- tryCall(s) }()

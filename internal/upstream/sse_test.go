@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mcpproxy/internal/link"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	protocol "mcpproxy/internal/mcp"
 
 	"mcpproxy/internal/jsonrpc"
@@ -27,27 +26,9 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// sdkSSE is a server of the official SDK over the older transport, with a tool
-// held that tells when it was cancelled. drop ends its streams.
-func sdkSSE(t *testing.T) (url string, cancelled chan struct{}, drop func()) {
-	cancelled = make(chan struct{}, 1)
-	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server {
-		server := sdkServer()
-		mcp.AddTool(server, &mcp.Tool{Name: "held"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			<-ctx.Done()
-			cancelled <- struct{}{}
-			return nil, nil, ctx.Err()
-		})
-		return server
-	}, nil)
-	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
-	return s.URL + "/sse", cancelled, s.CloseClientConnections
-}
-
 func TestOfficialSDKOverSSE(t *testing.T) {
 	t.Parallel()
-	url, cancelled, drop := sdkSSE(t)
+	url, cancelled, drop := mcptest.SDKOverSSE(t)
 	for name, spec := range map[string]Spec{
 		"said":  {Name: "sdk", Transport: SSE, URL: url},
 		"found": {Name: "sdk", Transport: HTTP, TrySSE: true, URL: url},
@@ -99,22 +80,46 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 // converse has a client of its own speak to the server.
 func converse(t *testing.T, f *fixture) {
 	t.Helper()
-	c, _, err := f.Converse(t.Context(), "sdk", session.Request{ID: json.RawMessage("1"), Method: protocol.Initialize,
-		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
-	if err != nil || c == nil {
-		t.Fatalf("a client of its own: %v", err)
-	}
-	defer c.End()
-	if err := c.Notify(t.Context(), protocol.Initialized, nil); err != nil {
+	sv, err := f.Server(t.Context(), "sdk")
+	if err != nil {
 		t.Fatal(err)
 	}
+	l, err := openOwn(t.Context(), sv)
+	if err != nil {
+		t.Fatalf("a client of its own: %v", err)
+	}
+	defer l.Stop(sv.Hard())
 	var said []string
-	r, err := f.Call(t.Context(), "sdk", Call{Tool: "echo", Passed: &Passed{Conversation: c, Request: session.Request{ID: json.RawMessage(`"x"`), Method: protocol.CallTool,
+	r, err := l.Do(t.Context(), &session.Request{ID: json.RawMessage(`"x"`), Method: protocol.CallTool,
 		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
-		Say:    func(e session.Event) { said = append(said, e.Method+string(e.Params)) }}}})
+		Say:    func(e session.Event) { said = append(said, e.Method+string(e.Params)) }})
 	if err != nil || !strings.Contains(string(r.Result), "own") || len(said) != 2 || !strings.Contains(said[0], `"progressToken":7`) {
 		t.Errorf("%s %v, said %q", r.Result, err, said)
 	}
+}
+
+// openOwn opens a client's own session with a server.
+func openOwn(ctx context.Context, sv *Server) (link.Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, sv.ConnectTime())
+	defer cancel()
+	place, err := sv.Place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave(false)
+	l, err := sv.Open(sv.Reports(), place)
+	if err != nil {
+		return nil, err
+	}
+	_, err = l.Do(ctx, &session.Request{ID: json.RawMessage("1"), Method: protocol.Initialize,
+		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
+	if err != nil {
+		l.Stop(sv.Hard())
+		return nil, err
+	}
+	l.Settled()
+	l.Agree(protocol.Legacy)
+	return l, l.Notify(ctx, protocol.Initialized, nil)
 }
 
 // oldServer is a server of the older transport that does not behave. Its

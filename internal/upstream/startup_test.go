@@ -19,10 +19,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/link"
-	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
 )
 
@@ -103,7 +101,7 @@ func TestAQuietStartFailsAfterTheConnectTimeout(t *testing.T) {
 	f.Apply([]Spec{spec})
 	f.until(t, "it has failed", func() bool { return f.last("s").Phase == Failed })
 	s, _ := f.State("s")
-	if took := time.Since(start); took < spec.ConnectTimeout || took > 5*time.Second || s.LastError != "it did not answer within 300ms" || s.Failure.Code != failTimeout {
+	if took := time.Since(start); took < spec.ConnectTimeout || took > 5*time.Second || s.LastError != "it did not answer within 300ms" || s.Failure.Code != "TIMEOUT" {
 		t.Errorf("after %v: %+v", took, s)
 	}
 }
@@ -112,7 +110,7 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 	t.Parallel()
 	const count, room = 18, 3
 	f := newFixture(t)
-	f.starts = startup.QueueOf(room)
+	f.around.starts = startup.QueueOf(room)
 	started := filepath.Join(t.TempDir(), "started")
 	var specs []Spec
 	for i := range count {
@@ -144,8 +142,8 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 func TestACallGoesBeforeOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.starts = startup.QueueOf(1)
-	other := f.starts.Join(startup.Runner{}, false) // takes all the room
+	f.around.starts = startup.QueueOf(1)
+	other := f.around.starts.Join(startup.Runner{}, false) // takes all the room
 	defer other.Leave(false)
 	var specs []Spec
 	for _, name := range []string{"a", "b", "c", "lazy"} {
@@ -154,7 +152,7 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 	specs[3].Lazy = true
 	f.Apply(specs)
 	f.until(t, "three wait", func() bool {
-		return f.starts.Waiting() == 3
+		return f.around.starts.Waiting() == 3
 	})
 	said := map[string]bool{}
 	for _, name := range []string{"a", "b", "c"} {
@@ -188,7 +186,7 @@ func TestAServerThatHangsYields(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	f := newFixture(t)
-	f.starts = startup.QueueOf(1)
+	f.around.starts = startup.QueueOf(1)
 	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
 	f.Apply([]Spec{hangs})
 	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
@@ -202,8 +200,9 @@ func TestAServerThatHangsYields(t *testing.T) {
 func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher()}
-		b.Set = NewSet(Options{Observer: b.watcher})
-		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.opt, &b.Set.ids, b.Set.hard)
+		b.Set = NewSet(Options{Observer: b.watcher}, nil)
+		b.Set.around.starts = nil
+		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, nil)
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			b.opens = append(b.opens, time.Now())
@@ -214,7 +213,7 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 		b.sv = sv
 		ctx, cancel := context.WithCancel(t.Context())
 		sv.cancel = cancel
-		b.Set.servers.Store(&map[string]*server{"s": sv})
+		b.Set.servers.Store(&map[string]*Server{"s": sv})
 		b.Set.wg.Go(func() { sv.run(ctx, nil) })
 		sleep(100 * time.Second)
 		if b.tries() != 2 || b.lastPause() < time.Minute {
@@ -333,7 +332,11 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	spec.ConnectTimeout = 1500 * time.Millisecond
 	f := newFixture(t)
 	f.Apply([]Spec{spec})
-	_, _, err := f.Converse(t.Context(), "s", session.Request{ID: []byte(`"i"`), Method: mcp.Initialize, Params: []byte(hello)})
+	sv, err := f.Server(t.Context(), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = openOwn(t.Context(), sv)
 	p := wantCode(t, err, problem.ServerUnavailable)
 	if !strings.Contains(p.Message, "(connecting): installing with npx, ") {
 		t.Errorf("problem %v", p)
@@ -348,16 +351,21 @@ func TestAClientDoesNotInstall(t *testing.T) {
 	// a time than there is room for.
 	spec.ConnectTimeout = 10 * time.Second
 	f = newFixture(t)
-	f.starts = startup.QueueOf(1)
+	f.around.starts = startup.QueueOf(1)
 	f.Apply([]Spec{spec})
 	f.untilReady(t, "s", 0)
+	if sv, err = f.Server(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
 	var clients sync.WaitGroup
 	for range 6 {
 		clients.Go(func() {
-			c, _, err := f.Converse(t.Context(), "s", session.Request{ID: []byte(`"i"`), Method: mcp.Initialize, Params: []byte(hello)})
-			if c == nil {
+			l, err := openOwn(t.Context(), sv)
+			if err != nil {
 				t.Errorf("a client: %v", err)
+				return
 			}
+			t.Cleanup(func() { l.Stop(sv.Hard()) }) // before the fixture's
 		})
 	}
 	clients.Wait()

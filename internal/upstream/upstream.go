@@ -1,26 +1,28 @@
 // Package upstream keeps one supervised connection to each MCP server: it
-// starts, initialises, lists, watches, calls, reconnects and stops it. Besides,
-// it passes on what clients say to one server by themselves, each in a
-// conversation of its own, in one that they share or, in the revision without
-// sessions, by itself, and bridges where client and server speak different
-// revisions.
+// starts, initialises, lists, watches, calls, reconnects and stops it.
 //
 // It guarantees that a server never delays or breaks another one, that the
 // params, results and definitions of a server pass as the bytes they are, that
 // notifications are handed on in order and before the response they precede,
-// that what a server says or asks in one client's conversation reaches that
-// client alone, that everything a server sends is bounded, and that no process
-// outlives its Server. It does not decide what may be called and it writes no
-// activity record: a call of a tool needs the proof that it was decided about,
-// and without it nothing passes one on.
+// that everything a server sends is bounded, and that no process outlives its
+// Server. It does not decide what may be called and it writes no activity
+// record: a call of a tool needs the proof that it was decided about, and
+// Server.Try, which every call goes through, sends none without it.
+//
+// What clients have open with a server is not its affair: it tells them what
+// happens to the connection, as Clients, and offers them Try and links of their
+// own. See adapt.
 package upstream
 
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
+	"mcpproxy/internal/link"
 	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
 )
@@ -59,21 +61,42 @@ type Spec struct {
 	Lazy        bool // not started before its first use
 	// TrySSE has a server that refuses streamable HTTP tried over SSE.
 	TrySSE bool
-	// Shared has the conversations of clients stand on the one connection that
+	// Shared has the sessions of clients stand on the one connection that
 	// MCPProxy has, so that the server runs once. When that changes, what clients
 	// have open with it ends; the server itself runs on.
 	Shared bool
 }
 
-// Equal says whether s and o launch the same server the same way.
+// Equal reports whether s and o launch the same server the same way.
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
 		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
 }
 
-// runner is what fetches the server before it starts.
-func (s Spec) runner() startup.Runner {
+// Proves reports whether the launch itself says who asks.
+func (s *Spec) Proves() bool {
+	for name := range s.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	u, err := url.Parse(s.URL)
+	return err == nil && u.User != nil
+}
+
+const defaultConnectTime = 30 * time.Second
+
+// connectTime is how long a connection may take to be made.
+func (s *Spec) connectTime() time.Duration {
+	if s.ConnectTimeout > 0 {
+		return s.ConnectTimeout
+	}
+	return defaultConnectTime
+}
+
+// runner returns what fetches the server before it starts.
+func (s *Spec) runner() startup.Runner {
 	if s.Transport != Stdio {
 		return startup.Runner{}
 	}
@@ -97,9 +120,9 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string    // what ended the last connection or try, for people; "" when none did
-	Failure         Failure   // the same for both audiences
-	FailedAt        time.Time // when that was
+	LastError       string       // what ended the last connection or try, for people; "" when none did
+	Failure         link.Failure // the same for both audiences
+	FailedAt        time.Time    // when that was
 	RetryAt         time.Time
 	Restarts        int // connections made after the first one
 	PID             int // 0 when there is no process
@@ -118,4 +141,20 @@ type Observer interface {
 	StateChanged(State)
 	// ToolsListed gets the complete list after each connect and list_changed.
 	ToolsListed(server string, tools []tool.Definition)
+}
+
+// signal wakes who waits for c, whose capacity is 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// drain takes a signal back.
+func drain(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
 }

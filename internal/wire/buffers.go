@@ -56,7 +56,7 @@ func (b *Buffers) put(buf []byte) {
 	b.drop.Reset(readyTime)
 }
 
-// rest gives up the memory of the buffer that is ready.
+// rest frees the memory of the buffer that is ready.
 func (b *Buffers) rest() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *Buffers) rest() {
 	}
 }
 
-// Close gives up all buffers, and those that are still to be put.
+// Close frees all buffers, and those that are still to be put.
 func (b *Buffers) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

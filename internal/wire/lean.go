@@ -121,7 +121,7 @@ func (c *leanClient) popFinished() *leanConn {
 		case state == finishDone:
 			return conn
 		case state == finishPending && time.Since(conn.since) < unfinishedTime:
-			c.putUnfinished(conn)
+			c.put(&c.unfinished, maxUnfinished, conn)
 		default:
 			conn.nc.Close()
 		}
@@ -140,26 +140,15 @@ func (c *leanClient) shiftUnfinished() *leanConn {
 	return conn
 }
 
-func (c *leanClient) put(conn *leanConn) {
+// put keeps a connection in one of the lists, which has at most so many.
+func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 	c.mu.Lock()
-	if c.closed || len(c.idle) >= maxIdleConns {
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.closed || len(*list) >= most {
 		conn.nc.Close()
 		return
 	}
-	c.idle = append(c.idle, conn)
-	c.mu.Unlock()
-}
-
-func (c *leanClient) putUnfinished(conn *leanConn) {
-	c.mu.Lock()
-	if c.closed || len(c.unfinished) >= maxUnfinished {
-		c.mu.Unlock()
-		conn.nc.Close()
-		return
-	}
-	c.unfinished = append(c.unfinished, conn)
-	c.mu.Unlock()
+	*list = append(*list, conn)
 }
 
 func (c *leanClient) Reap(now time.Time) {
@@ -297,9 +286,9 @@ func (c *leanConn) Close() error {
 	c.since = time.Now()
 	switch c.finish() {
 	case finishDone:
-		c.client.put(c)
+		c.client.put(&c.client.idle, maxIdleConns, c)
 	case finishPending:
-		c.client.putUnfinished(c)
+		c.client.put(&c.client.unfinished, maxUnfinished, c)
 	default:
 		c.nc.Close()
 	}

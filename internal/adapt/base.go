@@ -1,0 +1,108 @@
+package adapt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+)
+
+// Bounds on what is kept for one client.
+const (
+	maxKept            = 256 // events while it does not listen
+	maxKeptBytes       = 1 << 20
+	maxSubscriptions   = 1000
+	maxSubscribedBytes = 1 << 20 // of their addresses
+)
+
+// empty returns the reply of a request that has no result.
+func empty() session.Reply { return session.Reply{Result: json.RawMessage("{}")} }
+
+// unknown returns the reply of a request that is not known here.
+func unknown(method, why string) session.Reply {
+	return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found: " + method + why}}
+}
+
+// refusedParams returns the reply of a request whose params are not right.
+func refusedParams(what string) session.Reply {
+	return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: " + what}}
+}
+
+// internalError returns the reply of a request that cannot be gone on with.
+func internalError(why string) session.Reply {
+	return session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: why}}
+}
+
+// orObject returns a copy of raw, or an empty object where it is none.
+func orObject(raw json.RawMessage) json.RawMessage {
+	if rawjson.Kind(raw) != '{' {
+		return json.RawMessage("{}")
+	}
+	return bytes.Clone(raw)
+}
+
+// object returns an object with one member, which is a text.
+func object(name, text string) json.RawMessage {
+	return append(rawjson.AppendString(append(rawjson.AppendString([]byte{'{'}, name), ':'), text), '}')
+}
+
+// uris are the addresses of resources to which a client has subscribed.
+type uris map[string]bool
+
+// set enters a subscription, or takes it out; false when there are too many.
+func (u uris) set(uri string, on bool) bool {
+	if !on {
+		delete(u, uri)
+		return true
+	}
+	size := len(uri)
+	for one := range u {
+		size += len(one)
+	}
+	if !u[uri] && (len(u) >= maxSubscriptions || size > maxSubscribedBytes) {
+		return false
+	}
+	u[uri] = true
+	return true
+}
+
+// lists are the lists of which a server may say that they have changed.
+var lists = [...]struct{ kind, method, wish string }{
+	{"tools", mcp.ToolsChanged, "toolsListChanged"},
+	{"prompts", mcp.PromptsChanged, "promptsListChanged"},
+	{"resources", mcp.ResourcesChanged, "resourcesListChanged"},
+}
+
+// until returns a context that ends with a or b, too. stop ends it and what waits
+// for that.
+func until(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-a:
+		case <-b:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, func() { cancel(); <-ended }
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

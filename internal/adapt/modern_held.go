@@ -1,0 +1,297 @@
+package adapt
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/upstream"
+)
+
+// start starts a request in a session that it has for itself.
+func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.Request) (*held, error) {
+	a := aboutOf(r.Params)
+	quiet := ""
+	switch {
+	case mayAsk(r.Method):
+	case strings.HasSuffix(r.Method, "/list") && a.canAsk():
+		quiet = "\x00quiet" // what is refused in this session no call is to go without
+	default:
+		a.capabilities = json.RawMessage("{}")
+	}
+	h := &held{method: r.Method, params: bytes.Clone(r.Params), principal: principal(r), quiet: quiet != "", greeting: c.Greeting(),
+		logs: a.level != "", token: bytes.Clone(link.ProgressToken(r.Params)), done: make(chan struct{}), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
+	h.key = h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
+	s, err := m.checkout(ctx, h.key, a, !h.quiet, false)
+	if err != nil {
+		return nil, err
+	}
+	h.session = s
+	if a.level != "" && s.level != a.level && bytes.Contains(h.greeting.Capabilities, []byte(`"logging"`)) {
+		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object("level", a.level)}); err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.level = a.level
+	}
+	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
+	if err == nil && s.own != nil {
+		err = s.own.same(ctx, r)
+	}
+	if err != nil {
+		m.giveBack(h.key, s)
+		return nil, err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	h.cancel = cancel
+	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: h.event}
+	m.wg.Go(func() {
+		defer close(h.done)
+		h.reply, h.err = s.pass(run, c, q)
+	})
+	return h, nil
+}
+
+// pass runs a request that may outlive the exchange it came by. What the server
+// has asked before it, at the start of a process, is asked now.
+func (s *Session) pass(ctx context.Context, c *upstream.Connection, q *session.Request) (session.Reply, error) {
+	if client, ok := s.peer.(*sharedClient); ok { // on the connection on which a call was judged
+		return client.send(ctx, c, q)
+	}
+	s.enter()
+	defer s.leave()
+	if s.said == nil {
+		return s.peer.Do(ctx, q)
+	}
+	ended := make(chan struct{})
+	rctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(ended)
+		_ = s.said.Read(rctx, s.Done(), q.Say, func() {}, s.Cause) // the request itself says why it ends
+	}()
+	reply, err := s.peer.Do(ctx, q)
+	stop()
+	<-ended
+	for _, e := range s.said.Take() { // said before the answer
+		q.Say(e)
+	}
+	return reply, err
+}
+
+// event takes what the server says while the request runs.
+func (h *held) event(e session.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.isAbout(&e):
+		if h.say != nil {
+			h.say(e)
+		} else {
+			h.kept.Put(e.Clone())
+		}
+	case e.ID == nil && e.Method == mcp.Cancelled: // the server no longer wants to know
+		id := rawjson.Find(e.Params, "requestId")
+		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return link.SameID(id, asked.ID) })
+	case e.ID == nil:
+	case e.Method == mcp.Ping || h.quiet || len(h.asked) >= maxAsked:
+		h.session.refuse(context.Background(), &e)
+	default:
+		h.asks++
+		h.asked["input-"+strconv.Itoa(h.asks)] = e.Clone()
+		select {
+		case h.arrived <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// isAbout reports whether what the server says is a notification about the
+// request: nothing else belongs into its stream. Changes are told to those who
+// listen for them; the rest the modern revision does not have.
+func (h *held) isAbout(e *session.Event) bool {
+	if e.ID != nil {
+		return false
+	}
+	switch e.Method {
+	case mcp.LogMessage:
+		return h.logs
+	case mcp.Progress:
+		return h.token != nil && link.SameID(rawjson.Find(e.Params, "progressToken"), h.token)
+	case mcp.Cancelled, mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, mcp.ResourceUpdated,
+		mcp.Elicited, mcp.Acknowledged:
+		return false
+	}
+	return !strings.HasPrefix(e.Method, mcp.TaskNotices)
+}
+
+// attach sets who gets the notifications of the request from now on.
+func (h *held) attach(say func(session.Event)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.say = say
+	if say == nil {
+		return
+	}
+	for _, e := range h.kept.Take() {
+		say(e)
+	}
+}
+
+// await waits until the server has answered, or wants to know something.
+func (m *modern) await(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+	h.attach(r.Say)
+	defer h.attach(nil)
+	for {
+		select {
+		case <-h.done:
+			return m.answered(h)
+		case <-h.arrived:
+			if h.wants() {
+				return m.hold(h)
+			}
+		case <-ctx.Done():
+			h.cancel()
+			<-h.done
+			h.session.Close()
+			return session.Reply{}, ctx.Err()
+		}
+	}
+}
+
+// wants reports whether the server waits for answers, and not for its end.
+func (h *held) wants() bool {
+	select {
+	case <-h.done:
+		return false
+	default:
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.asked) > 0
+}
+
+// answered returns the answer in the form of the modern revision.
+func (m *modern) answered(h *held) (session.Reply, error) {
+	h.cancel()
+	var status *link.StatusError
+	switch {
+	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !isLegacyMethod(h.method):
+		// Legacy servers refuse what they do not know in words of HTTP.
+		m.giveBack(h.key, h.session)
+		return unknown(h.method, ""), nil
+	case h.err != nil && !errors.Is(h.err, link.ErrNoMessage): // with that one the server has said what it had to say
+		h.session.Close()
+		return session.Reply{}, h.err
+	}
+	m.giveBack(h.key, h.session)
+	switch {
+	case h.err != nil:
+		return session.Reply{}, h.err
+	case h.reply.Error != nil:
+		return session.Reply{Error: modernError(h.reply.Error)}, nil
+	}
+	return session.Reply{Result: modernResult(h.method, h.reply.Result, h.greeting)}, nil
+}
+
+// hold keeps the request until the client comes again, and tells it what the
+// server wants to know. The state that it has to bring cannot be guessed, and
+// is good for one time.
+func (m *modern) hold(h *held) (session.Reply, error) {
+	state := rand.Text()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.held) >= maxHeld {
+		h.cancel()
+		h.session.Close()
+		return internalError("too many requests wait for input"), nil
+	}
+	if m.held == nil {
+		m.held = map[string]*held{}
+	}
+	m.held[state] = h
+	h.expire = time.AfterFunc(heldTime, func() { m.forget(state) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := append([]byte(nil), `{"resultType":"input_required","inputRequests":{`...)
+	first := true
+	for key, e := range h.asked {
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		params := e.Params
+		if params == nil {
+			params = json.RawMessage("{}") // clients of this revision trip over what has none
+		}
+		out = rawjson.AppendString(append(rawjson.AppendString(out, key), `:{"method":`...), e.Method)
+		out = append(append(append(out, `,"params":`...), params...), '}')
+	}
+	return session.Reply{Result: append(rawjson.AppendString(append(out, `},"requestState":`...), state), '}')}, nil
+}
+
+// forget ends a request for which nobody came again.
+func (m *modern) forget(state string) {
+	m.mu.Lock()
+	h := m.held[state]
+	delete(m.held, state)
+	m.mu.Unlock()
+	if h != nil {
+		h.cancel()
+		h.session.Close()
+	}
+}
+
+// take returns the request that the state stands for, if it is this one and of
+// this client; else nil.
+func (m *modern) take(state json.RawMessage, r *session.Request) *held {
+	text, _ := rawjson.String(state)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.held[text]
+	if h == nil || h.principal != principal(r) || h.method != r.Method || !sameRequest(h.params, r.Params) {
+		return nil
+	}
+	delete(m.held, text)
+	h.expire.Stop()
+	return h
+}
+
+// resume hands the client's answers to the server, and waits again. What has
+// not been answered is asked again.
+func (m *modern) resume(ctx context.Context, h *held, r *session.Request) (session.Reply, error) {
+	responses := rawjson.Find(r.Params, "inputResponses")
+	h.attach(r.Say)
+	h.mu.Lock()
+	answers := map[string]json.RawMessage{}
+	for key, e := range h.asked {
+		if answer := rawjson.Find(responses, key); rawjson.Kind(answer) == '{' {
+			answers[string(e.ID)] = answer
+			delete(h.asked, key)
+		}
+	}
+	left := len(h.asked)
+	h.mu.Unlock()
+	for id, answer := range answers {
+		if err := h.session.peer.Respond(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
+			h.cancel()
+			h.session.Close()
+			return session.Reply{}, err
+		}
+	}
+	if left > 0 {
+		h.attach(nil)
+		return m.hold(h)
+	}
+	return m.await(ctx, h, r)
+}

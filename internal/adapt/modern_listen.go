@@ -1,0 +1,90 @@
+package adapt
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/upstream"
+)
+
+// listen holds a subscription of the modern revision: the session that it stands
+// on is its own.
+func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+	wanted := rawjson.Find(r.Params, "notifications")
+	if rawjson.Kind(wanted) != '{' {
+		return refusedParams("params.notifications must be an object"), nil
+	}
+	if r.Say == nil {
+		return refusedParams("a subscription needs a client that takes an event stream"), nil
+	}
+	a := aboutOf(r.Params)
+	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
+	s, err := m.checkout(ctx, "a subscription "+rand.Text(), a, false, true)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	defer s.Close()
+	agreed, passes, err := m.subscribe(ctx, s, c.Greeting(), wanted)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	meta := append(append([]byte(`{"`+mcp.MetaSubscription+`":`), r.ID...), '}')
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: append(append(append(append([]byte(`{"_meta":`), meta...), `,"notifications":`...), agreed...), '}')})
+	err = s.peer.Listen(ctx, func(e session.Event) {
+		if e.ID == nil && slices.Contains(passes, e.Method) {
+			own := rawjson.SetMember(orObject(rawjson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
+			r.Say(session.Event{Method: e.Method, Params: rawjson.SetMember(e.Params, "_meta", own)})
+		}
+	}, func() {})
+	var refused *link.StatusError
+	if errors.As(err, &refused) { // it says nothing by itself
+		<-ctx.Done()
+		return session.Reply{}, ctx.Err()
+	}
+	if err != nil {
+		return session.Reply{}, err
+	}
+	end := append(append([]byte(`{"resultType":"complete","_meta":`), meta...), '}')
+	return session.Reply{Result: end}, nil
+}
+
+// subscribe subscribes to the resources that are wanted, and returns what can be
+// told of all that is wanted, and by which notifications.
+func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
+	agreed = json.RawMessage("{}")
+	for _, list := range lists {
+		if on, _ := rawjson.Bool(rawjson.Find(wanted, list.wish)); on && g.Promises(list.kind) {
+			agreed = rawjson.SetMember(agreed, list.wish, json.RawMessage("true"))
+			passes = append(passes, list.method)
+		}
+	}
+	uris := rawjson.Find(wanted, "resourceSubscriptions")
+	can, _ := rawjson.Bool(rawjson.Find(rawjson.Find(g.Capabilities, "resources"), "subscribe"))
+	if rawjson.Kind(uris) != '[' || !can {
+		return agreed, passes, nil
+	}
+	list, n := []byte{'['}, 0
+	err = rawjson.Elements(uris, func(uri []byte) error {
+		if n++; n > maxSubscriptions {
+			return nil
+		}
+		params := append(append([]byte(`{"uri":`), uri...), '}')
+		reply, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
+		if err == nil && reply.Error == nil {
+			if len(list) > 1 {
+				list = append(list, ',')
+			}
+			list = append(list, uri...)
+		}
+		return err
+	})
+	passes = append(passes, mcp.ResourceUpdated)
+	return rawjson.SetMember(agreed, "resourceSubscriptions", append(list, ']')), passes, err
+}

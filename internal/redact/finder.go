@@ -1,0 +1,47 @@
+package redact
+
+// A finder collects spans, in the order of the text and without overlap.
+type finder struct {
+	spans []span
+	// curl is true while looking through a text that holds a curl command.
+	curl bool
+
+	encodings int // how many times the text was decoded from base64
+	encoded   encoded
+}
+
+func (f *finder) add(text []byte, from, to int, kind string) {
+	if from < to {
+		f.spans = append(f.spans, span{from, to, kind, digest(text[from:to])})
+	}
+}
+
+// masked returns text with the spans replaced.
+func (f *finder) masked(text []byte) []byte {
+	out := make([]byte, 0, len(text)+16*len(f.spans))
+	done := 0
+	for _, s := range f.spans {
+		out = append(out, text[done:s.from]...)
+		out = appendMask(out, s.kind, s.sum)
+		done = s.to
+	}
+	return append(out, text[done:]...)
+}
+
+// addValue adds the value of something with a telling name or place: as the
+// token that it is, if it is one from its beginning to its end, and else as
+// kind. The scheme before a credential, as Bearer, stays to be read. It returns
+// the end of the value.
+func (f *finder) addValue(t []byte, from, to int, kind string) int {
+	if n := schemeLength(t[from:to]); n > 0 {
+		from += n
+	}
+	if maskLength(t[from:to]) == to-from {
+		return to
+	}
+	if end, own := matchToken(t[:to], from); end == to {
+		kind = own
+	}
+	f.add(t, from, to, kind)
+	return to
+}

@@ -1,0 +1,50 @@
+package redact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// A span is one credential in a text: where it is, and what is shown instead.
+type span struct {
+	from, to int
+	kind     string
+	sum      [4]byte
+}
+
+func digest(secret []byte) (sum [4]byte) {
+	full := sha256.Sum256(secret)
+	copy(sum[:], full[:])
+	return sum
+}
+
+const maskOpen = "[masked "
+
+// appendMask appends the replacement. It holds nothing that JSON would have to
+// escape, at any depth of nesting, and nothing that is a credential again.
+func appendMask(dst []byte, kind string, sum [4]byte) []byte {
+	dst = append(append(append(dst, maskOpen...), kind...), ' ')
+	return append(hex.AppendEncode(dst, sum[:]), ']')
+}
+
+// maskLength returns the length of the mask that text begins with, 0 when it
+// begins with none.
+func maskLength(text []byte) int {
+	const longestKind = 32
+	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {
+		return 0
+	}
+	i := len(maskOpen)
+	for i < len(text) && i < len(maskOpen)+longestKind && (text[i] == '-' || has(text[i], lower|digit)) {
+		i++
+	}
+	if i+10 > len(text) || text[i] != ' ' || text[i+9] != ']' {
+		return 0
+	}
+	for _, c := range text[i+1 : i+9] {
+		if !has(c, hexLower) {
+			return 0
+		}
+	}
+	return i + 10
+}

@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/session"
+	"mcpproxy/internal/tool"
+)
+
+// Connection is the connection that MCPProxy has with a server, on which the
+// handshake is done and the tools are listed. Clients get it from Server.Try.
+type Connection struct {
+	link     link.Link
+	greeting *Greeting
+	leaving  atomic.Bool                                // it is going to be ended: nothing new goes there
+	watched  atomic.Bool                                // of a modern server: what it says of changes is heard
+	watching atomic.Int64                               // requests in flight that only listen
+	listed   atomic.Pointer[map[string]json.RawMessage] // the tools that the server lists now, as their bytes
+	upTo     atomic.Uint64                              // the last announced change that is on that list
+	own      atomic.Pointer[[]tool.Definition]          // what it has listed to us
+	others   atomic.Pointer[map[string]tool.Definition] // what it has listed to its clients alone
+}
+
+// Do sends a request. A tools/call is not checked here: see Server.Try.
+func (c *Connection) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+	if r.Method == mcp.Listen {
+		c.watching.Add(1)
+		defer c.watching.Add(-1)
+	}
+	return c.link.Do(ctx, r)
+}
+
+// Notify sends a notification.
+func (c *Connection) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	return c.link.Notify(ctx, method, params)
+}
+
+// Cause returns why the connection has ended, nil while it has not.
+func (c *Connection) Cause() error { return c.link.Cause() }
+
+// Greeting returns what the server said in the handshake.
+func (c *Connection) Greeting() *Greeting { return c.greeting }
+
+// Modern reports whether each request stands for itself.
+func (c *Connection) Modern() bool { return c.greeting.Version == mcp.Modern }
+
+// SameTools reports whether the server lists the same tools as on o.
+func (c *Connection) SameTools(o *Connection) bool {
+	return maps.EqualFunc(*c.listed.Load(), *o.listed.Load(), func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+}
+
+// usable reports whether calls may go there. A nil connection is not usable.
+func (c *Connection) usable() bool { return c != nil && !c.leaving.Load() && c.link.Cause() == nil }
+
+// attended reports whether what the server says by itself is heard now.
+func (c *Connection) attended() bool { return c.watched.Load() || c.link.Health().Listening }
+
+// busy reports whether the server works on something.
+func (c *Connection) busy() bool { return int64(c.link.Health().InFlight) > c.watching.Load() }
+
+// setListed takes the tools that the server has from now on.
+func (c *Connection) setListed(tools []tool.Definition) {
+	listed := make(map[string]json.RawMessage, len(tools))
+	for _, d := range tools {
+		listed[d.ID.Tool] = d.Raw
+	}
+	c.listed.Store(&listed)
+}
+
+// stillLists reports whether the tool of a call is what the caller has judged.
+func (c *Connection) stillLists(r *session.Request) bool {
+	judged := r.Judged.Listed()
+	if judged == nil { // that does not matter
+		return true
+	}
+	raw, ok := (*c.listed.Load())[r.Judged.Tool()]
+	return ok && bytes.Equal(raw, judged)
+}
+
+// forOthers reports whether the server has a tool for others and not for us.
+func (c *Connection) forOthers(name string) bool {
+	_, is := (*c.others.Load())[name]
+	return is
+}
+
+// lists reports whether the server has listed a tool to us.
+func (c *Connection) lists(name string) bool {
+	return slices.ContainsFunc(*c.own.Load(), func(d tool.Definition) bool { return d.ID.Tool == name })
+}

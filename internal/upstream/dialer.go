@@ -1,0 +1,99 @@
+package upstream
+
+import (
+	"net/url"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/startup"
+	"mcpproxy/internal/wire"
+)
+
+// dialer makes links to one server, of its transport.
+type dialer struct {
+	*base
+	account wire.Account // nil: nothing proves who asks
+	budget  *wire.Budget // where its large messages are read
+
+	mu     sync.Mutex
+	client wire.Client // that clients' own links share over HTTP; guarded by mu
+}
+
+// dial makes a link that reports to up. sse says that it is of the older
+// transport. own is for one client alone.
+func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
+	o := link.Options{IDs: d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+	spec := &d.Spec
+	if spec.Transport == Stdio {
+		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
+		if err != nil {
+			return nil, err
+		}
+		return link.NewStdio(proc, startup.New(proc, d.runner, spec.connectTime(), place), d.log, o), nil
+	}
+	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
+	if own {
+		a.Dial = d.shared
+	}
+	var (
+		l   link.Link
+		err error
+	)
+	switch {
+	case sse:
+		l, err = link.NewSSE(a, o)
+	case spec.Transport == HTTP:
+		l, err = link.NewHTTP(a, o)
+	default:
+		err = problem.Ownf("the transport %s is not known", spec.Transport)
+	}
+	if err != nil {
+		return nil, err // no link, not even one that is nil
+	}
+	return l, nil
+}
+
+// dialled returns the connections to u.
+func (d *dialer) dialled(u *url.URL) (wire.Client, error) { return link.Dial(u, d.Spec.AllowPrivate) }
+
+// shared returns the connections that all own links share.
+func (d *dialer) shared(u *url.URL) (wire.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == nil {
+		client, err := d.dialled(u)
+		if err != nil {
+			return nil, err
+		}
+		d.client = client
+	}
+	return lent{d.client}, nil
+}
+
+// lent is a client that goes on when one of its users is done.
+type lent struct{ wire.Client }
+
+func (lent) Close() {}
+
+// tidy closes shared connections that have been idle for long.
+func (d *dialer) tidy(now time.Time) {
+	d.mu.Lock()
+	client := d.client
+	d.mu.Unlock()
+	if client != nil {
+		client.Reap(now)
+	}
+}
+
+// close closes the shared connections, which nobody uses any more.
+func (d *dialer) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		d.client.Close()
+		d.client = nil
+	}
+}

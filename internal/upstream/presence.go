@@ -1,0 +1,142 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// presence is whether a server is there: its connection, its state, and those
+// who wait for it.
+type presence struct {
+	live     atomic.Pointer[Connection] // nil unless Ready
+	nudge    chan struct{}              // cap 1: somebody waits, or wishes something
+	done     chan struct{}              // closed when the server has stopped for good
+	observer Observer                   // nil: nobody is told
+
+	mu       sync.Mutex // guards what follows
+	state    State
+	changed  chan struct{} // closed and replaced when state changes
+	waiters  int           // callers that need the server now
+	lastErr  error         // what state.LastError says
+	failed   State         // as it was after the last failure
+	failures int           // tries that have failed since the start
+}
+
+// awayError says that a server could not be reached within the time or try
+// that a call has.
+type awayError struct {
+	state State
+	last  error // what state.LastError says
+}
+
+func (e *awayError) Error() string { return "the server is " + string(e.state.Phase) }
+
+var errSlow = problem.Ownf("it took too long")
+
+// ready returns the connection. Without one it has one made at once, and waits
+// for it: until it is there, or a try has failed, or ctx or the limit ends.
+func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
+	if c := p.live.Load(); c.usable() {
+		return c, nil
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiters++
+	defer func() { p.waiters-- }()
+	for failures := p.failures; ; {
+		if c := p.live.Load(); c.usable() {
+			return c, nil
+		}
+		if p.failures != failures {
+			return nil, &awayError{p.failed, p.lastErr}
+		}
+		if p.ended() {
+			return nil, &awayError{p.state, p.lastErr}
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		signal(p.nudge)
+		var err error
+		select {
+		case <-changed:
+		case <-p.done:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-late.C:
+			err = errSlow
+		}
+		p.mu.Lock()
+		if err == errSlow {
+			err = &awayError{p.state, p.lastErr}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waiting returns how many wait for the connection.
+func (p *presence) waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiters
+}
+
+// away returns the state as an error.
+func (p *presence) away() *awayError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &awayError{p.state, p.lastErr}
+}
+
+// ended reports whether the server has stopped for good.
+func (p *presence) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *presence) snapshot() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// update changes the state, with the lock held, wakes those who wait for a
+// change, and tells the observer.
+func (p *presence) update(change func(*State)) {
+	p.mu.Lock()
+	before := p.state.Phase
+	change(&p.state)
+	if p.state.Phase != before {
+		p.state.Since = time.Now()
+	}
+	state := p.state
+	p.wake()
+	p.mu.Unlock()
+	if p.observer != nil {
+		p.observer.StateChanged(state)
+	}
+}
+
+// wake wakes those who wait for a change. The lock is held.
+func (p *presence) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// look has those who wait look for the connection: they may have missed it.
+func (p *presence) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wake()
+}

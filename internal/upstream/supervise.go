@@ -1,0 +1,417 @@
+package upstream
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/startup"
+	"mcpproxy/internal/tool"
+)
+
+// The times of supervision.
+const (
+	stableTime = time.Minute      // a connection that held so long starts the backoff anew
+	pingPause  = 30 * time.Second // of silence, then a ping
+	pingTime   = 10 * time.Second
+	doubtPause = time.Second // between two tries of a doubtful connection
+)
+
+// The pauses between tries.
+const (
+	minBackoff     = time.Second
+	maxBackoff     = 5 * time.Minute
+	demandPause    = time.Second      // that callers ask for
+	maxDemandPause = 10 * time.Second // the same where tries take long
+	longestPause   = time.Minute      // for the time that a try took
+)
+
+// backoff is the pause before the next try: doubling, with jitter.
+type backoff struct{ tries int }
+
+func (b *backoff) reset() { b.tries = 0 }
+
+func (b *backoff) next() time.Duration {
+	d := maxBackoff
+	if b.tries < 10 {
+		d = min(minBackoff<<b.tries, maxBackoff)
+	}
+	b.tries++
+	return d/2 + rand.N(d/2)
+}
+
+// run connects, serves and reconnects until ctx ends. It starts when before is
+// closed: a server that is launched anew must not run twice.
+func (s *Server) run(ctx context.Context, before <-chan struct{}) {
+	defer close(s.presence.done)
+	defer s.log.Close()
+	defer s.dialer.close()
+	defer s.Clients.End(ForGood)
+	defer context.AfterFunc(ctx, func() { s.Clients.End(Sessions) })()
+	if before != nil {
+		select {
+		case <-before:
+		case <-ctx.Done(): // before is stopped by whoever stops this
+			<-before
+		}
+	}
+	bo, rests := backoff{}, s.usage.pace.Load().lazy
+	for ctx.Err() == nil {
+		if rests {
+			rests = false
+			s.sleep(ctx)
+			continue
+		}
+		start := time.Now()
+		c, err := s.try(ctx)
+		if c != nil {
+			err = s.keep(ctx, c, &bo)
+		}
+		if err == errIdle {
+			c.link.Stop(s.hard)
+			s.Clients.End(Spare)
+			bo.reset()
+			rests = true
+			continue
+		}
+		if ctx.Err() == nil {
+			s.lose(err, c == nil, &bo)
+		}
+		if c != nil {
+			c.link.Stop(s.hard)
+		}
+		s.waitToRetry(ctx, start, c == nil, &bo)
+	}
+	s.presence.update(func(st *State) {
+		*st = State{Name: st.Name, Phase: Stopped, Restarts: st.Restarts, LastError: st.LastError, Failure: st.Failure,
+			FailedAt: st.FailedAt, Since: st.Since}
+	})
+}
+
+// try makes one connection, when its turn to start has come. A restart ends it.
+func (s *Server) try(ctx context.Context) (*Connection, error) {
+	s.presence.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
+	ctx, cancel := s.wishes.restartable(ctx)
+	defer cancel()
+	if err := s.starting.turn(ctx, s.needed, s.presence.nudge); err != nil {
+		return nil, err
+	}
+	c, err := s.connect(ctx)
+	s.starting.leave(err == nil)
+	if err != nil {
+		s.log.Remark("not connected: " + err.Error())
+	}
+	return c, err
+}
+
+// connect makes a connection and tells everybody of it.
+func (s *Server) connect(ctx context.Context) (*Connection, error) {
+	limit, why := s.Spec.connectTime(), problem.Slowf("it took longer than %v", s.Spec.connectTime())
+	if s.Spec.Transport == Stdio { // its startup watches it
+		limit = startup.Longest
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
+	defer cancel()
+	drain(s.listing.relist)
+	drain(s.suspicion)
+	start := time.Now()
+	c, tools, err := s.handshake.connect(ctx, s.open, &s.listing.announced)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Remark("connected")
+	drain(s.suspicion) // what raised it the handshake has settled
+	s.publish(c, tools)
+	s.listing.noteListed(start)
+	s.usage.Used()
+	s.Clients.Connected(c)
+	s.presence.live.Store(c)
+	s.wishes.met()
+	s.presence.update(func(st *State) {
+		if st.ProtocolVersion != "" && !s.slept {
+			st.Restarts++
+		}
+		s.slept = false
+		st.Phase, st.PID = Ready, c.link.Health().PID
+		st.Offers = s.ids.Add(1)
+		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
+		st.Instructions, st.Capabilities = c.greeting.Instructions, c.greeting.Capabilities
+	})
+	return c, nil
+}
+
+// keep serves a connection until it is lost and returns the reason.
+func (s *Server) keep(ctx context.Context, c *Connection, bo *backoff) error {
+	ctx, cancel := s.wishes.restartable(ctx)
+	defer cancel()
+	ready := time.Now()
+	err := s.serve(ctx, c)
+	s.presence.live.Store(nil)
+	s.log.Remark("disconnected: " + err.Error())
+	if time.Since(ready) >= stableTime {
+		bo.reset()
+	}
+	return err
+}
+
+// serve keeps a connection: lists again when the tools change, pings when all is
+// silent, and returns the reason when it ends.
+func (s *Server) serve(ctx context.Context, c *Connection) error {
+	tick := time.NewTicker(pingPause)
+	defer tick.Stop()
+	look := time.NewTicker(blindPause)
+	defer look.Stop()
+	rest := time.NewTimer(s.usage.untilIdle(s.inUse()))
+	defer rest.Stop()
+	bctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer func() { cancel(); beside.Wait() }()
+	if c.Modern() && (c.greeting.saysChanges || c.greeting.saysOffers) {
+		beside.Go(func() { s.watch(bctx, c) })
+	}
+	var (
+		relist  = s.listing.relist
+		lists   relists
+		reoffer = s.reoffer
+		offerAt <-chan time.Time // set while a change waits for its time
+		offered time.Time
+		heard   = c.link.Health().Heard
+		tried   time.Time
+	)
+	for {
+		select {
+		case <-ctx.Done():
+			return link.ErrStopped
+		case <-c.link.Done():
+			return c.link.Cause()
+		case <-relist:
+			// One change is enough to know: until its time has come the next
+			// ones need not be looked at.
+			relist = nil
+			lists.plan(relistPause)
+		case <-s.listing.awaited:
+			if s.listing.stale(c) {
+				lists.planAwaited()
+			}
+		case <-lists.due:
+			relist = s.listing.relist
+			drain(relist)
+			began := time.Now()
+			listed, err := s.listAgain(ctx, c)
+			if err != nil {
+				return err
+			}
+			lists.done(began, listed)
+		case <-s.listing.taught:
+			s.publish(c, *c.own.Load())
+		case <-reoffer:
+			reoffer = nil
+			offerAt = time.After(max(0, relistPause-time.Since(offered)))
+		case <-offerAt:
+			reoffer, offerAt, offered = s.reoffer, nil, time.Now()
+			drain(s.reoffer)
+			s.presence.update(func(st *State) { st.Offers = s.ids.Add(1) })
+		case <-look.C:
+			if !c.greeting.saysChanges || !c.attended() {
+				signal(s.listing.relist)
+			}
+		case <-rest.C:
+			if s.retire(c) {
+				return errIdle
+			}
+			rest.Reset(s.usage.untilIdle(s.inUse()))
+		case <-s.usage.paced:
+			rest.Reset(s.usage.untilIdle(s.inUse()))
+		case <-s.suspicion:
+			if time.Since(tried) < doubtPause {
+				continue
+			}
+			tried = time.Now()
+			if err := s.ping(ctx, c); err != nil {
+				return err
+			}
+		case now := <-tick.C:
+			c.link.Tidy(now)
+			s.dialer.tidy(now)
+			if h := c.link.Health().Heard; h != heard || c.busy() {
+				heard = h
+				continue
+			}
+			if err := s.ping(ctx, c); err != nil {
+				return err
+			}
+			heard = c.link.Health().Heard
+		}
+	}
+}
+
+// ping tries the connection. Any answer will do. No answer within the time is
+// forgiven as long as the server works on something or says something.
+func (s *Server) ping(ctx context.Context, c *Connection) error {
+	heard := c.link.Health().Heard
+	pctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	method := mcp.Ping
+	if c.Modern() {
+		method = mcp.Discover // this revision has no ping
+	}
+	_, err := s.Ask(pctx, c, method, nil)
+	switch {
+	case err == nil:
+		return nil
+	case c.link.Cause() != nil:
+		return c.link.Cause()
+	case ctx.Err() != nil:
+		return link.ErrStopped
+	case pctx.Err() == nil:
+		return nil // it answered, with an error of some kind
+	case c.link.Health().Heard != heard || c.busy():
+		return nil
+	}
+	return problem.Slowf("the server did not answer a ping within %v", pingTime)
+}
+
+// publish makes own, which the server has listed to us, the tools of c, and
+// tells the observer.
+func (s *Server) publish(c *Connection, own []tool.Definition) {
+	all := s.listing.publish(c, own)
+	if s.Observer != nil {
+		s.Observer.ToolsListed(s.Spec.Name, all)
+	}
+}
+
+// listAgain lists the tools after a change. A list that cannot be read leaves
+// the old one standing, unless the connection is lost; but no call is sent
+// before the changes that were announced are listed.
+func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err error) {
+	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
+	defer cancel()
+	start, announced := time.Now(), s.listing.announced.Load()
+	tools, err := s.handshake.listTools(lctx, c)
+	if err == nil {
+		s.publish(c, tools)
+		c.upTo.Store(announced)
+		s.listing.noteListed(start)
+		return true, nil
+	}
+	if cause := c.link.Cause(); cause != nil {
+		return false, cause
+	}
+	if ctx.Err() != nil {
+		return false, link.ErrStopped
+	}
+	if lctx.Err() == nil {
+		s.listing.noteRefused()
+	}
+	s.log.Remark("the changed tools could not be listed: " + err.Error())
+	s.Logger.Warn("tools not listed", "server", s.Spec.Name, "error", s.mask.Err(err))
+	return false, nil
+}
+
+// lose puts the state to Failed and settles when the next try is due.
+func (s *Server) lose(err error, failed bool, bo *backoff) {
+	wait := bo.next()
+	if failed { // what starts slowly and fails is dear
+		wait = max(wait, min(s.starting.since(time.Now()), longestPause))
+	}
+	p := &s.presence
+	if s.wishes.isRestart() { // by a person: no failure, and nothing to wait for
+		p.update(func(st *State) {
+			p.lastErr = errRestart
+			st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = Connecting, "", link.Failure{}, time.Time{}, 0
+		})
+		return
+	}
+	err = s.mask.Err(err)
+	failure := s.words.failure(err)
+	p.update(func(st *State) {
+		if failed {
+			p.failures++
+		}
+		p.lastErr = err
+		st.Phase, st.LastError, st.Failure, st.FailedAt = Failed, failure.Detail, failure, time.Now()
+		st.RetryAt, st.PID = st.FailedAt.Add(wait), 0
+		p.failed = *st
+	})
+	s.Logger.Info("server not connected", "server", s.Spec.Name, "error", err, "retry_in", wait)
+}
+
+// demandPause is how long a caller waits for the next try, the last one of
+// which began at start: not at all but after one that has just been. One that
+// took long and failed is dear, and callers may come without end.
+func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
+	pause := max(0, demandPause-time.Since(start))
+	if at := s.presence.snapshot().FailedAt; failed {
+		pause = max(pause, min(s.starting.since(at), maxDemandPause)-time.Since(at))
+	}
+	return pause
+}
+
+// waitToRetry waits until the next try is due, or a caller needs the server, or
+// a restart is asked for. start is when the last try began, which may have
+// failed.
+func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, bo *backoff) {
+	due := time.NewTimer(time.Until(s.presence.snapshot().RetryAt))
+	defer due.Stop()
+	var demanded <-chan time.Time
+	for {
+		if s.wishes.takeRestart() {
+			bo.reset()
+			return
+		}
+		if demanded == nil && s.presence.waiting() > 0 {
+			demanded = time.After(s.demandPause(start, failed))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			return
+		case <-demanded:
+			return
+		case <-s.presence.nudge:
+		}
+	}
+}
+
+// retire takes the connection out of use, unless somebody uses it. Who comes
+// later waits for the next one.
+func (s *Server) retire(c *Connection) bool {
+	if s.usage.untilIdle(s.inUse()) > 0 {
+		return false
+	}
+	// The order matters: who enters looks for the connection afterwards. Either
+	// it is not found, or the use is seen here.
+	s.presence.live.Store(nil)
+	if !s.inUse() {
+		return true
+	}
+	s.presence.live.Store(c)
+	s.presence.look()
+	return false
+}
+
+// sleep rests until the server is needed.
+func (s *Server) sleep(ctx context.Context) {
+	s.slept = true
+	p := &s.presence
+	p.update(func(st *State) {
+		st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = Idle, "", link.Failure{}, time.Time{}, 0
+		p.lastErr = nil
+	})
+	began := s.usage.pace.Load()
+	for !s.wishes.take(p.waiting() > 0) {
+		if now := s.usage.pace.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
+			return // it is to run by now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.nudge:
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+
+	"mcpproxy/internal/link"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
+)
+
+// maxSends is how often a request may be sent, when it is certain that the
+// server has not acted on the one before.
+const maxSends = 2
+
+// Try has f send a request, when there is a connection and the request may be
+// sent. It waits for a server that is away, and gets it reconnected at once. A
+// tools/call needs the proof that it was decided about; when it has waited it is
+// decided about once more, and the server has to list the very definition that
+// was judged. f is called once more when it is certain that the server has not
+// acted on the request; a problem that f returns is the last word.
+//
+// The errors of Try are problems, or ctx.Err() when the caller has given up. Who
+// uses it calls Enter before, and Leave.
+func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
+	isCall := IsCall(r)
+	if isCall && !r.Judged.Allows(toolOf(r)) {
+		return session.Reply{}, Unjudged()
+	}
+	reached := false // the server has seen the call, and refused it
+	for sends := 1; ; sends++ {
+		c, waited, err := s.current(ctx, r)
+		if err != nil {
+			return session.Reply{}, s.explain(ctx, r, err, reached)
+		}
+		if isCall {
+			if err := s.gate(c, r, waited || sends > 1); err != nil {
+				return session.Reply{}, err
+			}
+		}
+		reply, err := f(c)
+		if err == nil {
+			return reply, nil
+		}
+		if p, ok := err.(*problem.Problem); ok {
+			return session.Reply{}, p
+		}
+		gone := errors.Is(err, link.ErrSessionGone)
+		reached = reached || gone && isCall
+		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
+			return session.Reply{}, s.explain(ctx, r, err, reached)
+		}
+	}
+}
+
+// IsCall reports whether a request calls a tool.
+func IsCall(r *session.Request) bool { return r.Call != nil || r.Method == mcp.CallTool }
+
+// toolOf returns the tool that a tools/call names, as its server does.
+func toolOf(r *session.Request) string {
+	if r.Call != nil {
+		return r.Call.Tool
+	}
+	name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+	return name
+}
+
+// current returns the connection when the server's list is up to date, and
+// reports whether that had to be waited for.
+func (s *Server) current(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
+	for {
+		if c := s.presence.live.Load(); !c.usable() {
+			waited = true
+		}
+		c, err := s.Ready(ctx)
+		if err != nil || r.Judged.Listed() == nil || !s.listing.stale(c) {
+			return c, waited, err
+		}
+		waited = true
+		if err = s.listing.await(ctx, c, s.presence.done); err == nil || c.link.Cause() == nil {
+			return c, waited, err
+		}
+	}
+}
+
+// gate refuses a call that may not be sent: it is decided about once more if it
+// has waited, and the tool has to be the one that was judged.
+func (s *Server) gate(c *Connection, r *session.Request, waited bool) error {
+	if waited {
+		if err := r.Judged.Recheck(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !c.stillLists(r):
+		return s.Changed(r)
+	case r.Call != nil && c.forOthers(r.Call.Tool):
+		return s.words.forOthers(r)
+	}
+	return nil
+}
+
+// Recheck is for a request that has waited otherwise than in Try, for a session or
+// an answer of its client: if it is a call it is decided about once more.
+func (s *Server) Recheck(ctx context.Context, c *Connection, r *session.Request) error {
+	if !IsCall(r) {
+		return nil
+	}
+	if r.Judged.Listed() != nil && s.listing.stale(c) {
+		if err := s.listing.await(ctx, c, s.presence.done); err != nil {
+			return err
+		}
+	}
+	return s.gate(c, r, true)
+}
