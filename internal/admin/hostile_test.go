@@ -214,3 +214,22 @@ func TestADifferenceFromALostDefinition(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// TestUnreadableProposals: one that cannot be read is not among the servers, and
+// goes away as the message about it says.
+func TestUnreadableProposals(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := context.Background()
+	if err := w.Book.Propose(ctx, "odd", json.RawMessage(`7`), "agent", func([]approval.Proposal) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.servers()); n != 1 {
+		t.Errorf("%d servers", n)
+	}
+	if _, err := w.gateway.ReviewServer(ctx, Caller{}, ServerRef{Name: "odd"}); err == nil || !strings.Contains(problem.From(err).Hint, "mcpproxy upstream remove odd") {
+		t.Errorf("its review: %v", err)
+	}
+	if _, err := w.gateway.RemoveServer(ctx, aPerson, ServerRef{Name: "odd"}); err != nil || len(w.Book.Proposals()) != 0 {
+		t.Errorf("not removed: %v", err)
+	}
+}
