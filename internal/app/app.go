@@ -351,6 +351,7 @@ func (d *daemon) stopServing() {
 			}
 		})
 	}
+	stopping.Go(func() { d.mcp.Shutdown(ctx) })
 	for _, l := range d.listeners {
 		stopping.Go(func() {
 			if err := l.Shutdown(ctx); err != nil {

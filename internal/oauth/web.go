@@ -124,7 +124,7 @@ func bare(err error) error {
 	return err
 }
 
-// guard says which URLs may be asked, and which addresses dialled.
+// guard decides which URLs may be asked, and which addresses dialled.
 type guard struct{ reach.Rule }
 
 var errInsecure = errors.New("it is not https (http is for this machine only)")

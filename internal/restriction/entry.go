@@ -1,8 +1,8 @@
 package restriction
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"time"
 
@@ -127,31 +127,25 @@ func (l line) subject() subject { return subject{l.Server, l.Kind, l.Name} }
 func (l line) entry() (e entry, ok bool) {
 	mark := func(m *writtenMark) approval.Mark { return approval.Mark{By: m.By, At: time.UnixMicro(m.At)} }
 	if l.Block != nil {
-		f, err := parseFingerprint(l.Block.Fingerprint)
-		if err != nil {
-			return e, false
+		e.block = &approval.Block{Mark: mark(l.Block)}
+		if !parseHash(&e.block.Fingerprint, []byte(l.Block.Fingerprint)) {
+			return entry{}, false
 		}
-		e.block = &approval.Block{Fingerprint: f, Mark: mark(l.Block)}
 	}
 	if l.Off != nil {
 		m := mark(l.Off)
 		e.off = &m
 	}
-	if l.Was != "" {
-		f, err := parseFingerprint(l.Was)
-		if err != nil {
-			return e, false
-		}
-		e.was = f
+	if l.Was != "" && !parseHash(&e.was, []byte(l.Was)) {
+		return entry{}, false
 	}
 	return e, l.Server != "" || l.Gaps
 }
 
-func parseFingerprint(text string) (f tool.Fingerprint, err error) {
-	if n, err := hex.Decode(f[:], []byte(text[:min(len(text), 2*len(f))])); err != nil || n != len(f) || len(text) != 2*len(f) {
-		return f, fmt.Errorf("a fingerprint has %d digits", len(text))
-	}
-	return f, nil
+// parseHash reads a hash in hexadecimal, of the chain or of a definition.
+func parseHash[H ~[sha256.Size]byte](h *H, text []byte) bool {
+	n, err := hex.Decode((*h)[:], text[:min(len(text), 2*sha256.Size)])
+	return err == nil && n == sha256.Size && len(text) == 2*sha256.Size
 }
 
 // apply has entries be what they are after a line.

@@ -3,7 +3,6 @@ package restriction
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -56,14 +55,6 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 	}
 	ok = parseHash(&seed, parts[2]) && parseHash(&head.hash, parts[4])
 	return seed, head, ok && bytes.Equal(firstLine(seed, head), text)
-}
-
-func parseHash(h *digest, text []byte) bool {
-	if len(text) != 2*len(h) {
-		return false
-	}
-	_, err := hex.Decode(h[:], text)
-	return err == nil
 }
 
 // reading is what was found in the file.

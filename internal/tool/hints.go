@@ -71,15 +71,16 @@ func ParseHints(annotations json.RawMessage) Hints {
 
 func readHints(annotations []byte) Hints {
 	var h Hints
-	eachMember(annotations, func(name string, value []byte) {
-		if name == "title" {
+	_ = rawjson.Members(annotations, func(name, value []byte) error {
+		if string(name) == "title" {
 			h.Title = text(value)
 		}
 		for _, b := range h.booleans() {
-			if is, ok := rawjson.Bool(value); ok && b.name == name {
+			if is, ok := rawjson.Bool(value); ok && b.name == string(name) {
 				*b.said = TriOf(is)
 			}
 		}
+		return nil
 	})
 	return h
 }
@@ -140,4 +141,12 @@ func (h Hints) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil), nil }
 func (h *Hints) UnmarshalJSON(data []byte) error {
 	*h = ParseHints(data)
 	return nil
+}
+
+// text decodes a string; what is none is "".
+func text(value []byte) string {
+	if value[0] != '"' {
+		return ""
+	}
+	return string(rawjson.Unescape(value[1 : len(value)-1]))
 }

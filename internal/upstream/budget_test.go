@@ -51,7 +51,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 }
 
 // TestTheRoomOfAnother: a server that begins a large message and does not end
-// it takes the room of nobody else.
+// it takes the budget of nobody else.
 func TestTheRoomOfAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
