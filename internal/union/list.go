@@ -45,14 +45,13 @@ func (s *Surface) list(ctx context.Context, r *session.Request, modern bool, l o
 		return session.Reply{}, err
 	}
 	all := s.entries(ctx, r, l)
-	at, found := slices.BinarySearchFunc(all, after, func(e entry, after string) int { return strings.Compare(e.name, after) })
+	at, found := slices.BinarySearchFunc(all, after, func(e *entry, after string) int { return strings.Compare(e.name, after) })
 	if found {
 		at++
 	}
 	out := append(rawjson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
 	items, size, last, next := 0, 0, "", ""
-	for i := range all[at:] {
-		e := &all[at+i]
+	for _, e := range all[at:] {
 		if !door.InScope(r.Caller.Actor, e.server) {
 			continue
 		}
@@ -96,14 +95,14 @@ func readCursor(l offers.List, cursor string) (after string, err error) {
 
 // entries returns what all servers offer on a list, by name. A server that cannot
 // be asked in time is there with what it said last.
-func (s *Surface) entries(ctx context.Context, r *session.Request, l offers.List) []entry {
+func (s *Surface) entries(ctx context.Context, r *session.Request, l offers.List) []*entry {
 	if l == offers.Tools {
 		return s.tools().callable
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	servers := s.reachable(r)
-	lists := make([][]entry, len(servers))
+	lists := make([][]*entry, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {
 		if !offers.Has(server, l.Capability()) {
@@ -111,7 +110,7 @@ func (s *Surface) entries(ctx context.Context, r *session.Request, l offers.List
 		}
 		asking.Go(func() {
 			for _, one := range s.Offers.Of(ctx, server, l) {
-				lists[i] = append(lists[i], entry{server: server.Name, own: one.Name, raw: one.Raw})
+				lists[i] = append(lists[i], &entry{server: server.Name, own: one.Name, raw: one.Raw})
 			}
 		})
 	}

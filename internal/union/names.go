@@ -35,13 +35,13 @@ func (e *entry) definition(l offers.List) json.RawMessage {
 	return raw
 }
 
-func byName(a, b entry) int { return strings.Compare(a.name, b.name) }
+func byName(a, b *entry) int { return strings.Compare(a.name, b.name) }
 
 // tools are the tools of one snapshot by the names that they have among those of
 // all servers. They are immutable.
 type tools struct {
 	version  uint64                   // of the snapshot, which must not outlive its time for this
-	callable []entry                  // by name
+	callable []*entry                 // by name
 	digested map[string]*catalog.Tool // by the names that do not say what they stand for
 	digest   [sha256.Size]byte        // of all that a list of them says
 }
@@ -58,7 +58,7 @@ func nameTools(s *catalog.Snapshot) *tools {
 				all.digested[name] = t
 			}
 			if t.Callable() && !t.ForClients {
-				all.callable = append(all.callable, entry{name, t.ID.Server, t.ID.Tool, t.Raw, t})
+				all.callable = append(all.callable, &entry{name, t.ID.Server, t.ID.Tool, t.Raw, t})
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func nameTools(s *catalog.Snapshot) *tools {
 
 // nameOffers names each element. An address that is one server's alone
 // stays what it is, since it also stands in what the server's tools answer.
-func nameOffers(l offers.List, all []entry) {
+func nameOffers(l offers.List, all []*entry) {
 	owners := map[string]int{}
 	for _, e := range all {
 		owners[e.own]++
 	}
-	for i := range all {
-		switch e := &all[i]; {
+	for _, e := range all {
+		switch {
 		case l == offers.Prompts:
 			e.name = alias.Name(e.server, e.own)
 		case owners[e.own] > 1 || alias.NamesServer(e.own):
