@@ -17,6 +17,8 @@ type ends struct {
 	spool  *spool
 	logger *slog.Logger
 
+	retrying sync.Mutex // held by retry, which alone takes from waiting
+
 	mu      sync.Mutex // guards what follows
 	waiting []draft
 	taken   bool // the outcomes that the process before has kept are taken over
@@ -90,8 +92,10 @@ func (e *ends) none() bool {
 }
 
 // retry tries to write the outcomes that wait. They count as waiting until they
-// are written. Only one goroutine retries.
+// are written.
 func (e *ends) retry() {
+	e.retrying.Lock()
+	defer e.retrying.Unlock()
 	e.mu.Lock()
 	waiting := slices.Clone(e.waiting)
 	e.mu.Unlock()
