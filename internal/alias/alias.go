@@ -32,7 +32,7 @@ func Name(server, name string) string {
 		return plain
 	}
 	readable := strings.Map(func(r rune) rune {
-		if r < 0x80 && allowed(byte(r)) {
+		if allowed(r) {
 			return r
 		}
 		return '_'
@@ -43,13 +43,9 @@ func Name(server, name string) string {
 // Split returns what a name stands for that holds both parts as they are.
 func Split(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, separator)
-	if !ok || server == "" || own == "" || len(name) > MaxName || Digested(name) {
+	foreign := strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) })
+	if !ok || server == "" || own == "" || len(name) > MaxName || foreign || Digested(name) {
 		return "", "", false
-	}
-	for i := range len(name) {
-		if !allowed(name[i]) {
-			return "", "", false
-		}
 	}
 	return server, own, true
 }
@@ -58,18 +54,10 @@ func Split(name string) (server, own string, ok bool) {
 // What they stand for has to be looked up.
 func Digested(name string) bool {
 	at := len(name) - digestSize
-	if at < 1 || name[at-1] != '_' {
-		return false
-	}
-	for _, c := range []byte(name[at:]) {
-		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
-			return false
-		}
-	}
-	return true
+	return at >= 1 && name[at-1] == '_' && strings.Trim(name[at:], "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-func allowed(c byte) bool {
+func allowed(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
