@@ -32,7 +32,7 @@ const (
 	Failed  Phase = "failed"
 )
 
-// Progress is how far a login is, for the one who waits for it.
+// Progress is how far a login is, for the caller who waits for it.
 type Progress struct {
 	Phase   Phase
 	URL     string // where the person logs in
@@ -42,22 +42,15 @@ type Progress struct {
 
 // login is one login of a person, from the URL to the token.
 type login struct {
-	url      string
+	Progress // Account.mu guards Phase and Err
+
 	redirect string
 	state    string
 	verifier string
-	expires  time.Time
 	found    *discovered
 	client   client
 	scopes   []string
 	cancel   context.CancelFunc
-
-	phase Phase // Account.mu guards it and err
-	err   string
-}
-
-func (l *login) progress() Progress {
-	return Progress{Phase: l.phase, URL: l.url, Expires: l.expires, Err: l.err}
 }
 
 // scopes are the ones to ask for: the configured ones, else those of the
@@ -171,18 +164,17 @@ func (l *login) callback(answers chan<- url.Values) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		q := r.URL.Query()
-		if r.Method != http.MethodGet || r.URL.Path != "/callback" || "http://"+r.Host+"/callback" != l.redirect || !l.matches(q) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, page("This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."))
-			return
+		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."
+		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matches(q) {
+			select {
+			case answers <- q:
+				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line says how it went."
+			default:
+				title = "This login has been used already."
+			}
 		}
-		select {
-		case answers <- q:
-			_, _ = io.WriteString(w, page("MCPProxy has your answer.", "You can close this page. The command line says how it went."))
-		default:
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, page("This login has been used already.", "Start it again with <code>mcpproxy upstream login</code>."))
-		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, page(title, text))
 	})
 }
 

@@ -57,14 +57,6 @@ func New(opt Options) *Keeper {
 // Configure makes the accounts those at the targets. An account stays what it
 // is as long as its server's name and URL do. An invalid URL has no account.
 func (k *Keeper) Configure(targets []Target) {
-	for _, gone := range k.replace(targets) {
-		gone.abandon()
-	}
-}
-
-// replace makes the accounts those at the targets and returns the ones that
-// were dropped.
-func (k *Keeper) replace(targets []Target) (dropped []*Account) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]*Account, len(targets))
@@ -81,11 +73,10 @@ func (k *Keeper) replace(targets []Target) (dropped []*Account) {
 	}
 	for name, a := range k.accounts {
 		if next[name] != a {
-			dropped = append(dropped, a)
+			a.abandon()
 		}
 	}
 	k.accounts = next
-	return dropped
 }
 
 // Account is the account at the server of that name, or nil.
@@ -115,18 +106,6 @@ func (k *Keeper) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// run starts f, unless the Keeper is closed.
-func (k *Keeper) run(f func()) bool {
-	if !k.begin() {
-		return false
-	}
-	go func() {
-		defer k.wg.Done()
-		f()
-	}()
-	return true
 }
 
 // begin counts work that Close waits for, until wg.Done; not once it is closed.
@@ -287,9 +266,10 @@ func (a *Account) refresh(ctx context.Context, old *credential) (*credential, er
 		}
 		return nil, err
 	}
-	c := old.renewedBy(t)
-	a.set(ctx, c, c)
-	return c, nil
+	c := *old
+	c.take(t)
+	a.set(ctx, &c, &c)
+	return &c, nil
 }
 
 // set makes c the credential, and stores what is to be kept.

@@ -71,19 +71,22 @@ func (r Rule) Dial(ctx context.Context, network, address string) (net.Conn, erro
 func isProxy(address string) bool {
 	for _, scheme := range []string{"http", "https"} {
 		probe := &http.Request{URL: &url.URL{Scheme: scheme, Host: "mcpproxy.invalid"}}
-		if p, err := http.ProxyFromEnvironment(probe); err == nil && p != nil && proxyAddress(p) == address {
+		if p, err := http.ProxyFromEnvironment(probe); err == nil && p != nil && HostPort(p) == address {
 			return true
 		}
 	}
 	return false
 }
 
-func proxyAddress(p *url.URL) string {
-	port := p.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[p.Scheme]
+// HostPort returns what is dialled for a URL, or for that of a proxy.
+func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u.Scheme, u.Port())) }
+
+// Port returns the written port, or that of the scheme when none is written.
+func Port(scheme, written string) string {
+	if written != "" {
+		return written
 	}
-	return net.JoinHostPort(p.Hostname(), port)
+	return map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[scheme]
 }
 
 // The networks that are not the internet, besides those that netip knows.
