@@ -2,8 +2,8 @@ package restriction
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -12,9 +12,6 @@ import (
 // The file is text. Its first line says with what the chain begins, and how far
 // it was synced, so that a file that was cut off is noticed. Each other line is
 // the hash of the line before it and of itself, and an entry as JSON.
-
-// digest is one link of the chain.
-type digest [sha256.Size]byte
 
 // link is a place in the chain.
 type link struct {
@@ -54,16 +51,8 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 	if head.seq, err = strconv.ParseInt(string(parts[3]), 10, 64); err != nil {
 		return seed, head, false
 	}
-	ok = parseHash(&seed, parts[2]) && parseHash(&head.hash, parts[4])
+	ok = seed.UnmarshalText(parts[2]) == nil && head.hash.UnmarshalText(parts[4]) == nil
 	return seed, head, ok && bytes.Equal(firstLine(seed, head), text)
-}
-
-func parseHash(h *digest, text []byte) bool {
-	if len(text) != 2*len(h) {
-		return false
-	}
-	_, err := hex.Decode(h[:], text)
-	return err == nil
 }
 
 // reading is what was found in the file.
@@ -115,41 +104,34 @@ func (r *reading) line(text []byte, prev bool) (known bool) {
 	r.head.seq++
 	hash, data, _ := bytes.Cut(text, []byte{' '})
 	var h digest
-	known = parseHash(&h, hash)
+	known = h.UnmarshalText(hash) == nil
 	good := known && prev && chainHash(r.head.hash, data) == h
 	r.head.hash = h
 	var l line
-	bad := json.Unmarshal(data, &l) != nil
-	e, ok := l.entry()
-	if ok = ok && !bad; good && ok {
+	ok := json.Unmarshal(data, &l) == nil && l.valid()
+	if good && ok {
 		r.gaps = r.gaps || l.Gaps
-		apply(r.entries, l, e)
+		apply(r.entries, l)
 		return true
 	}
 	r.damaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
 	if ok {
-		r.narrow(l, e)
+		r.narrow(l)
 	}
 	return known
 }
 
 // narrow takes of a line that may be wrong what it adds, and nothing of what it
 // takes away.
-func (r *reading) narrow(l line, e entry) {
+func (r *reading) narrow(l line) {
 	if l.Forget || l.Server == "" {
 		return
 	}
-	was := r.entries[l.subject()]
-	if e.block == nil {
-		e.block = was.block
-	}
-	if e.off == nil {
-		e.off = was.off
-	}
-	if was.was != (entry{}).was {
-		e.was = was.was
-	}
-	apply(r.entries, l, e)
+	was := r.entries[l.subject]
+	l.Block = cmp.Or(l.Block, was.Block)
+	l.Off = cmp.Or(l.Off, was.Off)
+	l.Was = cmp.Or(was.Was, l.Was)
+	apply(r.entries, l)
 }
 
 func (r *reading) damaged(what string) {
