@@ -108,11 +108,6 @@ func (c *credential) withoutToken(forgetClient bool) *credential {
 	return &kept
 }
 
-func (c *credential) encode() []byte {
-	raw, _ := json.Marshal(c) // texts and times can be encoded
-	return raw
-}
-
 func decodeCredential(raw []byte) *credential {
 	var c credential
 	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !sendable(c.Access) && c.Access != "" {

@@ -48,7 +48,7 @@ type login struct {
 	state    string
 	verifier string
 	found    *discovered
-	client   client
+	issued   credential // what is known of it before there is a token
 	scopes   []string
 	cancel   context.CancelFunc
 }
@@ -89,7 +89,7 @@ func (l *login) authorizationURL() string {
 	sum := sha256.Sum256([]byte(l.verifier))
 	q := u.Query()
 	q.Set("response_type", "code")
-	q.Set("client_id", l.client.ID)
+	q.Set("client_id", l.issued.Client.ID)
 	q.Set("redirect_uri", l.redirect)
 	q.Set("state", l.state)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))

@@ -92,11 +92,11 @@ func (a *Account) prepare(ctx context.Context) (*login, net.Listener, error) {
 		_ = listener.Close()
 		return nil, nil, err
 	}
+	l.issued = credential{Server: a.resource.String(), Resource: found.resource, Issuer: found.as.Issuer, Client: *c, TokenEndpoint: found.as.Token}
 	if c.Kind == dynamic && a.cred.Load() == nil {
 		// Kept before the person comes: a login that fails needs no other one.
-		a.set(ctx, nil, &credential{Server: a.resource.String(), Resource: found.resource, Issuer: found.as.Issuer, Client: *c, TokenEndpoint: found.as.Token})
+		a.set(ctx, nil, &l.issued)
 	}
-	l.client = *c
 	l.scopes = scopes(settings, asked, found, known)
 	l.URL = l.authorizationURL()
 	return l, listener, nil
@@ -156,7 +156,7 @@ func (a *Account) finish(ctx context.Context, l *login, q url.Values) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTime)
 	defer cancel()
-	t, err := a.web().token(ctx, l.found.as.Token, &l.client, form{
+	t, err := a.web().token(ctx, l.found.as.Token, &l.issued.Client, form{
 		"grant_type": "authorization_code", "code": code, "redirect_uri": l.redirect,
 		"code_verifier": l.verifier, "resource": l.found.resource,
 	})
@@ -166,14 +166,12 @@ func (a *Account) finish(ctx context.Context, l *login, q url.Values) error {
 		}
 		return err
 	}
-	c := &credential{
-		Server: a.resource.String(), Resource: l.found.resource, Issuer: l.found.as.Issuer, Client: l.client, Scopes: l.scopes,
-		TokenEndpoint: l.found.as.Token, RevocationEndpoint: l.found.as.Revocation,
-	}
+	c := l.issued
+	c.Scopes, c.RevocationEndpoint = l.scopes, l.found.as.Revocation
 	c.take(t)
 	a.mu.Lock()
 	a.asked = challenge{}
 	a.mu.Unlock()
-	a.set(ctx, c, c)
+	a.set(ctx, &c, &c)
 	return nil
 }

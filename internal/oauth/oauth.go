@@ -14,6 +14,7 @@ package oauth
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -272,8 +273,16 @@ func (a *Account) refresh(ctx context.Context, old *credential) (*credential, er
 	return &c, nil
 }
 
-// set makes c the credential, and stores what is to be kept.
+// set makes c the credential, and stores what is to be kept where that works.
 func (a *Account) set(ctx context.Context, c, kept *credential) {
+	if err := a.store(ctx, c, kept); err != nil {
+		a.keeper.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
+	}
+}
+
+// store makes c the credential, and stores what is to be kept: nothing when kept
+// is nil.
+func (a *Account) store(ctx context.Context, c, kept *credential) error {
 	a.loading.Lock()
 	defer a.loading.Unlock()
 	a.loaded.Store(true)
@@ -281,15 +290,14 @@ func (a *Account) set(ctx context.Context, c, kept *credential) {
 	if c != nil {
 		a.needs.Store(false)
 	}
-	var err error
 	if kept == nil {
-		err = a.keeper.opt.Vault.Delete(ctx, a.key())
-	} else {
-		err = a.keeper.opt.Vault.Save(ctx, a.key(), kept.encode())
+		return a.keeper.opt.Vault.Delete(ctx, a.key())
 	}
+	raw, err := json.Marshal(kept)
 	if err != nil {
-		a.keeper.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
+		return err
 	}
+	return a.keeper.opt.Vault.Save(ctx, a.key(), raw)
 }
 
 // load reads what is stored, once.
@@ -328,11 +336,7 @@ func (a *Account) Logout(ctx context.Context) error {
 	if c == nil {
 		c = a.stored(ctx)
 	}
-	a.loading.Lock()
-	a.loaded.Store(true)
-	a.cred.Store(nil)
-	err := a.keeper.opt.Vault.Delete(ctx, a.key())
-	a.loading.Unlock()
+	err := a.store(ctx, nil, nil)
 	if c != nil && c.Access != "" {
 		a.web().revoke(ctx, c)
 	}
