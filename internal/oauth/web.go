@@ -188,8 +188,6 @@ func bare(err error) error {
 // guard says which URLs may be asked, and which addresses dialled.
 type guard struct{ reach.Rule }
 
-var errInsecure = errors.New("it is not https (http is for this machine only)")
-
 // check judges a URL before it is asked.
 func (g guard) check(u *url.URL) error {
 	host := u.Hostname()
@@ -199,7 +197,7 @@ func (g guard) check(u *url.URL) error {
 	case u.Scheme == "https":
 	case u.Scheme == "http" && reach.Here(host) && (g.Loopback || g.Private):
 	default:
-		return fmt.Errorf("%s cannot be used: %w", place(u.String()), errInsecure)
+		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", place(u.String()))
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return g.Address(addr)
