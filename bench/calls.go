@@ -25,6 +25,18 @@ type subject struct {
 	body    []byte
 	headers map[string]string
 	process *process // whose processor time counts; nil for the direct call
+	command *command // the call is a line to this, whose processor time counts, too
+}
+
+// cpu is the processor time that the subject has used.
+func (s *subject) cpu() (used time.Duration) {
+	if s.process != nil {
+		used = s.process.cpu()
+	}
+	if s.command != nil {
+		used += s.command.process.cpu()
+	}
+	return used
 }
 
 // figure is what one measurement of a subject gave.
@@ -97,13 +109,22 @@ func callSubjects(dir, binary, role, beside string) (subjects []subject, stop fu
 		binaries = append(binaries, beside)
 	}
 	for i, binary := range binaries {
-		proxy, through, err := proxySubjects(binary, filepath.Join(dir, strconv.Itoa(i)), direct)
+		own := filepath.Join(dir, strconv.Itoa(i))
+		proxy, through, err := proxySubjects(binary, own, direct)
 		if proxy != nil {
 			running = append(running, proxy)
 		}
 		if err != nil {
 			return nil, stop, err
 		}
+		c, err := startCommand(binary, own)
+		if err != nil {
+			return nil, stop, err
+		}
+		running = append(running, c.process)
+		command := through[0]
+		command.name, command.command = "command/http", c
+		through = append(through, command)
 		for j, s := range through {
 			if i == 0 {
 				subjects = append(subjects, s)
@@ -263,10 +284,7 @@ func measure(s subject, clients int, duration time.Duration) (figure, error) {
 	if err := once(ctx, client, s); err != nil {
 		return figure{}, err
 	}
-	var used time.Duration
-	if s.process != nil {
-		used = s.process.cpu()
-	}
+	used := s.cpu()
 	var (
 		mu   sync.Mutex
 		all  []time.Duration
@@ -294,9 +312,7 @@ func measure(s subject, clients int, duration time.Duration) (figure, error) {
 		return figure{}, err
 	}
 	f := figure{rate: float64(len(all)) / elapsed.Seconds()}
-	if s.process != nil {
-		f.cpu = (s.process.cpu() - used) / time.Duration(len(all))
-	}
+	f.cpu = (s.cpu() - used) / time.Duration(len(all))
 	slices.Sort(all)
 	f.p50, f.p95 = all[len(all)/2], all[len(all)*95/100]
 	return f, nil
@@ -317,6 +333,10 @@ func once(ctx context.Context, client *http.Client, s subject) error {
 }
 
 func post(ctx context.Context, client *http.Client, s subject) (int, []byte, error) {
+	if s.command != nil {
+		answer, err := s.command.call(ctx, s.body)
+		return http.StatusOK, answer, err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body))
 	if err != nil {
 		return 0, nil, err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"mcpproxy/internal/rawjson"
 )
 
 func drawJSON(t *rapid.T, name string) json.RawMessage {
@@ -36,7 +38,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 // asStored is what comes back for raw JSON: without line ends, and as a string
 // when it is none.
 func asStored(raw json.RawMessage) json.RawMessage {
-	return asJSON(appendRaw(nil, raw))
+	return asJSON(rawjson.AppendLine(nil, raw))
 }
 
 func drawRecord(t *rapid.T) Record {

@@ -1,11 +1,12 @@
 package activity
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"sync"
 	"time"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // The payload of an entry is one JSON object. What the spool knows first stands
@@ -80,31 +81,10 @@ const (
 // appendRaws ends the payload.
 func appendRaws(dst []byte, args, response json.RawMessage) []byte {
 	if len(args) > 0 {
-		dst = appendRaw(append(dst, argumentsName...), args)
+		dst = rawjson.AppendLine(append(dst, argumentsName...), args)
 	}
 	if len(response) > 0 {
-		dst = appendRaw(append(dst, responseName...), response)
+		dst = rawjson.AppendLine(append(dst, responseName...), response)
 	}
 	return append(dst, '}')
-}
-
-// appendRaw copies JSON that is not ours. Line ends can only be white space in
-// it, and an entry is one line.
-func appendRaw(dst, raw []byte) []byte {
-	start := len(dst)
-	dst = append(dst, raw...)
-	blank(dst[start:], '\n')
-	blank(dst[start:], '\r')
-	return dst
-}
-
-func blank(b []byte, c byte) {
-	for {
-		i := bytes.IndexByte(b, c)
-		if i < 0 {
-			return
-		}
-		b[i] = ' '
-		b = b[i+1:]
-	}
 }

@@ -3,8 +3,14 @@
 package adapt
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpproxy/internal/link"
@@ -98,5 +104,58 @@ func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestALockWhileASessionIsListed: a tool that is locked while the tools of a
+// client's own session are listed is not called.
+func TestALockWhileASessionIsListed(t *testing.T) {
+	t.Parallel()
+	var (
+		mu       sync.Mutex
+		sessions []string // in their order
+		locked   atomic.Bool
+	)
+	server := turncoat(mcptest.Options{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		if id := r.Header.Get("Mcp-Session-Id"); id != "" && !slices.Contains(sessions, id) {
+			sessions = append(sessions, id)
+		}
+		theirs := len(sessions) == 2 && r.Header.Get("Mcp-Session-Id") == sessions[1]
+		mu.Unlock()
+		if theirs && bytes.Contains(body, []byte(`"`+mcp.ListTools+`"`)) {
+			locked.Store(true)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.ServeHTTP(w, r)
+	})
+	f := newFixture(t)
+	f.Apply([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
+	f.untilReady(t, "s", 0)
+	c := f.converse(t, "s")
+	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
+		t.Fatal(err)
+	}
+	call := func(tool, listed string) error {
+		r := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"` + tool + `","arguments":{}}`)}
+		_, err := f.Call(t.Context(), "s", Call{Tool: tool, Listed: json.RawMessage(listed), Passed: &Passed{Request: r, Session: c}, Check: func() error {
+			if locked.Load() {
+				return problem.New(problem.ToolLocked, "it is locked", "")
+			}
+			return nil
+		}})
+		return err
+	}
+	if err := call("turn", turns); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, call("look", destroys), problem.ToolLocked)
+	if n := len(server.Seen(mcp.CallTool)); n != 1 {
+		t.Errorf("%d calls have reached the server", n)
 	}
 }

@@ -47,7 +47,7 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	}
 	err = m.sv.Recheck(ctx, c, r) // it may have waited for the session
 	if err == nil && s.own != nil {
-		err = s.own.same(ctx, r)
+		err = s.own.admit(ctx, c, r)
 	}
 	if err != nil {
 		m.giveBack(h.key, s)
@@ -224,19 +224,15 @@ func (m *modern) hold(h *held) (session.Reply, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := append([]byte(nil), `{"resultType":"input_required","inputRequests":{`...)
-	first := true
 	for key, e := range h.asked {
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
 		params := e.Params
 		if params == nil {
 			params = json.RawMessage("{}") // clients of this revision trip over what has none
 		}
 		out = rawjson.AppendString(append(rawjson.AppendString(out, key), `:{"method":`...), e.Method)
-		out = append(append(append(out, `,"params":`...), params...), '}')
+		out = append(append(append(out, `,"params":`...), params...), "},"...)
 	}
+	out = bytes.TrimSuffix(out, []byte{','})
 	return session.Reply{Result: append(rawjson.AppendString(append(out, `},"requestState":`...), state), '}')}, nil
 }
 

@@ -48,12 +48,20 @@ func (reports) Heard(string, json.RawMessage) bool { return false }
 func (reports) Missed()                            {}
 func (reports) Doubt()                             {}
 
-// same refuses a call when the tool is here another one than the caller has
-// judged, as far as the server has announced that it may be.
-func (l *ownLink) same(ctx context.Context, r *session.Request) error {
+// admit refuses a call that may not be sent here: when the tool is another one
+// than the caller has judged, as far as the server has announced that it may be.
+// Where that is looked up the call has waited; so it is decided about once more.
+func (l *ownLink) admit(ctx context.Context, c *upstream.Connection, r *session.Request) error {
 	if r.Judged.Listed() == nil || l.announced.Load() == 0 {
 		return nil
 	}
+	if err := l.same(ctx, r); err != nil {
+		return err
+	}
+	return l.sv.Recheck(ctx, c, r)
+}
+
+func (l *ownLink) same(ctx context.Context, r *session.Request) error {
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -42,8 +42,8 @@ func (s *Session) send(ctx context.Context, r *session.Request) (session.Reply, 
 	if cause := s.Cause(); cause != nil {
 		return session.Reply{}, s.sv.Over(cause)
 	}
-	return s.sv.Try(ctx, r, func(*upstream.Connection) (session.Reply, error) {
-		if err := s.own.same(ctx, r); err != nil {
+	return s.sv.Try(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
+		if err := s.own.admit(ctx, c, r); err != nil {
 			return session.Reply{}, s.explain(ctx, r, err)
 		}
 		reply, err := s.peer.Do(ctx, r)

@@ -167,31 +167,25 @@ func (t *sessions) begin(w way, place *startup.Place) (*Session, error) {
 	return s, nil
 }
 
-// turn waits until a process may be started for a client.
+// turn waits until a process may be started for a client. Who gives up has taken
+// nothing.
 func (t *sessions) turn(ctx context.Context) error {
 	for {
-		wait := t.take()
-		if wait == 0 {
+		t.mu.Lock()
+		now := time.Now()
+		wait := t.next.Sub(now)
+		free := t.closed || wait <= 0 || now.Sub(t.crashed) > crashTime
+		if free {
+			t.next = now.Add(startPause)
+		}
+		t.mu.Unlock()
+		if free {
 			return nil
 		}
 		if err := pause(ctx, wait); err != nil {
 			return err
 		}
 	}
-}
-
-// take takes the turn when it is free, else it returns the time until it may be.
-// Who gives up has taken nothing.
-func (t *sessions) take() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	wait := t.next.Sub(now)
-	if t.closed || wait <= 0 || now.Sub(t.crashed) > crashTime {
-		t.next = now.Add(startPause)
-		return 0
-	}
-	return wait
 }
 
 // fell notes that a client's process has ended by itself.

@@ -179,7 +179,7 @@ func count(heard []string, part string) (n int) {
 	return n
 }
 
-// use makes a call and gives its result and what came before it.
+// use makes a call and returns its result and what came before it.
 func (m *member) use(ctx context.Context, tool, arguments string) (result string, events []string, err error) {
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"same"}}`, tool, arguments)
 	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Session: m.c, Request: session.Request{ID: json.RawMessage("1"),

@@ -42,7 +42,7 @@ const (
 
 var errSilent = errors.New("the daemon sent no answer")
 
-// Client talks to a daemon. Its errors are *problem.Problem.
+// Client sends requests to a daemon. Its errors are *problem.Problem.
 type Client struct {
 	base     string
 	endpoint Endpoint

@@ -62,7 +62,7 @@ const maxShown = 200
 
 func clip(s string) string { return problem.Shown(s, maxShown) }
 
-// shown is a JSON value as an error gives it back: a string without its quotes.
+// shown is a JSON value as an error repeats it: a string without its quotes.
 func shown(value []byte) string {
 	if s, ok := rawjson.String(value); ok {
 		return s

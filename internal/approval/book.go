@@ -168,32 +168,28 @@ func (b *Book) View(server string) *View {
 
 // Lost reports whether there were approvals which could not be read any more, so that
 // the tools of servers that no person has approved since wait.
-func (b *Book) Lost() bool {
-	s := b.state.Load()
-	return s != nil && s.lost
-}
+func (b *Book) Lost() bool { return b.known().lost }
 
 // RestrictionsLost reports whether refusals and switches may be among what was
 // lost. Then nothing is accepted at first sight any more.
-func (b *Book) RestrictionsLost() bool {
-	s := b.state.Load()
-	return s != nil && s.gaps
-}
+func (b *Book) RestrictionsLost() bool { return b.known().gaps }
 
 // Proposals are the servers that agents propose, the oldest first.
-func (b *Book) Proposals() []Proposal {
+func (b *Book) Proposals() []Proposal { return slices.Clone(b.known().proposals) }
+
+// known is everything that is known: nothing until it was read.
+func (b *Book) known() *state {
 	if s := b.state.Load(); s != nil {
-		return slices.Clone(s.proposals)
+		return s
 	}
-	return nil
+	return &state{}
 }
 
 // Proposal is the proposal of that name.
 func (b *Book) Proposal(name string) (Proposal, bool) {
-	for _, p := range b.Proposals() {
-		if p.Name == name {
-			return p, true
-		}
+	all := b.known().proposals
+	if i := slices.IndexFunc(all, func(p Proposal) bool { return p.Name == name }); i >= 0 {
+		return all[i], true
 	}
 	return Proposal{}, false
 }
@@ -391,11 +387,9 @@ func (b *Book) Propose(ctx context.Context, name string, server json.RawMessage,
 		if len(s.proposals) >= MaxProposals {
 			return Change{}, TooManyProposals()
 		}
-		for _, p := range s.proposals {
-			if p.Name == name {
-				return Change{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
-					WithHint("Ask the user to approve it, or choose another name.")
-			}
+		if _, there := b.Proposal(name); there {
+			return Change{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
+				WithHint("Ask the user to approve it, or choose another name.")
 		}
 		return Change{Propose: &Proposal{name, server, Mark{by, b.now()}}}, nil
 	})

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"maps"
+	"slices"
 
 	"mcpproxy/internal/tool"
 )
@@ -92,15 +93,10 @@ func (s *state) with(c Change) *state {
 		next.servers[c.Server] = next.view(c.Server).with(c)
 	}
 	if c.Settle != "" || c.Propose != nil {
-		next.proposals = nil
-		for _, p := range s.proposals {
-			if p.Name != c.Settle {
-				next.proposals = append(next.proposals, p)
-			}
-		}
-		if c.Propose != nil {
-			next.proposals = append(next.proposals, *c.Propose)
-		}
+		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p Proposal) bool { return p.Name == c.Settle })
+	}
+	if c.Propose != nil {
+		next.proposals = append(next.proposals, *c.Propose)
 	}
 	return next
 }

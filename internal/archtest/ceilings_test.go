@@ -25,14 +25,7 @@ var importAll = []string{"app", "cli", "door", "gateway"}
 // ceilings are the places that are over a bound, with today's number. A number
 // falls with what it stands for, and no line is added.
 var ceilings = map[string]int{
-	"imports of builtin":         11,
-	"cycles in union":            5,
-	"cycles in builtin":          5,
-	"methods of gateway.Gateway": 96,
-	"cycles in bridge":           9,
-	"cycles in gateway":          21,
-	"cycles in mcpserver":        23,
-	"cycles in mcptest":          2,
+	"cycles in mcptest": 2,
 }
 
 func TestCeilings(t *testing.T) {

@@ -31,6 +31,15 @@ type Caller struct {
 // even where it has to present it: who speaks there is a model.
 func (c Caller) Person() bool { return c.Actor.Kind == Admin && c.Source != MCP }
 
+// Known reports whether anybody is asking: nobody may do anything.
+func (c Caller) Known() bool { return c.Actor.Kind != Nobody }
+
+// AsAgent returns the caller with an agent's rights.
+func (c Caller) AsAgent() Caller {
+	c.Actor = Actor{Kind: Agent, Name: c.Actor.Name}
+	return c
+}
+
 // Origin returns the connection that a request came by; "" over the socket,
 // whose connections cannot be told apart.
 func Origin(r *http.Request) string {

@@ -1,14 +1,16 @@
 // Package bridge carries MCP between a pair of streams (stdin and stdout) and a
-// surface of the daemon, for clients that only start commands.
+// surface of the daemon, for clients that only start commands. The daemon reads
+// the same lines as the client writes (docs/adr/0050-lines-over-the-socket.md), so
+// what is left is what only the client's side can do: find or start a daemon,
+// and when it was started anew, open the client's session again and repeat what
+// the client wished of it.
 //
-// It guarantees that what it writes is one message a line and nothing else,
-// that both protocol eras pass (sessions with what the server says by itself,
-// and requests that stand for themselves), that the messages of a client reach
-// the daemon in an order that it can rely on, that a request which is not
-// cancelled gets exactly one answer, whatever becomes of the daemon, and that
-// everything it holds is bounded. It proves no right: over the socket of the
+// It guarantees that what it writes is one message a line and nothing else, that
+// the messages of a client reach the daemon in their order, that a request which
+// is not cancelled gets exactly one answer, whatever becomes of the daemon, and
+// that everything it holds is bounded. It proves no right: over the socket of the
 // command line, too, who speaks MCP is an agent. It reads no more of a message
-// than where it goes, and decides nothing.
+// than whose it is, and decides nothing.
 package bridge
 
 import (
@@ -19,7 +21,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
@@ -28,18 +29,15 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// Bounds on what comes from either side.
-const (
-	maxLine     = 16 << 20 // of the client; what is above the daemon's own bound, the daemon refuses
-	maxMessage  = 64 << 20 // of the daemon
-	maxInFlight = 1024     // requests without an answer
-)
+// maxLine bounds a line of the client, in bytes; what is above the daemon's own
+// bound, the daemon refuses.
+const maxLine = 16 << 20
 
-// The times of the end.
-const (
-	drainTime   = 10 * time.Second // for answers that are under way when the input ends
-	goodbyeTime = 2 * time.Second  // for the end of the session
-)
+// maxMessage bounds a line of the daemon, in bytes. Its answers are smaller.
+const maxMessage = 64 << 20
+
+// drainTime is for answers that are under way when the input ends.
+const drainTime = 10 * time.Second
 
 // Options are the two sides of a bridge.
 type Options struct {
@@ -55,30 +53,30 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
+// session is what the session of a legacy client is opened with again, at a
+// daemon that does not know it any more.
+type session struct {
+	version string              // what was agreed on
+	hello   *message            // the initialize that opened it; nil: there is none
+	wishes  map[string]*message // what the client has asked of it
+}
+
 // bridge is one run.
 type bridge struct {
 	Options
-	http *http.Client
-	out  writer
-	wg   sync.WaitGroup // of all goroutines but the one that reads
+	out writer
+	wg  sync.WaitGroup // of all goroutines but the one that reads
+
+	closing chan struct{} // closed when the input has ended
+
+	taking sync.Mutex // held while a line of the client is dealt with; guards ended
+	ended  bool
+
+	joining sync.Mutex // one opening of a connection, or of a session, at a time
 
 	mu      sync.Mutex // guards what follows
-	flights map[string]*flight
-	session *session // nil before initialize, and for modern clients
-	closing bool     // no stream is opened any more
-	// wishes are what the client has asked of its session.
-	wishes map[string]*message
-	// mirroring are the definitions of tools that want arguments in headers.
-	mirroring map[string]json.RawMessage
-
-	renewing sync.Mutex // one renewal of the session at a time
-}
-
-// flight is a request of the client that has no answer yet.
-type flight struct {
-	cancel    context.CancelFunc
-	endless   bool // it is not waited for when the input ends
-	cancelled bool // by the client: it wants no answer; bridge.mu guards it
+	daemon  *daemon    // that was connected to last
+	session session
 }
 
 // Run carries messages until the input ends (and then what was asked is
@@ -87,179 +85,243 @@ type flight struct {
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &bridge{Options: o, flights: map[string]*flight{}, wishes: map[string]*message{}, mirroring: map[string]json.RawMessage{}}
+	b := &bridge{Options: o, closing: make(chan struct{})}
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
 	b.out = writer{to: o.Out, failed: cancel}
-	b.http = &http.Client{
-		Transport: &http.Transport{
-			Proxy: nil, DisableCompression: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) },
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	err := b.read(ctx)
 	b.drain(ctx)
 	cancel()
 	b.wg.Wait()
-	if b.session != nil {
-		b.goodbye(b.session)
-	}
-	b.http.CloseIdleConnections()
 	return err
 }
 
-// line is one line of the input, or why there is none.
-type line struct {
-	data    []byte
-	tooLong bool
-}
-
-// read takes line by line until the input ends. What must not be overtaken is
-// done before the next line is looked at.
+// read deals with line by line until the input ends.
 func (b *bridge) read(ctx context.Context) error {
-	lines, failed := make(chan line), make(chan error, 1)
-	go func() {
-		defer close(lines)
-		r := jsonrpc.NewLineReader(b.In, maxLine)
-		for {
-			_, err := r.Next()
-			l := line{tooLong: errors.Is(err, jsonrpc.ErrTooLong)}
-			if err != nil && !l.tooLong {
-				if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-					failed <- err
-				}
-				return
-			}
-			if !l.tooLong {
-				l.data = r.Keep()
-			}
-			select {
-			case lines <- l:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	done := make(chan error, 1)
+	go func() { done <- b.readLines(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	if c, ok := b.In.(io.Closer); ok {
+		_ = c.Close() // lets the reader go, where that is possible
+	}
+	b.taking.Lock()
+	defer b.taking.Unlock()
+	b.ended = true
+	return nil
+}
+
+func (b *bridge) readLines(ctx context.Context) error {
+	lines := jsonrpc.NewLineReader(b.In, maxLine)
 	for {
-		select {
-		case <-ctx.Done():
-			if c, ok := b.In.(io.Closer); ok {
-				_ = c.Close() // lets the reader go, where that is possible
-			}
+		line, err := lines.Next()
+		tooLong := errors.Is(err, jsonrpc.ErrTooLong)
+		switch {
+		case errors.Is(err, io.EOF) || err != nil && ctx.Err() != nil:
 			return nil
-		case l, ok := <-lines:
-			if !ok {
-				select {
-				case err := <-failed:
-					return err
-				default:
-					return nil
-				}
-			}
-			b.take(ctx, l)
+		case err != nil && !tooLong:
+			return err
+		case !b.take(ctx, line, tooLong):
+			return nil
 		}
 	}
 }
 
-// take sends one line on its way.
-func (b *bridge) take(ctx context.Context, l line) {
-	data := bytes.TrimSpace(l.data)
+// take sends one line on its way, and reports whether there may be another one.
+func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
+	b.taking.Lock()
+	defer b.taking.Unlock()
+	if b.ended {
+		return false
+	}
+	line = bytes.TrimSpace(line)
 	switch {
-	case l.tooLong:
-		b.out.write(appendError(nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	case tooLong:
+		b.out.write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
 			Message: "A message is larger than 16 MiB (16777216 bytes), the most that is read. Send less, for example a path instead of the data itself."}))
-		return
-	case len(data) == 0:
-		return
-	case data[0] == '[':
-		b.takeBatch(ctx, data)
-		return
+		return true
+	case len(line) == 0:
+		return true
 	}
-	m, err := jsonrpc.Parse(data)
-	if err != nil {
-		b.out.write(appendError(nil, asRPC(err)))
-		return
+	line = append(append(make([]byte, 0, len(line)+1), line...), '\n')
+	if line[0] == '[' {
+		b.launch(ctx, &flight{message: &message{line: line}})
+		return true
 	}
-	msg := message{Message: m, body: data, version: metaVersion(m.Params)}
+	m, err := jsonrpc.Parse(line)
+	msg := &message{Message: m, line: line, modern: isModern(m.Params)}
 	switch {
-	case m.Method == mcp.Initialize && m.IsRequest() && msg.version == "":
-		b.initialize(ctx, &msg) // what follows needs the session
+	case err != nil:
+		b.out.write(jsonrpc.AppendError(nil, nil, explain(err)))
+	case m.Method == mcp.Initialize && m.IsRequest() && !msg.modern:
+		b.initialize(ctx, msg) // what follows needs the session
 	case m.IsRequest():
-		b.launch(ctx, &msg)
+		b.launch(ctx, &flight{message: msg})
 	case m.Method == mcp.Cancelled:
-		b.cancelled(ctx, &msg)
-	default:
-		b.tell(ctx, &msg)
-	}
-}
-
-// launch begins a request. Its answer may come in any order.
-func (b *bridge) launch(ctx context.Context, msg *message) {
-	rctx, cancel := context.WithCancel(ctx)
-	f := &flight{cancel: cancel, endless: msg.Method == mcp.Listen}
-	id := string(msg.ID)
-	b.mu.Lock()
-	busy, twice := len(b.flights) >= maxInFlight, b.flights[id] != nil
-	if !busy && !twice {
-		b.flights[id] = f
-	}
-	b.mu.Unlock()
-	switch {
-	case busy:
-		cancel()
-		b.out.write(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-			Message: "Too many requests wait for their answers (1024). Wait for some of them."}))
-		return
-	case twice:
-		cancel()
-		b.out.write(jsonrpc.AppendError(nil, msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "Another request with this id has no answer yet. Give each request an id of its own."}))
-		return
-	}
-	b.wg.Go(func() {
-		defer cancel()
-		answer := b.request(rctx, msg)
-		b.mu.Lock()
-		delete(b.flights, id)
-		unwanted := f.cancelled
-		b.mu.Unlock()
-		if answer != nil && !unwanted {
-			b.out.write(answer)
+		if d := b.current(); d != nil {
+			d.cancel(string(rawjson.Find(m.Params, "requestId")), line)
 		}
-	})
+	default:
+		b.tell(ctx, msg)
+	}
+	return true
 }
 
-// cancelled passes a cancellation on and ends the request here. The modern era
-// cancels by ending the exchange, which that does.
-func (b *bridge) cancelled(ctx context.Context, msg *message) {
-	id := rawjson.Find(msg.Params, "requestId")
+// isModern reports whether the params say their revision, as text: requests of
+// the modern era do.
+func isModern(params json.RawMessage) bool {
+	_, ok := rawjson.String(rawjson.Find(rawjson.Find(params, "_meta"), mcp.MetaVersion))
+	return ok
+}
+
+// current returns the connection that there is, nil if there is none.
+func (b *bridge) current() *daemon {
 	b.mu.Lock()
-	f := b.flights[string(id)]
-	if f != nil {
-		f.cancelled = true
+	defer b.mu.Unlock()
+	if b.daemon == nil || b.daemon.left.Load() {
+		return nil
 	}
+	return b.daemon
+}
+
+// launch has a request or a batch sent, or answers why it cannot be.
+func (b *bridge) launch(ctx context.Context, f *flight) {
+	d, err := b.join(ctx, true)
+	if err == nil {
+		err = d.launch(f)
+	}
+	if err != nil && ctx.Err() == nil {
+		b.out.write(f.refusal(err))
+	}
+}
+
+// tell hands on a notification, or the answer to a request of the server.
+func (b *bridge) tell(ctx context.Context, msg *message) {
+	if !b.hasSession() {
+		return // the modern era has none
+	}
+	d, err := b.join(ctx, true)
+	if err != nil {
+		b.Logger.Warn("a message could not be handed on", "method", msg.Method, "error", err)
+		return
+	}
+	d.send(msg.line)
+}
+
+// connect returns the connection with the daemon. Where no daemon is there, one
+// is started, if it may. b.joining is held.
+func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
+	if d := b.current(); d != nil {
+		return d, nil
+	}
+	d, err := dial(ctx, b.Dial, b.Path, b.UserAgent)
+	if start && notThere(err) && ctx.Err() == nil {
+		if err = b.Start(ctx); err == nil {
+			d, err = dial(ctx, b.Dial, b.Path, b.UserAgent)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.daemon = d
 	b.mu.Unlock()
-	b.tell(ctx, msg)
-	if f != nil {
-		f.cancel()
+	b.wg.Go(func() { b.hear(ctx, d) })
+	return d, nil
+}
+
+// hear reads what the daemon says until nothing comes any more.
+func (b *bridge) hear(ctx context.Context, d *daemon) {
+	stop := context.AfterFunc(ctx, func() { _ = d.nc.Close() })
+	defer stop()
+	for lines := jsonrpc.NewLineReader(d.from, maxMessage); ; {
+		line, err := lines.Next()
+		switch {
+		case err != nil:
+			b.lost(ctx, d)
+			return
+		case len(line) == 0:
+		case line[0] == '{':
+			b.heard(d, line)
+		case line[0] == '[':
+			b.out.write(line)
+		case bytes.HasPrefix(line, []byte(mcp.LineOver)):
+			d.left.Store(true)
+			b.over(ctx, d, bytes.TrimSpace(line[len(mcp.LineOver):]))
+		default:
+			d.land(string(line)) // a batch is answered
+		}
+	}
+}
+
+// heard passes a message on, unless it answers what nobody waits for.
+func (b *bridge) heard(d *daemon, line []byte) {
+	id, failed, isAnswer := answered(line)
+	if !isAnswer || id == "" {
+		b.out.write(line)
+		return
+	}
+	switch f := d.land(id); {
+	case f == nil:
+	case f.own != nil:
+		f.own <- bytes.Clone(line)
+	default:
+		if !failed {
+			b.remember(f.message)
+		}
+		b.out.write(line)
+	}
+}
+
+// over sends a request once more that was not acted on since its session had
+// ended. answer is what it gets when that was so before.
+func (b *bridge) over(ctx context.Context, d *daemon, answer []byte) {
+	id, _, _ := answered(answer)
+	switch f := d.land(id); {
+	case f == nil:
+	case f.own != nil:
+		f.own <- bytes.Clone(answer)
+	case f.again:
+		b.out.write(answer)
+	default:
+		f.again = true
+		b.wg.Go(func() {
+			b.launch(ctx, f)
+			b.last()
+		})
+	}
+}
+
+// lost answers what has no answer when nothing comes any more.
+func (b *bridge) lost(ctx context.Context, d *daemon) {
+	d.left.Store(true)
+	_ = d.nc.Close() // nobody is left to tell
+	close(d.gone)
+	d.mu.Lock()
+	flights := d.flights
+	d.flights = nil // no more
+	d.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	for _, f := range flights {
+		if f.own == nil && !f.cancelled {
+			b.out.write(f.refusal(errCutOff))
+		}
+	}
+	if b.hasSession() {
+		b.wg.Go(func() { b.comeBack(ctx) })
 	}
 }
 
 // drain waits for the answers that are under way when the input has ended.
 func (b *bridge) drain(ctx context.Context) {
-	b.mu.Lock()
-	b.closing = true
-	for _, f := range b.flights {
-		if f.endless {
-			f.cancel()
-		}
-	}
-	if b.session != nil && b.session.listening != nil {
-		b.session.listening()
-	}
-	b.mu.Unlock()
+	close(b.closing)
+	b.last()
 	done := make(chan struct{})
 	go func() {
 		b.wg.Wait()
@@ -274,40 +336,41 @@ func (b *bridge) drain(ctx context.Context) {
 	}
 }
 
+// last tells the daemon that nothing more comes, once that is so.
+func (b *bridge) last() {
+	select {
+	case <-b.closing:
+		if d := b.current(); d != nil {
+			d.last()
+		}
+	default:
+	}
+}
+
 // writer writes messages, one a line.
 type writer struct {
 	mu     sync.Mutex // orders the lines
 	to     io.Writer
 	failed context.CancelFunc
+	buf    []byte
 }
 
-// write writes a message and its end in one piece. A line break can stand
-// between the parts of a JSON text only, where a space means the same.
+// keptLine is the size up to which a message is written in one piece with its
+// end, in bytes.
+const keptLine = 64 << 10
+
+// write writes a message, which has no line break, and its end.
 func (w *writer) write(message []byte) {
-	line := make([]byte, 0, len(message)+1)
-	line = append(line, message...)
-	for i, c := range line {
-		if c == '\n' || c == '\r' {
-			line[i] = ' '
-		}
-	}
-	line = append(line, '\n')
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, err := w.to.Write(line); err != nil {
-		w.failed() // the client has gone
+	if len(message) > keptLine {
+		if _, err := w.to.Write(message); err != nil {
+			w.failed() // the client has gone
+		}
+		message = nil
 	}
-}
-
-// appendError is an error whose request is not known.
-func appendError(dst []byte, e *jsonrpc.Error) []byte {
-	return jsonrpc.AppendError(dst, json.RawMessage("null"), e)
-}
-
-func asRPC(err error) *jsonrpc.Error {
-	var e *jsonrpc.Error
-	if errors.As(err, &e) {
-		return e
+	w.buf = append(append(w.buf[:0], message...), '\n')
+	if _, err := w.to.Write(w.buf); err != nil {
+		w.failed()
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
 }

@@ -31,6 +31,21 @@ type client struct {
 	in    *io.PipeWriter
 	lines chan string
 	ended chan error
+	left  chan struct{} // the bridge has given up a connection
+}
+
+// leaving is a connection that tells of its end.
+type leaving struct {
+	net.Conn
+	left chan struct{}
+}
+
+func (c leaving) Close() error {
+	select {
+	case c.left <- struct{}{}:
+	default:
+	}
+	return c.Conn.Close()
 }
 
 // start runs a bridge to the handler.
@@ -48,12 +63,16 @@ func startAt(t *testing.T, address func() string, begin func(context.Context) er
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: t, in: inW, lines: make(chan string, 100), ended: make(chan error, 1)}
+	c := &client{t: t, in: inW, lines: make(chan string, 100), ended: make(chan error, 1), left: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		err := Run(ctx, Options{In: inR, Out: outW, Path: "/mcp", UserAgent: "test", Start: begin,
 			Dial: func(ctx context.Context) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", address())
+				nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", address())
+				if err != nil {
+					return nil, err
+				}
+				return leaving{nc, c.left}, nil
 			}})
 		outW.Close()
 		c.ended <- err
@@ -121,153 +140,181 @@ func (c *client) end() {
 	}
 }
 
-// fake is a daemon with sessions.
+// fake is a daemon that speaks lines.
 type fake struct {
 	mu        sync.Mutex
-	sessions  map[string]chan string // what the stream of each is to say
+	conns     map[*fakeConn]bool
 	opened    int
 	asked     []string // ids of requests that were answered
 	told      []string // notifications and responses, in order
-	headers   []http.Header
+	heads     []http.Header
 	arrived   chan string // requests that wait
 	cancelled chan string
-	ended     atomic.Int64
-	lists     atomic.Int64
-	mirror    atomic.Pointer[string] // the header that the tool weather wants
+	ended     atomic.Int64 // connections with a session
+	over      atomic.Bool  // the next request of a session finds it ended
+	deaf      atomic.Bool  // what is asked is not answered
+}
+
+// fakeConn is one connection.
+type fakeConn struct {
+	f  *fake
+	nc net.Conn
+
+	mu      sync.Mutex // guards what follows, and orders the lines
+	session bool
+	waits   map[string]chan struct{}
+	running sync.WaitGroup
 }
 
 func newFake() *fake {
-	f := &fake{sessions: map[string]chan string{}, arrived: make(chan string, 10), cancelled: make(chan string, 10)}
-	city := "City"
-	f.mirror.Store(&city)
-	return f
+	return &fake{conns: map[*fakeConn]bool{}, arrived: make(chan string, 2*maxInFlight), cancelled: make(chan string, 10)}
 }
 
-// call refuses a call of the tool weather that does not mirror its argument.
-func (f *fake) call(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
-	w.Header().Set("Content-Type", "application/json")
-	if name := r.Header.Get("Mcp-Name"); name == "weather" && r.Header.Get("Mcp-Param-"+*f.mirror.Load()) != "=?base64?WsO8cmljaA==?=" {
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32020,"message":"Header mismatch"}}`, id)
-		return
-	}
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"method":"tools/call"}}`, id)
-}
-
+// forget is what a daemon does that is started anew.
 func (f *fake) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, stream := range f.sessions {
-		close(stream)
-		delete(f.sessions, id)
+	for c := range f.conns {
+		c.nc.Close()
 	}
 }
 
-func (f *fake) stream(id string) chan string {
+// broadcast says something to all that have a session.
+func (f *fake) broadcast(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sessions[id]
+	for c := range f.conns {
+		if c.mu.Lock(); c.session {
+			fmt.Fprintf(c.nc, "%s\n", line)
+		}
+		c.mu.Unlock()
+	}
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get("Mcp-Session-Id")
-	body, _ := io.ReadAll(r.Body)
-	var m struct {
-		ID     json.RawMessage
-		Method string
-		Params struct {
-			Meta map[string]any `json:"_meta"`
-		}
-	}
-	_ = json.Unmarshal(body, &m)
 	f.mu.Lock()
-	f.headers = append(f.headers, r.Header.Clone())
+	f.heads = append(f.heads, r.Header.Clone())
 	f.mu.Unlock()
-	stream := f.stream(id)
-	switch {
-	case r.Method == http.MethodDelete:
+	if r.Header.Get("Upgrade") != "mcpproxy-lines/1" || r.URL.Path != "/mcp" {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	nc, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcpproxy-lines/1\r\n\r\n")
+	c := &fakeConn{f: f, nc: nc, waits: map[string]chan struct{}{}}
+	f.mu.Lock()
+	f.conns[c] = true
+	f.mu.Unlock()
+	c.read(bufio.NewReader(rw))
+	for _, wait := range c.waits {
+		close(wait)
+	}
+	c.running.Wait()
+	f.mu.Lock()
+	delete(f.conns, c)
+	f.mu.Unlock()
+	if c.session {
 		f.ended.Add(1)
-	case m.Method == "initialize":
-		f.mu.Lock()
-		f.opened++
-		id = fmt.Sprint("session-", f.opened)
-		f.sessions[id] = make(chan string, 10)
-		f.mu.Unlock()
-		w.Header().Set("Mcp-Session-Id", id)
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, "{\"jsonrpc\":\"2.0\",\n \"id\":%s,\r\n \"result\":{\"protocolVersion\":\"2025-11-25\"}}", m.ID)
-	case id != "" && stream == nil:
-		w.WriteHeader(http.StatusNotFound)
-		io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"}}`)
-	case r.Method == http.MethodGet:
-		f.talk(w, r, stream)
-	case strings.HasPrefix(string(body), "["):
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `[{"jsonrpc":"2.0","id":2,"result":{}}]`)
-	case m.ID == nil || m.Method == "":
-		f.mu.Lock()
-		f.told = append(f.told, string(body))
-		f.mu.Unlock()
-		w.WriteHeader(http.StatusAccepted)
-	default:
-		f.mu.Lock()
-		f.asked = append(f.asked, string(m.ID))
-		f.mu.Unlock()
-		f.answer(w, r, m.Method, m.ID)
 	}
 }
 
-func (f *fake) talk(w http.ResponseWriter, r *http.Request, stream chan string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush()
+func (c *fakeConn) say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintf(c.nc, format+"\n", args...)
+}
+
+func (c *fakeConn) read(in *bufio.Reader) {
+	f, batches := c.f, 0
 	for {
-		select {
-		case data, ok := <-stream:
-			if !ok {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSuffix(line, "\n")
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				RequestID json.RawMessage `json:"requestId"`
+				Meta      map[string]any  `json:"_meta"`
+			}
+		}
+		_ = json.Unmarshal([]byte(line), &m)
+		switch {
+		case line == "end":
+			c.running.Wait()
+			return
+		case f.deaf.Load() && m.Method != "initialize":
+			f.arrived <- line
+		case m.Method == "initialize":
+			f.mu.Lock()
+			f.opened++
+			f.mu.Unlock()
+			c.session = true
+			c.say(`{"jsonrpc":"2.0",  "id":%s,   "result":{"protocolVersion":"2025-11-25"}}`, m.ID)
+		case strings.HasPrefix(line, "["):
+			batches++
+			c.say(`[{"jsonrpc":"2.0","id":2,"result":{}}]`)
+			c.say("batch %d", batches)
+		case m.Method == "notifications/cancelled":
+			c.mu.Lock()
+			if wait := c.waits[string(m.Params.RequestID)]; wait != nil {
+				close(wait)
+				delete(c.waits, string(m.Params.RequestID))
+			}
+			c.mu.Unlock()
+		case m.ID == nil || m.Method == "":
+			f.mu.Lock()
+			f.told = append(f.told, line)
+			f.mu.Unlock()
+		case m.Params.Meta == nil && !c.session:
+			c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"no session"}}`, m.ID)
+		case m.Params.Meta == nil && f.over.CompareAndSwap(true, false):
+			c.say(`over {"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, m.ID)
+			return
+		default:
+			f.mu.Lock()
+			f.asked = append(f.asked, string(m.ID))
+			f.mu.Unlock()
+			if c.answer(m.Method, m.ID) {
 				return
 			}
-			fmt.Fprintf(w, "id: 7\ndata: %s\n\n", data)
-			w.(http.Flusher).Flush()
-		case <-r.Context().Done():
-			return
 		}
 	}
 }
 
-func (f *fake) answer(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) {
+// answer reports whether the connection ends with it.
+func (c *fakeConn) answer(method string, id json.RawMessage) (end bool) {
 	switch method {
 	case "wait", "subscriptions/listen":
-		f.arrived <- string(id)
-		<-r.Context().Done()
-		f.cancelled <- string(id)
+		wait := make(chan struct{})
+		c.mu.Lock()
+		c.waits[string(id)] = wait
+		c.mu.Unlock()
+		c.f.arrived <- string(id)
+		c.running.Go(func() {
+			<-wait
+			c.f.cancelled <- string(id)
+			c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32800,"message":"The request was cancelled."}}`, id)
+		})
 	case "stream":
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"ask\",\"method\":\"elicitation/create\"}\n\n")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"big\":9007199254740993}}\n\n", id)
+		c.say(`{"jsonrpc":"2.0","method":"notifications/progress"}`)
+		c.say(`{"jsonrpc":"2.0","id":"ask","method":"elicitation/create"}`)
+		c.say(`{"jsonrpc":"2.0","id":%s,"result":{"big":9007199254740993}}`, id)
 	case "cut":
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n")
+		c.say(`{"jsonrpc":"2.0","method":"notifications/progress"}`)
+		return true
 	case "refused":
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-		io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"too large"}}`)
-	case "tools/call":
-		f.call(w, r, id)
-	case "tools/list":
-		f.lists.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		if r.Header.Get("Mcp-Method") == "" {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"method":%q}}`, id, method)
-			return
-		}
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"weather","inputSchema":{"properties":{"city":{"type":"string","x-mcp-header":"%s"}}}}]}}`, id, *f.mirror.Load())
-	case "page":
-		io.WriteString(w, `<html>`)
+		c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"too large"}}`, id)
 	default:
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"method":%q}}`, id, method)
+		c.say(`{"jsonrpc":"2.0","id":%s,"result":{"method":%q}}`, id, method)
 	}
+	return false
 }
 
 const hello = `{"jsonrpc":"2.0","id":"h","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
@@ -286,7 +333,7 @@ func TestLegacySession(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"method":"tools/list"}}`)
 
-	f.stream("session-1") <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	f.broadcast(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	c.expect(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"stream"}`)
@@ -303,10 +350,8 @@ func TestLegacySession(t *testing.T) {
 	if len(f.told) != 2 || !strings.Contains(f.told[1], `"action":"accept"`) {
 		t.Errorf("told %q", f.told)
 	}
-	for _, h := range f.headers[1:] {
-		if h.Get("Mcp-Session-Id") != "session-1" || h.Get("Mcp-Protocol-Version") != "2025-11-25" {
-			t.Errorf("headers %v", h)
-		}
+	if len(f.heads) != 1 || f.heads[0].Get("User-Agent") != "test" {
+		t.Errorf("headers %v", f.heads)
 	}
 }
 
@@ -321,11 +366,8 @@ func TestModernRequests(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","id":6,"method":"server/discover","params":{` + meta + `}}`)
 	c.hear()
 	c.end()
-	want := []string{"plain", "=?base64?c2Now7Zu?=", "=?base64?IGVkZ2U=?=", "=?base64?PT9iYXNlNjQ/eA==?=", ""}
-	for i, h := range f.headers {
-		if h.Get("Mcp-Name") != want[i] || h.Get("Mcp-Protocol-Version") != "2026-07-28" || h.Get("Mcp-Method") == "" || h.Get("Mcp-Session-Id") != "" {
-			t.Errorf("%d: headers %v", i, h)
-		}
+	if got := strings.Join(f.asked, " "); got != "5 5 5 5 6" {
+		t.Errorf("asked %s", got)
 	}
 	if f.ended.Load() != 0 {
 		t.Error("a session was ended that there was not")
@@ -338,7 +380,6 @@ func TestFailuresAreAnswered(t *testing.T) {
 	for _, tt := range []struct{ say, want string }{
 		{`{"jsonrpc":"2.0","id":1,"method":"cut"}`, `"id":1,"error":{"code":-32603,"message":"MCPProxy gave no answer: the answer broke off.`},
 		{`{"jsonrpc":"2.0","id":2,"method":"refused"}`, `"id":2,"error":{"code":-32600,"message":"too large"`},
-		{`{"jsonrpc":"2.0","id":3,"method":"page"}`, `"id":3,"error":{"code":-32603,"message":"MCPProxy gave no answer: it answered with HTTP status 200 and no message of MCP.`},
 		{`not JSON`, `"id":null,"error":{"code":-32700`},
 		{`{"jsonrpc":"2.0","id":4}`, `"id":null,"error":{"code":-32600`},
 	} {
@@ -398,12 +439,13 @@ func TestDaemonStartedAnew(t *testing.T) {
 		c.hear()
 	}
 	f.forget()
+	<-c.left
 	f.mu.Lock()
 	f.asked = nil
 	f.mu.Unlock()
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
-	f.stream("session-2") <- `{"jsonrpc":"2.0","method":"notifications/message"}`
+	f.broadcast(`{"jsonrpc":"2.0","method":"notifications/message"}`)
 	c.expect(`{"jsonrpc":"2.0","method":"notifications/message"}`)
 	c.end()
 	if f.opened != 2 {
@@ -487,31 +529,112 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A tool that wants arguments in headers gets them, though the client has none,
-// also when it wants others later.
-func TestMirroredArguments(t *testing.T) {
+// A session that its server has ended is opened again, and the request that
+// found that out is answered in the new one.
+func TestSessionIsOver(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
-	call := func(id int, tool, city string) {
-		t.Helper()
-		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"city":%q},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, id, tool, city))
+	c.greet()
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`)
+	c.hear()
+	f.over.Store(true)
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
+	c.end()
+	if got := strings.Join(f.asked, " "); f.opened != 2 || got != "1 1 2" {
+		t.Errorf("%d sessions, asked %s", f.opened, got)
 	}
-	for id := range 3 {
-		call(id, "weather", "Zürich")
-		c.expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"method":"tools/call"}}`, id))
+}
+
+// So is one that finds it out when the input has ended already.
+func TestEndWhileSessionIsOver(t *testing.T) {
+	f := newFake()
+	c := start(t, f)
+	c.greet()
+	f.over.Store(true)
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	c.in.Close()
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"method":"ping"}}`)
+	c.end()
+}
+
+// What the server says by itself is heard again without a message of the client.
+func TestSilentClientHearsAgain(t *testing.T) {
+	f := newFake()
+	c := start(t, f)
+	c.greet()
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	c.hear()
+	f.forget()
+	for opened := 1; opened < 2; time.Sleep(10 * time.Millisecond) {
+		f.mu.Lock()
+		opened = f.opened
+		f.mu.Unlock()
 	}
-	if f.lists.Load() != 1 {
-		t.Errorf("the tools were listed %d times", f.lists.Load())
+	f.broadcast(`{"jsonrpc":"2.0","method":"notifications/message"}`)
+	c.expect(`{"jsonrpc":"2.0","method":"notifications/message"}`)
+	c.end()
+}
+
+// A daemon that ends amid requests leaves none without an answer.
+func TestDaemonEndsAmidRequests(t *testing.T) {
+	f := newFake()
+	c := start(t, f)
+	c.greet()
+	f.deaf.Store(true)
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	c.say(`[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]`)
+	for got := ""; !strings.HasPrefix(got, "["); got = <-f.arrived {
 	}
-	town := "Town"
-	f.mirror.Store(&town)
-	call(3, "weather", "Zürich")
-	c.expect(`{"jsonrpc":"2.0","id":3,"result":{"method":"tools/call"}}`)
-	call(4, "weather", "Bern") // refused for another reason, and told so
-	if got := c.hear(); !strings.Contains(got, `"id":4,"error":{"code":-32020`) {
+	f.forget()
+	heard := c.hear() + c.hear()
+	for _, want := range []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"MCPProxy gave no answer`, `[{"jsonrpc":"2.0","id":3,"error"`, `"id":4,"error"`} {
+		if !strings.Contains(heard, want) {
+			t.Errorf("no %s in %s", want, heard)
+		}
+	}
+	<-c.left
+	f.deaf.Store(false)
+	c.say(`{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+	c.expect(`{"jsonrpc":"2.0","id":5,"result":{"method":"ping"}}`)
+	c.end()
+}
+
+// A daemon of the version before does not know lines, and the client is told
+// what to do.
+func TestDaemonWithoutLines(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusMethodNotAllowed:   "The MCPProxy that runs is of another version than this command",
+		http.StatusServiceUnavailable: "Too many connections are open.",
+		http.StatusOK:                 "HTTP status 200",
+	} {
+		c := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "Too many connections are open.", status)
+		}))
+		c.say(hello)
+		if got := c.hear(); !strings.Contains(got, `"id":"h","error"`) || !strings.Contains(got, want) {
+			t.Errorf("status %d: %s", status, got)
+		}
+		c.end()
+	}
+}
+
+// More requests than there may be are refused, each with its id.
+func TestTooManyRequests(t *testing.T) {
+	f := newFake()
+	f.deaf.Store(true)
+	c := start(t, f)
+	c.greet()
+	for id := range maxInFlight + 1 {
+		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id))
+	}
+	if got := c.hear(); !strings.Contains(got, fmt.Sprintf(`"id":%d,"error"`, maxInFlight)) || !strings.Contains(got, "Too many requests wait") {
 		t.Error(got)
 	}
-	call(5, "other", "Bern")
-	c.expect(`{"jsonrpc":"2.0","id":5,"result":{"method":"tools/call"}}`)
-	c.end()
+	c.say(`[{"jsonrpc":"2.0","id":"b","method":"ping"}]`)
+	if got := c.hear(); !strings.HasPrefix(got, `[{"jsonrpc":"2.0","id":"b","error"`) || !strings.Contains(got, "Too many requests wait") {
+		t.Error(got)
+	}
 }

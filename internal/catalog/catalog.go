@@ -182,20 +182,21 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		}
 		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
-		if c.replace(server, old, next) {
+		if replace(c, c.lists, server, old, next) {
 			return changed
 		}
 	}
 }
 
-// replace puts next in the place of old, unless something else stands there.
-func (c *Catalog) replace(server string, old, next *list) bool {
+// replace puts next in the place of old in one of the catalog's maps by server,
+// unless something else stands there or the server is gone.
+func replace[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lists[server] != old {
+	if of[server] != old {
 		return false
 	}
-	c.lists[server] = next
+	of[server] = next
 	return true
 }
 

@@ -31,18 +31,6 @@ func (c *Catalog) OffersNow(server string) *OffersView {
 	return v
 }
 
-// replaceOffers puts next in the place of old, unless something else stands
-// there or the server is gone.
-func (c *Catalog) replaceOffers(server string, old, next *Offers) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.offers[server] != old {
-		return false
-	}
-	c.offers[server] = next
-	return true
-}
-
 // OffersListed takes over a list that a server gave to MCPProxy itself. What
 // its trust allows is approved before this returns.
 func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
@@ -55,7 +43,7 @@ func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kin
 		}
 		_, next.admitted = c.admitOffers(ctx, server, next.Listed(kind), known)
 		next.admitted = next.admitted && (old == nil || old.admitted)
-		if !c.replaceOffers(server, old, next) {
+		if !replace(c, c.offers, server, old, next) {
 			continue
 		}
 		signal(c.wake)
@@ -151,7 +139,7 @@ func (c *Catalog) noteBeside(server string, held, settled []*Offer) {
 				next.putAside(one.aside(true))
 			}
 		}
-		if c.replaceOffers(server, old, next) {
+		if replace(c, c.offers, server, old, next) {
 			signal(c.wake)
 			return
 		}
@@ -178,7 +166,7 @@ func (c *Catalog) admitRestOffers(ctx context.Context) (accepted int, all bool) 
 		if n > 0 {
 			next.epoch++
 		}
-		if !c.replaceOffers(server, o, next) {
+		if !replace(c, c.offers, server, o, next) {
 			all = false
 		}
 	}

@@ -3,7 +3,7 @@
 // program reads.
 //
 // It guarantees that data goes to stdout and talk to stderr, that -o json and
-// -o yaml give the full data, that the exit code follows from the code of the
+// -o yaml write the full data, that the exit code follows from the code of the
 // problem, and that text from servers cannot steer the terminal. It decides
 // nothing: what it shows is what the daemon said.
 package cli
@@ -22,7 +22,7 @@ import (
 )
 
 // Run runs the command that args name, without the program's own name, and
-// gives the exit code.
+// returns the exit code.
 func Run(ctx context.Context, args []string, d Deps) int {
 	r := newRun(d)
 	root := r.root()
@@ -42,8 +42,8 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-// asProblem returns what went wrong as a problem. What is none comes from this
-// program itself and was written for its user.
+// asProblem returns what went wrong as a problem. Any other error comes from
+// this program itself and was written for its user.
 func asProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {

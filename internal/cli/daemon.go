@@ -25,7 +25,7 @@ func (r *run) dataDirectory() (string, error) {
 	return config.ResolveDataDir(r.dataDir, path, r.lookup)
 }
 
-// client talks to the daemon of the data directory.
+// client returns a client of the daemon of the data directory.
 func (r *run) client() (*api.Client, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // parseTime reads a time as a person types it: a span back from now, or a time
-// or a date, in local time unless it says otherwise. Nothing gives nothing.
+// or a date, in local time unless it says otherwise. The zero time for an empty text.
 func (r *run) parseTime(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -46,8 +46,8 @@ func checkOperation(word string) error {
 // maxNamedServers bounds the names of servers in an error.
 const maxNamedServers = 10
 
-// knownServer refuses the name of a server that there is not, and says which
-// there are.
+// knownServer returns an error for the name of a server that does not exist, which
+// names those that do.
 func knownServer(ctx context.Context, c *api.Client, name string) error {
 	all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
 	if err != nil {

@@ -129,7 +129,7 @@ func bare(s string) bool {
 	return !strings.HasSuffix(s, " ")
 }
 
-// exponent is a number as older readers of YAML know it too: 1e5 is 1.0e+5.
+// exponent is a number as readers of YAML 1.1 know it too: 1e5 is 1.0e+5.
 func exponent(number string) string {
 	mantissa, power, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {

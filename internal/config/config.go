@@ -114,68 +114,44 @@ type HintOverride struct {
 	Hints   tool.Hints
 }
 
-// Detail is how much retrieve_tools says about a tool.
-type Detail string
+// The types of keys that have a few words.
+type (
+	Detail     string // how much retrieve_tools says about a tool
+	Management string // what agents may do with upstream_servers
+	Validation string // what happens to arguments that violate a tool's schema
+	Session    string // whose a session with the server is
+	Trust      string // which tools of a server are accepted without a person; "" is not said: treat it as TrustManual
+	Durability string // what a record survives
+)
 
-// The details.
+// The words.
 const (
 	Full    Detail = "full"
 	Compact Detail = "compact"
-)
 
-// Management is what agents may do with upstream_servers.
-type Management string
-
-// The kinds of management.
-const (
 	ManagePropose Management = "propose"
 	ManageRead    Management = "read"
 	ManageOff     Management = "off"
-)
 
-// Validation is what happens to arguments that violate a tool's schema.
-type Validation string
-
-// The kinds of validation.
-const (
 	ValidateReject Validation = "reject"
 	ValidateWarn   Validation = "warn"
 	ValidateOff    Validation = "off"
-)
 
-// Session is whose a session with a server is.
-type Session string
-
-// The kinds of sessions.
-const (
 	SessionPerClient Session = "per_client"
 	SessionShared    Session = "shared"
-)
 
-// Trust is which tools of a server are accepted without a person. "" is not
-// said: treat it as TrustManual.
-type Trust string
-
-// The kinds of trust.
-const (
 	TrustManual Trust = "manual"
 	TrustScan   Trust = "scan"
 	TrustAuto   Trust = "auto"
+
+	SurviveProcess Durability = "process"
+	SurvivePower   Durability = "power"
 )
 
 // TrustWords are the kinds of trust, as the file has them.
 func TrustWords() []string {
 	return []string{string(TrustManual), string(TrustScan), string(TrustAuto)}
 }
-
-// Durability is what a record survives.
-type Durability string
-
-// The durabilities.
-const (
-	SurviveProcess Durability = "process"
-	SurvivePower   Durability = "power"
-)
 
 // ShownLaunch is how s is launched, as it may be shown.
 func (s Server) ShownLaunch() LaunchView { return launchOf(s.Shown()) }

@@ -55,7 +55,7 @@ func (d *decoder) enough() bool {
 	return true
 }
 
-// given says which keys an object has, by their canonical names, and where.
+// given are the members of an object, by the canonical names of their keys.
 type given map[string]hujson.ObjectMember
 
 // object decodes v by the keys into what they are bound to: keys has what counts,

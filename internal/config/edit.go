@@ -29,8 +29,8 @@ type ServerEdit struct {
 	Trust       Trust `json:"trust,omitempty"`
 }
 
-// Check says which part of a server cannot be, whatever server it is: the name or
-// the value of a variable or a header, an argument. What is written into the file
+// Check returns an error for a part that no server can have: the name or the value
+// of a variable or a header, an argument. What is written into the file
 // is checked as a whole; this is for what may wait for that. The error is a
 // *problem.Problem.
 func (s ServerEdit) Check() error {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -114,10 +115,7 @@ func Open(path string, opt Options) (*Live, error) {
 
 // outranking is the data directory of the command line or the environment.
 func outranking(opt Options) (string, error) {
-	dir := opt.DataDir
-	if dir == "" {
-		dir, _ = opt.Lookup(EnvDataDir)
-	}
+	dir := cmp.Or(opt.DataDir, variable(EnvDataDir, opt.Lookup))
 	if dir == "" {
 		return "", nil
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -21,37 +22,30 @@ const (
 
 const defaultDir = "~/.mcpproxy"
 
-// ResolvePath says where the file is: flag (--config), MCPPROXY_CONFIG, else
+// ResolvePath returns where the file is: flag (--config), MCPPROXY_CONFIG, else
 // ~/.mcpproxy/mcp_config.json. lookup nil means the environment of the process.
 func ResolvePath(flag string, lookup func(name string) (string, bool)) (string, error) {
 	lookup = orProcess(lookup)
-	path := flag
-	if path == "" {
-		path, _ = lookup(EnvPath)
-	}
-	if path == "" {
-		path = defaultDir + "/" + FileName
-	}
-	return absolute(path, lookup)
+	return absolute(cmp.Or(flag, variable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
 }
 
-// ResolveDataDir says where the data is: flag (--data-dir),
+// ResolveDataDir returns where the data is: flag (--data-dir),
 // MCPPROXY_DATA_DIR, data_dir in the file at path (also when the rest of the
 // file is wrong), else ~/.mcpproxy. It is for commands that look for a running
 // daemon and need nothing else of the file.
 func ResolveDataDir(flag, path string, lookup func(name string) (string, bool)) (string, error) {
 	lookup = orProcess(lookup)
-	dir := flag
+	dir := cmp.Or(flag, variable(EnvDataDir, lookup))
 	if dir == "" {
-		dir, _ = lookup(EnvDataDir)
-	}
-	if dir == "" {
-		dir = dataDirIn(path, lookup)
-	}
-	if dir == "" {
-		dir = defaultDir
+		dir = cmp.Or(dataDirIn(path, lookup), defaultDir)
 	}
 	return absolute(dir, lookup)
+}
+
+// variable returns the value of an environment variable.
+func variable(name string, lookup func(name string) (string, bool)) string {
+	value, _ := lookup(name)
+	return value
 }
 
 // dataDirIn reads data_dir from a file that may be wrong elsewhere.
@@ -111,8 +105,7 @@ func homeDir(lookup func(string) (string, bool)) string {
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"
 	}
-	home, _ := lookup(name)
-	return home
+	return variable(name, lookup)
 }
 
 func orProcess(lookup func(string) (string, bool)) func(string) (string, bool) {

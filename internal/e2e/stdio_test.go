@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,6 +179,32 @@ func TestStdioWithoutDaemon(t *testing.T) {
 	}
 }
 
+// A daemon that is killed and started again is no matter to a client, in either
+// era.
+func TestStdioOutlivesADaemon(t *testing.T) {
+	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
+	d.awaitTools("fake:echo")
+	var sessions []*mcp.ClientSession
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		s := connect(t, stdioCommand(d.dir), version)
+		mustEcho(t, s)
+		sessions = append(sessions, s)
+	}
+	for range 2 {
+		d.kill()
+		d.start()
+		d.awaitTools("fake:echo")
+		for _, s := range sessions {
+			mustEcho(t, s)
+		}
+	}
+	for _, s := range sessions {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestStdioAnswersWhatIsPiped(t *testing.T) {
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
@@ -272,5 +300,53 @@ func TestStdioEndsOnSignal(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, cmd.Stderr)
+	}
+}
+
+// A tool that wants arguments in headers gets them, though a client on stdin has
+// none, on the server's own surface and on that of all.
+func TestStdioMirrorsArguments(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		w.Header().Set("Content-Type", "application/json")
+		answer := `"error":{"code":-32601,"message":"Method not found"}`
+		switch {
+		case r.Header.Get("Mcp-Protocol-Version") != "2026-07-28" || r.Header.Get("Mcp-Method") != m.Method:
+			w.WriteHeader(http.StatusBadRequest)
+			answer = `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":""}}`
+		case m.Method == "server/discover":
+			answer = `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"1"}}`
+		case m.Method == "tools/list":
+			answer = `"result":{"resultType":"complete","tools":[{"name":"weather","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"city":{"type":"string","x-mcp-header":"City"}}}}]}`
+		case m.Method == "tools/call" && r.Header.Get("Mcp-Param-City") == "=?base64?WsO8cmljaA==?=" && r.Header.Get("Mcp-Name") == "weather":
+			answer = `"result":{"resultType":"complete","content":[{"type":"text","text":"sunny"}]}`
+		case m.Method == "tools/call":
+			w.WriteHeader(http.StatusBadRequest)
+			answer = `"error":{"code":-32020,"message":"Header mismatch"}`
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, answer)
+	}))
+	t.Cleanup(server.Close)
+	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"m":{"url":%q,"trust":"auto"}}}`, server.URL))
+	d.awaitTools("m:weather")
+	for tool, flags := range map[string][]string{"weather": {"--server", "m"}, "m__weather": {"--all"}} {
+		for _, version := range []string{"2025-11-25", "2026-07-28"} {
+			s := connect(t, stdioCommand(d.dir, flags...), version)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			for range 2 {
+				r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"city": "Zürich"}})
+				if text, _ := json.Marshal(r); err != nil || !strings.Contains(string(text), "sunny") {
+					t.Errorf("%s, %s: %s %v", tool, version, text, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -6,6 +6,9 @@
 // every size is bounded. Requests from clients are parsed strictly (package
 // rawjson); answers of servers are parsed leniently in what they carry and
 // strictly in their envelope. It does not know MCP's methods.
+//
+// On message stands parse, on window (the unread part of a stream) the readers in
+// lines and events.
 package jsonrpc
 
 import (

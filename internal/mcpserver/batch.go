@@ -1,8 +1,8 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
-	"net/http"
 	"strconv"
 
 	"mcpproxy/internal/jsonrpc"
@@ -10,33 +10,9 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// batch answers several messages in one. Only one revision has batches.
-func (x *request) batch(body []byte) {
-	messages, err := jsonrpc.SplitBatch(body, limits)
-	if err != nil {
-		x.out.fail(http.StatusBadRequest, asRPC(err))
-		return
-	}
-	if id, _ := x.header(mcp.HeaderSession); id == "" {
-		x.noBatch()
-		return
-	}
-	if !x.findSession() {
-		return
-	}
-	defer x.release()
-	_, method := x.header(mcp.HeaderMethod)
-	if x.entry.version != mcp.Batches || method || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
-		x.noBatch()
-		return
-	}
-	x.answerBatch(messages)
-}
-
-func (x *request) noBatch() {
-	x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-		Message: "Only a session of revision " + mcp.Batches + " can send batches. Send each message in a request of its own."})
-}
+// errNoBatch refuses a batch.
+var errNoBatch = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+	Message: "Only a session of revision " + mcp.Batches + " can send batches. Send each message in a request of its own."}
 
 // What one batch may ask for: each of its messages is small, but not what it
 // can bring about.
@@ -59,27 +35,28 @@ func batchBound(ran, size int) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
 }
 
-// answerBatch answers the messages one after the other. The answer that goes
-// over the bound is still given: what it tells of has been done.
-func (x *request) answerBatch(messages []json.RawMessage) {
+// answerBatch answers the messages one after the other; it returns nil when
+// there is nothing to answer. The answer that goes over the bound is still given:
+// what it tells of has been done.
+func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []byte {
 	out, ran := []byte{'['}, 0
 	for _, text := range messages {
-		part := message{client: &x.from}
+		part := message{client: c}
 		var o outcome
 		switch bad := part.read(text); {
 		case bad != nil:
-			o.Error = part.refuse(x.r.Context(), bad)
+			o.Error = part.refuse(ctx, bad)
 		case !part.IsRequest():
-			_ = part.tell(x.r.Context()) // nobody waits for what comes of it
+			_ = part.tell(ctx) // nobody waits for what comes of it
 			continue
 		default:
 			if bad = batchBound(ran, len(out)); bad != nil {
-				o.Error = part.refuse(x.r.Context(), bad)
+				o.Error = part.refuse(ctx, bad)
 				break
 			}
 			ran++
-			o = x.answerPart(&part)
-			x.asked = x.asked || part.Method != mcp.Ping
+			o = part.answerPart(ctx)
+			c.asked = c.asked || part.Method != mcp.Ping
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -87,20 +64,19 @@ func (x *request) answerBatch(messages []json.RawMessage) {
 		out = appendReply(out, part.ID, &o.Reply)
 	}
 	if len(out) == 1 {
-		x.out.accepted()
-		return
+		return nil
 	}
-	x.out.write(http.StatusOK, append(out, ']'))
+	return append(out, ']')
 }
 
 // answerPart has one request of a batch answered.
-func (x *request) answerPart(part *message) outcome {
-	if part.Method == mcp.Initialize {
+func (m *message) answerPart(parent context.Context) outcome {
+	if m.Method == mcp.Initialize {
 		return outcome{Reply: session.Reply{Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "initialize cannot be part of a batch."}}}
 	}
-	part.prepare()
-	part.req.Endless = false // it has no exchange of its own
-	ctx, cancel := part.begin(x.r.Context(), part.form())
-	defer part.end(cancel)
-	return part.ask(ctx)
+	m.prepare()
+	m.req.Endless = false // it has no exchange of its own
+	ctx, cancel := m.begin(parent)
+	defer m.end(cancel)
+	return m.ask(ctx)
 }

@@ -5,23 +5,15 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/rawjson"
 )
 
 const (
-	maxBody     = 4 << 20
-	maxDrain    = 16 << 20 // read and thrown away, so that the client gets to see the refusal
-	firstRoom   = 4 << 10  // what is taken for a body of which nothing has come yet
+	firstRoom   = 4 << 10 // what is taken for a body of which nothing has come yet
 	bodyTimeout = 10 * time.Second
-	maxDepth    = 64
 )
-
-// limits bound the text of a request.
-var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
 
 var errTooLarge = errors.New("the body is too large")
 
@@ -60,8 +52,7 @@ func (x *request) readBody() ([]byte, bool) {
 }
 
 func (x *request) tooLarge() {
-	x.out.fail(http.StatusRequestEntityTooLarge, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."})
+	x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 }
 
 func readAll(r io.Reader, size int64) ([]byte, error) {

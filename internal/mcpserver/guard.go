@@ -2,9 +2,7 @@ package mcpserver
 
 import (
 	"context"
-	"mime"
 	"net/http"
-	"strings"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/guard"
@@ -55,33 +53,4 @@ func (x *request) unauthorized(message string) {
 	x.out.w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
 	x.out.w.Header().Set("Connection", "close")
 	x.out.fail(http.StatusUnauthorized, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
-}
-
-// jsonBody reports whether the body is announced as plain JSON. A page can send
-// anything else across origins without asking first.
-func jsonBody(h http.Header) bool {
-	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return false
-	}
-	types := h["Content-Type"]
-	if len(types) != 1 {
-		return false
-	}
-	if types[0] == "application/json" {
-		return true
-	}
-	kind, _, err := mime.ParseMediaType(types[0])
-	return err == nil && kind == "application/json"
-}
-
-// accepts says what of the two forms of an answer the client takes. A client
-// that says nothing useful is taken to want plain JSON.
-func accepts(h http.Header) (plain, stream bool) {
-	values := h["Accept"]
-	for _, v := range values {
-		all := strings.Contains(v, "*/*")
-		plain = plain || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
-		stream = stream || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
-	}
-	return plain || !stream, stream
 }

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"mime"
 	"net/http"
 	"strings"
 
@@ -14,76 +15,59 @@ import (
 // checkHeaders holds the headers against the body: who routes or judges by the
 // headers must not be told anything else. A modern request has to carry them;
 // where others carry them, they have to be true as well.
-func (x *request) checkHeaders() *jsonrpc.Error {
+func checkHeaders(h http.Header, m *message) *jsonrpc.Error {
 	for _, name := range [...]string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
-		if len(x.r.Header[name]) > 1 {
+		if len(h[name]) > 1 {
 			return mismatch(name + " is given more than once")
 		}
 	}
-	required := x.modern && x.IsRequest()
-	if bad := x.checkVersion(required); bad != nil {
+	required := m.modern && m.IsRequest()
+	if bad := checkVersion(h, m, required); bad != nil {
 		return bad
 	}
-	switch method, given := x.header(mcp.HeaderMethod); {
+	switch method, given := header(h, mcp.HeaderMethod); {
 	case !given && required:
 		return mismatch(mcp.HeaderMethod + " is missing")
-	case given && method != x.Method:
-		return mismatch(mcp.HeaderMethod + " header value " + reply.Quote(method) + " does not match body value " + reply.Quote(x.Method))
+	case given && method != m.Method:
+		return mismatch(mcp.HeaderMethod + " header value " + reply.Quote(method) + " does not match body value " + reply.Quote(m.Method))
 	}
-	return x.checkName(required)
+	return checkName(h, m, required)
 }
 
 // checkVersion checks what a modern request says about itself.
-func (x *request) checkVersion(required bool) *jsonrpc.Error {
-	header, given := x.header(mcp.HeaderVersion)
-	version, isText := rawjson.String(x.meta.Version)
+func checkVersion(h http.Header, m *message, required bool) *jsonrpc.Error {
+	given, is := header(h, mcp.HeaderVersion)
+	version, isText := rawjson.String(m.meta.Version)
 	switch {
-	case x.meta.Version != nil && !isText:
-		return reply.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
-	case x.meta.Version == nil && required && given && header != mcp.Modern:
-		return unsupportedVersion(header)
-	case x.meta.Version == nil && required:
+	case m.meta.Version != nil && !isText:
+	case m.meta.Version == nil && required && is && given != mcp.Modern:
+		return unsupportedVersion(given)
+	case m.meta.Version == nil && required:
 		return reply.InvalidParams("_meta." + mcp.MetaVersion + " is required")
-	case !given && required:
+	case !is && required:
 		return mismatch("MCP-Protocol-Version is missing")
-	case given && isText && header != version:
-		return mismatch("MCP-Protocol-Version header value " + reply.Quote(header) + " does not match body value " + reply.Quote(version))
-	case !required:
-		return nil
-	case version != mcp.Modern:
-		return unsupportedVersion(version)
-	case x.meta.Capabilities == nil:
-		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
-	case rawjson.Kind(x.meta.Capabilities) != '{':
-		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
+	case is && isText && given != version:
+		return mismatch("MCP-Protocol-Version header value " + reply.Quote(given) + " does not match body value " + reply.Quote(version))
 	}
-	return nil
+	return m.checkMeta()
 }
 
-// checkName checks Mcp-Name, which mirrors what a request is about. Of tasks the
-// specification does not say what follows when it is missing: their server may.
-func (x *request) checkName(required bool) *jsonrpc.Error {
-	member := "name"
-	switch x.Method {
-	case mcp.CallTool, mcp.GetPrompt:
-	case mcp.ReadResource:
-		member = "uri"
-	case mcp.GetTask, mcp.UpdateTask, mcp.CancelTask:
-		member, required = "taskId", false
-	default:
+// checkName checks Mcp-Name, which mirrors what a request is about.
+func checkName(h http.Header, m *message, required bool) *jsonrpc.Error {
+	given, is := header(h, mcp.HeaderName)
+	body, about, bad := m.subject(is)
+	if !about || bad != nil {
+		return bad
+	}
+	// Of tasks the specification does not say what follows when it is missing:
+	// their server may.
+	if !is {
+		if required && !m.ofTask() {
+			return mismatch(mcp.HeaderName + " is missing")
+		}
 		return nil
 	}
-	body, isText := rawjson.String(x.param(member))
-	header, given := x.header(mcp.HeaderName)
-	switch {
-	case !isText && (required || given):
-		return reply.InvalidParams("params." + member + " must be a string")
-	case !given && required:
-		return mismatch(mcp.HeaderName + " is missing")
-	case !given:
-		return nil
-	}
-	decoded, ok := mcp.PlainHeader(header)
+	decoded, ok := mcp.PlainHeader(given)
 	switch {
 	case !ok:
 		return mismatch(mcp.HeaderName + " header value has invalid characters or a broken =?base64?…?= encoding")
@@ -93,8 +77,9 @@ func (x *request) checkName(required bool) *jsonrpc.Error {
 	return nil
 }
 
-func (x *request) header(name string) (value string, given bool) {
-	if values := x.r.Header[name]; len(values) > 0 {
+// header returns the value of a header, which may be missing.
+func header(h http.Header, name string) (value string, given bool) {
+	if values := h[name]; len(values) > 0 {
 		return values[0], true
 	}
 	return "", false
@@ -112,32 +97,35 @@ func mirroredHeaders(h http.Header) []session.Field {
 	return fields
 }
 
-// appendHead puts the header lines of a server's answer into ours. What
-// MCPProxy says itself stays as it is.
-func appendHead(h http.Header, fields []session.Field) {
-	for i, f := range fields {
-		named := func(other session.Field) bool { return strings.EqualFold(other.Name, f.Name) }
-		name := http.CanonicalHeaderKey(f.Name)
-		if h[name] != nil {
-			continue
-		}
-		var values []string
-		for _, other := range fields[i:] {
-			if named(other) {
-				values = append(values, other.Value)
-			}
-		}
-		h[name] = values
-	}
-}
-
 func mismatch(what string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Header mismatch: " + what}
 }
 
-func unsupportedVersion(requested string) *jsonrpc.Error {
-	data := append([]byte(`{"supported":`), mcp.Served...)
-	data = append(data, `,"requested":`...)
-	data = rawjson.AppendString(data, rawjson.Clip(requested, reply.MaxIdentity))
-	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
+// jsonBody reports whether the body is announced as plain JSON. A page can send
+// anything else across origins without asking first.
+func jsonBody(h http.Header) bool {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return false
+	}
+	types := h["Content-Type"]
+	if len(types) != 1 {
+		return false
+	}
+	if types[0] == "application/json" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(types[0])
+	return err == nil && kind == "application/json"
+}
+
+// accepts returns which of the two forms of an answer the client takes. A client
+// that says nothing useful is taken to want plain JSON.
+func accepts(h http.Header) (plain, stream bool) {
+	values := h["Accept"]
+	for _, v := range values {
+		all := strings.Contains(v, "*/*")
+		plain = plain || all || strings.Contains(v, "application/json") || strings.Contains(v, "application/*")
+		stream = stream || strings.Contains(v, "text/event-stream") || strings.Contains(v, "text/*")
+	}
+	return plain || !stream, stream
 }

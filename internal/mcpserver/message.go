@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/jsonrpc"
@@ -14,6 +15,15 @@ import (
 	"mcpproxy/internal/session"
 )
 
+// The bounds of the text of a request.
+const (
+	maxBody  = 4 << 20
+	maxDrain = 16 << 20 // read and thrown away, so that the client gets to see the refusal
+	maxDepth = 64
+)
+
+var limits = rawjson.Limits{Bytes: maxBody, Depth: maxDepth}
+
 // client is who speaks: about what, as whom, and in which session.
 type client struct {
 	s       *Server
@@ -22,10 +32,11 @@ type client struct {
 	actor   auth.Actor
 	origin  string
 	entry   *entry // the session; nil in the modern era
+	calls   *calls // what its notifications may cancel; nil where there are none
+	asked   bool   // a request was answered in the session
 }
 
-// message is one message of a client. It knows no transport: what reads it says
-// which era it is of.
+// message is one message of a client. It knows no transport.
 type message struct {
 	*client
 	jsonrpc.Message
@@ -35,6 +46,7 @@ type message struct {
 
 	caller auth.Caller
 	req    session.Request // it, as the surface gets it
+	form   session.Form
 }
 
 // read reads the message and what it says about itself.
@@ -55,18 +67,83 @@ func (m *message) read(text []byte) *jsonrpc.Error {
 	return nil
 }
 
+// era finds out which era a message is of, where version is the revision that
+// its transport names, "" when it names none. The modern era says so in every
+// request, and initialize without saying so opens a session.
+func (m *message) era(version string) {
+	m.modern = m.meta.Version != nil || m.Method != mcp.Initialize && !ofSession(version)
+}
+
+// ofSession reports whether the revision that a transport names, which may be
+// none, is one with sessions.
+func ofSession(version string) bool { return version == "" || mcp.IsLegacy(version) }
+
+// checkMeta checks what a modern request says about itself.
+func (m *message) checkMeta() *jsonrpc.Error {
+	version, isText := rawjson.String(m.meta.Version)
+	switch {
+	case m.meta.Version != nil && !isText:
+		return reply.InvalidParams("_meta." + mcp.MetaVersion + " must be a string")
+	case !m.modern || !m.IsRequest():
+		return nil
+	case version != mcp.Modern:
+		return unsupportedVersion(version)
+	case m.meta.Capabilities == nil:
+		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " is required")
+	case rawjson.Kind(m.meta.Capabilities) != '{':
+		return reply.InvalidParams("_meta." + mcp.MetaCapabilities + " must be an object")
+	}
+	return nil
+}
+
+func unsupportedVersion(requested string) *jsonrpc.Error {
+	data := append([]byte(`{"supported":`), mcp.Served...)
+	data = append(data, `,"requested":`...)
+	data = rawjson.AppendString(data, rawjson.Clip(requested, reply.MaxIdentity))
+	return &jsonrpc.Error{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
+}
+
+// subject returns the name of what a request is about, if it is about something
+// that has one. A modern request has to name it, save a task, and so has one
+// whose transport does (named).
+func (m *message) subject(named bool) (name string, about bool, bad *jsonrpc.Error) {
+	member := "name"
+	switch {
+	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
+	case m.Method == mcp.ReadResource:
+		member = "uri"
+	case m.ofTask():
+		member = "taskId"
+	default:
+		return "", false, nil
+	}
+	name, isText := rawjson.String(m.param(member))
+	if !isText && (named || m.modern && m.IsRequest() && !m.ofTask()) {
+		bad = reply.InvalidParams("params." + member + " must be a string")
+	}
+	return name, true, bad
+}
+
+// ofTask reports whether the message is about a task.
+func (m *message) ofTask() bool {
+	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
+}
+
 // param is a member of the message's params; nil when it is not given.
 func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name) }
 
 // prepare makes the request for the surface.
 func (m *message) prepare() {
 	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin}
-	if e := m.entry; e != nil {
+	if e := m.entry; e != nil && !m.modern {
 		m.caller.SessionID, m.caller.ClientName, m.caller.ClientVersion = e.record, e.client, e.clientVersion
 	} else {
 		m.caller.ClientName, m.caller.ClientVersion = identity(m.meta.ClientInfo)
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.endless(), Meta: &m.meta}
+	if s, ok := m.surface.(session.Formed); ok {
+		m.form = s.Form(m.Method)
+	}
 }
 
 // requestID is the id as text.
@@ -86,30 +163,57 @@ func (m *message) endless() bool {
 	return m.Method == mcp.TaskResult
 }
 
-// form is how the request is answered.
-func (m *message) form() session.Form {
-	if s, ok := m.surface.(session.Formed); ok {
-		return s.Form(m.Method)
-	}
-	return session.Waiting
-}
-
 // begin returns the context of a request that its client can cancel by a
 // notification, until end. The server gets the client's own words where it gets
 // the request as the client has made it.
-func (m *message) begin(parent context.Context, form session.Form) (context.Context, context.CancelCauseFunc) {
+func (m *message) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
-	if m.entry != nil {
-		m.entry.begin(m.ID, cancel, form == session.Waiting)
+	if m.calls != nil {
+		m.calls.begin(m.ID, cancel, m.form == session.Waiting && !m.modern)
 	}
 	return ctx, cancel
 }
 
 func (m *message) end(cancel context.CancelCauseFunc) {
-	if m.entry != nil {
-		m.entry.end(m.ID)
+	if m.calls != nil {
+		m.calls.end(m.ID)
 	}
 	cancel(nil)
+}
+
+// untilServerEnds returns a context for what has no end of its own: it ends when
+// this server is closed, or the session is over.
+func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	ended := make(chan struct{})
+	var over <-chan struct{}
+	if c.entry != nil {
+		over = c.entry.ended
+	}
+	go func() {
+		defer close(ended)
+		select {
+		case <-c.s.closed:
+			cancel()
+		case <-over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
+}
+
+// hold returns the context that a request is answered in until stop, which for
+// one without an end has one, or why there is no room for it.
+func (m *message) hold(ctx context.Context) (within context.Context, stop func(), full *jsonrpc.Error) {
+	if !m.req.Endless {
+		return ctx, func() {}, nil
+	}
+	if !m.s.streams.take() {
+		return nil, nil, errManyStreams
+	}
+	within, end := m.untilServerEnds(ctx)
+	return within, func() { end(); m.s.streams.give() }, nil
 }
 
 // ask has a request answered that was prepared.
@@ -129,7 +233,7 @@ func (m *message) tell(ctx context.Context) error {
 		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
 		// It reaches the server by the request that it ends.
-		m.entry.cancel(m.param("requestId"), m.Params)
+		m.calls.cancel(m.param("requestId"), m.Params)
 		return nil
 	}
 	err := m.entry.session.Notify(ctx, m.Method, m.Params)
@@ -141,22 +245,15 @@ func (m *message) tell(ctx context.Context) error {
 
 // open opens a session with an initialize that was prepared. When there is none
 // afterwards the outcome, or the error, says why.
-func (m *message) open(ctx context.Context) (outcome, error) {
+func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 	s, r, err := m.surface.Open(ctx, &m.req)
-	if err != nil {
-		return outcome{}, err
+	if err != nil || s == nil {
+		return nil, m.outcome(r, nil), err
 	}
-	if s != nil {
-		e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
-		e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
-		e.client, e.clientVersion = identity(m.param("clientInfo"))
-		if full := m.s.sessions.open(e); full != nil {
-			s.Close()
-			return outcome{Reply: session.Reply{Error: full, Status: http.StatusServiceUnavailable}}, nil
-		}
-		m.entry = e
-	}
-	return m.outcome(r, nil), nil
+	e := &entry{opener: opener{m.actor, m.origin}, place: m.place, session: s}
+	e.version, _ = rawjson.String(rawjson.Find(r.Result, "protocolVersion"))
+	e.client, e.clientVersion = identity(m.param("clientInfo"))
+	return e, m.outcome(r, nil), nil
 }
 
 // outcome is what a request came to.
@@ -218,6 +315,24 @@ func (m *message) explain(err error) *jsonrpc.Error {
 	}
 	return e
 }
+
+// codeCancelled is the code of the answer to a request that the client itself
+// cancelled, where its transport demands that there is one. It is outside of the
+// range that JSON-RPC reserves.
+const codeCancelled = -32800
+
+// What is answered before a surface is asked, or instead of it.
+var (
+	errBodyTooLarge = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		Message: "The request body is larger than 4 MiB (" + strconv.Itoa(maxBody) + " bytes), the most that is accepted. Send less, for example a path or a handle instead of the data itself."}
+	errNoSession = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+		Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
+	errManyStreams = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."}
+	errWasCancelled = &jsonrpc.Error{Code: codeCancelled, Message: "The request was cancelled."}
+	errPanicked     = &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."}
+)
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 

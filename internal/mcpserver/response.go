@@ -13,10 +13,6 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// writeTimeout is how long a client may take to read an answer. Any answer may
-// find the buffers of its connection full, a small one too.
-const writeTimeout = 30 * time.Second
-
 // response writes the answer to one HTTP request.
 type response struct {
 	w      http.ResponseWriter
@@ -36,16 +32,12 @@ func (a *response) takeHead(fields []session.Field) {
 
 // send answers with a reply, as plain JSON.
 func (a *response) send(r *session.Reply) {
-	if r.Error != nil {
-		a.fail(r.Status, r.Error)
-		return
-	}
 	status := r.Status
-	if status == 0 {
+	if status == 0 && r.Error == nil {
 		status = http.StatusOK
 	}
-	front, rest := parts(r)
-	a.write(status, appendStart(a.id), front, rest, r.Back, closing)
+	all := pieces(a.id, r)
+	a.write(status, all[:]...)
 }
 
 // last ends the stream with a reply.
@@ -64,15 +56,6 @@ func (a *response) accepted() {
 	a.w.Header()["Content-Length"] = noLength
 	a.deliver(http.StatusAccepted)
 }
-
-// Shared header values; nobody writes to them.
-var (
-	typeJSON    = []string{"application/json"}
-	typeEvents  = []string{"text/event-stream"}
-	noCache     = []string{"no-cache"}
-	noBuffering = []string{"no"}
-	noLength    = []string{"0"}
-)
 
 // write sends a complete body, in pieces, so that a large result is not copied
 // to get a few members more.
@@ -118,22 +101,24 @@ func appendStart(id json.RawMessage) []byte {
 	return append(append(append(start, head...), id...), middle...)
 }
 
-// parts are the result of a reply up to its Back.
-func parts(r *session.Reply) (front, rest []byte) {
-	if r.Front == nil {
-		return nil, r.Result
+// pieces are the message that carries a reply: a large result is not copied to
+// get a few members more.
+func pieces(id json.RawMessage, r *session.Reply) [5][]byte {
+	switch {
+	case r.Error != nil:
+		return [5][]byte{appendError(nil, id, r.Error)}
+	case r.Front == nil:
+		return [5][]byte{appendStart(id), r.Result, r.Back, closing}
 	}
-	return r.Front, bytes.TrimLeft(r.Result[1:], " \t\r\n")
+	return [5][]byte{appendStart(id), r.Front, bytes.TrimLeft(r.Result[1:], " \t\r\n"), r.Back, closing}
 }
 
-// appendReply appends the whole message that carries a reply.
+// appendReply appends the message that carries a reply.
 func appendReply(dst []byte, id json.RawMessage, r *session.Reply) []byte {
-	if r.Error != nil {
-		return appendError(dst, id, r.Error)
+	for _, p := range pieces(id, r) {
+		dst = append(dst, p...)
 	}
-	front, rest := parts(r)
-	dst = append(append(append(dst, appendStart(id)...), front...), rest...)
-	return append(append(dst, r.Back...), '}')
+	return dst
 }
 
 // appendError is jsonrpc.AppendError, but leaves out an id that is not known:
@@ -152,7 +137,7 @@ func appendError(dst []byte, id json.RawMessage, e *jsonrpc.Error) []byte {
 	return append(dst, "}}"...)
 }
 
-// asRPC gives an error of package jsonrpc as what it is.
+// asRPC returns an error of package jsonrpc as what it is.
 func asRPC(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if errors.As(err, &e) {

@@ -1,8 +1,10 @@
-// Package mcpserver is MCP over streamable HTTP, for clients of both protocol
-// eras on one URL: it reads what they send, has it answered by the surface that
-// the path stands for, and writes what comes of it. It does not know which
-// surface it speaks for: the built-in tools on /mcp, all servers at once on
-// /mcp/all, or a server by itself on /mcp/servers/{server} and /mcp/s/{server}.
+// Package mcpserver is MCP for clients of both protocol eras, over streamable HTTP
+// on one URL and, on connections of the socket that were upgraded to it, in lines
+// (docs/adr/0050-lines-over-the-socket.md): it reads what they send, has it
+// answered by the surface that the path stands for, and writes what comes of it.
+// It does not know which surface it speaks for: the built-in tools on /mcp, all
+// servers at once on /mcp/all, or a server by itself on /mcp/servers/{server} and
+// /mcp/s/{server}.
 //
 // It guarantees that a request is checked before it is read (host, origin,
 // actor, size), that what it hands on are the bytes of a text that was parsed
@@ -10,19 +12,24 @@
 // session belongs to the actor who opened it and cannot be guessed, and that a
 // client that does not read its answer holds up nobody else. It decides nothing
 // about a call and answers no request itself.
+//
+// A message is read and put to its surface in one place, message.go, whatever it
+// came by. What differs is around it: over HTTP request.go reads and answer.go
+// answers, over lines lines.go does both. What is said to a client besides
+// answers goes through an outlet.
 package mcpserver
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
@@ -42,14 +49,20 @@ type Deps struct {
 	Logger  *slog.Logger
 }
 
-// Server answers on /mcp. It starts no goroutine of its own but the writer of
-// a streamed answer, which ends with its request.
+// maxStreams is how many streams without an end may be open.
+const maxStreams = 1024
+
+// Server answers on /mcp. The goroutines that it starts end with the request or
+// the connection that they are of.
 type Server struct {
 	Deps
 	sessions  *sessions
 	streams   counter
-	closed    chan struct{}
 	closeOnce sync.Once
+
+	mu     sync.Mutex // guards closing, and lines.Add beside it
+	closed chan struct{}
+	lines  sync.WaitGroup // connections
 }
 
 // New makes a Server.
@@ -63,47 +76,80 @@ func New(d Deps) *Server {
 }
 
 // Close ends the streams that are held open and all sessions. Calls in flight
-// go on; their end is that of their surface and the HTTP server's business. Without
-// Close an http.Server cannot shut down while clients hold streams open.
+// go on; their end is that of their surface and the HTTP server's business, and
+// on connections of lines that of Shutdown. Without Close an http.Server cannot
+// shut down while clients hold streams open.
 func (s *Server) Close() {
+	s.mu.Lock()
 	s.closeOnce.Do(func() { close(s.closed) })
+	s.mu.Unlock()
 	s.sessions.clear()
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := request{from: client{s: s, origin: auth.Origin(r)}, r: r, out: response{w: w}}
-	x.from.place, x.from.surface = s.at(r.URL.Path)
-	x.client = &x.from
-	defer x.recover()
-	if !x.admit() {
-		return
-	}
-	switch r.Method {
-	case http.MethodPost:
-		x.post()
-	case http.MethodGet:
-		x.get()
-	case http.MethodDelete:
-		x.delete()
-	default:
-		x.methodNotAllowed()
+// lastTime is how long a client may take to read when its requests have been cut
+// off.
+const lastTime = time.Second
+
+// Shutdown closes the server and waits until connections of lines have ended,
+// which an http.Server does not know any more, or ctx has.
+func (s *Server) Shutdown(ctx context.Context) {
+	s.Close()
+	ended := make(chan struct{})
+	go func() { s.lines.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
 }
 
-// recover answers for a handler that panicked.
-func (x *request) recover() {
-	cause := recover()
-	if cause == nil {
-		return
+// begin reports whether one more connection may speak in lines; then it is Done
+// some time.
+func (s *Server) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return false
+	default:
+		s.lines.Add(1)
+		return true
 	}
-	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(cause)
-	}
-	x.s.Logger.Error("a request to /mcp panicked", "method", x.Method, "panic", cause, "stack", string(debug.Stack()))
-	if x.out.begun {
-		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
-	}
-	x.out.fail(http.StatusInternalServerError, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
-		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."})
 }
+
+// panicked logs that the handling of a message has panicked.
+func (s *Server) panicked(method string, cause any) {
+	s.Logger.Error("a request to /mcp panicked", "method", method, "panic", cause, "stack", string(debug.Stack()))
+}
+
+// The places that are no server: of the built-in tools, and of all servers at
+// once. No server can have such a name.
+const atBuiltIn, atAll = "", "*"
+
+// at returns what a path under /mcp is about.
+func (s *Server) at(path string) (place string, surface session.Surface) {
+	if path == "/mcp/all" {
+		return atAll, s.All
+	}
+	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
+		if name, ok := strings.CutPrefix(path, prefix); ok && name != atAll && name != atBuiltIn {
+			return name, s.At(name)
+		}
+	}
+	return atBuiltIn, s.BuiltIn
+}
+
+// counter counts what there may be only so many of.
+type counter struct {
+	max int64
+	n   atomic.Int64
+}
+
+func (c *counter) take() bool {
+	if c.n.Add(1) <= c.max {
+		return true
+	}
+	c.n.Add(-1)
+	return false
+}
+
+func (c *counter) give() { c.n.Add(-1) }

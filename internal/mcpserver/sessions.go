@@ -31,8 +31,19 @@ type opener struct {
 	conn  string // the remote address; "" where all share one, as on the socket
 }
 
-// entry is a session in the table: the state of one client of the older era. It
-// holds no goroutine and no buffer.
+// errCancelled is the cause of a request that was ended by a client whose words
+// are not for the server.
+var errCancelled = &session.Cancelled{}
+
+// calls are the requests without an answer that notifications/cancelled may
+// name.
+type calls struct {
+	mu       sync.Mutex // guards inflight
+	inflight []call
+}
+
+// entry is a session: the state of one legacy client. It holds no goroutine and
+// no buffer.
 type entry struct {
 	id     string // a credential: never stored, never logged
 	record string // what the record says instead
@@ -44,11 +55,9 @@ type entry struct {
 	client, clientVersion string
 
 	ended chan struct{} // closed when the session ends
+	calls
 
-	mu       sync.Mutex // guards inflight
-	inflight []call
-
-	owner *sessions
+	owner *sessions     // the table that it is in; nil on a connection of lines
 	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and what follows
 	nth   int           // of those of its opener
 	asked bool          // something was asked for in it, and answered
@@ -56,7 +65,7 @@ type entry struct {
 	busy  int
 }
 
-// call is a request that notifications/cancelled may name.
+// call is one of calls.
 type call struct {
 	id     string
 	cancel context.CancelCauseFunc
@@ -64,7 +73,7 @@ type call struct {
 }
 
 // begin makes a request known, until end.
-func (s *entry) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
+func (s *calls) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
 	s.mu.Lock()
 	s.inflight = append(s.inflight, call{string(id), cancel, words})
 	s.mu.Unlock()
@@ -72,7 +81,7 @@ func (s *entry) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
 
 // end forgets one request with the id: should a client have used it twice, it
 // does not matter which.
-func (s *entry) end(id []byte) {
+func (s *calls) end(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.inflight {
@@ -91,7 +100,7 @@ func (s *entry) end(id []byte) {
 
 // cancel cancels the requests with the id, given as JSON, with the params of the
 // client's notification. What is not there is over already.
-func (s *entry) cancel(id []byte, params json.RawMessage) {
+func (s *calls) cancel(id []byte, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.inflight {
@@ -146,10 +155,22 @@ func (ss *sessions) list(s *entry) *list.List {
 	return ss.unused
 }
 
-// open enters a session, and gives it an id that cannot be guessed.
-func (ss *sessions) open(s *entry) *jsonrpc.Error {
+// name gives a session an id that cannot be guessed.
+func (s *entry) name() {
 	s.id = rand.Text() // 26 letters and digits, at least 128 bits
-	s.record, s.ended, s.owner = recordID(s.id), make(chan struct{}), ss
+	s.record, s.ended = recordID(s.id), make(chan struct{})
+}
+
+// close ends a session. It is called once.
+func (s *entry) close() {
+	close(s.ended)
+	s.session.Close()
+}
+
+// open names a session and enters it.
+func (ss *sessions) open(s *entry) *jsonrpc.Error {
+	s.name()
+	s.owner = ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	s.used = time.Now()
@@ -212,7 +233,7 @@ func evictFrom(l *list.List, actor auth.Actor) bool {
 	return other != nil
 }
 
-// find gives the session with the id if it is the actor's, at that place: to
+// find returns the session with the id if it is the actor's, at that place: to
 // anybody else, and anywhere else, it does not exist. The session is busy until it is released.
 func (ss *sessions) find(id string, actor auth.Actor, place string) *entry {
 	now := time.Now()
@@ -277,8 +298,7 @@ func (ss *sessions) remove(s *entry) {
 	} else {
 		ss.opened[s.opener] = own
 	}
-	close(s.ended)
-	s.session.Close()
+	s.close()
 }
 
 // recordID is how a session stands in the record: one cannot use it to speak

@@ -4,111 +4,63 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/session"
 )
 
-const (
-	// quiet is how long a client hears nothing before it gets a sign of life:
-	// some give up a connection on which nothing comes.
-	quiet = 15 * time.Second
-	// maxQueued is how much is kept for a client that does not read. What is
-	// beyond is progress that nobody sees; the answer itself always has room.
-	maxQueued  = 1 << 20
-	maxStreams = 1024
-)
+// quiet is how long a client hears nothing before it gets a sign of life: some
+// give up a connection on which nothing comes.
+const quiet = 15 * time.Second
 
-var (
-	errCancelled = &session.Cancelled{} // by a client whose words are not for the server
-	errStalled   = errors.New("the client does not read its stream")
-)
+var errStalled = errors.New("the client does not read its stream")
 
 var keepAlive = []byte(": keep-alive\n\n") // never written to
 
+// Shared header values; nobody writes to them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeEvents  = []string{"text/event-stream"}
+	noCache     = []string{"no-cache"}
+	noBuffering = []string{"no"}
+	noLength    = []string{"0"}
+)
+
 // stream is an answer that becomes server-sent events when something has to be
-// said before the result. Notifications are queued and written by a goroutine
-// of the stream's own: whoever delivers them, the reader of an upstream, never
-// waits for a client. The owner has to finish the stream.
+// said before the result. The owner has to finish it.
 type stream struct {
+	outlet
 	w      http.ResponseWriter
-	rc     *http.ResponseController
+	rc     *http.ResponseController // of who writes; nil: the header is not out
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-
-	mu    sync.Mutex // guards what follows
-	state streamState
-	head  []session.Field // goes out with the first event
-	queue []byte
-	room  sync.Cond     // the queue was taken, or the stream has ended
-	wake  chan struct{} // made with the goroutine
-	done  chan struct{}
+	head   []session.Field // goes out with the first event; outlet.mu guards this
 }
-
-type streamState uint8
-
-const (
-	idle streamState = iota
-	open
-	finishing
-	finished
-)
 
 // newStream makes a stream that opens by itself when the answer takes long.
 func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 	st := &stream{w: w, cancel: cancel}
-	st.room.L = &st.mu
-	st.timer = time.AfterFunc(quiet, st.open)
+	st.to, st.frame, st.failed = st, eventOf, st.stalled
+	st.mu.Lock() // what the timer does comes after this
+	defer st.mu.Unlock()
+	st.timer = time.AfterFunc(quiet, st.stayAlive)
 	return st
 }
 
-// pass queues what a server says that a client which is behind may miss.
-func (st *stream) pass(e session.Event) {
-	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
-		return
-	}
-	st.push(event)
-}
+func eventOf(e session.Event) []byte { return jsonrpc.AppendEvent(nil, "", e.Append(nil)) }
 
-// tell queues what a server says to a request that was passed on. It waits
-// while the client is behind: nothing of it is dropped.
-func (st *stream) tell(e session.Event) {
-	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for st.state == open && len(st.queue) > maxQueued {
-		st.room.Wait()
-	}
-	st.push(event)
-}
+func (st *stream) stalled() { st.cancel(errStalled) }
 
-// offer is tell for somebody who must not wait. A client that is too far
-// behind loses its stream.
-func (st *stream) offer(e session.Event) {
-	event := jsonrpc.AppendEvent(nil, "", e.Append(nil))
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(st.queue) > 0 && len(st.queue)+len(event) > maxQueued {
-		st.cancel(errStalled)
-		return
-	}
-	st.push(event)
-}
+// say is tell for a request whose clients are all told.
+func (st *stream) say(e session.Event) { st.tell(e) }
 
-// push queues an event. The lock is held.
-func (st *stream) push(event []byte) {
-	if st.state > open {
-		return
+// hear is offer for a client that loses its stream when it is too far behind.
+func (st *stream) hear(e session.Event) {
+	if !st.offer(e) {
+		st.stalled()
 	}
-	st.start()
-	st.queue = append(st.queue, event...)
-	st.signal()
 }
 
 // setHead says what the head of the answer has besides what is ours. For a
@@ -116,106 +68,59 @@ func (st *stream) push(event []byte) {
 func (st *stream) setHead(fields []session.Field) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.head = fields
+	if !st.opened {
+		st.head = fields
+	}
 }
 
 // open begins the stream with a sign of life.
 func (st *stream) open() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.state == idle {
-		st.start()
-		st.queue = append(st.queue, keepAlive...)
-		st.signal()
+	if !st.opened {
+		st.push(keepAlive)
 	}
 }
 
-// start starts the writer. The lock is held.
-func (st *stream) start() {
-	if st.state != idle {
-		return
-	}
-	st.state = open
-	appendHead(st.w.Header(), st.head)
-	st.wake, st.done = make(chan struct{}, 1), make(chan struct{})
-	st.rc = http.NewResponseController(st.w)
-	go st.write()
-}
-
-func (st *stream) signal() {
-	select {
-	case st.wake <- struct{}{}:
-	default:
-	}
-}
-
-// settle says whether the stream is open. If it is not, it will not be.
-func (st *stream) settle() bool {
-	st.timer.Stop()
+// stayAlive sends a sign of life when nothing else was said for long.
+func (st *stream) stayAlive() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.state == idle {
-		st.state = finished
-	}
-	return st.done != nil
+	st.push(keepAlive)
 }
 
-// finish ends the stream with a last event, which may be empty, and waits
-// until it is written. It gives false when the stream was never opened: then
-// nothing was written, and nothing will be. To finish again changes nothing.
+// finish ends the stream with a last event, which may be empty, and waits until
+// it is written. It returns false when the stream was never opened: then nothing
+// was written, and nothing will be. To finish again changes nothing.
 func (st *stream) finish(last []byte) bool {
-	if !st.settle() {
-		return false
+	opened := st.settle()
+	if opened {
+		st.close(last)
 	}
-	st.mu.Lock()
-	if st.state == open {
-		st.state = finishing
-		st.queue = append(st.queue, last...)
-		st.signal()
+	st.timer.Stop()
+	if opened && st.rc != nil {
+		_ = st.rc.SetWriteDeadline(time.Time{})
 	}
-	st.mu.Unlock()
-	<-st.done
-	return true
+	return opened
 }
 
-// write is the goroutine of the stream.
-func (st *stream) write() {
-	defer close(st.done)
-	defer func() { _ = st.rc.SetWriteDeadline(time.Time{}) }()
-	eventHeader(st.w)
-	tick := time.NewTicker(quiet)
-	defer tick.Stop()
-	var batch []byte
-	for {
-		select {
-		case <-st.wake:
-		case <-tick.C:
-		}
+// Write writes events, for as long as a client may take to read; the first ones
+// behind the header.
+func (st *stream) Write(events []byte) (int, error) {
+	if st.rc == nil {
+		st.rc = http.NewResponseController(st.w)
 		st.mu.Lock()
-		batch, st.queue = st.queue, batch[:0]
-		last := st.state == finishing
-		st.room.Broadcast()
+		appendHead(st.w.Header(), st.head)
 		st.mu.Unlock()
-		if len(batch) == 0 && !last {
-			batch = append(batch, keepAlive...)
-		}
-		if err := writeEvents(st.w, st.rc, batch); err != nil {
-			st.cancel(errStalled)
-			st.drop()
-			return
-		}
-		if last {
-			return
-		}
+		eventHeader(st.w)
 	}
-}
-
-// drop gives up on the client: what is still said to it is forgotten.
-func (st *stream) drop() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.state, st.queue = finished, nil
-	st.room.Broadcast()
+	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
+	n, err := st.w.Write(events)
+	if err == nil {
+		err = st.rc.Flush()
+	}
+	st.timer.Reset(quiet)
+	return n, err
 }
 
 // eventHeader announces a stream.
@@ -229,29 +134,21 @@ func eventHeader(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// writeEvents writes, for as long as a client may take to read.
-func writeEvents(w http.ResponseWriter, rc *http.ResponseController, events []byte) error {
-	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
-	if len(events) > 0 {
-		if _, err := w.Write(events); err != nil {
-			return err
+// appendHead puts the header lines of a server's answer into ours. What
+// MCPProxy says itself stays as it is.
+func appendHead(h http.Header, fields []session.Field) {
+	for i, f := range fields {
+		named := func(other session.Field) bool { return strings.EqualFold(other.Name, f.Name) }
+		name := http.CanonicalHeaderKey(f.Name)
+		if h[name] != nil {
+			continue
 		}
+		var values []string
+		for _, other := range fields[i:] {
+			if named(other) {
+				values = append(values, other.Value)
+			}
+		}
+		h[name] = values
 	}
-	return rc.Flush()
 }
-
-// counter counts what there may be only so many of.
-type counter struct {
-	max int64
-	n   atomic.Int64
-}
-
-func (c *counter) take() bool {
-	if c.n.Add(1) <= c.max {
-		return true
-	}
-	c.n.Add(-1)
-	return false
-}
-
-func (c *counter) give() { c.n.Add(-1) }

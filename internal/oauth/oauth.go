@@ -80,11 +80,21 @@ func (k *Keeper) Configure(targets []Target) {
 	k.accounts = next
 }
 
-// Account is the account at the server of that name, or nil.
+// Account is the account at the server of that name, or nil. A nil Keeper has
+// none.
 func (k *Keeper) Account(server string) *Account {
+	if k == nil {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.accounts[server]
+}
+
+// NeedsLogin reports whether the server asks for a login.
+func (k *Keeper) NeedsLogin(server string) bool {
+	a := k.Account(server)
+	return a != nil && a.NeedsLogin()
 }
 
 // Close ends all logins that wait for their person.

@@ -185,7 +185,7 @@ func bare(err error) error {
 	return err
 }
 
-// guard says which URLs may be asked, and which addresses dialled.
+// guard decides which URLs may be asked, and which addresses dialled.
 type guard struct{ reach.Rule }
 
 // check judges a URL before it is asked.

@@ -7,6 +7,9 @@
 // Verdict, Status, Variant and Operation refuse. It reads a declaration (Add),
 // but it does not look tools up or write records; the gateway brings the facts
 // and carries the decision out.
+//
+// On intent and status stand facts and infer, on these messages, and on them
+// declare and decide.
 package policy
 
 import (

@@ -94,7 +94,7 @@ func (c Code) HTTPStatus() int { return c.mapping().http }
 func (c Code) ExitCode() int { return c.mapping().exit }
 
 // JSONRPC is the error code when the failure is a protocol error. A refused
-// tool call is none: it is a result with isError.
+// tool call is a result with isError instead.
 func (c Code) JSONRPC() int { return c.mapping().rpc }
 
 func (c Code) mapping() mapping {

@@ -1,10 +1,11 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"sync"
+
+	"mcpproxy/internal/rawjson"
 )
 
 // PipeWriter writes lines to the input of a process. A caller that comes while
@@ -42,7 +43,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 		w.fail(ErrNotReading)
 		return ErrNotReading
 	}
-	w.queue = appendLine(w.queue, msg)
+	w.queue = append(rawjson.AppendLine(w.queue, msg), '\n')
 	if w.writing {
 		w.mu.Unlock()
 		return nil
@@ -154,22 +155,4 @@ func (w *PipeWriter) drain(batch []byte) {
 func (w *PipeWriter) Close() {
 	w.f.Close()
 	w.wg.Wait()
-}
-
-// appendLine appends msg and a line end. A line end inside of msg can only be
-// white space between its tokens, since JSON escapes it in strings.
-func appendLine(dst, msg []byte) []byte {
-	start := len(dst)
-	dst = append(dst, msg...)
-	for _, end := range [...]byte{'\n', '\r'} {
-		for rest := dst[start:]; ; {
-			i := bytes.IndexByte(rest, end)
-			if i < 0 {
-				break
-			}
-			rest[i] = ' '
-			rest = rest[i+1:]
-		}
-	}
-	return append(dst, '\n')
 }

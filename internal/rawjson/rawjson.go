@@ -14,6 +14,9 @@
 //
 // The package does not decode values into Go types beyond strings, integers and
 // booleans, and does not know JSON-RPC.
+//
+// Scan, the strict walk, stands at the bottom; on it rawjson (Check), cursor and
+// text (strings); on these names, read and member.
 package rawjson
 
 import (

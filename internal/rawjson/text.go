@@ -173,6 +173,24 @@ func Clip[T ~string | ~[]byte](text T, most int) T {
 	return text[:most] // it is not UTF-8
 }
 
+// AppendLine appends JSON in one line. Line ends can only be white space between
+// its tokens, since they are escaped in strings: they become blanks.
+func AppendLine(dst, raw []byte) []byte {
+	start := len(dst)
+	dst = append(dst, raw...)
+	for _, end := range [...]byte{'\n', '\r'} {
+		for rest := dst[start:]; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return dst
+}
+
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // PointerToken returns a name as it stands in a JSON pointer (RFC 6901).

@@ -1,4 +1,4 @@
-// Package reach says which addresses may be dialled for somebody else: for a
+// Package reach decides which addresses may be dialled for somebody else: for a
 // server whose name, or whose documents, may lead anywhere.
 //
 // It guarantees that an address is judged as it is dialled, so that a name which

@@ -5,4 +5,8 @@
 // is cut between characters and never inside an image or other binary block,
 // and that the parts read one after the other give the whole. It stores
 // nothing: handles and their lifetime are the gateway's.
+//
+// On scan (members and elements) and text (strings as they are written) stand
+// block and shrink, on these cut, which makes results smaller, and path, which
+// finds a place in one; read pages by it.
 package result

@@ -12,6 +12,10 @@
 // Numbers are exact, whatever their size. Patterns are RE2. The keywords
 // format and content* are annotations, as 2020-12 has it: a server may know
 // more formats than we do.
+//
+// The files stand on one another in this order: size and plain (the form of usual
+// schemas); meter, which bounds a validation; pattern and message; schema; and
+// what it does by: compile, accept, and look, which reads large arguments.
 package schema
 
 import (

@@ -90,39 +90,19 @@ func runnerInScript(args []string) Runner {
 	return Runner{}
 }
 
+// fetching are the programs, and commands of programs, that fetch a package before
+// they run it, with how each is called.
+var fetching = map[string]string{
+	"npx": "npx", "npx-cli.js": "npx", "npm exec": "npx", "npm x": "npx",
+	"bunx": "bunx", "bun x": "bunx",
+	"pnpx": "pnpx", "pnpm dlx": "pnpm dlx", "yarn dlx": "yarn dlx",
+	"pipx run": "pipx", "uv run": "uv run", "uvx": "uvx", "uv tool run": "uvx",
+}
+
 // runnerNamed is the runner of that name, if it runs something here.
 func runnerNamed(name string, args []string) Runner {
-	first, rest := firstWord(args)
-	fetches := func(name string, rest []string) Runner {
-		pack, _ := firstWord(rest)
-		return Runner{Name: name, Installs: true, pack: pack}
-	}
+	first, _ := firstWord(args)
 	switch name {
-	case "npx", "bunx", "pnpx", "uvx", "npx-cli.js":
-		return fetches(strings.TrimSuffix(name, "-cli.js"), args)
-	case "npm":
-		if first == "exec" || first == "x" {
-			return fetches("npx", rest)
-		}
-	case "pnpm", "yarn":
-		if first == "dlx" {
-			return fetches(name+" dlx", rest)
-		}
-	case "bun":
-		if first == "x" {
-			return fetches("bunx", rest)
-		}
-	case "pipx":
-		if first == "run" {
-			return fetches("pipx", rest)
-		}
-	case "uv":
-		if first == "run" {
-			return fetches("uv run", rest)
-		}
-		if tool, rest := firstWord(rest); first == "tool" && tool == "run" {
-			return fetches("uvx", rest)
-		}
 	case "deno":
 		for _, arg := range args {
 			if strings.HasPrefix(arg, "npm:") || strings.HasPrefix(arg, "jsr:") || strings.HasPrefix(arg, "https://") {
@@ -133,6 +113,14 @@ func runnerNamed(name string, args []string) Runner {
 		if first == "run" || first == "compose" {
 			return Runner{Name: name, remote: true}
 		}
+	}
+	command, rest := name, args
+	for range 3 { // the program and at most two words
+		word, after := firstWord(rest)
+		if runner, ok := fetching[command]; ok {
+			return Runner{Name: runner, Installs: true, pack: word}
+		}
+		command, rest = command+" "+word, after
 	}
 	return Runner{}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -135,27 +134,23 @@ func resultID(handle string) string {
 	return hex.EncodeToString(id[:])
 }
 
+// resultCipher encrypts with a random nonce, which comes first. A handle may come
+// again with another body, so the key alone must not decide.
 func resultCipher(handle string) (cipher.AEAD, error) {
 	key := sha256.Sum256([]byte("mcpproxy result key " + handle))
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// encryptResult returns a random nonce and what it encrypts. A handle may come
-// again with another body, so the key alone must not decide.
 func encryptResult(handle, id string, body []byte) ([]byte, error) {
 	c, err := resultCipher(handle)
 	if err != nil {
 		return nil, err
 	}
-	nonce := make([]byte, c.NonceSize(), c.NonceSize()+len(body)+c.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, err
-	}
-	return c.Seal(nonce, nonce, body, []byte(id)), nil
+	return c.Seal(nil, nil, body, []byte(id)), nil
 }
 
 func decryptResult(handle, id string, data []byte) ([]byte, error) {
@@ -163,9 +158,5 @@ func decryptResult(handle, id string, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) < c.NonceSize() {
-		return nil, errDamaged
-	}
-	nonce, data := data[:c.NonceSize()], data[c.NonceSize():]
-	return c.Open(data[:0], nonce, data, []byte(id))
+	return c.Open(data[:0], nil, data, []byte(id))
 }

@@ -52,8 +52,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		return Definition{}, err
 	}
 	d := Definition{ID: ID{Server: server}, Raw: raw, fingerprint: sha256.Sum256(canonical)}
-	if !eachMember(raw, func(name string, value []byte) {
-		switch name {
+	if rawjson.Members(raw, func(name, value []byte) error {
+		switch string(name) {
 		case "name":
 			d.ID.Tool = exactText(value)
 		case "title":
@@ -67,7 +67,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		case "annotations":
 			d.Hints = readHints(value)
 		}
-	}) {
+		return nil
+	}) != nil {
 		return Definition{}, errors.New("it is not an object")
 	}
 	if d.ID.Tool == "" {

@@ -6,6 +6,9 @@
 // definitions (whatever their key order and white space) have equal
 // fingerprints while any other difference gives another one. It does no I/O
 // and takes no decision: what hints allow is the business of policy.
+//
+// Canonical stands at the bottom, beside id and skeleton; on it hints, on these
+// definition, and on that offer.
 package tool
 
 import (

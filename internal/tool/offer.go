@@ -90,11 +90,12 @@ func parseOffer(kind Kind, raw json.RawMessage) (Offer, error) {
 	if key == "" {
 		return Offer{}, errors.New("its kind is not known")
 	}
-	if !eachMember(canonical, func(name string, value []byte) {
-		if name == key {
+	if rawjson.Members(canonical, func(name, value []byte) error {
+		if string(name) == key {
 			o.Name = exactText(value)
 		}
-	}) {
+		return nil
+	}) != nil {
 		return Offer{}, errors.New("it is not an object")
 	}
 	switch {

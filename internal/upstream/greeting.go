@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
@@ -11,7 +12,7 @@ import (
 
 // Greeting is what a server said of itself in the handshake.
 type Greeting struct {
-	Raw          json.RawMessage // the result of initialize as it came; nil in the modern era
+	Raw          json.RawMessage // the result as it came
 	Version      string
 	Info         json.RawMessage
 	Capabilities json.RawMessage
@@ -24,31 +25,50 @@ type Greeting struct {
 
 // readGreeting reads the result of initialize.
 func readGreeting(result json.RawMessage) (*Greeting, error) {
-	m, err := members(result)
+	g, err := greetingOf(result)
 	if err != nil {
 		return nil, err
 	}
-	g := &Greeting{Raw: bytes.Clone(result), Info: m["serverInfo"]}
-	if json.Unmarshal(m["protocolVersion"], &g.Version) != nil || !mcp.IsSpoken(g.Version) {
+	g.Version, _ = rawjson.String(rawjson.Find(g.Raw, "protocolVersion"))
+	g.Info = rawjson.Find(g.Raw, "serverInfo")
+	if !mcp.IsSpoken(g.Version) {
 		return nil, problem.Ownf("the server speaks no revision of the protocol that we know")
 	}
-	g.offer(m)
 	return g, nil
 }
 
-// offer takes what a server says that it offers, which both eras say alike.
-func (g *Greeting) offer(m map[string]json.RawMessage) {
-	g.Capabilities = m["capabilities"]
-	if raw := m["instructions"]; raw != nil {
-		json.Unmarshal(raw, &g.Instructions)
+// readDiscovered reads the result of server/discover.
+func readDiscovered(result json.RawMessage) (*Greeting, error) {
+	g, err := greetingOf(result)
+	if err != nil {
+		return nil, err
 	}
-	if caps, err := members(g.Capabilities); err == nil && caps["tools"] != nil {
-		g.hasTools = string(caps["tools"]) != "null"
-		if tools, err := members(caps["tools"]); err == nil {
-			g.saysChanges = string(tools["listChanged"]) == "true"
-		}
+	if !namesModern(rawjson.Find(g.Raw, "supportedVersions")) {
+		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
 	}
+	g.Version, g.Info = mcp.Modern, rawjson.Find(rawjson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
+	return g, nil
+}
+
+// namesModern reports whether the modern revision is in a list of revisions.
+func namesModern(list json.RawMessage) bool {
+	var versions []string
+	return json.Unmarshal(list, &versions) == nil && slices.Contains(versions, mcp.Modern)
+}
+
+// greetingOf reads what both eras say alike.
+func greetingOf(result json.RawMessage) (*Greeting, error) {
+	if rawjson.Kind(result) != '{' {
+		return nil, problem.Ownf("the result is not an object")
+	}
+	g := &Greeting{Raw: bytes.Clone(result)}
+	g.Capabilities = rawjson.Find(g.Raw, "capabilities")
+	g.Instructions, _ = rawjson.String(rawjson.Find(g.Raw, "instructions"))
+	tools := rawjson.Find(g.Capabilities, "tools")
+	g.hasTools = tools != nil && string(tools) != "null"
+	g.saysChanges = g.Promises("tools")
 	g.saysOffers = g.Promises("prompts") || g.Promises("resources")
+	return g, nil
 }
 
 // Promises reports whether the server will tell when a list of that kind changes.
@@ -61,13 +81,4 @@ func (g *Greeting) Promises(kind string) bool {
 // says o: what it may ask for, and what it was told to do with it, is the same.
 func (g *Greeting) SameOffer(o *Greeting) bool {
 	return g.Version == o.Version && g.Instructions == o.Instructions && bytes.Equal(g.Capabilities, o.Capabilities)
-}
-
-// members returns the members of an object; their names are compared exactly.
-func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
-		return nil, problem.Ownf("the result is not an object")
-	}
-	return m, nil
 }

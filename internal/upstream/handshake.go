@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +33,7 @@ const (
 	eraModern
 )
 
-// probeTime is how long a server may take to say whether it is a modern one.
+// probeTime is how long a server may take to tell that it is a modern one.
 // Legacy ones may say nothing at all.
 const probeTime = 5 * time.Second
 
@@ -158,29 +157,17 @@ func (h *handshake) discover(ctx context.Context, l link.Link) (*Greeting, error
 	if reply.Error != nil {
 		return nil, &link.AnswerError{Code: reply.Error.Code}
 	}
-	m, err := members(reply.Result)
-	if err != nil {
-		return nil, err
+	g, err := readDiscovered(reply.Result)
+	if err == nil {
+		l.Agree(mcp.Modern)
 	}
-	var versions []string
-	if json.Unmarshal(m["supportedVersions"], &versions) != nil || !slices.Contains(versions, mcp.Modern) {
-		return nil, problem.Ownf("the server speaks no modern revision of the protocol that we know")
-	}
-	g := &Greeting{Version: mcp.Modern, Info: rawjson.Find(m["_meta"], mcp.MetaServerInfo)}
-	g.offer(m)
-	l.Agree(mcp.Modern)
-	return g, nil
+	return g, err
 }
 
 // offersModern reports whether a server that refuses a revision names the modern
-// one among those it takes: then it is not to be asked in an older one.
+// one among those it takes: then it is not to be asked in a legacy one.
 func offersModern(e *jsonrpc.Error) bool {
-	if e == nil || e.Code != mcp.CodeUnsupportedVersion {
-		return false
-	}
-	var versions []string
-	_ = json.Unmarshal(rawjson.Find(e.Data, "supported"), &versions) // none, if it cannot be read
-	return slices.Contains(versions, mcp.Modern)
+	return e != nil && e.Code == mcp.CodeUnsupportedVersion && namesModern(rawjson.Find(e.Data, "supported"))
 }
 
 // initialize does the handshake of the legacy revisions.

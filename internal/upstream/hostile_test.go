@@ -206,7 +206,7 @@ func untilDead(t *testing.T, pids ...int) {
 	}
 }
 
-// running says whether pid is a process that is no zombie: one whose parent
+// running reports whether pid is a process that is no zombie: one whose parent
 // has gone is reaped by whatever runs as process 1.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

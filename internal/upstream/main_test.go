@@ -47,7 +47,7 @@ func servers() map[string]func() *mcptest.Server {
 	}
 }
 
-// environServer has a tool that gives its environment.
+// environServer has a tool that returns its environment.
 func environServer() *mcptest.Server {
 	return mcptest.New(mcptest.Options{}, mcptest.Tool{
 		Definition: mcptest.Define("environ"),
@@ -213,7 +213,7 @@ func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }
 
-// must is call that has to succeed; it gives the result.
+// must is call that has to succeed; it returns the result.
 func (f *fixture) must(server, name, args string) string {
 	f.t.Helper()
 	r, err := f.call(server, name, args)

@@ -297,7 +297,7 @@ func TestCallWaitsForAnIdleServerWithinItsOwnTime(t *testing.T) {
 	})
 }
 
-// gone says whether there is no such process any more.
+// gone reports whether there is no such process any more.
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func untilPhase(t testing.TB, f *fixture, server string, want Phase) {

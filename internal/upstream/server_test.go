@@ -119,7 +119,7 @@ type bench struct {
 	mu    sync.Mutex
 	opens []time.Time
 	links []*fakeLink
-	fail  error // what opening gives
+	fail  error // what opening returns
 	shape func(*fakeLink)
 }
 
@@ -162,11 +162,19 @@ func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
 }
 
 func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, b *bench)) {
+	superviseFor(t, nil, spec, fail, test)
+}
+
+// superviseFor is superviseSpec of a server that has clients.
+func superviseFor(t *testing.T, clients Clients, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
 		b.Set = NewSet(Options{Observer: b.watcher}, nil)
 		b.Set.around.starts = nil
 		sv := newServer(spec, &b.Set.around, nil)
+		if clients != nil {
+			sv.Clients = clients
+		}
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -357,7 +365,7 @@ func TestPing(t *testing.T) {
 			sleep(pingPause / 10)
 		}
 		if n := l.count(mcp.Ping); n > before {
-			t.Errorf("%d pings while it talks", n-before)
+			t.Errorf("%d pings while it says something", n-before)
 		}
 		l.set(func() { l.hang = true })
 		sleep(pingPause*2 + pingTime + minBackoff)

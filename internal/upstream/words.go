@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"mcpproxy/internal/link"
@@ -174,17 +175,11 @@ func (w *words) unavailable(away *awayError, err error) *problem.Problem {
 
 // Over says that a client's session has ended, and why.
 func (w *words) Over(cause error) *problem.Problem {
-	err := &overError{w.mask.Err(cause)}
-	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", w.Spec.Name, err.cause).
+	cause = w.mask.Err(cause)
+	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", w.Spec.Name, cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
-		With("server", w.Spec.Name).Because(err)
+		With("server", w.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrOver, cause))
 }
-
-type overError struct{ cause error }
-
-func (e *overError) Error() string        { return session.ErrOver.Error() + ": " + e.cause.Error() }
-func (e *overError) Is(target error) bool { return target == session.ErrOver }
-func (e *overError) Unwrap() error        { return e.cause }
 
 // NotTaken is the problem of something that is no request and that the server
 // did not take.

@@ -1,0 +1,146 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
+)
+
+// answer has a request answered, and its client gets what it comes to: as plain
+// JSON, or as the last event of a stream when something is said before.
+func (x *request) answer() {
+	x.prepare()
+	if x.form == session.AtOnce {
+		x.finish(x.r.Context(), x.ask(x.r.Context()))
+		return
+	}
+	ctx, cancel := x.begin(x.r.Context())
+	defer x.end(cancel)
+	within, stop, full := x.hold(ctx)
+	if full != nil {
+		x.out.fail(http.StatusServiceUnavailable, full)
+		return
+	}
+	defer stop()
+	if x.form == session.Waiting {
+		x.req.Head = x.out.takeHead
+		if x.modern {
+			x.req.Fields = mirroredHeaders(x.r.Header)
+		}
+	}
+	plain, streamed := accepts(x.r.Header)
+	if !streamed && x.form != session.Streaming {
+		x.finish(ctx, x.ask(within))
+		return
+	}
+	st := newStream(x.out.w, cancel)
+	x.out.stream = st
+	defer x.out.close()
+	if x.form == session.Passing {
+		x.req.Say = st.pass
+	} else {
+		x.req.Say = st.say
+	}
+	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
+		st.open()
+	}
+	x.finish(ctx, x.ask(within))
+}
+
+// finish writes the outcome of a request. A client that has
+// cancelled it gets none, as far as HTTP can do without.
+func (x *request) finish(ctx context.Context, o outcome) {
+	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))
+	st := x.out.stream
+	if cancelled && st != nil {
+		st.open()
+	}
+	switch streamed := st != nil && st.settle(); {
+	case o.over && !streamed:
+		x.over()
+	case streamed && cancelled: // it ends without an answer
+	case streamed:
+		x.out.last(&o.Reply)
+	case cancelled:
+		x.out.fail(http.StatusOK, errWasCancelled)
+	default:
+		x.out.send(&o.Reply)
+	}
+}
+
+// fail answers for a message that could not be passed on and has no answer of
+// its own.
+func (x *request) fail(err error) {
+	if over(err) {
+		x.over()
+		return
+	}
+	status, said := x.said(err)
+	if !said {
+		status = problem.From(err).Code.HTTPStatus()
+	}
+	x.out.fail(status, x.explain(err))
+}
+
+// over answers for a session that its server has ended.
+func (x *request) over() {
+	if x.entry != nil {
+		x.s.sessions.end(x.entry)
+	}
+	x.out.fail(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: sessionOver})
+}
+
+// openTime is how long a client's stream waits for the server's: some servers
+// answer only when they have something to say.
+const openTime = 250 * time.Millisecond
+
+// get holds a stream open for what a server says unasked.
+func (x *request) get() {
+	if !x.sessionMethod() || !x.findSession() {
+		return
+	}
+	defer x.release()
+	if _, stream := accepts(x.r.Header); !stream {
+		x.out.fail(http.StatusNotAcceptable, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "A GET opens a stream: send Accept: text/event-stream."})
+		return
+	}
+	if !x.s.streams.take() {
+		x.out.fail(http.StatusServiceUnavailable, errManyStreams)
+		return
+	}
+	defer x.s.streams.give()
+	open, cancel := context.WithCancelCause(x.r.Context())
+	defer cancel(nil)
+	ctx, stop := x.untilServerEnds(open)
+	defer stop()
+	st := newStream(x.out.w, cancel)
+	x.out.stream = st
+	defer x.out.close()
+	late := time.AfterFunc(openTime, st.open)
+	defer late.Stop()
+	err := x.entry.session.Listen(ctx, st.hear, st.open)
+	late.Stop()
+	if !st.settle() && ctx.Err() == nil {
+		x.noStream(err)
+	}
+}
+
+// noStream answers for a stream that the server does not give.
+func (x *request) noStream(err error) {
+	switch {
+	case err == nil:
+		x.out.accepted() // not reached: a stream that the server agreed to is open
+	case over(err):
+		x.over()
+	default:
+		x.out.w.Header().Set("Allow", "POST, DELETE")
+		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
+	}
+}

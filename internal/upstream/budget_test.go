@@ -1,0 +1,100 @@
+//go:build unix
+
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/wire"
+)
+
+var tenX = []byte("xxxxxxxxxx")
+
+// TestLargeAnswersTogether: large answers of one server that come at the same
+// time are read one after the other, and all come.
+func TestLargeAnswersTogether(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"stdio", "json", "events"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := stdioSpec(t, "s", "zoo")
+			if name != "stdio" {
+				spec = httpSpec(t, "s", mcptest.New(mcptest.Options{Events: name == "events"}, mcptest.Zoo()...))
+			}
+			f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
+			f.Apply([]Spec{spec})
+			f.untilReady(t, "s", 0)
+			var calls sync.WaitGroup
+			for range 4 {
+				calls.Go(func() {
+					got, err := f.call("s", "huge", `{"bytes":2000000}`)
+					if err != nil || bytes.Count(got.Result, tenX) != 200_000 {
+						t.Errorf("%d bytes, %v", len(got.Result), err)
+					}
+				})
+			}
+			calls.Wait()
+			if left, all := f.find("s").dialer.budget.Free(), wire.NewBudget(4<<20, nil).Free(); left != all {
+				t.Errorf("%d of %d are left", left, all)
+			}
+		})
+	}
+}
+
+// TestTheRoomOfAnother: a server that begins a large message and does not end
+// it takes the budget of nobody else.
+func TestTheRoomOfAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
+	f.Apply([]Spec{stdioSpec(t, "bad", "zoo"), stdioSpec(t, "good", "zoo")})
+	f.untilReady(t, "bad", 0)
+	f.untilReady(t, "good", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	var hanging sync.WaitGroup
+	hanging.Go(func() {
+		_, err := f.Call(ctx, "bad", Call{Tool: "half", Arguments: json.RawMessage(`{"bytes":2000000}`)})
+		if err == nil {
+			t.Error("half an answer is one")
+		}
+	})
+	defer hanging.Wait()
+	defer cancel()
+	for r, limit := f.find("bad").dialer.budget, time.Now().Add(20*time.Second); ; runtime.Gosched() {
+		if r.Free() == 0 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatal("half of a message does not come")
+		}
+	}
+	if got := f.must("good", "huge", `{"bytes":2000000}`); strings.Count(got, string(tenX)) != 200_000 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestEndlessListIsBounded: all pages of a list together are as long as a
+// message may be.
+func TestEndlessListIsBounded(t *testing.T) {
+	t.Parallel()
+	s := mcptest.New(mcptest.Options{EndlessPages: true, PageText: 100_000})
+	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
+	f.Apply([]Spec{httpSpec(t, "s", s)})
+	f.until(t, "the failure", func() bool { return f.last("s").Phase == Failed })
+	if n := len(s.Seen("tools/list")); n != 11 {
+		t.Errorf("%d pages were read", n)
+	}
+	if st, _ := f.State("s"); !strings.Contains(st.LastError, "longer than 1048576 bytes") {
+		t.Errorf("%q", st.LastError)
+	}
+	_, err := f.call("s", "x", "{}")
+	wantCode(t, err, problem.ServerUnavailable)
+}

@@ -1,0 +1,114 @@
+//go:build unix
+
+package upstream
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/mcp"
+)
+
+// audience are clients that remember what they were told.
+type audience struct {
+	inUse atomic.Bool
+
+	mu    sync.Mutex // guards what follows
+	live  func() *Connection
+	early []bool // whether each connection came before anybody could have it
+	heard []string
+	ended []Ending
+}
+
+func (a *audience) Connected(c *Connection) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.early = append(a.early, a.live == nil || a.live() == nil && c.Cause() == nil)
+}
+
+func (a *audience) Heard(method string, _ json.RawMessage) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = append(a.heard, method)
+	return true
+}
+
+func (a *audience) InUse() bool { return a.inUse.Load() }
+
+func (a *audience) End(what Ending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = append(a.ended, what)
+}
+
+// told returns the endings since the last time.
+func (a *audience) told() []Ending {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ended := a.ended
+	a.ended = nil
+	return ended
+}
+
+// TestClientsAreTold: of each connection before it can be used, of what the
+// server says, and of what ends when; a server rests when none of them needs it.
+func TestClientsAreTold(t *testing.T) {
+	a := &audience{}
+	a.inUse.Store(true)
+	superviseFor(t, a, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter}, nil, func(t *testing.T, b *bench) {
+		a.mu.Lock()
+		a.live = b.sv.presence.live.Load
+		a.mu.Unlock()
+		want := func(when string, want ...Ending) {
+			t.Helper()
+			synctest.Wait()
+			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end beside the rest
+				t.Errorf("%s: %v ended, want %v", when, got, want)
+			}
+		}
+		if !b.sv.Reports().Heard(mcp.ResourceUpdated, nil) || !slices.Equal(a.heard, []string{mcp.ResourceUpdated}) {
+			t.Errorf("heard %q", a.heard)
+		}
+		sleep(3 * idleAfter)
+		if b.phase() != Ready || b.tries() != 1 {
+			t.Fatalf("it is %s while a client needs it", b.phase())
+		}
+		want("in use")
+		a.inUse.Store(false)
+		sleep(2 * idleAfter)
+		if b.phase() != Idle {
+			t.Fatalf("it is %s while no client needs it", b.phase())
+		}
+		want("it rests", Spare)
+		if err := b.Restart("s"); err != nil {
+			t.Fatal(err)
+		}
+		want("a person restarts it", Restart)
+		sleep(time.Minute)
+		if err := b.restartQuietly(); err != nil {
+			t.Fatal(err)
+		}
+		want("an agent restarts it", Spare)
+		spec := b.sv.Spec
+		for _, shared := range []bool{true, true, false} {
+			spec.Shared = shared
+			b.Apply([]Spec{spec})
+			if b.sv.Shared() != shared {
+				t.Errorf("shared %t", !shared)
+			}
+		}
+		want("shared, and not any more", Sessions, Sessions)
+		sleep(time.Second)
+		if b.tries() != 3 || !slices.Equal(a.early, []bool{true, true, true}) {
+			t.Errorf("%d tries, connections told early: %v", b.tries(), a.early)
+		}
+		b.Apply(nil)
+		<-b.sv.presence.done
+		want("it is not wanted", Sessions, ForGood)
+	})
+}
