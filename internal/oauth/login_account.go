@@ -69,7 +69,7 @@ func (a *Account) abandon() {
 func (a *Account) prepare(ctx context.Context) (*login, net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTime)
 	defer cancel()
-	web, settings := a.web(), a.settings.Load()
+	web, settings := a.web(), &a.target.Load().Settings
 	a.mu.Lock()
 	asked := a.asked
 	a.mu.Unlock()

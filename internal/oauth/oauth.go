@@ -62,14 +62,13 @@ func (k *Keeper) Configure(targets []Target) {
 	defer k.mu.Unlock()
 	next := make(map[string]*Account, len(targets))
 	for _, t := range targets {
-		settings := t.Settings
 		a := k.accounts[t.Name]
-		if a == nil || a.given != t.URL {
+		if a == nil || a.target.Load().URL != t.URL {
 			if a = newAccount(k, t); a == nil {
 				continue
 			}
 		}
-		a.settings.Store(&settings)
+		a.target.Store(&t)
 		next[t.Name] = a
 	}
 	for name, a := range k.accounts {
@@ -134,9 +133,8 @@ func (k *Keeper) begin() bool {
 type Account struct {
 	keeper   *Keeper
 	name     string
-	given    string   // the URL as configured
 	resource *url.URL // without user, query and fragment
-	settings atomic.Pointer[Settings]
+	target   atomic.Pointer[Target]
 
 	loaded atomic.Bool
 	cred   atomic.Pointer[credential] // nil: nobody has logged in
@@ -159,12 +157,12 @@ func newAccount(k *Keeper, t Target) *Account {
 		return nil
 	}
 	resource := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return &Account{keeper: k, name: t.Name, given: t.URL, resource: resource}
+	return &Account{keeper: k, name: t.Name, resource: resource}
 }
 
 // web makes a web for one piece of work.
 func (a *Account) web() *web {
-	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.settings.Load().AllowPrivate}}
+	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
 	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
 }
 
