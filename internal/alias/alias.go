@@ -22,7 +22,7 @@ const MaxName = 128
 // server has it in its name.
 const separator = "__"
 
-// Name is the name of a tool or a prompt of a server among those of all. It is
+// Name returns the name of a tool or a prompt of a server among those of all. It is
 // server__name, unless that is too long, has characters that clients do not
 // take, or could be read as something else: then these are replaced, and a
 // digest of both parts stands at its end.
@@ -73,7 +73,7 @@ func digest(server, name string) string {
 // scheme is what addresses begin with that name their server.
 const scheme = "mcpproxy://"
 
-// URI is the address of a resource, or the template of addresses, that names
+// URI returns the address of a resource, or the template of addresses, that names
 // the server.
 func URI(server, uri string) string { return scheme + server + "/" + uri }
 

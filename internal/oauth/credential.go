@@ -67,7 +67,7 @@ func (c *credential) header() string { return "Bearer " + c.Access }
 // renewBefore is how long before it expires a token is renewed.
 const renewBefore = time.Minute
 
-// margin is how long before its end a token is renewed: less for one that does
+// margin returns how long before its end a token is renewed: less for one that does
 // not live long.
 func (c *credential) margin() time.Duration {
 	return min(renewBefore, c.Expires.Sub(c.Obtained)/4)

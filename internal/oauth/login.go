@@ -53,7 +53,7 @@ type login struct {
 	cancel   context.CancelFunc
 }
 
-// scopes are the ones to ask for: the configured ones, else those of the
+// scopes returns the ones to ask for: the configured ones, else those of the
 // challenge, else all that the server knows; and always those that were
 // granted before, so that a step up takes nothing away.
 func scopes(s *Settings, asked challenge, d *discovered, known *credential) []string {

@@ -79,7 +79,7 @@ func (k *Keeper) Configure(targets []Target) {
 	k.accounts = next
 }
 
-// Account is the account at the server of that name, or nil. A nil Keeper has
+// Account returns the account at the server of that name, or nil. A nil Keeper has
 // none.
 func (k *Keeper) Account(server string) *Account {
 	if k == nil {
@@ -166,7 +166,7 @@ func (a *Account) web() *web {
 	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
 }
 
-// key is where the vault keeps what belongs to the account.
+// key returns where the vault keeps what belongs to the account.
 func (a *Account) key() string { return a.name + " " + a.resource.String() }
 
 // NeedsLogin reports whether the server has asked for a login that nobody has
@@ -323,7 +323,7 @@ func (a *Account) load(ctx context.Context) {
 	}
 }
 
-// stored is what the vault has for exactly this server, or nil.
+// stored returns what the vault has for exactly this server, or nil.
 func (a *Account) stored(ctx context.Context) *credential {
 	raw, err := a.keeper.opt.Vault.Load(ctx, a.key())
 	if err != nil {

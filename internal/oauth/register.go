@@ -51,7 +51,7 @@ func methodFor(secret string, supported []string) authMethod {
 	return methodPost
 }
 
-// wantedMethod is what a registration asks for: a program on somebody's machine
+// wantedMethod returns what a registration asks for: a program on somebody's machine
 // keeps no secret from that person.
 func wantedMethod(supported []string) authMethod {
 	for _, m := range []authMethod{methodNone, methodBasic, methodPost} {

@@ -262,7 +262,7 @@ func (s *sealed) write(all map[string][]byte) error {
 	return ondisk.Replace(filepath.Join(s.dir, sealedFile), out.Bytes())
 }
 
-// identity is the key of the file, made when it may be and there is none.
+// identity returns the key of the file, made when it may be and there is none.
 func (s *sealed) identity(mayMake bool) (*age.X25519Identity, error) {
 	path := filepath.Join(s.dir, sealedKey)
 	raw, err := os.ReadFile(path)

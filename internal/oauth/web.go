@@ -142,16 +142,12 @@ func (w *web) decode(resp *http.Response, address string, into any) error {
 }
 
 func (w *web) request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, errors.New("an address is no URL")
-	}
-	if err := w.guard.check(u); err != nil {
-		return nil, err
-	}
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, errors.New("an address is no URL")
+	}
+	if err := w.guard.check(r.URL); err != nil {
+		return nil, err
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", w.agent)
@@ -167,7 +163,7 @@ func (w *web) send(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// place is where an address leads, without what may be secret in it.
+// place returns where an address leads, without what may be secret in it.
 func place(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -27,7 +27,7 @@ type Rule struct {
 	Private  bool // private networks, and this machine
 }
 
-// For is the rule for the host of a URL that a person has written: what it says
+// For returns the rule for the host of a URL that a person has written: what it says
 // by itself, an address or localhost, is meant; where a name leads is not.
 func For(host string, allowPrivate bool) Rule {
 	r := Rule{Loopback: Here(host), Private: allowPrivate}
@@ -137,7 +137,7 @@ func (e *Error) Error() string { return fmt.Sprintf("the address %s is not asked
 
 func refusedAddress(addr netip.Addr, why string) error { return &Error{addr, why} }
 
-// embedded is the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
+// embedded returns the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
 // or the address itself.
 func embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {

@@ -70,7 +70,7 @@ func (f *file) read() (reading, error) {
 	return r, nil
 }
 
-// lines are what a change adds to the file; sync reports whether they are of a person,
+// lines returns what a change adds to the file; sync reports whether they are of a person,
 // and not only what a trust accepts by itself.
 func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	if c.Server == "" {
@@ -105,7 +105,7 @@ func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	return lines, sync
 }
 
-// now are the lines that make what lines are about what it is now.
+// now returns the lines that make what lines are about what it is now.
 func (f *file) now(lines []line) []line {
 	var all []line
 	for _, l := range lines {
@@ -230,7 +230,7 @@ func (f *file) rewrite() error {
 	return nil
 }
 
-// all is what is known, in an order that is always the same.
+// all returns what is known, in an order that is always the same.
 func (f *file) all() []line {
 	subjects := slices.SortedFunc(maps.Keys(f.entries), func(a, b subject) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))

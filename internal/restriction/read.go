@@ -35,7 +35,7 @@ func chainHash(prev digest, data []byte) (h digest) {
 	return h
 }
 
-// firstLine is the first line, which always has the same length.
+// firstLine returns the first line, which always has the same length.
 func firstLine(seed digest, head link) []byte {
 	text := fmt.Appendf(nil, "%s %x %020d %x ", format, seed, head.seq, head.hash)
 	sum := sha256.Sum256(text)
