@@ -92,15 +92,9 @@ func (s *Schema) judge(doc any, steps int) (violations []Violation, undecided er
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, ErrUndecided
 	}
-	defer func() {
-		if p := recover(); p == ErrUndecided {
-			violations, undecided = nil, ErrUndecided
-		} else if p != nil {
-			violations, undecided = nil, fmt.Errorf("validating the arguments failed: %v", p)
-		}
-	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meter.left = steps / (1 + s.meter.slowness + size.depth/16 + size.digits/32)
-	return violationsIn(s.root.Validate(doc)), nil
+	undecided = bounded(func() { violations = violationsIn(s.root.Validate(doc)) })
+	return violations, undecided
 }
