@@ -1,7 +1,8 @@
-// Package alias names what many servers offer in one namespace, and finds back
-// what a name stands for: tools and prompts as server__name, resources by
-// their own address, or, where that is not one server's alone, by one that
-// names the server.
+// Package alias makes names unique on /mcp/all, where many servers stand in one
+// namespace, and finds back what a name stands for: tools and prompts are
+// server__name, with a digest where that is no possible name; resources keep their
+// own address, or, where that is not one server's alone, get one that names the
+// server.
 //
 // It guarantees that a name follows from the server and its own name alone,
 // that no two have the same, whatever servers call themselves and their tools,
