@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 )
@@ -46,7 +47,7 @@ func (x *request) answer() {
 	} else {
 		x.req.Say = st.say
 	}
-	if !plain && x.form != session.Streaming {
+	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
 		st.open()
 	}
 	x.finish(ctx, x.ask(within))
