@@ -53,13 +53,7 @@ func (d *deserted) add(s *sent) {
 }
 
 func (d *deserted) forget(now time.Time) {
-	n := 0
-	for n < len(d.all) && now.After(d.all[n].until) {
-		n++
-	}
-	if d.all = d.all[n:]; len(d.all) == 0 {
-		d.all = nil
-	}
+	d.all = slices.DeleteFunc(d.all, func(a desertedRequest) bool { return now.After(a.until) })
 }
 
 func (d *deserted) answered(id uint64) {

@@ -263,16 +263,9 @@ func (l *HTTP) Stop(hard <-chan struct{}) {
 func (l *HTTP) sayGoodbye(state *httpState, hard <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
 	defer cancel()
-	l.wg.Go(func() {
-		select {
-		case <-hard:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
+	ctx, stop := session.Until(ctx, hard, nil)
+	defer stop()
 	if a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodDelete, Head: state.get}); err == nil {
 		a.Body.Close()
 	}
-	cancel()
-	l.wg.Wait()
 }

@@ -36,7 +36,7 @@ func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bo
 		params = WithIdentity(params, o.Version)
 	}
 	if s.token = ProgressToken(params); s.token != nil && !s.own {
-		params = withToken(params, s.id)
+		params = withMeta(params, "progressToken", strconv.AppendUint(nil, s.id, 10))
 	}
 	if r.Method == mcp.Listen {
 		if s.listenID = r.ID; r.ID == nil { // our own
@@ -150,26 +150,25 @@ func WithIdentity(params json.RawMessage, version string) json.RawMessage {
 	return rawjson.SetMember(params, "_meta", identity(rawjson.Find(params, "_meta"), version))
 }
 
-// ProgressToken returns the token in the _meta of params, nil when there is none.
-func ProgressToken(params json.RawMessage) json.RawMessage {
-	if !rawjson.MayName(params, "progressToken") {
+// metaOf returns a member of the _meta of params, nil when there is none.
+func metaOf(params json.RawMessage, name string) json.RawMessage {
+	if !rawjson.MayName(params, name) {
 		return nil
 	}
-	return rawjson.Find(rawjson.Find(params, "_meta"), "progressToken")
+	return rawjson.Find(rawjson.Find(params, "_meta"), name)
 }
 
-// withToken puts our token in the place of the client's.
-func withToken(params json.RawMessage, id uint64) json.RawMessage {
-	meta := rawjson.SetMember(rawjson.Find(params, "_meta"), "progressToken", strconv.AppendUint(nil, id, 10))
-	return rawjson.SetMember(params, "_meta", meta)
+// withMeta returns params with a member of their _meta.
+func withMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	return rawjson.SetMember(params, "_meta", rawjson.SetMember(rawjson.Find(params, "_meta"), name, value))
 }
+
+// ProgressToken returns the token in the _meta of params, nil when there is none.
+func ProgressToken(params json.RawMessage) json.RawMessage { return metaOf(params, "progressToken") }
 
 // subscriptionID returns our id in what a server says to a subscription.
 func subscriptionID(params json.RawMessage) (uint64, bool) {
-	if !rawjson.MayName(params, mcp.MetaSubscription) {
-		return 0, false
-	}
-	return numericID(rawjson.Find(rawjson.Find(params, "_meta"), mcp.MetaSubscription))
+	return numericID(metaOf(params, mcp.MetaSubscription))
 }
 
 // setSubscription puts the client's id of a subscription in the place of ours.
@@ -177,7 +176,7 @@ func setSubscription(obj, id json.RawMessage) json.RawMessage {
 	if _, ok := subscriptionID(obj); !ok {
 		return obj
 	}
-	return rawjson.SetMember(obj, "_meta", rawjson.SetMember(rawjson.Find(obj, "_meta"), mcp.MetaSubscription, id))
+	return withMeta(obj, mcp.MetaSubscription, id)
 }
 
 // progressID returns the id that a progress notification is about.

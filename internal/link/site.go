@@ -10,7 +10,6 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/reach"
 	"mcpproxy/internal/wire"
 )
 
@@ -20,12 +19,6 @@ type Address struct {
 	Headers map[string]string
 	Account wire.Account // proves who asks; nil: nothing does
 	Dial    func(*url.URL) (wire.Client, error)
-}
-
-// Dial returns a client for a server's address: it reaches what the address says
-// by itself, and else the internet; private networks too, if that is allowed.
-func Dial(u *url.URL, allowPrivate bool) (wire.Client, error) {
-	return wire.NewClient(u, reach.For(u.Hostname(), allowPrivate))
 }
 
 // site is a server that is reached over HTTP, with what is said to it beside

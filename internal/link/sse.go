@@ -148,23 +148,16 @@ func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 
 // start runs f in a goroutine that Stop waits for, with a context that ends with
 // the link; it fails when the link is lost.
-func (l *SSE) start(f func(context.Context)) (cancel context.CancelFunc, err error) {
+func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Cause(); err != nil {
 		return nil, notSent(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := session.Until(context.Background(), l.Done(), nil)
 	l.wg.Go(func() {
 		defer cancel()
 		f(ctx)
-	})
-	l.wg.Go(func() {
-		select {
-		case <-l.Done():
-			cancel()
-		case <-ctx.Done():
-		}
 	})
 	return cancel, nil
 }

@@ -5,13 +5,13 @@ import (
 	"context"
 	"io"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // Budget is where the large messages of one server are read, over all of its
@@ -63,18 +63,10 @@ func (r *Budget) enter(n int, done <-chan struct{}) bool {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), crowdedTime)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-done:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	err := r.places.Acquire(ctx, int64(n))
-	cancel()
-	watch.Wait()
-	return err == nil
+	defer cancel()
+	ctx, stop := session.Until(ctx, done, nil)
+	defer stop()
+	return r.places.Acquire(ctx, int64(n)) == nil
 }
 
 func (r *Budget) leave(n int) { r.places.Release(int64(n)) }

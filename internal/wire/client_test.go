@@ -367,7 +367,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 func TestNewExchanger(t *testing.T) {
 	for raw, lean := range map[string]bool{"http://127.0.0.1:1/": true, "https://127.0.0.1:1/": false} {
 		u, _ := url.Parse(raw)
-		c, err := NewClient(u, here)
+		c, err := NewClient(u, false)
 		if _, is := c.(*leanClient); err != nil || is != lean {
 			t.Errorf("%s: %T, error %v", raw, c, err)
 		}
