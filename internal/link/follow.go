@@ -24,7 +24,7 @@ const (
 // take says that it was the answer. A server that ends the stream early, after
 // it has given an event an id, wants to be asked again: then the stream is
 // taken up where it ended.
-func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrpc.Message, kept bool) bool) error {
+func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m jsonrpc.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
 		events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
@@ -59,7 +59,7 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrp
 
 // readAll reads events until one is the answer (then err is nil) or the stream
 // ends. heard says whether there was a message.
-func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message, kept bool) bool) (heard bool, err error) {
+func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m jsonrpc.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -72,7 +72,7 @@ func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message
 		heard = true
 		data, kept := owned(ev.Data, events)
 		found := false
-		if split(data, func(m jsonrpc.Message) { found = found || take(&m, kept) }) != nil {
+		if split(data, func(m jsonrpc.Message) { found = found || take(m, kept) }) != nil {
 			l.Reports.Remark("an event is no JSON-RPC message")
 		}
 		if found {

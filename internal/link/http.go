@@ -58,16 +58,9 @@ func NewHTTP(a Address, o Options) (*HTTP, error) {
 	return l, nil
 }
 
-// exchange is one request over HTTP. In the client's own session, and in the
-// modern revision, it keeps the client's id, since what comes in its answer is
+// Do implements session.Doer. In the client's own session, and in the modern
+// revision, the request keeps the client's id, since what comes in its answer is
 // for nobody else; elsewhere it has one of ours.
-type exchange struct {
-	*entry
-	fields []mcp.Field
-	msg    []byte
-}
-
-// Do implements session.Doer.
 func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := l.Cause(); err != nil {
 		return session.Reply{}, notSent(err)
@@ -75,25 +68,26 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 	modern := l.modern.Load()
 	buf := buffers.Get().(*[]byte)
 	defer putBuffer(buf)
-	x := exchange{entry: l.wait.entry(), fields: r.Fields}
-	defer l.wait.recycle(x.entry)
-	x.msg = x.send((*buf)[:0], r, &l.Options, modern, r.ID != nil && r.Call == nil && (l.Own || modern))
-	*buf = x.msg
-	if x.fields == nil && (modern || r.ID == nil && r.Method == mcp.Discover) {
-		x.fields = mirror(r)
+	x := l.wait.entry()
+	defer l.wait.recycle(x)
+	*buf = x.send((*buf)[:0], r, &l.Options, modern, r.ID != nil && r.Call == nil && (l.Own || modern))
+	fields := r.Fields
+	if fields == nil && (modern || r.ID == nil && r.Method == mcp.Discover) {
+		fields = mirror(r)
 		if !modern { // nothing is agreed yet
-			x.fields = append(x.fields, mcp.Field{Name: mcp.HeaderVersion, Value: mcp.Modern})
+			fields = append(fields, mcp.Field{Name: mcp.HeaderVersion, Value: mcp.Modern})
 		}
-		if err := wire.CheckFields(x.fields); err != nil {
+		if err := wire.CheckFields(fields); err != nil {
 			return session.Reply{}, notSent(err)
 		}
 	}
-	if err := l.wait.enter(x.entry); err != nil {
+	x.request = wire.Request{Fields: fields, Body: *buf, Passes: r.Head != nil}
+	if err := l.wait.enter(x); err != nil {
 		return session.Reply{}, err
 	}
 	state := l.state.Load()
-	reply, err := l.exchange(ctx, state, &x)
-	l.wait.leave(x.entry, err)
+	reply, err := l.exchange(ctx, state, x)
+	l.wait.leave(x, err)
 	x.settle(&reply)
 	switch {
 	case err == nil:
@@ -113,8 +107,9 @@ func (l *HTTP) Do(ctx context.Context, r *session.Request) (session.Reply, error
 }
 
 // exchange sends one request and reads its answer.
-func (l *HTTP) exchange(ctx context.Context, state *httpState, x *exchange) (session.Reply, error) {
-	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodPost, Head: state.post, Fields: x.fields, Body: x.msg, Passes: x.Head != nil})
+func (l *HTTP) exchange(ctx context.Context, state *httpState, x *entry) (session.Reply, error) {
+	x.request.Method, x.request.Head = http.MethodPost, state.post
+	a, err := l.client.Do(ctx, &x.request)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -138,12 +133,13 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *exchange) (ses
 		}
 	}
 	var reply session.Reply
-	take := func(m *jsonrpc.Message, kept bool) bool {
+	take := func(m jsonrpc.Message, kept bool) bool {
+		x.message = m
 		switch {
 		case !m.IsResponse():
-			l.incoming(m, x.entry)
-		case x.isAnswer(m):
-			reply = replyOf(m, kept)
+			l.incoming(&x.message, x)
+		case x.isAnswer(&x.message):
+			reply = replyOf(&x.message, kept)
 			return true
 		}
 		return false
@@ -163,7 +159,7 @@ func (l *HTTP) exchange(ctx context.Context, state *httpState, x *exchange) (ses
 }
 
 // readWhole reads an answer that is no stream: one response, or a batch with it.
-func (l *HTTP) readWhole(ctx context.Context, a *wire.Response, x *exchange, take func(m *jsonrpc.Message, kept bool) bool) error {
+func (l *HTTP) readWhole(ctx context.Context, a *wire.Response, x *entry, take func(m jsonrpc.Message, kept bool) bool) error {
 	if a.Media != wire.JSON && x.keeps {
 		return &StatusError{Status: a.Status} // which its client gets
 	}
@@ -177,7 +173,7 @@ func (l *HTTP) readWhole(ctx context.Context, a *wire.Response, x *exchange, tak
 	found := false
 	err = split(bytes.TrimSpace(body), func(m jsonrpc.Message) {
 		if !found || !m.IsResponse() {
-			found = take(&m, true) || found
+			found = take(m, true) || found
 		}
 	})
 	switch {

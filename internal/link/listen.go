@@ -127,9 +127,9 @@ func (l *HTTP) ownStream(ctx context.Context, fields []mcp.Field) (*wire.Respons
 func (l *HTTP) hear(ctx context.Context, a *wire.Response, each func(*jsonrpc.Message)) error {
 	events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
 	defer events.Release()
-	_, err := l.readAll(events, func(m *jsonrpc.Message, _ bool) bool {
+	_, err := l.readAll(events, func(m jsonrpc.Message, _ bool) bool {
 		if !m.IsResponse() {
-			each(m)
+			each(&m)
 		}
 		return false
 	})

@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 // pending is the table of the requests that a server has not answered. Who reads
@@ -36,6 +37,9 @@ type entry struct {
 	closed chan struct{} // cap 1: reply or err is there, and e is in no table
 	reply  session.Reply
 	err    error
+
+	request wire.Request    // how it goes out over HTTP
+	message jsonrpc.Message // what is read for it over HTTP
 
 	saying sync.Mutex // one event is handed on after the other
 	late   *late      // nil until something comes elsewhere than in the caller's answer
@@ -98,6 +102,7 @@ func (p *pending) take(id uint64) *entry {
 func (p *pending) recycle(e *entry) {
 	e.said.Reset()
 	e.sent, e.broken, e.reply, e.err, e.late = sent{}, false, session.Reply{}, nil, nil
+	e.request, e.message = wire.Request{}, jsonrpc.Message{}
 	p.entries.Put(e)
 }
 

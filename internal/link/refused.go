@@ -16,7 +16,7 @@ import (
 // refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
 // the request; or it says that the session has gone, and then the server has
 // not looked at the request.
-func (l *HTTP) refused(ctx context.Context, state *httpState, a *wire.Response, x *exchange) (session.Reply, error) {
+func (l *HTTP) refused(ctx context.Context, state *httpState, a *wire.Response, x *entry) (session.Reply, error) {
 	fail := statusOf(a)
 	m := errorIn(a)
 	var reply session.Reply
@@ -70,8 +70,8 @@ const pingTime = 10 * time.Second
 func (l *HTTP) sessionGone(ctx context.Context, state *httpState) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	x := exchange{entry: l.wait.entry()}
-	x.msg = x.send(nil, &session.Request{Method: mcp.Ping}, &l.Options, false, false)
-	_, err := l.exchange(ctx, state, &x)
+	x := l.wait.entry()
+	x.request.Body = x.send(nil, &session.Request{Method: mcp.Ping}, &l.Options, false, false)
+	_, err := l.exchange(ctx, state, x)
 	return errors.Is(err, ErrSessionGone)
 }
