@@ -18,21 +18,26 @@ type core struct {
 	post func(ctx context.Context, msg []byte) error // sends what has no answer
 	tell func(msg []byte)                            // the same, and nobody waits
 
-	heard  atomic.Uint64
-	modern atomic.Bool // each request stands for itself
+	heard     atomic.Uint64
+	listening atomic.Bool // what the server says by itself is heard now
+	greeted   atomic.Bool // the handshake is over
+	modern    atomic.Bool // each request stands for itself
 }
 
 func newCore(o Options) core { return core{End: session.NewEnd(), Options: o, wait: newPending()} }
 
 // Agree tells the revision that the handshake has settled.
-func (l *core) Agree(version string) { l.modern.Store(version == mcp.Modern) }
+func (l *core) Agree(version string) {
+	l.modern.Store(version == mcp.Modern)
+	l.greeted.Store(true)
+}
 
 // Settled has nothing to do.
 func (l *core) Settled() {}
 
 // Health implements Link.
 func (l *core) Health() Health {
-	return Health{Heard: l.heard.Load(), InFlight: l.wait.inFlight()}
+	return Health{Heard: l.heard.Load(), InFlight: l.wait.inFlight(), Listening: l.listening.Load()}
 }
 
 // Notify implements Link.

@@ -17,7 +17,9 @@ type duplex struct {
 }
 
 func newDuplex(o Options) *duplex {
-	return &duplex{core: newCore(o), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+	l := &duplex{core: newCore(o), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+	l.listening.Store(true)
+	return l
 }
 
 // Attend has nothing to do: what the server says by itself comes anyhow.
@@ -25,13 +27,6 @@ func (l *duplex) Attend(context.Context) {}
 
 // HasID reports false: here sessions have none.
 func (l *duplex) HasID() bool { return false }
-
-// Health implements Link.
-func (l *duplex) Health() Health {
-	h := l.core.Health()
-	h.Listening = true
-	return h
-}
 
 // end makes the link lost, unless it is.
 func (l *duplex) end(err error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
 )
@@ -92,8 +91,8 @@ func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, afte
 		return nil, l.Cause()
 	case <-pause.C:
 	}
-	fields := []mcp.Field{{Name: lastEventID, Value: lastID}}
-	if wire.CheckFields(fields) != nil {
+	fields := fromEvent(&lastID)
+	if fields == nil {
 		return nil, ErrNoAnswer
 	}
 	a, err := l.stream(ctx, state, fields)

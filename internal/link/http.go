@@ -26,7 +26,6 @@ type HTTP struct {
 
 	lastID    atomic.Pointer[string] // of the last event that the server's own stream has given
 	listenNow chan struct{}          // closed when the handshake is done
-	streams   atomic.Bool            // the server's own stream is open
 	late      atomic.Bool            // something may have been said before the stream was open
 	listens   chan struct{}          // closed when the stream is open, or is not offered
 }
@@ -233,13 +232,6 @@ func (l *HTTP) Agree(version string) {
 
 // HasID implements Link.
 func (l *HTTP) HasID() bool { return l.state.Load().session != "" }
-
-// Health implements Link.
-func (l *HTTP) Health() Health {
-	h := l.core.Health()
-	h.Listening = l.streams.Load()
-	return h
-}
 
 // goodbyeTime is how long the end of a session may take.
 const goodbyeTime = 2 * time.Second

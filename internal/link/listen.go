@@ -49,10 +49,7 @@ func (l *HTTP) listen(ctx context.Context) {
 		err := l.listenOnce(ctx, opened)
 		var refused *StatusError
 		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, ErrSessionGone):
-			l.Fail(err)
+		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Passing():
 			return // not offered
@@ -78,8 +75,8 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 		return err
 	}
 	defer a.Body.Close()
-	l.streams.Store(true)
-	defer l.streams.Store(false)
+	l.listening.Store(true)
+	defer l.listening.Store(false)
 	opened()
 	if l.late.Load() {
 		l.Reports.Missed()
@@ -91,17 +88,7 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 // says by itself. What was said while nobody listened comes first, where the
 // server has kept it.
 func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	var fields []mcp.Field
-	if id := l.lastID.Load(); id != nil {
-		fields = []mcp.Field{{Name: lastEventID, Value: *id}}
-	}
-	if wire.CheckFields(fields) != nil {
-		fields = nil
-	}
-	a, err := l.ownStream(ctx, fields)
-	if errors.Is(err, ErrSessionGone) {
-		l.Fail(err)
-	}
+	a, err := l.ownStream(ctx, l.lastID.Load())
 	if err != nil {
 		return err
 	}
@@ -113,14 +100,28 @@ func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func(
 	})
 }
 
-// lastEventID names the event after which a stream is to go on.
-const lastEventID = "Last-Event-ID"
+// fromEvent returns the header line that names the event after which a stream is to
+// go on, none where there is no such event or its id cannot be said.
+func fromEvent(id *string) []mcp.Field {
+	if id == nil {
+		return nil
+	}
+	fields := []mcp.Field{{Name: "Last-Event-ID", Value: *id}}
+	if wire.CheckFields(fields) != nil {
+		return nil
+	}
+	return fields
+}
 
-// ownStream opens the stream of what the server says by itself.
-func (l *HTTP) ownStream(ctx context.Context, fields []mcp.Field) (*wire.Response, error) {
+// ownStream opens the stream of what the server says by itself, which goes on
+// after the event of that id.
+func (l *HTTP) ownStream(ctx context.Context, id *string) (*wire.Response, error) {
 	state := l.state.Load()
-	a, err := l.stream(ctx, state, fields)
-	return a, gone(state, err)
+	a, err := l.stream(ctx, state, fromEvent(id))
+	if err = gone(state, err); err == ErrSessionGone {
+		l.Fail(err)
+	}
+	return a, err
 }
 
 // hear reads a stream until it ends, and hands on what is no response.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -28,8 +27,7 @@ type Stdio struct {
 	log  *process.Log
 
 	startup  *startup.Start
-	greeted  atomic.Bool // the handshake is over
-	skipping bool        // of the reader: a line is being skipped
+	skipping bool // of the reader: a line is being skipped
 }
 
 // NewStdio makes the link of a process that has just been started, and of the
@@ -175,12 +173,6 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 		l.in.Send(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 	}
 	return reply, err
-}
-
-// Agree implements Link.
-func (l *Stdio) Agree(version string) {
-	l.duplex.Agree(version)
-	l.greeted.Store(true)
 }
 
 // Settled ends the watch of the start.
