@@ -10,7 +10,7 @@ import (
 
 // duplex is a connection on which everything that a server says comes one
 // after the other: answers, notifications, requests. One goroutine reads it and
-// gives every answer to the goroutine that waits for it.
+// passes every answer to the goroutine that waits for it.
 type duplex struct {
 	core
 	kept session.Queue // what belongs to no request of the client whose own it is

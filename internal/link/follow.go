@@ -19,7 +19,7 @@ const (
 	maxResumes   = 100
 )
 
-// follow reads the events of an answer and gives each message to take, until
+// follow reads the events of an answer and passes each message to take, until
 // take says that it was the answer. A server that ends the stream early, after
 // it has given an event an id, wants to be asked again: then the stream is
 // taken up where it ended.
@@ -57,7 +57,7 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m jsonrpc
 }
 
 // readAll reads events until one is the answer (then err is nil) or the stream
-// ends. heard says whether there was a message.
+// ends. heard reports whether there was a message.
 func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m jsonrpc.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()

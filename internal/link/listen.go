@@ -84,7 +84,7 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 	return l.hear(ctx, a, func(m *jsonrpc.Message) { l.incoming(m, nil) })
 }
 
-// Listen gives the client whose own the session is the stream of what the server
+// Listen hands the client whose own the session is the stream of what the server
 // says by itself. What was said while nobody listened comes first, where the
 // server has kept it.
 func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {

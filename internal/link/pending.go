@@ -19,10 +19,10 @@ import (
 // an entry from the table owns it: an answer that comes after that has nobody to
 // go to.
 type pending struct {
-	mu       sync.Mutex // guards byID, deserted and err
-	byID     map[uint64]*entry
-	deserted deserted
-	err      error // why there will be no more answers
+	mu      sync.Mutex // guards byID, orphans and err
+	byID    map[uint64]*entry
+	orphans orphans
+	err     error // why there will be no more answers
 
 	// ownAnswers: each caller reads its answer itself, and leave follows instead
 	// of wait. What comes elsewhere is handed on by a goroutine.
@@ -80,11 +80,11 @@ func (p *pending) inFlight() int {
 	return len(p.byID)
 }
 
-// desert is take for a request that the server may still be at work on.
-func (p *pending) desert(id uint64) *entry {
+// orphan is take for a request that the server may still be at work on.
+func (p *pending) orphan(id uint64) *entry {
 	e := p.take(id)
 	if e != nil && !e.own && e.listenID == nil { // else there is nobody else, or nothing to work on
-		p.deserted.add(&e.sent)
+		p.orphans.add(&e.sent)
 	}
 	return e
 }
@@ -106,7 +106,7 @@ func (p *pending) recycle(e *entry) {
 	p.entries.Put(e)
 }
 
-// resolve gives the response m to the caller that waits for it, if there is
+// resolve hands the response m to the caller that waits for it, if there is
 // one. The bytes of m are copied unless they are kept.
 func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 	id, ok := numericID(m.ID)
@@ -154,7 +154,7 @@ func (p *pending) rejectBroken(response []byte) {
 	e.broken = true
 	time.AfterFunc(brokenTime, func() {
 		p.mu.Lock()
-		e := p.desert(id)
+		e := p.orphan(id)
 		p.mu.Unlock()
 		if e != nil {
 			e.finish(session.Reply{}, ErrNoMessage)
@@ -167,7 +167,7 @@ func (p *pending) claim(id uint64) *entry {
 	defer p.mu.Unlock()
 	e := p.take(id)
 	if e == nil {
-		p.deserted.answered(id)
+		p.orphans.answered(id)
 	}
 	return e
 }
@@ -181,7 +181,7 @@ func (p *pending) give(id uint64, e session.Event, fits func(*sent) bool) bool {
 	return to != nil && fits(&to.sent) && p.put(to, e)
 }
 
-// progress gives a progress notification, which came in the answer to from or by
+// progress hands a progress notification, which came in the answer to from or by
 // itself, to the request it is about.
 func (p *pending) progress(e session.Event, from *entry) {
 	switch id, ok := progressID(e.Params); {
@@ -193,21 +193,21 @@ func (p *pending) progress(e session.Event, from *entry) {
 	}
 }
 
-// subscribed gives a notification to the subscription that it names, if it
+// subscribed hands a notification to the subscription that it names, if it
 // does.
 func (p *pending) subscribed(e session.Event) bool {
 	id, ok := subscriptionID(e.Params)
 	return ok && p.give(id, e, func(s *sent) bool { return s.listenID != nil })
 }
 
-// byToken gives a progress notification to the client's request with its own
+// byToken hands a progress notification to the client's request with its own
 // token.
 func (p *pending) byToken(e session.Event) bool {
 	token := rawjson.Find(e.Params, "progressToken")
 	return p.newest(e, func(s *sent) bool { return s.token != nil && bytes.Equal(s.token, token) })
 }
 
-// newest gives e to the request that was sent last, of those that fit and whose
+// newest hands e to the request that was sent last, of those that fit and whose
 // client has the connection for itself.
 func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
@@ -221,7 +221,7 @@ func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
 	return last != nil && p.put(last, e)
 }
 
-// only gives e to the only request in flight, subscriptions aside, if it wants
+// only hands e to the only request in flight, subscriptions aside, if it wants
 // it: with several in flight nobody can tell whose it is.
 func (p *pending) only(e session.Event) bool {
 	p.mu.Lock()
@@ -236,7 +236,7 @@ func (p *pending) only(e session.Event) bool {
 			one = to
 		}
 	}
-	return one != nil && one.wants(e.Method) && !p.deserted.byOther(&one.sent) && p.put(one, e)
+	return one != nil && one.wants(e.Method) && !p.orphans.byOther(&one.sent) && p.put(one, e)
 }
 
 // put queues an event for to; when its caller is far behind it is dropped. It
@@ -321,8 +321,8 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 func (p *pending) leave(e *entry, err error) bool {
 	p.mu.Lock()
 	out := p.take
-	if deserts(err) {
-		out = p.desert
+	if stillAtWork(err) {
+		out = p.orphan
 	}
 	was, late := out(e.id) != nil, e.late
 	p.mu.Unlock()

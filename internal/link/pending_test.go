@@ -21,7 +21,7 @@ func enter(p *pending, s sent) (*entry, error) {
 	return e, p.enter(e)
 }
 
-// said gives a log message to the only request in flight, if it wants it.
+// said hands a log message to the only request in flight, if it wants it.
 func said(p *pending, params json.RawMessage) bool {
 	return p.only(session.Event{Method: mcp.LogMessage, Params: params})
 }
@@ -159,21 +159,21 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 	}
 }
 
-// TestDesertedIsBounded: of who gives up call after call no more is kept, and
+// TestOrphansAreBounded: of who gives up call after call no more is kept, and
 // what is not kept counts as somebody else's.
-func TestDesertedIsBounded(t *testing.T) {
-	var d deserted
+func TestOrphansAreBounded(t *testing.T) {
+	var d orphans
 	a, b := &session.Owner{}, &session.Owner{}
-	for id := range uint64(maxDeserted) {
+	for id := range uint64(maxOrphans) {
 		d.add(&sent{id: id, Request: &session.Request{Owner: a}})
 	}
 	if d.byOther(&sent{Request: &session.Request{Owner: a}}) || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
 		t.Error("it is not known whose they are")
 	}
-	for id := range uint64(10 * maxDeserted) {
-		d.add(&sent{id: id + maxDeserted, Request: &session.Request{Owner: b}})
+	for id := range uint64(10 * maxOrphans) {
+		d.add(&sent{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
-	if len(d.all) != maxDeserted || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+	if len(d.all) != maxOrphans || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
 		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
 	}
 }

@@ -35,7 +35,7 @@ func (l *HTTP) refused(ctx context.Context, state *httpState, a *wire.Response, 
 }
 
 // errorIn returns the JSON-RPC error that an answer has for its body, nil if
-// that is none.
+// there is none.
 func errorIn(a *wire.Response) *jsonrpc.Message {
 	if a.Media != wire.JSON {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 // Stdio is a process with lines on its pipes. One goroutine reads its stdout and
-// gives every answer to the goroutine that waits for it.
+// passes every answer to the goroutine that waits for it.
 type Stdio struct {
 	*duplex
 	proc *process.Process

@@ -34,12 +34,12 @@ func left(r *Budget) int {
 
 // Places are given in the order in which they are asked for; who stops waiting
 // is in nobody's way.
-func TestPlacesInARoom(t *testing.T) {
+func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewBudget(100, &Buffers{})
 		r.places = semaphore.NewWeighted(100)
 		if !r.enter(60, nil) {
-			t.Fatal("an empty room has no place")
+			t.Fatal("an empty budget has no place")
 		}
 		var mu sync.Mutex
 		var order []string
@@ -75,9 +75,9 @@ func TestPlacesInARoom(t *testing.T) {
 	})
 }
 
-// What is read in the room comes out as it was sent, whatever is said of its
-// length, and the room is as large afterwards.
-func TestBodiesAreReadInTheRoom(t *testing.T) {
+// What is read within the budget comes out as it was sent, whatever is said of its
+// length, and the budget is as large afterwards.
+func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
 	r := NewBudget(limit, &Buffers{})
@@ -111,7 +111,7 @@ func TestBodiesAreReadInTheRoom(t *testing.T) {
 	for _, length := range []int64{2 << 20, -1} {
 		a := &Response{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
 		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errCrowded) {
-			t.Errorf("length %d, no room: %v", length, err)
+			t.Errorf("length %d, no place: %v", length, err)
 		}
 	}
 }

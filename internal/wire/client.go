@@ -79,7 +79,7 @@ type Response struct {
 	Body      io.ReadCloser
 
 	fields []mcp.Field // where they are wanted: see Passable
-	hops   []string    // the names that Connection gives
+	hops   []string    // the names that Connection lists
 	passed int         // bytes of fields
 }
 

@@ -179,7 +179,7 @@ func (c *leanConn) Read(p []byte) (int, error) {
 		}
 	}
 	if n > 0 {
-		return n, nil // the next Read gives the error
+		return n, nil // the next Read returns the error
 	}
 	return n, c.err
 }

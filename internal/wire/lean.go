@@ -264,7 +264,7 @@ func (c *leanConn) send(r *Request) error {
 	return err
 }
 
-// Close gives the connection back: at once when the body has been read to its
+// Close returns the connection: at once when the body has been read to its
 // end, to the unfinished ones when only the end of a stream is missing.
 func (c *leanConn) Close() error {
 	left := c.unwatch()
