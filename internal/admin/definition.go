@@ -53,46 +53,46 @@ func (d *definition) approved() string {
 	return d.pin.Fingerprint.String()
 }
 
-// scanned returns what the scanner says of it. The findings are never null in
-// JSON.
-func (d *definition) scanned() (scan.Verdict, []scan.Finding) { return scanned(d.Report()) }
+// scanned returns what the scanner says of it.
+func (d *definition) scanned() gateway.Scanned { return scanned(d.Report()) }
 
-func scanned(r scan.Report) (scan.Verdict, []scan.Finding) {
-	if r.Findings == nil {
-		return r.Verdict, []scan.Finding{}
-	}
-	return r.Verdict, r.Findings
+// scanned returns a report whose findings are never null in JSON.
+func scanned(r scan.Report) gateway.Scanned {
+	return gateway.Scanned{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// difference is how a definition differs from the approved one.
-type difference struct {
-	approved *gateway.ApprovedView // nil: there is nothing to compare with
-	changes  []approval.Difference
-	cut      bool // there are more
+// pending returns why it waits.
+func (d *definition) pending() gateway.Pending {
+	return gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
 }
 
-func (a *Admin) differ(ctx context.Context, d *definition) (difference, error) {
-	none := difference{changes: []approval.Difference{}}
+// standing returns how it stands.
+func (d *definition) standing() gateway.Standing {
+	return gateway.Standing{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.waits.Why}
+}
+
+// compared returns it beside the approved one.
+func (a *Admin) compared(ctx context.Context, d *definition) (gateway.Compared, error) {
+	c := gateway.Compared{Definition: d.Definition, Changes: []approval.Difference{}}
 	if d.pin == nil {
-		return none, nil
+		return c, nil
 	}
 	raw, err := a.Book.Definition(ctx, d.Kind, d.id())
 	if err != nil {
-		return none, err
+		return c, err
 	}
 	if was, err := fingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
 		// Lost with a damaged database, or approved no more at this very moment.
 		// There is nothing to hold the new one against: all of it is new.
-		return none, nil
+		return c, nil
 	}
 	changes, complete, err := approval.Diff(raw, d.Definition)
 	if err != nil {
-		return none, err
+		return c, err
 	}
-	return difference{
-		&gateway.ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At},
-		append(none.changes, changes...), !complete,
-	}, nil
+	c.Approved = &gateway.ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At}
+	c.Changes, c.Truncated = append(c.Changes, changes...), !complete
+	return c, nil
 }
 
 func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
@@ -191,16 +191,11 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gat
 	if err != nil {
 		return gateway.ToolDiff{}, err
 	}
-	of, err := a.differ(ctx, &d)
-	if err != nil {
-		return gateway.ToolDiff{}, err
-	}
-	v := gateway.ToolDiff{
+	of, err := a.compared(ctx, &d)
+	return gateway.ToolDiff{
 		Name: d.id().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut, Loosened: d.waits.Loosened,
-	}
-	v.Verdict, v.Findings = d.scanned()
-	return v, nil
+		Compared: of, Loosened: d.waits.Loosened, Scanned: d.scanned(),
+	}, err
 }
 
 // ApproveOffer approves the definition of a prompt, a resource, a template or
@@ -252,14 +247,9 @@ func (a *Admin) DiffOffer(ctx context.Context, _ Caller, in gateway.OfferRef) (g
 	if err != nil {
 		return gateway.OfferDiff{}, err
 	}
-	of, err := a.differ(ctx, &d)
-	if err != nil {
-		return gateway.OfferDiff{}, err
-	}
-	v := gateway.OfferDiff{
+	of, err := a.compared(ctx, &d)
+	return gateway.OfferDiff{
 		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut,
-	}
-	v.Verdict, v.Findings = d.scanned()
-	return v, nil
+		Compared: of, Scanned: d.scanned(),
+	}, err
 }
