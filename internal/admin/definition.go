@@ -109,67 +109,66 @@ func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, e
 
 // decide has a person decide about a definition that is there, if what was seen is
 // still it. Without seen it is about the tool, whatever its definition.
-func (a *Admin) decide(c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide func(definition) error) error {
+func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide decision) error {
 	return a.act(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
 			err = same(what, d.Fingerprint.String(), seen.Fingerprint)
 		}
 		if err == nil {
-			err = decide(d)
+			err = decide(ctx, a.Book, d, c.Actor.String())
 		}
 		return err
 	})
 }
 
-// approve and block decide about one definition.
-func (a *Admin) approve(ctx context.Context, c Caller) func(definition) error {
-	return func(d definition) error {
-		return a.Book.Approve(ctx, d.server, c.Actor.String(), []approval.Candidate{d.Candidate}, nil)
-	}
+// decision is what a person decides about a definition.
+type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
+
+func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
+	return b.Approve(ctx, d.server, by, []approval.Candidate{d.Candidate}, nil)
 }
 
-func (a *Admin) block(ctx context.Context, c Caller) func(definition) error {
-	return func(d definition) error {
-		return a.Book.BlockOffer(ctx, d.Kind, d.id(), d.Fingerprint, c.Actor.String())
-	}
+func block(ctx context.Context, b *approval.Book, d definition, by string) error {
+	return b.BlockOffer(ctx, d.Kind, d.id(), d.Fingerprint, by)
 }
 
-// switched switches a tool on or off.
-func (a *Admin) switched(ctx context.Context, c Caller, on bool) func(definition) error {
-	return func(d definition) error { return a.Book.Switch(ctx, d.id(), on, c.Actor.String()) }
+func switched(on bool) decision {
+	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+		return b.Switch(ctx, d.id(), on, by)
+	}
 }
 
 // EnableTool switches a tool on, in the name of a person.
 func (a *Admin) EnableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.switched(ctx, c, true))
+	return a.decideTool(ctx, c, in, "switch_tool_on", nil, switched(true))
 }
 
 // DisableTool switches a tool off, in the name of a person.
 func (a *Admin) DisableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_off", nil, a.switched(ctx, c, false))
+	return a.decideTool(ctx, c, in, "switch_tool_off", nil, switched(false))
 }
 
 // ApproveTool approves the definition of a tool that was seen, if it is still the
 // one that the server lists.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.approve(ctx, c))
+	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
 }
 
 // BlockTool refuses the definition of a tool that was seen, if it is still the one
 // that the server lists. When it was approved it is not any more.
 func (a *Admin) BlockTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, a.block(ctx, c))
+	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, block)
 }
 
 // decideTool returns how the tool is then.
-func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide func(definition) error) (gateway.ToolView, error) {
+func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide decision) (gateway.ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
 		detail = problem.Brief(seen.Fingerprint)
 	}
 	record := gateway.Action(c, activity.Approval, id, action, detail)
-	err := a.decide(c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
+	err := a.decide(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
 	if err != nil {
 		return gateway.ToolView{}, err
 	}
@@ -201,21 +200,21 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gat
 // ApproveOffer approves the definition of a prompt, a resource, a template or
 // of instructions that was seen, if it is still what the server has.
 func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "approve_", a.approve(ctx, c))
+	return a.decideOffer(ctx, c, in, "approve_", approve)
 }
 
 // BlockOffer refuses it. When it was approved it is not any more.
 func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "block_", a.block(ctx, c))
+	return a.decideOffer(ctx, c, in, "block_", block)
 }
 
-func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide func(definition) error) (gateway.OfferDiff, error) {
+func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide decision) (gateway.OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
 		detail = problem.Brief(in.Name) + " " + detail
 	}
 	record := gateway.Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
-	err := a.decide(c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
+	err := a.decide(ctx, c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
 	if err != nil {
 		return gateway.OfferDiff{}, err
 	}

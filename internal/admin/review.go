@@ -183,8 +183,10 @@ func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err er
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
-// approveDefinitions approves what the server lists. The definitions are
-// approved before the quarantine ends.
+// approveDefinitions approves what the server lists. The end of the quarantine is
+// what lets anything be called, so it comes last. Approvals whose quarantine could
+// not be ended stay: they are of what the person has seen and allow nothing alone,
+// and the same approval ends it later.
 func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) error {
 	if !s.told() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
