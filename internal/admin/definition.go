@@ -130,7 +130,7 @@ func approve(ctx context.Context, b *approval.Book, d definition, by string) err
 }
 
 func block(ctx context.Context, b *approval.Book, d definition, by string) error {
-	return b.BlockOffer(ctx, d.Kind, d.id(), d.Fingerprint, by)
+	return b.Block(ctx, d.Kind, d.id(), d.Fingerprint, by)
 }
 
 func switched(on bool) decision {
