@@ -104,7 +104,12 @@ func newClients(sv *upstream.Server) *clients {
 }
 
 // Connected implements upstream.Clients, as the following methods do.
-func (c *clients) Connected(on *upstream.Connection) { c.sharing.renew(on) }
+func (c *clients) Connected(on *upstream.Connection) {
+	if !on.Modern() {
+		c.modernOnly.Store(false)
+	}
+	c.sharing.renew(on)
+}
 
 func (c *clients) Heard(method string, params json.RawMessage) bool {
 	return c.sharing.spread(method, params)
@@ -115,13 +120,13 @@ func (c *clients) InUse() bool { return c.inUse() || c.sharing.subscribed() }
 func (c *clients) End(what upstream.Ending) {
 	switch what {
 	case upstream.Spare:
-		c.modern.drop()
+		c.end(func(s *Session) bool { return s.spare })
 	case upstream.Restart:
-		c.endUnshared()
+		c.end(func(s *Session) bool { return s.way != shared })
 	case upstream.Sessions:
-		c.endAll(false)
+		c.end(func(*Session) bool { return true })
 	case upstream.ForGood:
-		c.endAll(true)
+		c.close()
 		c.modern.end()
 		c.sharing.wait()
 	}

@@ -85,6 +85,9 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if err != nil {
 		return session.Reply{}, err
 	}
+	if !c.Modern() {
+		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
+	}
 	l.info.capabilities = mcp.WithoutTaskSupport(orObject(rawjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
 	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))

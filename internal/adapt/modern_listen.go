@@ -2,7 +2,6 @@ package adapt
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -26,7 +25,7 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 	}
 	a := aboutOf(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	s, err := m.checkout(ctx, "a subscription "+rand.Text(), a, false, true)
+	s, err := m.checkout(ctx, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}

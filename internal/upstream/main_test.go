@@ -43,6 +43,7 @@ func servers() map[string]func() *mcptest.Server {
 		"environ":      environServer,
 		"forger":       forger,
 		"slow starter": slowStarter,
+		"slow offers":  slowOffers,
 		"latin":        func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
 }
