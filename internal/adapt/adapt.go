@@ -74,7 +74,7 @@ func (f surface) Open(ctx context.Context, initialize *session.Request) (session
 	sv.Enter(initialize)
 	defer sv.Leave(initialize)
 	sv.Wake() // what it lists is judged by our own connection
-	ctx, cancel := context.WithTimeout(ctx, sv.ConnectTime())
+	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
 	defer cancel()
 	s, reply, err := sv.Clients.(*clients).open(ctx, initialize)
 	if s == nil {

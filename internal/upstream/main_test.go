@@ -187,7 +187,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	for _, f := range change {
 		f(&opt)
 	}
-	f := &fixture{Set: NewSet(opt, nil), watcher: w, t: t}
+	f := &fixture{Set: NewSet(opt, noClients), watcher: w, t: t}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

@@ -42,7 +42,7 @@ type Set struct {
 	closed bool
 }
 
-// NewSet makes an empty Set. clients makes those of a server; nil: there are none.
+// NewSet makes an empty Set. clients makes those of a server.
 func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -165,7 +165,7 @@ func (s *Set) Progress(server string) Progress {
 		return Progress{}
 	}
 	state := sv.presence.snapshot()
-	return sv.starting.progress(&state)
+	return sv.progress(&state)
 }
 
 // LogTail returns the last lines of a server's log, at most as many as asked for.

@@ -475,7 +475,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // A request that comes before it is known which servers there are waits.
 func TestCallBeforeTheFirstApply(t *testing.T) {
 	server := guarded(t, "", http.StatusUnauthorized)
-	s := NewSet(Options{}, nil)
+	s := NewSet(Options{}, noClients)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	called := make(chan error, 1)
 	go func() { called <- tryCall(s) }()

@@ -97,7 +97,7 @@ func (s *Server) gate(c *Connection, r *session.Request, waited bool) error {
 	case !c.stillLists(r):
 		return s.Changed(r)
 	case r.Call != nil && c.forOthers(r.Call.Tool):
-		return s.words.forOthers(r)
+		return s.forOthers(r)
 	}
 	return nil
 }

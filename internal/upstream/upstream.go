@@ -87,8 +87,8 @@ func (s *Spec) Proves() bool {
 
 const defaultConnectTime = 30 * time.Second
 
-// connectTime is how long a connection may take to be made.
-func (s *Spec) connectTime() time.Duration {
+// ConnectTime is how long a connection may take to be made.
+func (s *Spec) ConnectTime() time.Duration {
 	if s.ConnectTimeout > 0 {
 		return s.ConnectTimeout
 	}
