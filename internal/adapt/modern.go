@@ -107,10 +107,9 @@ func (m *modern) checkout(ctx context.Context, key string, a about, asks, listen
 	}
 	info := a.info
 	if rawjson.Kind(info) != '{' {
-		info = append(rawjson.AppendString([]byte(`{"name":"mcpproxy","version":`), m.sv.ClientVersion), '}')
+		info = object(field{"name", text("mcpproxy")}, field{"version", text(m.sv.ClientVersion)})
 	}
-	params := append([]byte(`{"protocolVersion":"`+mcp.Legacy+`","capabilities":`), a.capabilities...)
-	params = append(append(append(params, `,"clientInfo":`...), info...), '}')
+	params := object(field{"protocolVersion", text(mcp.Legacy)}, field{"capabilities", a.capabilities}, field{"clientInfo", info})
 	w := own
 	if m.sv.Shared() {
 		w = shared

@@ -39,7 +39,7 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	}
 	h.session = s
 	if a.level != "" && s.level != a.level && bytes.Contains(h.greeting.Capabilities, []byte(`"logging"`)) {
-		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object("level", a.level)}); err != nil {
+		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object(field{"level", text(a.level)})}); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -231,17 +231,15 @@ func (m *modern) hold(h *held) (session.Reply, error) {
 	h.expire = time.AfterFunc(heldTime, func() { m.forget(state) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := append([]byte(nil), `{"resultType":"input_required","inputRequests":{`...)
+	inputs := make([]field, 0, len(h.asked))
 	for key, e := range h.asked {
 		params := e.Params
 		if params == nil {
 			params = json.RawMessage("{}") // clients of this revision trip over what has none
 		}
-		out = rawjson.AppendString(append(rawjson.AppendString(out, key), `:{"method":`...), e.Method)
-		out = append(append(append(out, `,"params":`...), params...), "},"...)
+		inputs = append(inputs, field{key, object(field{"method", text(e.Method)}, field{"params", params})})
 	}
-	out = bytes.TrimSuffix(out, []byte{','})
-	return session.Reply{Result: append(rawjson.AppendString(append(out, `},"requestState":`...), state), '}')}, nil
+	return session.Reply{Result: object(field{"resultType", text("input_required")}, field{"inputRequests", object(inputs...)}, field{"requestState", text(state)})}, nil
 }
 
 // forget ends a request for which nobody came again.

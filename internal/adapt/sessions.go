@@ -42,12 +42,11 @@ const (
 // it is over, and the client begins another one.
 type Session struct {
 	peer
-	sv    *upstream.Server
-	way   way
-	own   *ownLink      // the peer, where it is the client's own; else nil
-	ends  chan struct{} // closed when somebody ends it
-	ended chan struct{} // closed when it has ended
-	once  sync.Once
+	sv     *upstream.Server
+	way    way
+	own    *ownLink      // the peer, where it is the client's own; else nil
+	ending *session.End  // comes when somebody ends it
+	ended  chan struct{} // closed when it has ended
 
 	level string         // that the server was told, where we say it
 	said  *session.Queue // what belongs to no request, for the next one of a modern client
@@ -59,17 +58,10 @@ type Session struct {
 }
 
 // Close ends the session. It returns at once.
-func (s *Session) Close() { s.once.Do(func() { close(s.ends) }) }
+func (s *Session) Close() { s.ending.Fail(link.ErrStopped) }
 
 // isEnding reports whether somebody ends it.
-func (s *Session) isEnding() bool {
-	select {
-	case <-s.ends:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Session) isEnding() bool { return s.ending.Cause() != nil }
 
 // pid returns the number of the client's own process; 0 when there is none.
 func (s *Session) pid() int {
@@ -160,7 +152,7 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w wa
 
 // begin makes what a session stands on and minds it. Nothing is said yet.
 func (t *sessions) begin(w way, place *startup.Place) (*Session, error) {
-	s := &Session{sv: t.sv, way: w, ends: make(chan struct{}), ended: make(chan struct{}), born: time.Now()}
+	s := &Session{sv: t.sv, way: w, ending: session.NewEnd(), ended: make(chan struct{}), born: time.Now()}
 	if err := t.add(s); err != nil {
 		return nil, err
 	}
@@ -319,7 +311,7 @@ func (t *sessions) mind(s *Session) {
 	defer idle.Stop()
 	for ended := false; !ended; {
 		select {
-		case <-s.ends:
+		case <-s.ending.Done():
 			ended = true
 		case <-s.Done():
 			if ended = true; s.pid() != 0 {
