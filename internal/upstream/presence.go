@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/link"
-	"mcpproxy/internal/problem"
 )
 
 // presence is whether a server is there: its connection, its state, those who
@@ -48,8 +47,6 @@ type awayError struct {
 
 func (e *awayError) Error() string { return "the server is " + string(e.state.Phase) }
 
-var errSlow = problem.Ownf("it took too long")
-
 // ready returns the connection. Without one it has one made at once, and waits
 // for it: until it is there, or a try has failed, or ctx or the limit ends.
 func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection, error) {
@@ -82,12 +79,9 @@ func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection,
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-late.C:
-			err = errSlow
+			err = p.away()
 		}
 		p.mu.Lock()
-		if err == errSlow {
-			err = &awayError{p.state, p.lastErr}
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -174,10 +174,9 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	}
 	var (
 		relist  = s.listing.relist
-		lists   relists
 		reoffer = s.reoffer
-		offerAt <-chan time.Time // set while a change waits for its time
-		offered time.Time
+		lists   relists
+		offers  relists
 		heard   = c.link.Health().Heard
 		tried   time.Time
 	)
@@ -206,13 +205,14 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 			}
 			lists.done(began, listed)
 		case <-s.listing.taught:
-			s.publish(c, *c.own.Load())
+			s.publish(c, c.tools.Load().own)
 		case <-reoffer:
 			reoffer = nil
-			offerAt = time.After(max(0, relistPause-time.Since(offered)))
-		case <-offerAt:
-			reoffer, offerAt, offered = s.reoffer, nil, time.Now()
-			drain(s.reoffer)
+			offers.plan(relistPause)
+		case now := <-offers.due:
+			reoffer = s.reoffer
+			drain(reoffer)
+			offers.done(now, true)
 			s.presence.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
 			if !c.greeting.saysChanges || !c.attended() {

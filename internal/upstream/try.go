@@ -30,10 +30,17 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 		return session.Reply{}, Unjudged()
 	}
 	reached := false // the server has seen the call, and refused it
+	failed := func(err error) (session.Reply, error) {
+		err = s.Explain(ctx, r, err)
+		if p, ok := err.(*problem.Problem); ok && reached && p.Code == problem.ServerUnavailable {
+			p.Hint = mayHaveRun + " " + s.seeLogs()
+		}
+		return session.Reply{}, err
+	}
 	for sends := 1; ; sends++ {
 		c, waited, err := s.current(ctx, r)
 		if err != nil {
-			return session.Reply{}, s.explain(ctx, r, err, reached)
+			return failed(err)
 		}
 		if isCall {
 			if err := s.gate(c, r, waited || sends > 1); err != nil {
@@ -50,7 +57,7 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 		gone := errors.Is(err, link.ErrSessionGone)
 		reached = reached || gone && isCall
 		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
-			return session.Reply{}, s.explain(ctx, r, err, reached)
+			return failed(err)
 		}
 	}
 }

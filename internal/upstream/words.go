@@ -47,11 +47,6 @@ func (b *base) Explain(ctx context.Context, r *session.Request, err error) error
 	if p, ok := err.(*problem.Problem); ok {
 		return p
 	}
-	return b.explain(ctx, r, err, false)
-}
-
-// explain is Explain; reached says that the server has seen the call.
-func (b *base) explain(ctx context.Context, r *session.Request, err error, reached bool) error {
 	var (
 		away   *awayError
 		status *link.StatusError
@@ -62,7 +57,7 @@ func (b *base) explain(ctx context.Context, r *session.Request, err error, reach
 	case ctx.Err() != nil && !session.TimeIsUp(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
-		return b.unlisted(r, reached)
+		return b.unlisted(r)
 	case ctx.Err() != nil && b.presence.live.Load() == nil:
 		isAway, away = true, b.presence.away()
 	case ctx.Err() != nil:
@@ -75,9 +70,6 @@ func (b *base) explain(ctx context.Context, r *session.Request, err error, reach
 	}
 	if isAway {
 		p := b.unavailable(away, err)
-		if reached {
-			p.Hint = mayHaveRun + " " + b.seeLogs()
-		}
 		if errors.As(away.last, &status) {
 			b.askLogin(p, status)
 		}
@@ -122,14 +114,10 @@ func (b *base) Changed(r *session.Request) *problem.Problem {
 
 // unlisted refuses a call to a server that has announced other tools and has not
 // listed them in the time that the call has.
-func (b *base) unlisted(r *session.Request, reached bool) *problem.Problem {
-	p := b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
+func (b *base) unlisted(r *session.Request) *problem.Problem {
+	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
 		"' has announced that its tools have changed and has not listed them yet, so the call of '"+subject(r)+"' was not sent", nil).
 		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
-	if reached {
-		p.Hint = mayHaveRun + " " + b.seeLogs()
-	}
-	return p
 }
 
 // forOthers refuses a call of our own of a tool that the server has for clients
