@@ -12,6 +12,15 @@
 // goes through upstream's Try, whatever it stands on. It makes no connection of
 // MCPProxy's own and starts no server, it does not decide what may be called, and
 // it writes no activity record.
+//
+// Where things are: a Surface sends a request that stands for itself, or opens a
+// Session (this file). Sessions are opened, counted, kept for reuse and ended in
+// sessions.go; what a client does in one is in session.go. What a session stands
+// on is a peer: ownLink (own.go), sharedClient (shared.go; what the server is told
+// for all of them: sharing.go) or legacyClient, a legacy client on a modern server
+// (legacy.go). A modern client on a legacy server is served by modern (modern.go),
+// whose requests may be held while their client is asked (modern_held.go) and
+// whose subscriptions are in modern_listen.go. eras.go translates between the eras.
 package adapt
 
 import (
@@ -91,7 +100,7 @@ func sound(r *session.Request) error {
 	return nil
 }
 
-// clients are those of one server.
+// clients are the clients of one server.
 type clients struct {
 	sessions
 	modern modern

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// listing is what is known of a server's list of tools, over all its connections.
+// listing is what is known of the tools that a server lists, over all its connections.
 //
 // A server that announces that its tools have changed is known to do something
 // else than what calls were judged on, until it has listed them again. Calls

@@ -22,8 +22,8 @@ const maxSends = 2
 // was judged. f is called once more when it is certain that the server has not
 // acted on the request; a problem that f returns is the last word.
 //
-// The errors of Try are problems, or ctx.Err() when the caller has given up. Who
-// uses it calls Enter before, and Leave.
+// The errors of Try are problems, or ctx.Err() when the caller has given up.
+// Callers call Enter before it and Leave after it.
 func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsCall(r)
 	if isCall && !r.Judged.Allows(toolOf(r)) {
