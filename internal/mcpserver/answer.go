@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -16,17 +15,11 @@ import (
 func (x *request) answer() {
 	x.prepare()
 	if x.form == session.AtOnce {
-		x.finish(x.r.Context(), x.ask(x.r.Context()))
+		x.finish(x.ask(x.r.Context(), nil, nil))
 		return
 	}
 	ctx, cancel := x.begin(x.r.Context())
 	defer x.end(cancel)
-	within, stop, full := x.hold(ctx)
-	if full != nil {
-		x.out.fail(http.StatusServiceUnavailable, full)
-		return
-	}
-	defer stop()
 	if x.form == session.Waiting {
 		x.req.Head = x.out.takeHead
 		if x.modern {
@@ -35,39 +28,30 @@ func (x *request) answer() {
 	}
 	plain, streamed := accepts(x.r.Header)
 	if !streamed && x.form != session.Streaming {
-		x.finish(ctx, x.ask(within))
+		x.finish(x.ask(ctx, cancel, nil))
 		return
 	}
-	st := newStream(x.out.w, cancel)
-	x.out.stream = st
+	x.out.stream = newStream(x.out.w, cancel)
 	defer x.out.close()
-	if x.form == session.Passing {
-		x.req.Say = st.pass
-	} else {
-		x.req.Say = st.say
-	}
 	if !plain && x.form != session.Streaming {
-		st.open()
+		x.out.stream.open()
 	}
-	x.finish(ctx, x.ask(within))
+	x.finish(x.ask(ctx, cancel, &x.out.stream.outlet))
 }
 
 // finish writes the outcome of a request. A client that has
 // cancelled it gets none, as far as HTTP can do without.
-func (x *request) finish(ctx context.Context, o outcome) {
-	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))
+func (x *request) finish(o outcome) {
 	st := x.out.stream
-	if cancelled && st != nil {
+	if o.cancelled && st != nil {
 		st.open()
 	}
 	switch streamed := st != nil && st.settle(); {
 	case o.over && !streamed:
 		x.over()
-	case streamed && cancelled: // it ends without an answer
+	case streamed && o.cancelled: // it ends without an answer
 	case streamed:
 		x.out.last(&o.Reply)
-	case cancelled:
-		x.out.fail(http.StatusOK, errWasCancelled)
 	default:
 		x.out.send(&o.Reply)
 	}

@@ -167,6 +167,16 @@ func (s *entry) close() {
 	s.session.Close()
 }
 
+// closed reports whether the session was closed by its client or by this server.
+func (s *entry) closed() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // open names a session and enters it.
 func (ss *sessions) open(s *entry) *jsonrpc.Error {
 	s.name()

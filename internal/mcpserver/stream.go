@@ -3,8 +3,8 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -52,9 +52,6 @@ func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 func eventOf(e session.Event) []byte { return jsonrpc.AppendEvent(nil, "", e.Append(nil)) }
 
 func (st *stream) stalled() { st.cancel(errStalled) }
-
-// say is tell for a request whose clients are all told.
-func (st *stream) say(e session.Event) { st.tell(e) }
 
 // hear is offer for a client that loses its stream when it is too far behind.
 func (st *stream) hear(e session.Event) {
@@ -137,18 +134,13 @@ func eventHeader(w http.ResponseWriter) {
 // appendHead puts the header lines of a server's answer into ours. What
 // MCPProxy says itself stays as it is.
 func appendHead(h http.Header, fields []session.Field) {
-	for i, f := range fields {
-		named := func(other session.Field) bool { return strings.EqualFold(other.Name, f.Name) }
-		name := http.CanonicalHeaderKey(f.Name)
-		if h[name] != nil {
-			continue
+	if len(fields) == 0 {
+		return
+	}
+	ours := maps.Clone(h)
+	for _, f := range fields {
+		if ours[http.CanonicalHeaderKey(f.Name)] == nil {
+			h.Add(f.Name, f.Value)
 		}
-		var values []string
-		for _, other := range fields[i:] {
-			if named(other) {
-				values = append(values, other.Value)
-			}
-		}
-		h[name] = values
 	}
 }
