@@ -73,8 +73,7 @@ type bridge struct {
 
 	closing chan struct{} // closed when the input has ended
 
-	taking sync.Mutex // held while a message of the client is sent, or the last line; guards ended
-	ended  bool
+	taking sync.Mutex // held while a message of the client is sent, or the last line
 
 	joining sync.Mutex // one opening of a connection, or of a session, at a time
 
@@ -129,9 +128,8 @@ func (b *bridge) read(ctx context.Context) error {
 	if c, ok := b.In.(io.Closer); ok {
 		_ = c.Close() // lets the reader go, where that is possible
 	}
-	b.taking.Lock()
+	b.taking.Lock() // what is being dealt with
 	defer b.taking.Unlock()
-	b.ended = true
 	return nil
 }
 
@@ -155,7 +153,7 @@ func (b *bridge) readLines(ctx context.Context) error {
 func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
 	b.taking.Lock()
 	defer b.taking.Unlock()
-	if b.ended {
+	if ctx.Err() != nil {
 		return false
 	}
 	line = bytes.TrimSpace(line)

@@ -108,21 +108,17 @@ func (x *request) get() {
 	defer x.out.close()
 	late := time.AfterFunc(openTime, st.open)
 	defer late.Stop()
-	err := x.entry.session.Listen(ctx, st.hear, st.open)
+	err := x.entry.session.Listen(ctx, func(e session.Event) {
+		if !st.offer(e) {
+			cancel(errStalled) // who is too far behind loses the stream
+		}
+	}, st.open)
 	late.Stop()
-	if !st.settle() && ctx.Err() == nil {
-		x.noStream(err)
-	}
-}
-
-// noStream answers for a stream that the server does not give.
-func (x *request) noStream(err error) {
 	switch {
-	case err == nil:
-		x.out.accepted() // not reached: a stream that the server agreed to is open
+	case st.settle() || ctx.Err() != nil:
 	case over(err):
 		x.over()
-	default:
+	default: // the server has none
 		x.out.w.Header().Set("Allow", "POST, DELETE")
 		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
 	}

@@ -185,16 +185,21 @@ func (x *request) delete() {
 
 // sessionMethod refuses GET and DELETE to those who have no session.
 func (x *request) sessionMethod() bool {
-	if x.r.Header.Get(mcp.HeaderSession) == "" || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
+	has := x.hasSession()
+	if !has {
 		x.methodNotAllowed()
-		return false
 	}
-	return true
+	return has
+}
+
+// hasSession reports whether the request claims to be in a session.
+func (x *request) hasSession() bool {
+	return x.r.Header.Get(mcp.HeaderSession) != "" && ofSession(x.r.Header.Get(mcp.HeaderVersion))
 }
 
 func (x *request) methodNotAllowed() {
 	allow := "GET, POST, DELETE"
-	if x.r.Header.Get(mcp.HeaderSession) == "" || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
+	if !x.hasSession() {
 		allow = "POST"
 	}
 	x.out.w.Header().Set("Allow", allow)

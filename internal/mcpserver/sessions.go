@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,14 +84,8 @@ func (s *calls) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
 func (s *calls) end(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.inflight {
-		if s.inflight[i].id == string(id) {
-			last := len(s.inflight) - 1
-			s.inflight[i] = s.inflight[last]
-			s.inflight[last] = call{}
-			s.inflight = s.inflight[:last]
-			break
-		}
+	if at := slices.IndexFunc(s.inflight, func(c call) bool { return c.id == string(id) }); at >= 0 {
+		s.inflight = slices.Delete(s.inflight, at, at+1)
 	}
 	if len(s.inflight) == 0 {
 		s.inflight = nil
