@@ -130,22 +130,20 @@ const maxWishes = 1024
 // the level of log messages, and the resources it wants to hear of. A session
 // that takes the place of this one gets to hear it, too.
 func (b *bridge) remember(msg *message) {
-	key, forget := "", false
+	key := "level"
 	switch {
 	case msg.modern:
 		return
-	case msg.Method == mcp.SetLevel:
-		key = "level"
 	case msg.Method == mcp.Subscribe, msg.Method == mcp.Unsubscribe:
 		uri, _ := rawjson.String(rawjson.Find(msg.Params, "uri"))
-		key, forget = "uri "+uri, msg.Method == mcp.Unsubscribe
-	default:
+		key = "uri " + uri
+	case msg.Method != mcp.SetLevel:
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wishes := b.session.wishes // nil: there is no session
-	if forget {
+	if msg.Method == mcp.Unsubscribe {
 		delete(wishes, key)
 	} else if wishes != nil && len(wishes) < maxWishes {
 		wishes[key] = msg

@@ -32,7 +32,7 @@ func (x *request) answer() {
 		return
 	}
 	x.out.stream = newStream(x.out.w, cancel)
-	defer x.out.close()
+	defer x.out.stream.finish(nil)
 	if !plain && x.form != session.Streaming {
 		x.out.stream.open()
 	}
@@ -51,7 +51,7 @@ func (x *request) finish(o outcome) {
 		x.over()
 	case streamed && o.cancelled: // it ends without an answer
 	case streamed:
-		x.out.last(&o.Reply)
+		st.finish(jsonrpc.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
 		x.out.send(&o.Reply)
 	}
@@ -105,7 +105,7 @@ func (x *request) get() {
 	defer stop()
 	st := newStream(x.out.w, cancel)
 	x.out.stream = st
-	defer x.out.close()
+	defer st.finish(nil)
 	late := time.AfterFunc(openTime, st.open)
 	defer late.Stop()
 	err := x.entry.session.Listen(ctx, func(e session.Event) {

@@ -217,7 +217,7 @@ func (x *request) recover() {
 		panic(cause)
 	}
 	x.s.panicked(x.Method, cause)
-	if x.out.begun {
+	if st := x.out.stream; x.out.begun || st != nil && st.settle() {
 		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 	}
 	x.out.fail(http.StatusInternalServerError, errPanicked)

@@ -19,7 +19,7 @@ type response struct {
 	id     json.RawMessage // of the message that is answered; nil when it is not known
 	heads  []session.Field // what the server's answer has in its head
 	stream *stream         // nil: the answer is plain JSON
-	begun  bool            // the header is out
+	begun  bool            // the header of plain JSON is out
 }
 
 // takeHead keeps what a server's answer has in its head for ours.
@@ -39,14 +39,6 @@ func (a *response) send(r *session.Reply) {
 	all := pieces(a.id, r)
 	a.write(status, all[:]...)
 }
-
-// last ends the stream with a reply.
-func (a *response) last(r *session.Reply) {
-	a.begun = a.stream.finish(jsonrpc.AppendEvent(nil, "", appendReply(nil, a.id, r)))
-}
-
-// close ends the stream if there is one that is open.
-func (a *response) close() { a.begun = a.stream.finish(nil) || a.begun }
 
 // fail answers with an error and the given HTTP status.
 func (a *response) fail(status int, e *jsonrpc.Error) { a.write(status, appendError(nil, a.id, e)) }

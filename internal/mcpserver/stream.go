@@ -77,9 +77,9 @@ func (st *stream) stayAlive() {
 }
 
 // finish ends the stream with a last event, which may be empty, and waits until
-// it is written. It returns false when the stream was never opened: then nothing
-// was written, and nothing will be. To finish again changes nothing.
-func (st *stream) finish(last []byte) bool {
+// it is written. To one that was never opened nothing was written, and nothing
+// will be. To finish again changes nothing.
+func (st *stream) finish(last []byte) {
 	opened := st.settle()
 	if opened {
 		st.close(last)
@@ -88,7 +88,6 @@ func (st *stream) finish(last []byte) bool {
 	if opened && st.rc != nil {
 		_ = st.rc.SetWriteDeadline(time.Time{})
 	}
-	return opened
 }
 
 // Write writes events, for as long as a client may take to read; the first ones
