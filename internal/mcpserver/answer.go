@@ -94,11 +94,13 @@ func (x *request) get() {
 			Message: "A GET opens a stream: send Accept: text/event-stream."})
 		return
 	}
-	if !x.s.streams.take() {
+	select {
+	case x.s.streams <- struct{}{}:
+		defer func() { <-x.s.streams }()
+	default:
 		x.out.fail(http.StatusServiceUnavailable, errManyStreams)
 		return
 	}
-	defer x.s.streams.give()
 	open, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
 	ctx, stop := x.untilServerEnds(open)

@@ -255,16 +255,16 @@ func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 	l.batches++
 	name := mcp.LineBatch + " " + strconv.Itoa(l.batches) + " "
 	l.work(func() {
-		answers := appendError(nil, nil, errPanicked)
+		answers := failure(nil, errPanicked)
 		defer func() { l.line([]byte(name), answers) }()
 		defer l.recover(x)
 		switch messages, err := jsonrpc.SplitBatch(text, limits); {
 		case len(text) > maxBody:
-			answers = appendError(nil, nil, errBodyTooLarge)
+			answers = failure(nil, errBodyTooLarge)
 		case err != nil:
-			answers = appendError(nil, nil, asRPC(err))
+			answers = failure(nil, asRPC(err))
 		case x.entry == nil || x.entry.version != mcp.Batches:
-			answers = appendError(nil, nil, errNoBatch)
+			answers = failure(nil, errNoBatch)
 		default:
 			answers = x.answerBatch(ctx, messages)
 		}
@@ -301,7 +301,7 @@ func (l *lines) reply(id json.RawMessage, r *session.Reply) {
 }
 
 // fail writes an error as the answer to the request with the id.
-func (l *lines) fail(id json.RawMessage, e *jsonrpc.Error) { l.line(appendError(nil, id, e)) }
+func (l *lines) fail(id json.RawMessage, e *jsonrpc.Error) { l.line(failure(id, e)) }
 
 // refuse answers a text that is not dealt with, if it is a request.
 func (l *lines) refuse(text []byte, e *jsonrpc.Error) {

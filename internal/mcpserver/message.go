@@ -209,10 +209,12 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
 	within, said := ctx, false
 	if m.req.Endless {
-		if !m.s.streams.take() {
+		select {
+		case m.s.streams <- struct{}{}:
+			defer func() { <-m.s.streams }()
+		default:
 			return outcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
 		}
-		defer m.s.streams.give()
 		until, stop := m.untilServerEnds(ctx)
 		defer stop()
 		within = until
