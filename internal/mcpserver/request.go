@@ -67,8 +67,13 @@ func (x *request) post() {
 	switch {
 	case bad != nil:
 		x.out.fail(http.StatusBadRequest, x.refuse(x.r.Context(), bad))
+	case x.modern && x.IsRequest():
+		x.answer()
+	case x.modern && x.IsNotification():
+		x.out.accepted() // a call is cancelled by closing it
 	case x.modern:
-		x.postModern()
+		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "A client sends requests only in this revision of the protocol."})
 	case x.Method == mcp.Initialize && x.IsRequest():
 		x.initialize()
 	default:
@@ -100,19 +105,6 @@ func (x *request) batch(body []byte) {
 		x.out.write(http.StatusOK, answers)
 	} else {
 		x.out.accepted()
-	}
-}
-
-// postModern answers a message of the era whose requests stand for themselves.
-func (x *request) postModern() {
-	switch {
-	case x.IsRequest():
-		x.answer()
-	case x.IsNotification():
-		x.out.accepted() // a call is cancelled by closing it
-	default:
-		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "A client sends requests only in this revision of the protocol."})
 	}
 }
 
