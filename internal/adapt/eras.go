@@ -121,30 +121,3 @@ func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return bytes.Equal(a, b) || json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
-
-// WithoutTasks returns the params of a modern request as those of a client that
-// does not know tasks.
-func WithoutTasks(params json.RawMessage) json.RawMessage {
-	if !rawjson.MayName(params, mcp.TasksExtension) {
-		return params
-	}
-	meta := rawjson.Find(params, "_meta")
-	capabilities := rawjson.Find(meta, mcp.MetaCapabilities)
-	if rawjson.Kind(capabilities) != '{' {
-		return params
-	}
-	return rawjson.SetMember(params, "_meta", rawjson.SetMember(meta, mcp.MetaCapabilities, withoutExtension(capabilities)))
-}
-
-// withoutExtension returns capabilities without the tasks of the modern revision.
-func withoutExtension(capabilities json.RawMessage) json.RawMessage {
-	extensions := json.RawMessage(rawjson.Find(capabilities, "extensions"))
-	if rawjson.Kind(extensions) != '{' {
-		return capabilities
-	}
-	rest := rawjson.DropMember(extensions, mcp.TasksExtension)
-	if len(rest) == len(extensions) {
-		return capabilities
-	}
-	return rawjson.SetMember(capabilities, "extensions", rest)
-}

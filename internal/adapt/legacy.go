@@ -85,7 +85,7 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if err != nil {
 		return session.Reply{}, err
 	}
-	l.info.capabilities = withoutExtension(orObject(rawjson.Find(r.Params, "capabilities")))
+	l.info.capabilities = mcp.WithoutTaskSupport(orObject(rawjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
 	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))
 	if !mcp.IsSpoken(version) {
@@ -93,7 +93,7 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	}
 	g := c.Greeting()
 	out := rawjson.AppendString([]byte(`{"protocolVersion":`), version)
-	out = append(append(out, `,"capabilities":`...), withoutExtension(orObject(g.Capabilities))...)
+	out = append(append(out, `,"capabilities":`...), mcp.WithoutTaskSupport(orObject(g.Capabilities))...)
 	info := g.Info
 	if rawjson.Kind(info) != '{' {
 		info = append(rawjson.AppendString([]byte(`{"name":`), l.sv.Spec.Name), `,"version":"unknown"}`...)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -42,8 +43,8 @@ type CallAnswer struct {
 	Handle     string          `json:"handle,omitempty" doc:"Set when the result was cut: read_result on /mcp gives the rest."`
 }
 
-func callTool(g *gateway.Gateway, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
-	r, err := g.Call(ctx, in.Request(c))
+func callTool(a *admin.Admin, ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
+	r, err := a.Call(ctx, in.Request(c))
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 

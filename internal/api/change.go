@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -60,6 +61,6 @@ func (in Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]json.RawMessage{in.Key: in.Value})
 }
 
-func changeServer(g *gateway.Gateway, ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
-	return g.ChangeServer(ctx, c, in.ServerChange)
+func changeServer(a *admin.Admin, ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+	return a.ChangeServer(ctx, c, in.ServerChange)
 }

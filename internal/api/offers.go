@@ -3,6 +3,7 @@ package api
 import (
 	"net/url"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/tool"
 )
@@ -22,10 +23,10 @@ func declareOffers(kind tool.Kind, path, id, doc string) OfferOps {
 	about := func(in *gateway.OfferDecision, given url.Values) error { return ofKind(&in.OfferRef, given) }
 	return OfferOps{
 		Approve: declare("POST "+path+"/approve", "approve"+id, Decide,
-			"Approve "+what+" that has this fingerprint", (*gateway.Gateway).ApproveOffer).describe("item", doc).checked(about),
+			"Approve "+what+" that has this fingerprint", (*admin.Admin).ApproveOffer).describe("item", doc).checked(about),
 		Block: declare("POST "+path+"/block", "block"+id, Decide,
-			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*gateway.Gateway).BlockOffer).describe("item", doc).checked(about),
+			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*admin.Admin).BlockOffer).describe("item", doc).checked(about),
 		Diff: declare("GET "+path+"/diff", "diff"+id, Look,
-			"T"+what[1:]+" beside the approved one, word by word", (*gateway.Gateway).DiffOffer).describe("item", doc).checked(ofKind),
+			"T"+what[1:]+" beside the approved one, word by word", (*admin.Admin).DiffOffer).describe("item", doc).checked(ofKind),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
@@ -46,7 +47,7 @@ type Operation interface {
 
 // Deps is what the surface needs.
 type Deps struct {
-	Gateway *gateway.Gateway
+	Admin   *admin.Admin                                        // does the operations
 	Refuse  func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
 	Auth    *auth.Authenticator
 	Logger  *slog.Logger
@@ -90,16 +91,16 @@ func (o *operation) input() *input {
 	return in
 }
 
-// declare declares an operation that a method of the gateway does.
+// declare declares an operation that a method does.
 func declare[In, Out any](route, id string, right Right, summary string,
-	do func(*gateway.Gateway, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	do func(*admin.Admin, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	method, path, _ := strings.Cut(route, " ")
 	o := &Op[In, Out]{operation: operation{
 		method: method, path: path, id: id, summary: summary, right: right,
 		wait: patience, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), contentType: "application/json",
 	}}
 	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-		return do(d.Gateway, ctx, c, in)
+		return do(d.Admin, ctx, c, in)
 	}
 	declared = append(declared, o)
 	return o

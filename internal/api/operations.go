@@ -1,50 +1,50 @@
 package api
 
 import (
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/tool"
 )
 
 // The operations.
 var (
-	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*gateway.Gateway).Status)
+	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*admin.Admin).Status)
 
-	ListServers   = declare("GET /servers", "listServers", Look, "All servers", (*gateway.Gateway).Servers)
-	GetServer     = declare("GET /servers/{name}", "getServer", Look, "One server", (*gateway.Gateway).Server)
-	RestartServer = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*gateway.Gateway).RestartServer).within(restartPatience)
-	LoginServer   = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*gateway.Gateway).LoginServer).within(loginPatience)
-	GetLogin      = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*gateway.Gateway).LoginProgress)
-	LogoutServer  = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*gateway.Gateway).LogoutServer).within(loginPatience)
-	GetServerLogs = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*gateway.Gateway).ServerLogs)
+	ListServers   = declare("GET /servers", "listServers", Look, "All servers", (*admin.Admin).Servers)
+	GetServer     = declare("GET /servers/{name}", "getServer", Look, "One server", (*admin.Admin).Server)
+	RestartServer = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*admin.Admin).RestartServer).within(restartPatience)
+	LoginServer   = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*admin.Admin).LoginServer).within(loginPatience)
+	GetLogin      = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*admin.Admin).LoginProgress)
+	LogoutServer  = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*admin.Admin).LogoutServer).within(loginPatience)
+	GetServerLogs = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*admin.Admin).ServerLogs)
 
-	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas", (*gateway.Gateway).Tool).describe("tool",
+	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas", (*admin.Admin).Tool).describe("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
-	ListTools    = declare("GET /tools", "listTools", Look, "All tools, callable or not", (*gateway.Gateway).Tools)
-	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*gateway.Gateway).SearchTools)
-	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*gateway.Gateway).ToolStats)
+	ListTools    = declare("GET /tools", "listTools", Look, "All tools, callable or not", (*admin.Admin).Tools)
+	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*admin.Admin).SearchTools)
+	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*admin.Admin).ToolStats)
 	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).within(0)
 
-	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*gateway.Gateway).Activities).checked(checkFilter)
-	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*gateway.Gateway).Activity)
+	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*admin.Admin).Activities).checked(checkFilter)
+	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*admin.Admin).Activity)
 
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
 	_ = declarePage("GET /docs", "readDocument", Look, "This document as a page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*gateway.Gateway).Approvals)
-	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*gateway.Gateway).AddServer).within(restartPatience)
+	ListApprovals    = declare("GET /approvals", "listApprovals", Look, "Everything that waits for a person: servers and tools", (*admin.Admin).Approvals)
+	AddServer        = declare("POST /servers", "addServer", Decide, "Write a server into the configuration file", (*admin.Admin).AddServer).within(restartPatience)
 	ChangeServer     = declare("PATCH /servers/{name}", "changeServer", Decide, "Change one thing about a server; null takes a key out of the file", changeServer).within(restartPatience)
-	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*gateway.Gateway).RemoveServer).within(restartPatience)
-	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*gateway.Gateway).EnableServer).within(restartPatience)
-	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*gateway.Gateway).DisableServer).within(restartPatience)
-	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*gateway.Gateway).QuarantineServer).within(restartPatience)
-	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*gateway.Gateway).ReviewServer)
-	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*gateway.Gateway).ApproveServer).within(restartPatience)
+	RemoveServer     = declare("DELETE /servers/{name}", "removeServer", Decide, "Take a server out of the configuration file, or drop one that was proposed", (*admin.Admin).RemoveServer).within(restartPatience)
+	EnableServer     = declare("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*admin.Admin).EnableServer).within(restartPatience)
+	DisableServer    = declare("POST /servers/{name}/disable", "disableServer", Decide, "Disable a server: it is stopped", (*admin.Admin).DisableServer).within(restartPatience)
+	QuarantineServer = declare("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine: it is stopped until it is approved", (*admin.Admin).QuarantineServer).within(restartPatience)
+	ReviewServer     = declare("GET /servers/{name}/review", "reviewServer", Look, "What is to be looked at before a server is approved: how it is launched, its definitions, what the scanner found", (*admin.Admin).ReviewServer)
+	ApproveServer    = declare("POST /servers/{name}/approve", "approveServer", Decide, "Approve the stage of a review that has this fingerprint", (*admin.Admin).ApproveServer).within(restartPatience)
 
-	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*gateway.Gateway).EnableTool)
-	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*gateway.Gateway).DisableTool)
-	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*gateway.Gateway).ApproveTool)
-	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*gateway.Gateway).BlockTool)
-	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*gateway.Gateway).DiffTool)
+	EnableTool  = declare("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*admin.Admin).EnableTool)
+	DisableTool = declare("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*admin.Admin).DisableTool)
+	ApproveTool = declare("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the definition that has this fingerprint", (*admin.Admin).ApproveTool)
+	BlockTool   = declare("POST "+oneTool+"/block", "blockTool", Decide, "Refuse the definition that has this fingerprint: none of the tool is accepted by itself from then on", (*admin.Admin).BlockTool)
+	DiffTool    = declare("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*admin.Admin).DiffTool)
 
 	Offers = map[tool.Kind]OfferOps{
 		tool.KindPrompt:       declareOffers(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),

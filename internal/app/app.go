@@ -22,16 +22,19 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/adapt"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/http1"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
@@ -90,6 +93,8 @@ type daemon struct {
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
 	upstreams *adapt.Set
+	offers    *offers.Guard
+	door      *door.Door
 	gateway   *gateway.Gateway
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
@@ -252,8 +257,13 @@ func (d *daemon) wire() error {
 	})
 	d.onClose(d.upstreams.Close)
 	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
+	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
+	d.door = door.New(door.Deps{
+		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
+		NeedsLogin: d.logins.NeedsLogin, Logger: d.logger,
+	})
 	d.gateway = gateway.New(gateway.Deps{
-		Config: d.live.Current, Editor: d.live, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
+		Door: d.door, Config: d.live.Current, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
 		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -261,13 +271,15 @@ func (d *daemon) wire() error {
 			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
 		},
 	})
+	operations := admin.New(d.gateway, d.live)
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: builtin.New(d.gateway, d.live.Current, replies), At: d.gateway.Surface, All: union.New(d.gateway, replies), Refused: d.gateway.Refused,
+		BuiltIn: builtin.New(operations, d.live.Current, replies), At: d.door.Surface, Refused: d.door.Refused,
+		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Gateway: d.gateway, Refuse: d.gateway.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Admin: operations, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -292,9 +304,9 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.refill(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
-	d.running.Go(func() { d.gateway.FollowOffers(ctx) })
+	d.running.Go(func() { d.offers.Follow(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gateway, d.launcher, logLevel{d.level}) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -327,7 +339,7 @@ func (d *daemon) announce() {
 func (d *daemon) stopServing() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	refuse := time.AfterFunc(finishTime, func() { d.cutOff(gateway.ErrStopping) })
+	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	for _, s := range d.servers {

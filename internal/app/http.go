@@ -44,7 +44,7 @@ func (d *daemon) openServers(mcp, rest http.Handler) {
 		mux.Handle(path, mcp)
 	}
 	mux.HandleFunc("/", nothingHere)
-	handler := &door{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
+	handler := &entrance{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
 	open := func(l net.Listener, conns int, plain func(path string) bool) {
 		listener := http1.New(l, http1.Options{
 			Handler: handler, Plain: plain, Base: d.base,

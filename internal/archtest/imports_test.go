@@ -123,7 +123,7 @@ var reserved = []struct {
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"oauth"},
 		"what is secret and kept is sealed in one place"},
-	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest"},
+	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest", "catalog/catalogtest"},
 		"tests stand in _test.go files"},
 }
 

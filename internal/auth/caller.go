@@ -13,7 +13,7 @@ const (
 	UI   Source = "ui"
 )
 
-// Words are all sources.
+// Words returns all sources.
 func (Source) Words() []string { return []string{string(MCP), string(REST), string(CLI), string(UI)} }
 
 // Caller is who asks and from where, as records keep it.
@@ -30,6 +30,15 @@ type Caller struct {
 // Person reports whether a person decides. The key makes an MCP client none,
 // even where it has to present it: who speaks there is a model.
 func (c Caller) Person() bool { return c.Actor.Kind == Admin && c.Source != MCP }
+
+// Known reports whether anybody is asking: nobody may do anything.
+func (c Caller) Known() bool { return c.Actor.Kind != Nobody }
+
+// AsAgent returns the caller with an agent's rights.
+func (c Caller) AsAgent() Caller {
+	c.Actor = Actor{Kind: Agent, Name: c.Actor.Name}
+	return c
+}
 
 // Origin returns the connection that a request came by; "" over the socket,
 // whose connections cannot be told apart.

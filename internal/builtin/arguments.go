@@ -1,57 +1,15 @@
 package builtin
 
 import (
-	"context"
-	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
-	"mcpproxy/internal/session"
 )
-
-// retrieveTools finds tools.
-func (q *request) retrieveTools(ctx context.Context) session.Reply {
-	r := gateway.RetrieveRequest{Caller: *q.Caller}
-	a := arguments{tool: retrieveTools, raw: q.args}
-	r.Query = a.text("query", "what you want to do, in words")
-	r.Limit = a.clamped("limit", 1, 100)
-	r.Operation = a.oneOf("operation_type", "read", "write", "destructive")
-	r.Detail = a.oneOf("detail", "full", "compact")
-	r.IncludeDisabled = a.flag("include_disabled")
-	if a.bad != nil {
-		return q.refuse(ctx, a.bad)
-	}
-	found, err := q.gateway.Retrieve(ctx, r)
-	return q.answered(ctx, found, err)
-}
-
-// readResult gives the next part of a large result.
-func (q *request) readResult(ctx context.Context) session.Reply {
-	r := gateway.ReadRequest{Caller: *q.Caller}
-	a := arguments{tool: readResult, raw: q.args}
-	r.Handle = a.text("handle", "the handle that the cut result names")
-	r.Path = a.optional("path")
-	r.Offset = a.atLeast("offset", 0)
-	r.Limit = a.atLeast("limit", 1)
-	if a.bad != nil {
-		return q.refuse(ctx, a.bad)
-	}
-	part, err := q.gateway.ReadResult(ctx, r)
-	return q.answered(ctx, part, err)
-}
-
-// answered is the result of a built-in tool.
-func (q *request) answered(ctx context.Context, raw json.RawMessage, err error) session.Reply {
-	if err != nil {
-		return q.refuse(ctx, err)
-	}
-	return q.reply.Tool(q.modern, raw)
-}
 
 // arguments reads the parameters of a built-in tool. The first one that is
 // wrong is the problem; an explicit null counts as not given.
@@ -78,33 +36,15 @@ func (a *arguments) text(name, what string) string {
 }
 
 func (a *arguments) optional(name string) string {
-	v := a.find(name)
-	if v == nil {
-		return ""
-	}
-	s, ok := rawjson.String(v)
-	if !ok {
-		a.wrong(name, v, "must be a string", "a string")
-	}
-	return s
+	return take(a, name, "a string", "a string", rawjson.String)
 }
 
-// oneOf reads a string that has to be one of a few; "" when it is not given.
+// oneOf reads a string that has to be one of a few.
 func (a *arguments) oneOf(name string, allowed ...string) string {
-	v := a.find(name)
-	if v == nil {
-		return ""
-	}
-	s, ok := rawjson.String(v)
-	if ok {
-		for _, one := range allowed {
-			if s == one {
-				return s
-			}
-		}
-	}
-	a.wrong(name, v, "must be "+listed(allowed), allowed)
-	return ""
+	return take(a, name, listed(allowed), allowed, func(v []byte) (string, bool) {
+		s, ok := rawjson.String(v)
+		return s, ok && slices.Contains(allowed, s)
+	})
 }
 
 // listed is words as a sentence lists them.
@@ -114,44 +54,35 @@ func listed(words []string) string {
 }
 
 func (a *arguments) flag(name string) bool {
-	v := a.find(name)
-	if v == nil {
-		return false
-	}
-	b, ok := rawjson.Bool(v)
-	if !ok {
-		a.wrong(name, v, "must be true or false", []bool{true, false})
-	}
-	return b
+	return take(a, name, "true or false", []bool{true, false}, rawjson.Bool)
 }
 
-// clamped reads a number and takes the nearest that is allowed; 0 when it is
-// not given.
+// clamped reads a number and takes the nearest that is allowed.
 func (a *arguments) clamped(name string, least, most int) int {
-	v := a.find(name)
-	if v == nil {
-		return 0
-	}
-	n, ok := whole(v)
-	if !ok {
-		allowed := "an integer from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-		a.wrong(name, v, "must be "+allowed, allowed)
-	}
-	return max(least, min(most, n))
+	allowed := "an integer from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	return take(a, name, allowed, allowed, func(v []byte) (int, bool) {
+		n, ok := whole(v)
+		return max(least, min(most, n)), ok
+	})
 }
 
-// atLeast reads a number; 0 when it is not given.
 func (a *arguments) atLeast(name string, least int) int {
-	v := a.find(name)
-	if v == nil {
-		return 0
+	allowed := "an integer, at least " + strconv.Itoa(least)
+	return take(a, name, allowed, allowed, func(v []byte) (int, bool) {
+		n, ok := whole(v)
+		return n, ok && n >= least
+	})
+}
+
+// take reads a parameter; the zero value when it is not given.
+func take[T any](a *arguments, name, must string, allowed any, read func([]byte) (T, bool)) (value T) {
+	if v := a.find(name); v != nil {
+		var ok bool
+		if value, ok = read(v); !ok {
+			a.wrong(name, v, must, allowed)
+		}
 	}
-	n, ok := whole(v)
-	if !ok || n < least {
-		allowed := "an integer, at least " + strconv.Itoa(least)
-		a.wrong(name, v, "must be "+allowed, allowed)
-	}
-	return n
+	return value
 }
 
 func (a *arguments) missing(name, what string) {
@@ -164,7 +95,7 @@ func (a *arguments) wrong(name string, value []byte, must string, allowed any) {
 	if !ok {
 		text = string(value)
 	}
-	a.set(problem.New(problem.InvalidParameter, "Invalid "+name+" "+reply.Quote(text)+": "+must,
+	a.set(problem.New(problem.InvalidParameter, "Invalid "+name+" "+reply.Quote(text)+": must be "+must,
 		"Call "+a.tool+" again with "+name+" as allowed.").
 		With("parameter", name).With("value", rawjson.Clip(text, reply.MaxIdentity)).With("allowed", allowed))
 }

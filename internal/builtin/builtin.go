@@ -81,6 +81,20 @@ func (s *Surface) answer(ctx context.Context, r *session.Request, modern bool) s
 	return reply.MethodNotFound(r.Method)
 }
 
+// listTools answers tools/list. There is one page, so no cursor was ever given
+// out; the empty one is what some send for the first page.
+func (s *Surface) listTools(r *session.Request, modern bool) session.Reply {
+	if c := rawjson.Find(r.Params, "cursor"); c != nil && rawjson.Kind(c) != 'n' && string(c) != `""` {
+		return session.Reply{Error: reply.InvalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
+	}
+	cfg := s.config()
+	l := listing{modern, cfg.Intent.RequireIntent, cfg.MCPManagement}
+	if !manages(cfg) {
+		l.management = config.ManageOff
+	}
+	return session.Reply{Result: s.texts.lists[l]}
+}
+
 // listen holds a subscription open. The list of the built-in tools changes
 // with the configuration at most, which is not announced, so there is nothing
 // to agree to and nothing that will come.
@@ -124,10 +138,25 @@ func (legacy) Listen(ctx context.Context, _ func(session.Event), opened func()) 
 	return ctx.Err()
 }
 
+// request is a tools/call, and what is read of it.
+type request struct {
+	*Surface
+	*session.Request
+	modern bool
+	cfg    *config.Config
+
+	name, args json.RawMessage // the members of params; nil when not given
+}
+
+// read finds the parts of the params.
+func (q *request) read() {
+	q.name, q.args = rawjson.Find(q.Params, "name"), rawjson.Find(q.Params, "arguments")
+}
+
 // Refused puts a call on record that was refused before it got here.
 func (s *Surface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
 	q := request{Surface: s, Request: r}
-	_ = q.read()
+	q.read()
 	q.record(ctx, p)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -17,32 +16,9 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// request is a tools/call, and what is read of it.
-type request struct {
-	*Surface
-	*session.Request
-	modern bool
-	cfg    *config.Config
-
-	name, args json.RawMessage // the members of params; nil when not given
-}
-
-// read finds the parts of the params.
-func (q *request) read() error {
-	return rawjson.Members(q.Params, func(name, value []byte) error {
-		switch string(name) {
-		case "name":
-			q.name = value
-		case "arguments":
-			q.args = value
-		}
-		return nil
-	})
-}
-
 // run runs a built-in tool.
 func (q *request) run(ctx context.Context) session.Reply {
-	_ = q.read() // no params have no parts
+	q.read()
 	name, ok := rawjson.String(q.name)
 	if !ok {
 		return q.invalid(ctx, "params.name must be a string: the tool to call")
@@ -69,11 +45,50 @@ func (q *request) run(ctx context.Context) session.Reply {
 		return q.upstreamServers(ctx)
 	}
 	unknown := q.unknownTool(name)
-	q.record(ctx, problem.New(problem.ToolNotFound, unknown.Message, ""))
-	return session.Reply{Error: unknown}
+	q.record(ctx, problem.New(problem.ToolNotFound, unknown, ""))
+	return session.Reply{Error: reply.Invalid(unknown)}
 }
 
 var noArguments = []byte("{}") // never written to
+
+// retrieveTools finds tools.
+func (q *request) retrieveTools(ctx context.Context) session.Reply {
+	r := gateway.RetrieveRequest{Caller: *q.Caller}
+	a := arguments{tool: retrieveTools, raw: q.args}
+	r.Query = a.text("query", "what you want to do, in words")
+	r.Limit = a.clamped("limit", 1, 100)
+	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
+	r.Detail = config.Detail(a.oneOf("detail", string(config.Full), string(config.Compact)))
+	r.IncludeDisabled = a.flag("include_disabled")
+	if a.bad != nil {
+		return q.refuse(ctx, a.bad)
+	}
+	found, err := q.gateway.Retrieve(ctx, r)
+	return q.answered(ctx, found, err)
+}
+
+// readResult returns the next part of a large result.
+func (q *request) readResult(ctx context.Context) session.Reply {
+	r := gateway.ReadRequest{Caller: *q.Caller}
+	a := arguments{tool: readResult, raw: q.args}
+	r.Handle = a.text("handle", "the handle that the cut result names")
+	r.Path = a.optional("path")
+	r.Offset = a.atLeast("offset", 0)
+	r.Limit = a.atLeast("limit", 1)
+	if a.bad != nil {
+		return q.refuse(ctx, a.bad)
+	}
+	part, err := q.gateway.ReadResult(ctx, r)
+	return q.answered(ctx, part, err)
+}
+
+// answered is the result of a built-in tool.
+func (q *request) answered(ctx context.Context, raw json.RawMessage, err error) session.Reply {
+	if err != nil {
+		return q.refuse(ctx, err)
+	}
+	return q.reply.Tool(q.modern, raw)
+}
 
 // callVariant calls an upstream's tool.
 func (q *request) callVariant(ctx context.Context, v policy.Variant) session.Reply {
@@ -137,8 +152,8 @@ func readCall(args []byte, r *gateway.CallRequest) {
 	})
 }
 
-// unknownTool answers for a tool that does not exist here.
-func (q *request) unknownTool(name string) *jsonrpc.Error {
+// unknownTool is what to say of a tool that does not exist here.
+func (q *request) unknownTool(name string) string {
 	message := "Unknown tool: " + reply.Quote(name) + "."
 	switch nearest := q.nearest(name); {
 	case name == "call_tool":
@@ -150,7 +165,7 @@ func (q *request) unknownTool(name string) *jsonrpc.Error {
 	default:
 		message += " Find tools with retrieve_tools and call them with call_tool_read, call_tool_write or call_tool_destructive."
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+	return message
 }
 
 func (q *request) nearest(name string) string {

@@ -50,5 +50,3 @@ func TestReadCall(t *testing.T) {
 		}
 	}
 }
-
-var _ Gateway = (*gateway.Gateway)(nil)

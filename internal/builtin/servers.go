@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
@@ -41,9 +40,12 @@ func (q *request) upstreamServers(ctx context.Context) session.Reply {
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)
 	}
+	// A client that presents the key, as it has to where require_mcp_auth is on,
+	// calls tools in the person's name; but what asks here is a model, and it
+	// decides nothing.
 	var v gateway.ServerView
 	var err error
-	switch agent, in := q.asAgent(), (gateway.ServerRef{Name: s.Name}); operation {
+	switch agent, in := q.Caller.AsAgent(), (gateway.ServerRef{Name: s.Name}); operation {
 	case listServers:
 		all, err := q.gateway.Servers(ctx, agent, gateway.Nothing{})
 		return q.servers(ctx, all.Servers, err)
@@ -71,15 +73,6 @@ func (q *request) operation(a *arguments) string {
 	return operation
 }
 
-// asAgent is the caller with an agent's rights. A client that presents the key,
-// as it has to where require_mcp_auth is on, calls tools in the person's name;
-// but what asks here is a model, and it decides nothing.
-func (q *request) asAgent() gateway.Caller {
-	c := *q.Caller
-	c.Actor = auth.Actor{Kind: auth.Agent, Name: c.Actor.Name}
-	return c
-}
-
 // proposal reads the server that an agent proposes. What may be in it is for
 // the gateway to say.
 func proposal(a *arguments) gateway.NewServer {
@@ -92,7 +85,7 @@ func proposal(a *arguments) gateway.NewServer {
 		_ = rawjson.Elements(args, func(value []byte) error {
 			one, ok := rawjson.String(value)
 			if !ok {
-				a.wrong("args_json", value, "must be a JSON array of strings", "a JSON array of strings")
+				a.wrong("args_json", value, "a JSON array of strings", "a JSON array of strings")
 			}
 			s.Args = append(s.Args, one)
 			return nil
@@ -103,7 +96,7 @@ func proposal(a *arguments) gateway.NewServer {
 		_ = rawjson.Members(env, func(name, value []byte) error {
 			one, ok := rawjson.String(value)
 			if !ok {
-				a.wrong("env_json", name, "must be a JSON object of strings", "a JSON object of strings")
+				a.wrong("env_json", name, "a JSON object of strings", "a JSON object of strings")
 			}
 			s.Env[string(name)] = one
 			return nil
@@ -156,7 +149,7 @@ func (a *arguments) jsonText(name string, kind byte, what string) []byte {
 	}
 	if rawjson.Check([]byte(text), limits) != nil || rawjson.Kind([]byte(text)) != kind {
 		// Not repeated: it may hold what is secret.
-		a.wrong(name, []byte(`"…"`), "must be "+what+", as text", what)
+		a.wrong(name, []byte(`"…"`), what+", as text", what)
 		return nil
 	}
 	return []byte(text)

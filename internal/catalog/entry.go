@@ -112,6 +112,9 @@ type Tool struct {
 	inferred  bool // neither the server nor an override says what it does
 }
 
+// Callable reports whether the tool can be called.
+func (t *Tool) Callable() bool { return t.Status == policy.Callable }
+
 // Arguments is the schema that the tool's arguments must satisfy; it is
 // compiled at the first use.
 func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }

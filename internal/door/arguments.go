@@ -91,7 +91,7 @@ func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validatio
 	return nil, argsMismatch(t, violations)
 }
 
-// argsMismatch says where the arguments violate the schema, and gives the schema.
+// argsMismatch returns where the arguments violate the schema, and the schema.
 func argsMismatch(t *catalog.Tool, violations []schema.Violation) *problem.Problem {
 	places := make([]string, len(violations))
 	for i, v := range violations {
@@ -110,9 +110,3 @@ func where(v schema.Violation) string {
 	}
 	return v.Path + ": " + v.Message
 }
-
-// maxRecordedName bounds a name that was no tool id, in bytes.
-const maxRecordedName = 200
-
-// clip shortens what goes into a record though nobody checked it.
-func clip(s string) string { return problem.Shown(s, maxRecordedName) }

@@ -27,10 +27,10 @@ func TestTheRecordComesBeforeTheCall(t *testing.T) {
 		t.Errorf("the result changed: %s", r.Result)
 	}
 	want := []string{"begin", `call  {"n": 9007199254740993} `, "end"}
-	if !slices.Equal(w.events, want) {
-		t.Errorf("events %q, want %q", w.events, want)
+	if !slices.Equal(w.Events, want) {
+		t.Errorf("events %q, want %q", w.Events, want)
 	}
-	begun, ended := w.begun[0], w.ended[0]
+	begun, ended := w.Begun[0], w.Ended[0]
 	if begun.Metadata.Intent.OperationType != "read" || begun.Metadata.ToolVariant != "call_tool_read" || begun.Actor != "agent" {
 		t.Errorf("the record: %+v", begun)
 	}
@@ -41,12 +41,12 @@ func TestTheRecordComesBeforeTheCall(t *testing.T) {
 
 func TestWithoutARecordThereIsNoCall(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	w.beginErr = problem.New(problem.AuditUnavailable, "the disk is full", "")
+	w.BeginErr = problem.New(problem.AuditUnavailable, "the disk is full", "")
 	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Code != problem.AuditUnavailable {
 		t.Errorf("got %v", p)
 	}
-	if len(w.events) != 0 {
-		t.Errorf("something happened all the same: %q", w.events)
+	if len(w.Events) != 0 {
+		t.Errorf("something happened all the same: %q", w.Events)
 	}
 }
 
@@ -75,10 +75,10 @@ func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
 			if p == nil || c.code != "" && p.Code != c.code {
 				t.Fatalf("got %+v, want %s", p, c.code)
 			}
-			if !slices.Equal(w.events, []string{"refuse"}) {
-				t.Fatalf("events %q", w.events)
+			if !slices.Equal(w.Events, []string{"refuse"}) {
+				t.Fatalf("events %q", w.Events)
 			}
-			r := w.refusals[0]
+			r := w.Appended[0]
 			if r.Type != activity.PolicyDecision || r.Status != activity.Blocked || r.Metadata.ErrorCode != string(p.Code) {
 				t.Errorf("the record: %+v", r)
 			}
@@ -108,13 +108,13 @@ func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil, readsTool)
-			w.answer = c.answer
+			w.Answer = c.answer
 			_, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 			if p == nil || p.Code != c.code || !strings.Contains(p.Message, c.message) {
 				t.Fatalf("got %+v", p)
 			}
-			if len(w.ended) != 1 || w.ended[0].Status != activity.Failed || w.ended[0].ErrorCode != string(c.code) {
-				t.Errorf("the outcome: %+v", w.ended)
+			if len(w.Ended) != 1 || w.Ended[0].Status != activity.Failed || w.Ended[0].ErrorCode != string(c.code) {
+				t.Errorf("the outcome: %+v", w.Ended)
 			}
 		})
 	}
@@ -122,20 +122,20 @@ func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
 
 func TestAPanicIsRecorded(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	w.answer = func(context.Context, *session.Request) (session.Reply, error) { panic("boom") }
+	w.Answer = func(context.Context, *session.Request) (session.Reply, error) { panic("boom") }
 	func() {
 		defer func() { _ = recover() }()
 		w.call(policy.CallToolRead, "s:reads", `{"n":1}`)
 	}()
-	if len(w.ended) != 1 || w.ended[0].Status != activity.Failed {
-		t.Errorf("the outcome: %+v", w.ended)
+	if len(w.Ended) != 1 || w.Ended[0].Status != activity.Failed {
+		t.Errorf("the outcome: %+v", w.Ended)
 	}
 }
 
 func TestCancellationAndTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, readsTool)
-		w.answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+		w.Answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 			<-ctx.Done()
 			return session.Reply{}, ctx.Err()
 		}
@@ -150,8 +150,8 @@ func TestCancellationAndTimeout(t *testing.T) {
 		if problem.From(err).Code != problem.Interrupted {
 			t.Errorf("cancelled: %v", err)
 		}
-		if len(w.ended) != 2 {
-			t.Errorf("%d outcomes", len(w.ended))
+		if len(w.Ended) != 2 {
+			t.Errorf("%d outcomes", len(w.Ended))
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestLimitsOfConcurrency(t *testing.T) {
 			c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Second
 		}, readsTool)
 		release := make(chan struct{})
-		w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 			<-release
 			return session.Reply{Result: json.RawMessage(`{}`)}, nil
 		}
@@ -234,7 +234,7 @@ func TestHintsAreReadAtCallTime(t *testing.T) {
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {
 		t.Fatalf("read-only at first: %v", p)
 	}
-	w.list(destroysTool) // stricter: accepted by trust auto
+	w.List(destroysTool) // stricter: accepted by trust auto
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p == nil || p.Code != problem.ServerMismatch {
 		t.Fatalf("destructive now: %v", p)
 	}
@@ -248,7 +248,7 @@ func TestArgumentsThatCannotBeCheckedAreRefused(t *testing.T) {
 	if p == nil || p.Code != problem.ArgsMismatch {
 		t.Fatalf("got %v", p)
 	}
-	if !slices.Equal(w.events, []string{"refuse"}) {
-		t.Errorf("events %q", w.events)
+	if !slices.Equal(w.Events, []string{"refuse"}) {
+		t.Errorf("events %q", w.Events)
 	}
 }

@@ -107,7 +107,7 @@ func (d *Door) Reachable(server string, a auth.Actor) *problem.Problem {
 	s := snapshot.Server(server)
 	switch {
 	case !InScope(a, server):
-		return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", clip(server))
+		return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server))
 	case s == nil:
 		return NoServer(snapshot, server)
 	case !s.Enabled:
@@ -122,7 +122,7 @@ func (d *Door) Reachable(server string, a auth.Actor) *problem.Problem {
 
 // NoServer is the problem of a name that no server has.
 func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
-	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", clip(name)).
+	p := problem.Newf(problem.ServerNotFound, "Server '%s' not found", problem.Brief(name)).
 		WithHint("See the configured servers with `mcpproxy upstream list`.")
 	if near := s.Nearest(tool.ID{Server: name}); len(near) > 0 {
 		p.With("nearest", near)
@@ -154,7 +154,7 @@ func (d *Door) describe(c *call, kind activity.Type) {
 	}
 	c.record.By(&c.caller)
 	if c.Declares {
-		c.record.Metadata.Search = d.Found(c.caller.SessionID, c.asked.ID)
+		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
 	}
 }
 
@@ -165,7 +165,7 @@ func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	c.record.Metadata.ErrorCode = string(p.Code)
 	c.record.DurationMS = time.Since(c.started).Milliseconds()
 	if c.asked.ID.Server == "" {
-		c.record.ToolName = clip(c.asked.Name)
+		c.record.ToolName = problem.Brief(c.asked.Name)
 	}
 	return d.keep(ctx, &c.record)
 }

@@ -1,7 +1,7 @@
 // Package door is the one way to the tools of servers: it decides about a call,
 // records it, waits for a place, asks the server and records the outcome. What
-// clients say to one server by themselves it guards as well: its Wrap stands
-// before everything that they can talk to.
+// clients say to one server by themselves it guards as well: a server's Surface,
+// as clients get it, is the door's.
 //
 // It guarantees that a call is decided about on the catalog as it is then
 // (policy.Decide on one snapshot), and once more after every wait, so that no lock
@@ -50,9 +50,7 @@ type Deps struct {
 	Results Results
 	// NeedsLogin reports whether a server asks for a login.
 	NeedsLogin func(server string) bool
-	// Found returns how a session came to a tool; nil when it did not search.
-	Found  func(sessionID string, id tool.ID) *activity.Search
-	Logger *slog.Logger
+	Logger     *slog.Logger
 }
 
 // Door is the one door. It is a config.Component.
@@ -60,13 +58,14 @@ type Door struct {
 	Deps
 	admission atomic.Pointer[admission]
 	anonymous *anonymous
+	searches  *searches
 	tasks     *tasks
 	paces     *paces
 }
 
 // New makes a Door.
 func New(deps Deps) *Door {
-	d := &Door{Deps: deps, anonymous: newAnonymous(), tasks: newTasks(), paces: newPaces()}
+	d := &Door{Deps: deps, anonymous: newAnonymous(), searches: newSearches(), tasks: newTasks(), paces: newPaces()}
 	d.admission.Store(newAdmission(deps.Config(), nil))
 	return d
 }
@@ -77,6 +76,9 @@ func (d *Door) Prepare(next *config.Config) (func(), error) {
 	return func() { d.admission.Store(newAdmission(next, d.admission.Load())) }, nil
 }
 
-// Name puts the id of a session into a caller that has none, so that records tell
-// who is who.
-func (d *Door) Name(c *auth.Caller) { d.anonymous.name(c) }
+// Searched notes what a client has searched for and the tools that it was told,
+// the best first: the records of its calls say so. told is kept.
+func (d *Door) Searched(c auth.Caller, query string, told []tool.ID) {
+	d.anonymous.name(&c)
+	d.searches.remember(c.SessionID, query, told)
+}

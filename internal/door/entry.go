@@ -44,12 +44,12 @@ type Named struct {
 	Name string  // as the client has it
 	ID   tool.ID // that it stands for
 	Err  error   // why it stands for none
-	// Open opens the client's session with the server, from a Surface of Wrap,
+	// Open opens the client's session with the server, from the server's Surface,
 	// within the time of the call; nil: the request stands for itself.
 	Open func(ctx context.Context, server string) (session.Session, error)
 }
 
-// CallNamed is Do of a server's Wrap for a client's tools/call on the surface of
+// CallNamed is Do of a server's Surface for a client's tools/call on the surface of
 // all servers. r has the server's own name of the tool.
 func (d *Door) CallNamed(ctx context.Context, n Named, r *session.Request) (session.Reply, error) {
 	return d.pass(ctx, way{server: n.ID.Server, Doer: d.Servers(n.ID.Server)}, &n, r)
@@ -102,6 +102,6 @@ func (c *call) mismatch(given json.RawMessage) string {
 // Unnamed refuses a tools/call that names no tool, on record.
 func (d *Door) Unnamed(ctx context.Context, server string, r *session.Request) error {
 	p := problem.New(problem.InvalidName, "params.name must be a string: the tool to call", "")
-	d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Arguments: rawjson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
+	d.Refused(ctx, server, r, p)
 	return p
 }

@@ -8,6 +8,8 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/session"
 )
 
 // Refusal is a call that a surface has refused by itself: what was asked for is
@@ -28,11 +30,18 @@ type Refusal struct {
 func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 	d.anonymous.name(&r.Caller)
 	record := activity.Record{
-		ServerName: clip(r.Server), ToolName: clip(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
-		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: clip(r.Action), Detail: r.Detail},
+		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
+		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail},
 	}
 	record.By(&r.Caller)
 	return d.keep(ctx, &record)
+}
+
+// Refused is Refuse for a client's tools/call. server is whose tool it is, ""
+// where nobody knows.
+func (d *Door) Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+	name, _ := rawjson.String(rawjson.Find(r.Params, "name"))
+	d.Refuse(ctx, Refusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: rawjson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
 // keep puts a refusal on record. A refusal that cannot be recorded is a

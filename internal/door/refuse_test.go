@@ -20,12 +20,12 @@ const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"de
 
 // refused makes a call that is refused, from a connection.
 func (w *world) refused(origin string) time.Duration {
-	w.t.Helper()
+	w.T.Helper()
 	began := time.Now()
-	_, err := w.door.Call(w.t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:wipe",
+	_, err := w.door.Call(w.T.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:wipe",
 		Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: activity.SourceMCP, Origin: origin}})
 	if problem.From(err).Code != problem.ServerMismatch {
-		w.t.Fatalf("%v", err)
+		w.T.Fatalf("%v", err)
 	}
 	return time.Since(began)
 }
@@ -92,9 +92,9 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 // they have a record of a call, so that they count among the refusals.
 func TestAFullQueueIsARefusal(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.MaxConcurrent, c.QueueSize = 1, 0 }, wipes)
-	w.door.admission.Store(newAdmission(w.cfg, nil))
+	w.door.admission.Store(newAdmission(w.Config(), nil))
 	entered, leave := make(chan struct{}), make(chan struct{})
-	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 		close(entered)
 		<-leave
 		return session.Reply{Result: []byte(`{"content":[]}`)}, nil
@@ -113,7 +113,7 @@ func TestAFullQueueIsARefusal(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(w.events, []string{"begin", "call {}", "refuse", "end"}) {
-		t.Errorf("%q", w.events)
+	if !slices.Equal(w.Events, []string{"begin", "call {}", "refuse", "end"}) {
+		t.Errorf("%q", w.Events)
 	}
 }

@@ -91,16 +91,8 @@ func (t *tasks) own(server string, r *session.Request, list json.RawMessage, id 
 		return list, false
 	}
 	principal := r.Caller.Actor.String()
-	var own [][]byte
-	_ = rawjson.Elements(list, func(raw []byte) error {
-		if t.foreign(server, id(raw), principal) {
-			hidden = true
-		} else {
-			own = append(own, raw)
-		}
-		return nil
-	})
-	return append(append([]byte{'['}, bytes.Join(own, []byte{','})...), ']'), hidden
+	kept, left := rawjson.Keep(list, func(_ int, raw []byte) bool { return !t.foreign(server, id(raw), principal) })
+	return kept, left > 0
 }
 
 // listed is a result of tasks/list without the tasks of others.

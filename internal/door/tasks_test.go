@@ -28,7 +28,7 @@ func TestTasksOfOthers(t *testing.T) {
 		"twice":  `{"resultType":"task","taskId":"twice"}`,
 		"none":   `{"content":[],"resultType":"task","taskId":"none"}`,
 	} {
-		w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(form)}, nil
 		}
 		for _, principal := range []string{"me", "you"} {
@@ -46,17 +46,17 @@ func TestTasksOfOthers(t *testing.T) {
 	}{{"me", "modern", true}, {"me", "older", true}, {"you", "modern", false}, {"you", "older", false},
 		{"you", "twice", true}, {"you", "none", true}, {"you", "unknown", true}} {
 		for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/result"} {
-			before := len(r.asked)
+			before := len(r.Asked)
 			a, err := w.relay(t.Context(), as(c.principal, method, `{"taskId":"`+c.id+`"}`))
-			if refused := a.Error != nil && a.Error.Code == jsonrpc.CodeInvalidParams; err != nil || refused == c.allowed || refused == (len(r.asked) > before) {
+			if refused := a.Error != nil && a.Error.Code == jsonrpc.CodeInvalidParams; err != nil || refused == c.allowed || refused == (len(r.Asked) > before) {
 				t.Errorf("%s of %s by %s: %+v %v", method, c.id, c.principal, a.Error, err)
 			}
 		}
 	}
 	listen := `{"notifications":{"toolsListChanged":true,"taskIds":["modern","twice","x",7]}}`
 	for principal, want := range map[string]string{"me": listen, "you": `{"notifications":{"toolsListChanged":true,"taskIds":["twice","x",7]}}`} {
-		if _, err := w.relay(t.Context(), as(principal, "subscriptions/listen", listen)); err != nil || r.sent[len(r.sent)-1] != "s "+want {
-			t.Errorf("%s listens to %s %v", principal, r.sent[len(r.sent)-1], err)
+		if _, err := w.relay(t.Context(), as(principal, "subscriptions/listen", listen)); err != nil || r.Sent[len(r.Sent)-1] != "s "+want {
+			t.Errorf("%s listens to %s %v", principal, r.Sent[len(r.Sent)-1], err)
 		}
 	}
 	list := json.RawMessage(`{"tasks":[{"taskId":"modern"}, {"taskId":"twice"},{}],"nextCursor":"c"}`)
@@ -89,7 +89,7 @@ func TestTasksAreBounded(t *testing.T) {
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
 	call := func(name, result string, failure *jsonrpc.Error) (CallResult, *problem.Problem) {
-		w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+		w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 			return session.Reply{Result: json.RawMessage(result), Error: failure}, nil
 		}
 		r, err := w.door.Call(t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:" + name, Args: json.RawMessage(`{"a":1}`), Caller: anAgent})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -31,66 +32,66 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		}, problem.ServerMismatch},
 	}
 	builtIn := func(w *world) error {
-		_, err := w.door.Call(w.t.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
+		_, err := w.door.Call(w.T.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		return err
 	}
 	own := func(w *world) error {
-		_, err := w.relay(w.t.Context(), passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
+		_, err := w.relay(w.T.Context(), passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
 		return err
 	}
 	// each makes a call that waits, and has the lock set meanwhile.
 	waits := map[string]func(w *world, call func(*world) error, lock func()) error{
 		"for a place": func(w *world, call func(*world) error, lock func()) error {
 			free := make(chan struct{})
-			answer := w.answer
-			w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+			answer := w.Answer
+			w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 				<-free
 				return session.Reply{Result: json.RawMessage(`{}`)}, nil
 			}
 			first, second := make(chan error, 1), make(chan error, 1)
 			go func() { first <- call(w) }()
 			synctest.Wait()
-			w.events, w.ended, w.answer = nil, nil, answer
+			w.Events, w.Ended, w.Answer = nil, nil, answer
 			go func() { second <- call(w) }()
 			synctest.Wait()
 			lock()
 			close(free)
 			if err := <-first; err != nil {
-				w.t.Errorf("the first: %v", err)
+				w.T.Errorf("the first: %v", err)
 			}
 			err := <-second
 			// The two end in either order: the place is free before the outcome
 			// of the first is on record.
-			if i := slices.IndexFunc(w.ended, func(o activity.Outcome) bool { return string(o.Response) == "{}" }); i >= 0 {
-				w.ended = slices.Delete(w.ended, i, i+1)
-				w.events = slices.Delete(w.events, len(w.events)-1, len(w.events)) // one of two ends
+			if i := slices.IndexFunc(w.Ended, func(o activity.Outcome) bool { return string(o.Response) == "{}" }); i >= 0 {
+				w.Ended = slices.Delete(w.Ended, i, i+1)
+				w.Events = slices.Delete(w.Events, len(w.Events)-1, len(w.Events)) // one of two ends
 			}
 			return err
 		},
 		"for its record, on a slow disk": func(w *world, call func(*world) error, lock func()) error {
-			w.begin = func() {
+			w.Beginning = func() {
 				time.Sleep(longBegin)
 				lock()
 			}
 			return call(w)
 		},
 		"for the connection": func(w *world, call func(*world) error, lock func()) error {
-			answer := w.answer
-			w.answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
-				w.events = w.events[:len(w.events)-1] // it has not reached the server
+			answer := w.Answer
+			w.Answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+				w.Events = w.Events[:len(w.Events)-1] // it has not reached the server
 				lock()
 				if err := r.Judged.Recheck(); err != nil {
 					return session.Reply{}, err
 				}
-				w.note("call", nil)
+				w.Note("call", nil)
 				return answer(ctx, r)
 			}
 			return call(w)
 		},
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
-			_, err := w.door.CallNamed(w.t.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
+			_, err := w.door.CallNamed(w.T.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
-				s, _, err := w.door.Wrap(server, w.surface(server)).Open(ctx, passed("initialize", `{}`))
+				s, _, err := w.door.Surface(server).Open(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
@@ -107,12 +108,12 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 						w := newWorld(t, func(c *config.Config) {
 							c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute
 						}, readsTool)
-						err := wait(w, call, func() { w.reload(l.set) })
+						err := wait(w, call, func() { w.Reload(l.set) })
 						if p := problem.From(err); p == nil || p.Code != l.code {
 							t.Errorf("%v, want %s", err, l.code)
 						}
-						if !slices.Equal(w.events, []string{"begin", "end"}) || len(w.ended) != 1 || w.ended[0].ErrorCode != string(l.code) {
-							t.Errorf("%q, %+v", w.events, w.ended)
+						if !slices.Equal(w.Events, []string{"begin", "end"}) || len(w.Ended) != 1 || w.Ended[0].ErrorCode != string(l.code) {
+							t.Errorf("%q, %+v", w.Events, w.Ended)
 						}
 					})
 				})
@@ -127,14 +128,14 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
 	for name, ask := range map[string]func(s *wrapped, r *session.Request){
 		"with the call":  func(_ *wrapped, r *session.Request) { r.Say(question) },
-		"on the stream":  func(s *wrapped, _ *session.Request) { s.Session.(*worldSession).say(question) },
+		"on the stream":  func(s *wrapped, _ *session.Request) { s.Session.(*catalogtest.Session).Say(question) },
 		"nobody answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
 			t.Run(name+", "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
-					opened, _, err := w.door.Wrap("s", w.surface("s")).Open(t.Context(), passed("initialize", `{}`))
+					opened, _, err := w.door.Surface("s").Open(t.Context(), passed("initialize", `{}`))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -144,7 +145,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 					go func() { _ = s.Listen(listening, func(session.Event) {}, func() {}) }()
 					synctest.Wait()
 					answered := make(chan struct{})
-					w.answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
+					w.Answer = func(ctx context.Context, r *session.Request) (session.Reply, error) {
 						if ask != nil {
 							ask(s, r)
 						}
@@ -155,7 +156,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 							return session.Reply{}, ctx.Err()
 						}
 					}
-					w.replies = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.answer(ctx, r) }
+					w.relays.Replies = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.Answer(ctx, r) }
 					time.AfterFunc(5*time.Minute, func() {
 						close(answered)
 						_ = s.Respond(t.Context(), json.RawMessage(`7`), session.Reply{Result: json.RawMessage(`{}`)})
@@ -178,32 +179,32 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 // do, and what is no request of its own is no way past it.
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
-	surface := w.door.Wrap("s", w.surface("s"))
+	surface := w.door.Surface("s")
 	s, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := passed("tools/call", `{"name":"reads","arguments":{"n":1}}`)
-	if _, err := s.Do(t.Context(), call); err != nil || !slices.Equal(w.events, []string{"begin", `call {"n":1}`, "end"}) {
-		t.Errorf("%v, %q", err, w.events)
+	if _, err := s.Do(t.Context(), call); err != nil || !slices.Equal(w.Events, []string{"begin", `call {"n":1}`, "end"}) {
+		t.Errorf("%v, %q", err, w.Events)
 	}
-	w.events = nil
-	if err := s.Notify(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.events) != 0 {
-		t.Errorf("without an id: %v, %q", err, w.events)
+	w.Events = nil
+	if err := s.Notify(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.Events) != 0 {
+		t.Errorf("without an id: %v, %q", err, w.Events)
 	}
-	if err := s.Notify(t.Context(), "notifications/initialized", nil); err != nil || len(w.events) != 1 {
-		t.Errorf("%v, %q", err, w.events)
+	if err := s.Notify(t.Context(), "notifications/initialized", nil); err != nil || len(w.Events) != 1 {
+		t.Errorf("%v, %q", err, w.Events)
 	}
 	foreign := func(context.Context, string) (session.Session, error) {
-		s, _, err := w.surface("s").Open(t.Context(), call)
+		s, _, err := w.World.Surface("s").Open(t.Context(), call)
 		return s, err
 	}
-	w.events = nil
+	w.Events = nil
 	_, err = w.door.CallNamed(t.Context(), Named{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
-	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.events, []string{"begin", "end"}) {
-		t.Errorf("in a session that is not the door's: %v, %q", err, w.events)
+	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.Events, []string{"begin", "end"}) {
+		t.Errorf("in a session that is not the door's: %v, %q", err, w.Events)
 	}
-	w.reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
+	w.Reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
 	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("it is listened to") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("to a quarantined server: %v", err)
 	}

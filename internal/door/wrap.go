@@ -15,12 +15,13 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// Wrap returns what clients get to talk to of a server: s with the door before
-// it. Calls of tools go through the door, but for the arguments' schema and the
+// Surface returns what clients get to talk to of a server: what is behind the
+// door, with the door before it. Calls of tools go through the door, but for the arguments' schema and the
 // size of the result; of what else there is to see and to use, what nobody has
 // approved and the tasks of others are left out. The errors of its requests are
 // a *problem.Problem, session.ErrOver, or ctx.Err().
-func (d *Door) Wrap(server string, s session.Surface) session.Surface {
+func (d *Door) Surface(server string) session.Surface {
+	s := d.Servers(server)
 	return &surface{d, way{server: server, Doer: s}, s}
 }
 
@@ -179,6 +180,6 @@ func unplaced(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, clip(method)).
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.Brief(method)).
 		WithHint("It was not sent: try again in a moment.").With("server", server)
 }

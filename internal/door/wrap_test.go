@@ -29,10 +29,10 @@ func TestTimesOut(t *testing.T) {
 				<-ctx.Done()
 				return problem.New(code, "as it is", hint).With("server", "s").Because(ctx.Err())
 			}
-			w.answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+			w.Answer = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 				return session.Reply{}, failure(ctx)
 			}
-			r.replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+			r.Replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 				return session.Reply{}, failure(ctx)
 			}
 			for _, request := range []*session.Request{passed("tools/call", `{"name":"reads"}`), passed("prompts/get", `{"name":"p"}`)} {
@@ -45,7 +45,7 @@ func TestTimesOut(t *testing.T) {
 		}
 		began := time.Now()
 		occupied := make(chan error)
-		r.replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
+		r.Replies = func(ctx context.Context, _ *session.Request) (session.Reply, error) {
 			time.Sleep(time.Hour)
 			return session.Reply{}, nil
 		}
@@ -71,24 +71,24 @@ func TestPassedCall(t *testing.T) {
 	if err != nil || string(a.Result) != `{"content":[{"type":"text","text":"done"}],"x":9007199254740993}` {
 		t.Fatalf("%s %v", a.Result, err)
 	}
-	if want := []string{"begin", `call {"wrong":9007199254740993}`, "end"}; !slices.Equal(w.events, want) {
-		t.Errorf("events %q", w.events)
+	if want := []string{"begin", `call {"wrong":9007199254740993}`, "end"}; !slices.Equal(w.Events, want) {
+		t.Errorf("events %q", w.Events)
 	}
-	if b := w.begun[0]; b.ToolName != "reads" || b.Metadata.ToolVariant != "call_tool_read" || b.Metadata.Intent.OperationType != "read" {
+	if b := w.Begun[0]; b.ToolName != "reads" || b.Metadata.ToolVariant != "call_tool_read" || b.Metadata.Intent.OperationType != "read" {
 		t.Errorf("record %+v", b)
 	}
-	w.answer = func(context.Context, *session.Request) (session.Reply, error) {
+	w.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Status: 400, Error: &jsonrpc.Error{Code: -32021, Message: "no", Data: json.RawMessage(`{"a":1}`)}}, nil
 	}
 	a, err = w.relay(t.Context(), passed("tools/call", `{"name":"deletes"}`))
 	if err != nil || a.Status != 400 || a.Error == nil || a.Error.Code != -32021 || string(a.Error.Data) != `{"a":1}` {
 		t.Errorf("%+v %v", a, err)
 	}
-	if w.begun[1].Metadata.ToolVariant != "call_tool_destructive" || w.ended[1].Status != activity.Failed {
-		t.Errorf("record %+v %+v", w.begun[1], w.ended[1])
+	if w.Begun[1].Metadata.ToolVariant != "call_tool_destructive" || w.Ended[1].Status != activity.Failed {
+		t.Errorf("record %+v %+v", w.Begun[1], w.Ended[1])
 	}
-	if len(r.asked) != 0 {
-		t.Errorf("passed on past the door: %q", r.asked)
+	if len(r.Asked) != 0 {
+		t.Errorf("passed on past the door: %q", r.Asked)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestPassedCallRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", params, err, want)
 		}
 	}
-	for _, e := range w.events {
+	for _, e := range w.Events {
 		if e != "refuse" {
 			t.Errorf("event %q", e)
 		}
@@ -128,14 +128,14 @@ func TestVisible(t *testing.T) {
 		{"no tool", `7,` + deletes, `{"x":1,"tools":[` + deletes + `],"nextCursor":"c"}`},
 		{"none left", denied, `{"x":1,"tools":[],"nextCursor":"c"}`},
 	} {
-		r.list = c.list
+		r.Tools = c.list
 		if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != c.want {
 			t.Errorf("%s: %s %v", c.name, a.Result, err)
 		}
 	}
 	// Of two lists a client may take the other one.
 	for _, twice := range []string{`tools`, `Tools`, `\u0074ools`, `toolſ`} {
-		r.list = reads + `],"` + twice + `":[{"name":"reads","description":"<IMPORTANT>"}`
+		r.Tools = reads + `],"` + twice + `":[{"name":"reads","description":"<IMPORTANT>"}`
 		if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); problem.From(err) == nil || problem.From(err).Code != problem.UpstreamError {
 			t.Errorf("%s: %s %v", twice, a.Result, err)
 		}
@@ -143,13 +143,13 @@ func TestVisible(t *testing.T) {
 	if a, err := w.door.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), time.Now()); err == nil {
 		t.Errorf("a list under another name: %s", a)
 	}
-	r.learns, r.list = true, reads+`,{"name":"for this client"}`
-	r.refresh = func() { t.Error("it was learnt, and asked for all the same") }
-	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[`+r.list+`],"nextCursor":"c"}` {
+	r.Learns, r.Tools = true, reads+`,{"name":"for this client"}`
+	r.Renew = func() { t.Error("it was learnt, and asked for all the same") }
+	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[`+r.Tools+`],"nextCursor":"c"}` {
 		t.Errorf("listed to this client only: %s %v", a.Result, err)
 	}
-	r.learns = false
-	r.list, r.refresh = `{"name":"new"}`, func() { w.list(`{"name":"new"}`) }
+	r.Learns = false
+	r.Tools, r.Renew = `{"name":"new"}`, func() { w.List(`{"name":"new"}`) }
 	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[{"name":"new"}],"nextCursor":"c"}` {
 		t.Errorf("after it was learnt: %s %v", a.Result, err)
 	}
@@ -171,8 +171,8 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%s: %v, want %s", method, err, want)
 			}
 		}
-		if _, _, err := w.door.Wrap("s", w.surface("s")).Open(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.asked) != 0 {
-			t.Errorf("%v %q", err, r.asked)
+		if _, _, err := w.door.Surface("s").Open(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.Asked) != 0 {
+			t.Errorf("%v %q", err, r.Asked)
 		}
 	}
 	w, _ := relayWorld(t, func(c *config.Config) { c.Servers[0].Quarantined = true })
@@ -187,7 +187,7 @@ func TestUnreachable(t *testing.T) {
 func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 	const routed = `{"name":"routed","inputSchema":{"type":"object","properties":{"tenant":{"type":"string","x-mcp-header":"Tenant"}}},"annotations":{"readOnlyHint":true}}`
 	w := newWorld(t, nil, routed)
-	surface := w.door.Wrap("s", w.surface("s"))
+	surface := w.door.Surface("s")
 	opened, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 		{surface, nil, 0},
 		{opened, []session.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, 0},
 	} {
-		w.events, w.refusals = nil, nil
+		w.Events, w.Appended = nil, nil
 		r := passed("tools/call", `{"name":"routed","arguments":{"tenant":"a"}}`)
 		r.Fields = c.fields
 		reply, err := c.to.Do(t.Context(), r)
@@ -213,11 +213,11 @@ func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || reply.Error == nil || reply.Error.Code != c.code || reply.Status != 400 || !slices.Equal(w.events, []string{"refuse"}) {
-			t.Errorf("%v: %+v %v, %q", c.fields, reply, err, w.events)
+		if err != nil || reply.Error == nil || reply.Error.Code != c.code || reply.Status != 400 || !slices.Equal(w.Events, []string{"refuse"}) {
+			t.Errorf("%v: %+v %v, %q", c.fields, reply, err, w.Events)
 			continue
 		}
-		if r := w.refusals[0]; r.ServerName != "s" || r.ToolName != "routed" || r.Metadata.ErrorCode != string(problem.InvalidRequest) ||
+		if r := w.Appended[0]; r.ServerName != "s" || r.ToolName != "routed" || r.Metadata.ErrorCode != string(problem.InvalidRequest) ||
 			!strings.HasPrefix(r.ErrorMessage, "Header mismatch: Mcp-Param-Tenant") || string(r.Arguments) != `{"tenant":"a"}` {
 			t.Errorf("%v: on record is %+v", c.fields, r)
 		}

@@ -1,18 +1,17 @@
-// Package gateway is every operation of the product as a method: finding tools,
-// reading a large result, looking at servers, the log and the status, and what a
-// person decides about servers and tools. All servers at once are here, too.
+// Package gateway is the operations that look and operate: it finds tools, reads
+// on in large results, shows servers, tools, the log and what runs, and has
+// servers restarted and logged in to. Each operation is a method. The inputs and
+// answers of all operations stand here, those of package admin, too.
 //
-// It guarantees that nobody but a person decides what may be called or started,
-// on record before it happens, and that what is shown and found is what the
-// catalog says now. It calls no tool but through package door, and it knows no
-// protocol: MCP, REST and the CLI translate to and from its types.
+// It guarantees that what is shown and found is what the catalog holds now, that
+// what nobody has approved is shown to no model, and that secrets are masked. It
+// decides nothing about what may run, which is package admin's, calls a tool only
+// through the door, and knows no protocol: MCP, REST and the CLI translate to and from its types.
 package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,17 +21,15 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
-	"mcpproxy/internal/offers"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
-	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
 // Upstreams is what the gateway needs of upstream.Set.
 type Upstreams interface {
-	offers.Source
-	Surface(server string) session.Surface
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
 	LogTail(server string, lines int) ([]string, error)
@@ -41,40 +38,31 @@ type Upstreams interface {
 
 // Log is what the gateway needs of activity.Log.
 type Log interface {
-	door.Log
+	Begin(r *activity.Record) error
+	End(id string, o activity.Outcome) error
 	Append(r *activity.Record) error
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)
 	Health() activity.Health
 }
 
-// Results keeps the whole of results that were cut.
+// Results has the whole of results that were cut.
 type Results interface {
-	door.Results
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
-// Editor changes the configuration file, and applies what it changed before it
-// returns. See config.Live.
-type Editor interface {
-	AddServer(name string, s config.ServerEdit) error
-	RemoveServer(name string) error
-	SetServer(name, field string, value json.RawMessage) error
-}
-
-// Deps is what a Gateway is made of. Config returns the configuration that is
-// live; everything else is told in the fields' types.
+// Deps is what a Gateway is made of.
 type Deps struct {
-	Config    func() *config.Config
-	Editor    Editor
-	Catalog   *catalog.Catalog
-	Book      *approval.Book
-	Upstreams Upstreams
-	Log       Log
-	Results   Results
-	Logins    *oauth.Keeper // nil: no server takes a login
-	Logger    *slog.Logger
-	About     About
+	*door.Door                       // which calls tools
+	Config     func() *config.Config // that is live
+	Catalog    *catalog.Catalog
+	Book       *approval.Book
+	Upstreams  Upstreams
+	Log        Log
+	Results    Results
+	Logins     *oauth.Keeper // nil: no server takes a login
+	Logger     *slog.Logger
+	About      About
 }
 
 // About is what Status tells of the process itself. The functions are asked
@@ -89,30 +77,63 @@ type About struct {
 	Warnings     func() []string
 }
 
-// Gateway is the operations. It is a config.Component.
+// Gateway is the operations that look and operate.
 type Gateway struct {
 	Deps
-	door       *door.Door
-	offers     *offers.Guard
-	searches   *searches
-	habits     atomic.Pointer[search.Habits]
-	everything atomic.Pointer[allTools] // by their names among all
-	naming     sync.Mutex               // one at a time makes everything anew
+	habits atomic.Pointer[search.Habits]
 }
 
 // New makes a Gateway.
-func New(d Deps) *Gateway {
-	g := &Gateway{Deps: d, searches: newSearches(), offers: offers.New(d.Catalog, d.Upstreams, d.Logger)}
-	g.door = door.New(door.Deps{
-		Config: d.Config, Catalog: d.Catalog, Servers: d.Upstreams.Surface, Offers: g.offers, Log: d.Log, Results: d.Results,
-		NeedsLogin: g.needsLogin, Found: g.searches.found, Logger: d.Logger,
-	})
-	return g
+func New(d Deps) *Gateway { return &Gateway{Deps: d} }
+
+// What comes in at the door, and what comes of it.
+type (
+	CallRequest = door.CallRequest
+	CallResult  = door.CallResult
+	Refusal     = door.Refusal
+)
+
+// Action is the beginning of a record of what a caller does.
+func Action(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
+	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
+	r.By(&c)
+	return r
 }
 
-// Prepare implements config.Component.
-func (g *Gateway) Prepare(next *config.Config) (func(), error) { return g.door.Prepare(next) }
+// record puts on record what is done to a server.
+func (g *Gateway) record(c Caller, server, action string) error {
+	r := Action(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r.Status = activity.Success
+	return g.Log.Append(&r)
+}
 
-// FollowOffers has what servers offer beside tools listed and judged whenever
-// they connect or say that it has changed, until ctx ends.
-func (g *Gateway) FollowOffers(ctx context.Context) { g.offers.Follow(ctx) }
+// FindServer returns a server of the configuration, or SERVER_NOT_FOUND with the
+// nearest names.
+func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
+	if s := g.Catalog.Current().Server(name); s != nil {
+		return s, nil
+	}
+	return nil, g.NoServer(name)
+}
+
+// NoServer is the problem of a name that no server has.
+func (g *Gateway) NoServer(name string) error { return door.NoServer(g.Catalog.Current(), name) }
+
+// FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
+// names.
+func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
+	snapshot := g.Catalog.Current()
+	t := snapshot.Tool(id)
+	switch {
+	case t != nil:
+		return t, nil
+	case snapshot.Server(id.Server) == nil:
+		return nil, g.NoServer(id.Server)
+	}
+	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.Brief(id.String())).
+		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")
+	if near := snapshot.Nearest(id); len(near) > 0 {
+		p.With("nearest", near)
+	}
+	return nil, p
+}

@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
 
@@ -62,9 +63,9 @@ type StatsQuery struct {
 // RetrieveRequest asks for tools that fit a query, as an agent does.
 type RetrieveRequest struct {
 	Query           string
-	Limit           int    // 0 = the configured one; clamped to 1–100
-	Operation       string // "" = any, else read, write or destructive
-	Detail          string // "" = the configured one, else full or compact
+	Limit           int              // 0 = the configured one; clamped to 1–100
+	Operation       policy.Operation // the zero value = any
+	Detail          config.Detail    // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
 }
@@ -100,6 +101,12 @@ type ServerChange struct {
 	ServerRef
 	Key   string
 	Value json.RawMessage
+}
+
+// ChangeableKeys are the keys of a server that can be set. How a server
+// is launched is none of them: that is a new server, with a review of its own.
+func ChangeableKeys() []string {
+	return []string{"trust", "enabled_tools", "disabled_tools", "hint_overrides"}
 }
 
 // Seen is what a decision is about: the fingerprint of what was seen.

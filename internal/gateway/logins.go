@@ -4,13 +4,9 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
-	"mcpproxy/internal/upstream"
 )
 
 // LoginView is how far the login of a person to a server is.
@@ -25,62 +21,52 @@ type LoginView struct {
 func viewLogin(server string, p oauth.Progress) LoginView {
 	v := LoginView{Server: server, State: string(p.Phase), Error: p.Err}
 	if p.Phase == oauth.Waiting {
-		v.URL, v.ExpiresAt = p.URL, whenSet(p.Expires)
+		v.URL, v.ExpiresAt = p.URL, WhenSet(p.Expires)
 	}
 	return v
 }
 
 // account finds the account at a server.
 func (g *Gateway) account(name string) (*oauth.Account, error) {
-	snapshot := g.Catalog.Current()
-	if snapshot.Server(name) == nil {
-		return nil, door.NoServer(snapshot, name)
+	if _, err := g.FindServer(name); err != nil {
+		return nil, err
 	}
-	if a := g.login(name); a != nil {
+	if a := g.Logins.Account(name); a != nil {
 		return a, nil
 	}
 	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' takes no login.", name).
 		WithHint("Only a server with a url does, which is enabled and not quarantined, and whose headers have no Authorization of their own.")
 }
 
-// login is the account at a server, nil when it takes none.
-func (g *Gateway) login(name string) *oauth.Account {
-	if g.Logins == nil {
-		return nil
-	}
-	return g.Logins.Account(name)
-}
-
 // forgetTime is how long the end of a login may take when its server is removed.
 const forgetTime = 5 * time.Second
 
-// forgetLogin forgets the login to a server that has been removed.
-func (g *Gateway) forgetLogin(ctx context.Context, name string, a *oauth.Account) {
-	if a == nil {
-		return
+// WithoutLogin removes a server, and forgets the login to it once it has gone.
+func (g *Gateway) WithoutLogin(ctx context.Context, name string, remove func() error) error {
+	a := g.Logins.Account(name)
+	if err := remove(); a == nil || err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetTime)
 	defer cancel()
 	if err := a.Logout(ctx); err != nil {
 		g.Logger.Warn("the login to a removed server was not forgotten", "server", name, "error", err)
 	}
+	return nil
 }
 
-// onlyPerson refuses everybody but the person.
-func onlyPerson(c Caller, what string) error {
-	if c.Actor.Kind == auth.Admin {
-		return nil
+// personsAccount is account for what only a person can do.
+func (g *Gateway) personsAccount(c Caller, name, what string) (*oauth.Account, error) {
+	if c.Actor.Kind != auth.Admin {
+		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
-	return problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
+	return g.account(name)
 }
 
-// LoginServer begins the login of a person to a server, or gives the one that
+// LoginServer begins the login of a person to a server, or returns the one that
 // waits already. When it is done the server is connected anew.
 func (g *Gateway) LoginServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
-	if err := onlyPerson(c, "log in to a server"); err != nil {
-		return LoginView{}, err
-	}
-	a, err := g.account(in.Name)
+	a, err := g.personsAccount(c, in.Name, "log in to a server")
 	if err != nil {
 		return LoginView{}, err
 	}
@@ -112,10 +98,7 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 
 // LogoutServer forgets the login to a server, and connects it anew without.
 func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	if err := onlyPerson(c, "log out of a server"); err != nil {
-		return ServerView{}, err
-	}
-	a, err := g.account(in.Name)
+	a, err := g.personsAccount(c, in.Name, "log out of a server")
 	if err != nil {
 		return ServerView{}, err
 	}
@@ -129,43 +112,9 @@ func (g *Gateway) LogoutServer(ctx context.Context, c Caller, in ServerRef) (Ser
 	return g.Server(ctx, c, in)
 }
 
+// recordLogin puts on record what a login has come to.
 func (g *Gateway) recordLogin(server, action string, c Caller) {
-	r := about(c, activity.ServerChange, tool.ID{Server: server}, action, "")
-	r.Status = activity.Success
-	if err := g.Log.Append(&r); err != nil {
+	if err := g.record(c, server, action); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}
-}
-
-// stateNeedsLogin is the state of a server that cannot be connected before
-// somebody has logged in.
-const stateNeedsLogin = "needs_login"
-
-// needsLogin reports whether the server asks for a login.
-func (g *Gateway) needsLogin(server string) bool {
-	a := g.login(server)
-	return a != nil && a.NeedsLogin()
-}
-
-// addLogin says in the view whether the server asks for a login.
-func (g *Gateway) addLogin(v ServerView) ServerView {
-	if !g.needsLogin(v.Name) {
-		return v
-	}
-	v.NeedsLogin = true
-	if v.State == string(upstream.Failed) {
-		v.State, v.Detail = stateNeedsLogin, "needs a login: mcpproxy upstream login "+v.Name
-	}
-	return v
-}
-
-// loginsNeeded are warnings about servers that ask for a login.
-func (g *Gateway) loginsNeeded() []string {
-	var out []string
-	for _, s := range g.Catalog.Current().Servers() {
-		if g.needsLogin(s.Name) {
-			out = append(out, "Server '"+s.Name+"' asks for a login: mcpproxy upstream login "+s.Name)
-		}
-	}
-	return out
 }

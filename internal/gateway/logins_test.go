@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 // noVault keeps nothing.
@@ -77,12 +78,10 @@ func TestLoginIsAPersons(t *testing.T) {
 	if err := w.gateway.Logins.Close(ctx); err != nil { // what follows a login is done then
 		t.Fatal(err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.appended) != 1 || w.appended[0].Metadata.Action != "login" || w.appended[0].Actor != "admin" || w.appended[0].ServerName != "s" {
-		t.Errorf("on record: %+v", w.appended)
+	if len(w.Appended) != 1 || w.Appended[0].Metadata.Action != "login" || w.Appended[0].Actor != "admin" || w.Appended[0].ServerName != "s" {
+		t.Errorf("on record: %+v", w.Appended)
 	}
-	if got := strings.Join(w.events, " "); !strings.Contains(got, "restart") {
+	if got := strings.Join(w.Events, " "); !strings.Contains(got, "restart") {
 		t.Errorf("the server was not connected anew: %s", got)
 	}
 }
@@ -91,17 +90,26 @@ func TestNeedsLoginIsShown(t *testing.T) {
 	w, _ := loginWorld(t)
 	w.gateway.About = About{Surfaces: func() []Surface { return nil }, ConfigError: func() error { return nil },
 		NeedsRestart: func() []string { return nil }, Warnings: func() []string { return []string{"another"} }}
-	if v := w.gateway.addLogin(ServerView{Name: "s", State: "failed"}); v.NeedsLogin || v.State != "failed" {
+	shown := func(phase upstream.Phase) ServerView {
+		w.Catalog.StateChanged(upstream.State{Name: "s", Phase: phase})
+		w.Catalog.Refresh()
+		v, err := w.gateway.Server(t.Context(), person, ServerRef{Name: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := shown(upstream.Failed); v.NeedsLogin || v.State != "failed" {
 		t.Errorf("nobody was asked: %+v", v)
 	}
 	w.gateway.Logins.Account("s").Refused(context.Background(), "", 401, "Bearer")
-	if v := w.gateway.addLogin(ServerView{Name: "s", State: "failed"}); !v.NeedsLogin || v.State != "needs_login" {
+	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {
 		t.Errorf("%+v", v)
 	}
-	if v := w.gateway.addLogin(ServerView{Name: "s", State: "ready"}); !v.NeedsLogin || v.State != "ready" {
+	if v := shown(upstream.Ready); !v.NeedsLogin || v.State != "ready" {
 		t.Errorf("a server that works and asks for more: %+v", v)
 	}
-	if got := w.gateway.loginsNeeded(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy upstream login s") {
+	if got := w.gateway.loginWarnings(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy upstream login s") {
 		t.Errorf("warnings: %q", got)
 	}
 	for _, name := range []string{"nobody", "s"} {

@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
@@ -23,11 +20,7 @@ const restartTime = 10 * time.Second
 // on record before it happens; what is refused the surface records.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
-	begin := func() error {
-		r := about(c, activity.ServerChange, tool.ID{Server: name}, "restart", "")
-		r.Status = activity.Success
-		return g.Log.Append(&r)
-	}
+	begin := func() error { return g.record(c, name, "restart") }
 	asked, err := time.Now(), g.mayRestart(name, c)
 	switch {
 	case err != nil:
@@ -55,16 +48,12 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 
 // mayRestart returns why a server cannot be restarted, nil when it can.
 func (g *Gateway) mayRestart(name string, c Caller) error {
-	s := g.Catalog.Current().Server(name)
-	if s == nil {
-		one, err := g.subject(name)
-		if err != nil {
-			return err
-		}
-		if err := one.notProposed(); err != nil {
-			return err
-		}
-		return door.NoServer(g.Catalog.Current(), name)
+	s, err := g.FindServer(name)
+	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
+		return OnlyProposed(name)
+	}
+	if err != nil {
+		return err
 	}
 	if wanted := g.Config().Server(name); wanted == nil ||
 		!catalog.MayStart(*wanted, g.Book.View(name)) || s.Quarantined && !c.Person() {
@@ -77,11 +66,11 @@ func (g *Gateway) mayRestart(name string, c Caller) error {
 // awaitServer waits until the server is in a state that it entered after the
 // time given and that is not a step on the way.
 func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time) error {
-	limit, look := time.NewTimer(restartTime), time.NewTicker(10*time.Millisecond)
+	limit := time.NewTimer(restartTime)
 	defer limit.Stop()
-	defer look.Stop()
 	for {
-		s := g.Catalog.Current().Server(name)
+		snapshot := g.Catalog.Current()
+		s := snapshot.Server(name)
 		if s == nil || s.State.Since.After(after) && s.State.Phase != upstream.Connecting {
 			return nil
 		}
@@ -90,7 +79,7 @@ func (g *Gateway) awaitServer(ctx context.Context, name string, after time.Time)
 			return ctx.Err()
 		case <-limit.C:
 			return nil
-		case <-look.C:
+		case <-snapshot.Replaced():
 		}
 	}
 }

@@ -32,22 +32,22 @@ func TestWhoRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil, readsTool)
-				w.refuses = c.refuses
-				if err := w.edit(func(cfg *config.Config) error {
+				w.RestartErr = c.refuses
+				if err := w.Edit(func(cfg *config.Config) error {
 					cfg.Servers = append(cfg.Servers, config.Server{Name: "off", Protocol: "stdio"})
 					return nil
 				}); err != nil {
 					t.Fatal(err)
 				}
-				w.events, w.appended = nil, nil
+				w.Events, w.Appended = nil, nil
 				_, err := w.gateway.RestartServer(context.Background(), c.caller, ServerRef{Name: c.server})
 				if got := problem.From(err); (got == nil) != (c.code == "") || got != nil && got.Code != c.code {
 					t.Errorf("error %v", err)
 				}
-				if !slices.Equal(w.events, c.events) {
-					t.Errorf("events %q", w.events)
+				if !slices.Equal(w.Events, c.events) {
+					t.Errorf("events %q", w.Events)
 				}
-				for _, r := range w.appended {
+				for _, r := range w.Appended {
 					if r.Type != activity.ServerChange || r.Metadata.Action != "restart" || r.ServerName != c.server || r.Status != activity.Success || r.Actor != c.caller.Actor.String() {
 						t.Errorf("record %+v", r)
 					}

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/result"
 )
 
-// ReadResult gives a part of a result that was cut, as JSON. A handle works
+// ReadResult returns a part of a result that was cut, as JSON. A handle works
 // only for the actor that made the call, and not while its server is quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, err := g.Results.GetResult(ctx, req.Handle)
@@ -21,7 +21,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 		}
 		return nil, problem.New(problem.NotFound, "There is no result with this handle.",
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
-			With("handle", clip(req.Handle))
+			With("handle", problem.Brief(req.Handle))
 	}
 	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
 		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).

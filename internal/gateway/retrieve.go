@@ -1,17 +1,21 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
 )
 
 // The bounds of a search's answer.
@@ -44,23 +48,18 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		req.Query = problem.Shown(req.Query, maxQuery)
 	}
 	limit := clamp(req.Limit, cfg.ToolsLimit)
-	detail, err := chooseDetail(req.Detail, cfg.ToolsDetail)
-	if err != nil {
-		return nil, err
-	}
-	keep, err := laneFilter(req.Operation)
-	if err != nil {
-		return nil, err
-	}
-	keep = both(scopeFilter(req.Caller.Actor), keep)
+	detail := cmp.Or(req.Detail, cfg.ToolsDetail)
+	keep := both(inScope(req.Caller.Actor), calledFor(req.Operation))
 	snapshot := g.Catalog.Current()
 	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
-	g.door.Name(&req.Caller)
-	g.searches.remember(req.Caller.SessionID, req.Query, hits)
+	found := make([]tool.ID, len(hits))
+	for i, h := range hits {
+		found[i] = h.Tool.ID
+	}
+	g.Searched(req.Caller, req.Query, found)
 
 	out := make([]byte, 0, 1024+len(hits)*1024)
-	out = append(out, `{"query":`...)
-	out = rawjson.AppendString(out, req.Query)
+	out = text(out, `{"query":`, req.Query)
 	out = append(out, `,"total":`...)
 	out = strconv.AppendInt(out, int64(total), 10)
 	out = append(out, `,"tools":[`...)
@@ -73,8 +72,7 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		}
 		out = appendTool(out, h, fitting(h.Tool, detail, len(out)))
 	}
-	out = append(out, `],"usage_instructions":`...)
-	out = rawjson.AppendString(out, usage)
+	out = text(out, `],"usage_instructions":`, usage)
 	if req.IncludeDisabled {
 		out = g.appendLocked(out, snapshot, req.Query, min(limit, maxLocked), both(keep, g.nameable(snapshot)))
 	} else if total == 0 {
@@ -90,50 +88,25 @@ func clamp(limit, byDefault int) int {
 	return max(1, min(limit, maxTools))
 }
 
-func chooseDetail(asked string, byDefault config.Detail) (config.Detail, error) {
-	switch d := config.Detail(asked); d {
-	case "":
-		return byDefault, nil
-	case config.Full, config.Compact:
-		return d, nil
+// calledFor keeps the tools whose call_with is that of the operation; nil keeps
+// all.
+func calledFor(o policy.Operation) func(*catalog.Tool) bool {
+	if o == policy.NoOperation {
+		return nil
 	}
-	return "", invalidParameter("detail", asked, string(config.Full), string(config.Compact))
-}
-
-// laneFilter keeps the tools whose call_with is that of the operation.
-func laneFilter(operation string) (func(*catalog.Tool) bool, error) {
-	if operation == "" {
-		return nil, nil
-	}
-	o, ok := policy.ParseOperation(operation)
-	if !ok {
-		return nil, invalidParameter("operation_type", operation, "read", "write", "destructive")
-	}
-	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }, nil
-}
-
-func invalidParameter(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s'", name, clip(value)).
-		WithHint("Give one of the allowed values, or leave the parameter out.").
-		With("parameter", name).With("value", clip(value)).With("allowed", allowed)
+	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }
 }
 
 func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 	t := h.Tool
-	out = append(out, `{"name":`...)
-	out = rawjson.AppendString(out, t.ID.String())
-	out = append(out, `,"server":`...)
-	out = rawjson.AppendString(out, t.ID.Server)
-	out = append(out, `,"description":`...)
-	out = rawjson.AppendString(out, t.Description)
+	out = text(out, `{"name":`, t.ID.String())
+	out = text(out, `,"server":`, t.ID.Server)
+	out = text(out, `,"description":`, t.Description)
 	if detail == config.Compact {
-		out = append(out, `,"signature":`...)
-		out = rawjson.AppendString(out, signature(t.ID.Tool, t.InputSchema))
-	} else {
-		if t.InputSchema != nil {
-			out = append(out, `,"inputSchema":`...)
-			out = append(out, t.InputSchema...)
-		}
+		out = text(out, `,"signature":`, signature(t.ID.Tool, t.InputSchema))
+	} else if t.InputSchema != nil {
+		out = append(out, `,"inputSchema":`...)
+		out = append(out, t.InputSchema...)
 	}
 	out = append(out, `,"score":`...)
 	out = strconv.AppendFloat(out, math.Ceil(h.Score*1e4)/1e4, 'f', -1, 64)
@@ -146,6 +119,11 @@ func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
 		out = append(out, in.Operation.String()...)
 	}
 	return append(out, `"}`...)
+}
+
+// text appends a member that is a text, with what comes before its value.
+func text(out []byte, before, value string) []byte {
+	return rawjson.AppendString(append(out, before...), value)
 }
 
 // appendLocked adds what exists but cannot be called, after the callable
@@ -162,12 +140,9 @@ func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, mo
 			out = append(out, ',')
 		}
 		present[h.Tool.Status] = true
-		out = append(out, `{"name":`...)
-		out = rawjson.AppendString(out, h.Tool.ID.Tool)
-		out = append(out, `,"server":`...)
-		out = rawjson.AppendString(out, h.Tool.ID.Server)
-		out = append(out, `,"description":`...)
-		out = rawjson.AppendString(out, g.shownDescription(s, h.Tool))
+		out = text(out, `{"name":`, h.Tool.ID.Tool)
+		out = text(out, `,"server":`, h.Tool.ID.Server)
+		out = text(out, `,"description":`, g.shownDescription(s, h.Tool))
 		out = append(out, `,"status":"`...)
 		out = append(out, h.Tool.Status.String()...)
 		out = append(out, `"}`...)
@@ -207,6 +182,14 @@ func (g *Gateway) nameable(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	}
 }
 
+// inScope keeps the tools in an actor's scope; nil keeps all.
+func inScope(a auth.Actor) func(*catalog.Tool) bool {
+	if a.Kind != auth.Nobody {
+		return nil
+	}
+	return func(t *catalog.Tool) bool { return door.InScope(a, t.ID.Server) }
+}
+
 // both keeps what both keep; nil keeps all.
 func both(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 	if a == nil {
@@ -223,7 +206,6 @@ func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*cata
 	if locked == 0 {
 		return out
 	}
-	out = append(out, `,"notice":`...)
-	return rawjson.AppendString(out, fmt.Sprintf(
+	return text(out, `,"notice":`, fmt.Sprintf(
 		"No tool that can be called matches, but %d that cannot be called now do. Retry with include_disabled: true to see why and what would unlock them.", locked))
 }

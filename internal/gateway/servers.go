@@ -3,17 +3,14 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"os"
 	"slices"
 	"time"
 
+	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
-	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -24,10 +21,10 @@ func (g *Gateway) Servers(context.Context, Caller, Nothing) (ServerList, error) 
 	cfg, snapshot := g.Config(), g.Catalog.Current()
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
-		views = append(views, g.addLogin(g.viewServer(s, cfg.Server(s.Name))))
+		views = append(views, g.viewServer(s, cfg.Server(s.Name)))
 	}
-	for _, s := range g.proposals() {
-		views = append(views, s.viewProposal())
+	for _, p := range g.Proposals() {
+		views = append(views, p.view())
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
 	return ServerList{views}, nil
@@ -35,37 +32,33 @@ func (g *Gateway) Servers(context.Context, Caller, Nothing) (ServerList, error) 
 
 // Server returns one server, or SERVER_NOT_FOUND with the nearest names.
 func (g *Gateway) Server(_ context.Context, _ Caller, in ServerRef) (ServerView, error) {
-	name := in.Name
-	cfg, snapshot := g.Config(), g.Catalog.Current()
-	s := snapshot.Server(name)
-	if s != nil {
-		return g.addLogin(g.viewServer(s, cfg.Server(name))), nil
+	cfg := g.Config()
+	s, err := g.FindServer(in.Name)
+	if err == nil {
+		return g.viewServer(s, cfg.Server(in.Name)), nil
 	}
-	for _, p := range g.proposals() {
-		if p.name == name {
-			return p.viewProposal(), nil
+	for _, p := range g.Proposals() {
+		if p.Config.Name == in.Name {
+			return p.view(), nil
 		}
 	}
-	return ServerView{}, door.NoServer(snapshot, name)
+	return ServerView{}, err
 }
 
 func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
-		State: string(s.State.Phase), ToolCount: len(s.Tools),
+		State: StateOf(s), ToolCount: len(s.Tools),
 		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
-		Since: whenSet(s.State.Since), RetryAt: whenSet(s.State.RetryAt),
+		Since: WhenSet(s.State.Since), RetryAt: WhenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
 	}
 	v.Hint, v.Offers = unlistedHint(s), countOffers(g.Catalog.OffersNow(s.Name))
-	if v.State == "" {
-		v.State = string(upstream.Stopped)
-	}
-	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready { // what was wrong is over then
-		v.LastError, v.LastErrorAt, v.Failure = redact.Text(st.LastError), whenSet(st.FailedAt), st.Failure.String()
+	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
+		v.LastError, v.LastErrorAt, v.Failure = LastError(s), WhenSet(st.FailedAt), st.Failure.String()
 	}
 	p := g.Upstreams.Progress(s.Name)
-	v.Step, v.StepSince, v.Ahead = p.Step, whenSet(p.Since), p.Ahead
+	v.Step, v.StepSince, v.Ahead = p.Step, WhenSet(p.Since), p.Ahead
 	v.Detail = detail(&v, p)
 	if c != nil {
 		shown := c.Shown()
@@ -75,10 +68,46 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Session = string(c.Session)
 		}
 		if s.Quarantined {
-			v.Stage = (&subject{config: *c, decided: g.Book.View(s.Name)}).stage()
+			v.Stage = StageOf(*c, g.Book.View(s.Name))
 		}
 	}
+	if v.NeedsLogin = g.Logins.NeedsLogin(s.Name); v.NeedsLogin && s.State.Phase == upstream.Failed {
+		v.State, v.Detail = stateNeedsLogin, "needs a login: mcpproxy upstream login "+v.Name
+	}
 	return v
+}
+
+// stateNeedsLogin is the state of a server that cannot be connected before
+// somebody has logged in.
+const stateNeedsLogin = "needs_login"
+
+// StateOf returns the state of a server as it is shown; nil is one that is only
+// proposed.
+func StateOf(s *catalog.Server) string {
+	if s == nil || s.State.Phase == "" {
+		return string(upstream.Stopped)
+	}
+	return string(s.State.Phase)
+}
+
+// LastError returns what is wrong with a server, with secrets masked. Of one that
+// is ready it is over.
+func LastError(s *catalog.Server) string {
+	if s == nil || s.State.Phase == upstream.Ready {
+		return ""
+	}
+	return redact.Text(s.State.LastError)
+}
+
+// StageOf returns how far the review of a server of the configuration is.
+func StageOf(s config.Server, decided *approval.View) ReviewStage {
+	switch {
+	case !catalog.Quarantined(s, decided):
+		return StageApproved
+	case catalog.LaunchApproved(s, decided):
+		return StageDefinitions
+	}
+	return StageLaunch
 }
 
 // detail says what a server is at that is not ready, or why it is not; "" for
@@ -114,7 +143,8 @@ func unlistedHint(s *catalog.Server) string {
 		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
-func whenSet(t time.Time) *time.Time {
+// WhenSet returns a time, nil when it is zero.
+func WhenSet(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -135,8 +165,8 @@ func count(tools []*catalog.Tool) *Counts {
 
 // ServerLogs returns the last lines that a server wrote to its stderr.
 func (g *Gateway) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail, error) {
-	if g.Catalog.Current().Server(in.Name) == nil {
-		return LogTail{}, door.NoServer(g.Catalog.Current(), in.Name)
+	if _, err := g.FindServer(in.Name); err != nil {
+		return LogTail{}, err
 	}
 	tail, err := g.Upstreams.LogTail(in.Name, in.Lines)
 	if err != nil {
@@ -148,108 +178,18 @@ func (g *Gateway) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail,
 	return LogTail{in.Name, tail}, nil
 }
 
-// Status tells what runs.
-func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
-	snapshot, cfg, health := g.Catalog.Current(), g.Config(), g.Log.Health()
-	s := Status{
-		Version: g.About.Version, PID: os.Getpid(), StartedAt: g.About.StartedAt,
-		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
-		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
-		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
-		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.trustWarnings(), g.loginsNeeded()),
-		DataDir: cfg.DataDir, Activity: health,
+// countOffers is nil when there are none.
+func countOffers(now *catalog.OffersView) *OfferCounts {
+	counts := now.Counts()
+	if len(counts) == 0 {
+		return nil
 	}
-	if err := g.About.ConfigError(); err != nil {
-		s.ConfigError = err.Error()
-	}
-	for _, server := range snapshot.Servers() {
-		for _, n := range g.Catalog.OffersNow(server.Name).Counts() {
-			s.Offers.Total, s.Offers.Waiting = s.Offers.Total+n.Total, s.Offers.Waiting+n.Waiting
+	of := func(kind tool.Kind) *OfferCount {
+		n, ok := counts[kind]
+		if !ok {
+			return nil
 		}
-		s.Servers.Total++
-		if server.Enabled {
-			s.Servers.Enabled++
-		}
-		switch server.State.Phase {
-		case upstream.Ready:
-			s.Servers.Ready++
-			continue
-		case upstream.Idle:
-			s.Servers.Idle++
-			continue
-		}
-		if v := g.addLogin(g.viewServer(server, nil)); v.Enabled {
-			s.Servers.NotReady = append(s.Servers.NotReady, NotReady{v.Name, v.State, v.Detail, v.Since, v.RetryAt})
-		}
+		return &OfferCount{n.Total, n.Waiting}
 	}
-	return s, nil
-}
-
-// Tools returns the known tools that a filter selects, by server and in the
-// server's order.
-func (g *Gateway) Tools(_ context.Context, _ Caller, f ToolFilter) (ToolList, error) {
-	views := []ToolView{}
-	for _, s := range g.Catalog.Current().Servers() {
-		if f.Server != "" && s.Name != f.Server {
-			continue
-		}
-		for _, t := range s.Tools {
-			if (f.CallWith == "" || t.CallWith.String() == f.CallWith) && (f.Operation == "" || t.CallWith.Operation().String() == f.Operation) &&
-				(f.Status == "" || t.Status.Word() == f.Status) {
-				views = append(views, g.viewTrusted(t))
-			}
-		}
-	}
-	return ToolList{views, len(views)}, nil
-}
-
-// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
-// names.
-func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
-	t, err := g.findTool(tool.ID(in))
-	if err != nil {
-		return ToolView{}, err
-	}
-	return g.viewTrusted(t), nil
-}
-
-// SearchTools is Retrieve for people: the same ranking, as views.
-func (g *Gateway) SearchTools(_ context.Context, _ Caller, q SearchQuery) (SearchAnswer, error) {
-	keep, err := laneFilter(q.Operation)
-	if err != nil {
-		return SearchAnswer{}, err
-	}
-	snapshot, text, used := g.Catalog.Current(), problem.Shown(q.Query, maxQuery), g.learned()
-	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), keep)
-	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
-	for i, h := range hits {
-		answer.Tools[i] = viewTool(h.Tool, h.Score)
-		if q.Explain {
-			answer.Tools[i].Why = viewReasons(snapshot.Explain(used, text, h))
-		}
-	}
-	return answer, nil
-}
-
-func viewReasons(reasons []search.Reason) []Why {
-	out := make([]Why, len(reasons))
-	for i, r := range reasons {
-		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
-	}
-	return out
-}
-
-func viewTool(t *catalog.Tool, score float64) ToolView {
-	v := ToolView{
-		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
-		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: t.Status.String(), Score: score,
-	}
-	if t.Effective != t.Hints {
-		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
-	}
-	if in := t.Inferred(); in.Operation != policy.NoOperation {
-		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
-	}
-	return v
+	return &OfferCounts{of(tool.KindInstructions), of(tool.KindPrompt), of(tool.KindResource), of(tool.KindTemplate)}
 }

@@ -24,7 +24,7 @@ const (
 
 // signature is a tool on one line: its parameters with their types, those that
 // are required first, the others with "?", enums as their values, defaults
-// behind "=", objects as {…}, arrays as T[]. It is what detail compact gives
+// behind "=", objects as {…}, arrays as T[]. It is what detail compact shows
 // instead of the schema.
 func signature(name string, inputSchema json.RawMessage) string {
 	if len(inputSchema) == 0 {
@@ -54,7 +54,7 @@ type parameter struct {
 	required bool
 }
 
-// properties gives the properties of an object in the server's order, those
+// properties returns the properties of an object in the server's order, those
 // that are required first.
 func properties(schema json.RawMessage) []parameter {
 	var required []string
@@ -105,18 +105,11 @@ func (w *signer) parameters(schema json.RawMessage, depth int) {
 func (w *signer) name(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
-			w.out = rawjson.AppendString(w.out, cutText(name))
+			w.out = rawjson.AppendString(w.out, problem.Shown(name, maxLiteral))
 			return
 		}
 	}
-	w.out = append(w.out, cutText(name)...)
-}
-
-func cutText(s string) string {
-	if len(s) <= maxLiteral {
-		return s
-	}
-	return problem.Shown(s, maxLiteral) + "…"
+	w.out = append(w.out, problem.Shown(name, maxLiteral)...)
 }
 
 func (w *signer) literal(value json.RawMessage) {
@@ -153,7 +146,7 @@ func (w *signer) resolve(schema json.RawMessage, depth int) json.RawMessage {
 	return nil // a circle
 }
 
-// elements gives at most n elements of an array.
+// elements returns at most n elements of an array.
 func elements(array json.RawMessage, n int) (out []json.RawMessage) {
 	if rawjson.Kind(array) != '[' {
 		return nil
@@ -196,7 +189,7 @@ func (w *signer) describe(schema json.RawMessage, depth int) {
 	}
 }
 
-// typesOf gives the types that a schema names, or the one that it implies.
+// typesOf returns the types that a schema names, or the one that it implies.
 func typesOf(schema json.RawMessage) (kinds []string) {
 	named := rawjson.Find(schema, "type")
 	if one, ok := rawjson.String(named); ok {
@@ -225,7 +218,7 @@ func (w *signer) kind(schema json.RawMessage, kind string, depth int) {
 	case "object":
 		w.object(schema, depth)
 	default:
-		w.out = append(w.out, cutText(kind)...)
+		w.out = append(w.out, problem.Shown(kind, maxLiteral)...)
 	}
 }
 

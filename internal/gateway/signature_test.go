@@ -31,6 +31,7 @@ func TestSignature(t *testing.T) {
 			`f(t?: {next?: {next?: {next?: {next?: …}}}}, l?: any)`},
 		{"odd names", `{"properties":{"a b":{"type":"string"},"x-y.z$":{"type":"string"},"größe":{"type":"string"},"a\"":{}}}`,
 			`f("a b"?: string, x-y.z$?: string, "größe"?: string, "a\""?: any)`},
+		{"a long name", `{"properties":{"` + strings.Repeat("n", 100) + `":{}}}`, `f(` + strings.Repeat("n", 60) + `…?: any)`},
 		{"a schema that is true", `{"properties":{"x":true},"required":["x"]}`, `f(x: any)`},
 		{"not an object", `[1]`, `f(…)`},
 		{"broken", `{"properties":`, `f(…)`},

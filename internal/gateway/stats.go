@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
 
@@ -58,7 +57,7 @@ func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolS
 	}
 	for _, server := range g.Catalog.Current().Servers() {
 		for _, x := range server.Tools {
-			if x.Status == policy.Callable && t.tools[x.ID] == nil {
+			if x.Callable() && t.tools[x.ID] == nil {
 				s.Dead = append(s.Dead, x.ID.String())
 			}
 		}
@@ -95,7 +94,7 @@ type tally struct {
 	searches map[tallied]map[tool.ID]int // search → the tools called after it → their places
 }
 
-// tallied is one search: the same words in the same conversation are one.
+// tallied is one search: the same words in the same session are one.
 type tallied struct{ session, query string }
 
 func newTally() *tally {

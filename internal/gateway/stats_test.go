@@ -2,15 +2,13 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/tool"
 )
 
 // A call after a search says in its record which search and which place.
@@ -20,9 +18,9 @@ func TestRecordsSayHowAToolWasFound(t *testing.T) {
 	w.retrieve(RetrieveRequest{Query: "read a thing"})
 	caller := anAgent
 	for _, name := range []string{"s:reads", "s:destroys", "s:nowhere"} {
-		_, _ = w.gateway.Call(context.Background(), CallRequest{Variant: policy.CallToolDestructive, Name: name, Args: []byte(`{"n":1}`), Caller: caller})
+		_, _ = w.door.Call(context.Background(), door.CallRequest{Variant: policy.CallToolDestructive, Name: name, Args: []byte(`{"n":1}`), Caller: caller})
 	}
-	records := append(w.begun, w.appended...)
+	records := append(w.Begun, w.Appended...)
 	for i, want := range []activity.Search{
 		{Query: "read a thing", Rank: 1}, {Query: "read a thing", Rank: 2}, {Query: "read a thing"},
 	} {
@@ -32,35 +30,9 @@ func TestRecordsSayHowAToolWasFound(t *testing.T) {
 	}
 	other := anAgent
 	other.SessionID = "another"
-	_, _ = w.gateway.Call(context.Background(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:reads", Args: []byte(`{"n":1}`), Caller: other})
-	if got := w.begun[len(w.begun)-1].Metadata.Search; got != nil {
+	_, _ = w.door.Call(context.Background(), door.CallRequest{Variant: policy.CallToolDestructive, Name: "s:reads", Args: []byte(`{"n":1}`), Caller: other})
+	if got := w.Begun[len(w.Begun)-1].Metadata.Search; got != nil {
 		t.Errorf("a client that did not search found the tool by %+v", got)
-	}
-}
-
-func TestSearchesAreBounded(t *testing.T) {
-	s := newSearches()
-	hits := make([]catalog.Hit, 100)
-	for i := range hits {
-		hits[i].Tool = &catalog.Tool{}
-		hits[i].Tool.ID = tool.ID{Server: "s", Tool: fmt.Sprint(i)}
-	}
-	for i := range 3 * maxSearchers {
-		s.remember(fmt.Sprint("session ", i), "query", hits)
-	}
-	if len(s.bySession) > maxSearchers {
-		t.Errorf("%d conversations are remembered", len(s.bySession))
-	}
-	for range 10 {
-		s.remember("one", string(make([]byte, 5000)), hits)
-	}
-	of := s.bySession["one"]
-	if len(of.answers) != searchesKept || len(of.answers[0].tools) != answerKept || len(of.answers[0].query) > maxQueryOfCall+len("…") {
-		t.Errorf("%d answers with %d tools and %d bytes", len(of.answers), len(of.answers[0].tools), len(of.answers[0].query))
-	}
-	of.at = of.at.Add(-2 * rememberedFor)
-	if got := s.found("one", hits[0].Tool.ID); got != nil {
-		t.Errorf("an old search is remembered: %+v", got)
 	}
 }
 
@@ -72,7 +44,7 @@ func TestTally(t *testing.T) {
 		rank                 int
 	}{
 		{"a", "x", "one", 1}, {"a", "x", "one", 1}, {"a", "y", "one", 4}, // both of one search: a half first, all among 5
-		{"b", "x", "one", 2},                           // another conversation
+		{"b", "x", "one", 2},                           // another session
 		{"b", "z", "two", 0},                           // missed
 		{"b", "z", "three", 0}, {"b", "z", "three", 7}, // missed, then found
 		{"c", "w", "", 0}, // no search
@@ -111,14 +83,14 @@ func TestLearnFromUse(t *testing.T) {
 		Metadata: activity.Metadata{Search: &activity.Search{Query: "settle the accounts", Rank: 3}}}
 	failed := record
 	failed.Status, failed.ToolName = activity.Failed, "reads"
-	w.logged = []activity.Record{failed, failed, failed, record, record}
+	w.Logged = []activity.Record{failed, failed, failed, record, record}
 	if err := w.gateway.learn(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 0 {
 		t.Errorf("something was learned though it is off: %+v", a)
 	}
-	w.cfg.LearnFromUse = true
+	w.Config().LearnFromUse = true
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 1 || a.Tools[0].Name != "s:destroys" {
 		t.Errorf("got %+v, want what was called", a)
 	}
@@ -126,7 +98,7 @@ func TestLearnFromUse(t *testing.T) {
 
 func TestToolStats(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
-	w.logged = []activity.Record{{Type: activity.ToolCall, ServerName: "s", ToolName: "reads", Timestamp: time.Now()}}
+	w.Logged = []activity.Record{{Type: activity.ToolCall, ServerName: "s", ToolName: "reads", Timestamp: time.Now()}}
 	s, err := w.gateway.ToolStats(context.Background(), Caller{}, StatsQuery{})
 	if err != nil || s.Calls != 1 || len(s.Dead) != 1 || s.Dead[0] != "s:destroys" || s.DeadAll != 1 {
 		t.Errorf("stats %+v, %v", s, err)

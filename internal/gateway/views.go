@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
-	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
 
@@ -162,9 +161,3 @@ type Surface struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 }
-
-// clip shortens what goes into a record or a message though nobody checked it.
-func clip(s string) string { return problem.Shown(s, maxShown) }
-
-// maxShown bounds such a name, in bytes.
-const maxShown = 200

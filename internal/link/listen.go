@@ -127,7 +127,7 @@ func (l *HTTP) stream(ctx context.Context, fields []mcp.Field) (*wire.Response, 
 	case a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded:
 		return a, nil
 	}
-	a.Body.Close()
+	defer a.Body.Close() // after its status has been read: then it may be another one's
 	if a.Status == http.StatusNotFound && state.session != "" {
 		return nil, ErrSessionGone
 	}

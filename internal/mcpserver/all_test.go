@@ -7,82 +7,62 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
-	"mcpproxy/internal/problem"
-	"mcpproxy/internal/session"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/union"
+	"mcpproxy/internal/upstream"
 )
 
-// fakeAll passes what is about one server on to it, as one.
-type fakeAll struct {
+// everything is all servers at once, of which there is one, with a real door.
+type everything struct {
+	*catalogtest.World
 	*throughSet
-
-	mu    sync.Mutex // guards what follows
-	now   gateway.Listed
-	again chan struct{}
-	asked []string
+	state upstream.State
 }
 
-func (f *fakeAll) ListAll(_ context.Context, o gateway.Offer, cursor string, _ gateway.Caller) (gateway.Page, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asked = append(f.asked, fmt.Sprint(o, cursor))
-	return gateway.Page{Items: []json.RawMessage{json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}, Next: "n\""}, nil
-}
-
-func (f *fakeAll) Surface(server string) session.Surface { return f.At(server) }
-
-func (f *fakeAll) Refused(context.Context, string, *session.Request, *problem.Problem) {}
-
-func (f *fakeAll) DoAll(ctx context.Context, r *session.Request, open func(context.Context, string) (session.Session, error)) (session.Reply, error) {
-	var one session.Doer = f.At("one")
-	if open != nil {
-		var err error
-		if one, err = open(ctx, "one"); err != nil {
-			return session.Reply{}, err
-		}
+// change has the server list other things: tools as such, or other prompts or
+// resources.
+func (e *everything) change(tools bool, capabilities string) {
+	if tools {
+		e.ListOn("one", `{"name":"another"}`)
 	}
-	q := *r
-	if say := r.Say; say != nil {
-		q.Say = func(e session.Event) {
-			if e.ID != nil {
-				e.ID, _ = json.Marshal("one:" + string(e.ID))
-			}
-			say(e)
-		}
-	}
-	return one.Do(ctx, &q)
+	e.state.Capabilities = json.RawMessage(capabilities)
+	e.Catalog.StateChanged(e.state)
+	e.Catalog.Refresh()
 }
 
-func (f *fakeAll) OfferingOf(gateway.Caller) gateway.Offering {
-	return gateway.Offering{Prompts: true, Logging: true}
-}
+const twoKinds = `{"tools":{},"prompts":{"listChanged":true},"logging":{}}`
 
-func (f *fakeAll) ListedNow(gateway.Caller) (gateway.Listed, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.now, f.again
-}
-
-// change makes the lists other ones.
-func (f *fakeAll) change(change func(*gateway.Listed)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.now)
-	close(f.again)
-	f.again = make(chan struct{})
-}
-
-func allHarness(t *testing.T) (*harness, *fakeAll, *mcptest.Server) {
+func allHarness(t *testing.T) (*harness, *everything, *mcptest.Server) {
 	h, set, server := relayHarness(t)
-	all := &fakeAll{throughSet: set, again: make(chan struct{})}
-	h.srv.All = union.New(all, h.srv.Reply)
-	return h, all, server
+	return h, serveAll(t, h, set), server
+}
+
+// serveAll puts the server one of a set behind /mcp/all.
+func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
+	e := &everything{throughSet: set, state: upstream.State{Name: "one", Phase: upstream.Ready, Capabilities: json.RawMessage(twoKinds)},
+		World: catalogtest.New(t, func(c *config.Config) {
+			c.Servers = []config.Server{{Name: "one", Protocol: "http", Enabled: true, Trust: config.TrustAuto}}
+		})}
+	e.Others.(*catalogtest.Relays).Offers = map[string][]json.RawMessage{"one prompts/list": {json.RawMessage(`{"name":"a"}`), json.RawMessage(`{"name":"b"}`)}}
+	var tools []string
+	for _, name := range []string{"echo", "x", "call_tool_read", "retrieve_tools", "upstream_servers", "call_tool"} {
+		tools = append(tools, `{"name":"`+name+`"}`)
+	}
+	e.ListOn("one", tools...)
+	e.Catalog.StateChanged(e.state)
+	e.Catalog.Refresh()
+	guard := offers.New(e.Catalog, e.World, catalogtest.Logger)
+	h.srv.All = union.New(union.Deps{Catalog: e.Catalog, Offers: guard, Reply: h.srv.Reply, Door: door.New(door.Deps{
+		Config: e.Config, Catalog: e.Catalog, Servers: set.At, Offers: guard, Log: e.World, Results: e.World,
+		NeedsLogin: func(string) bool { return false }, Logger: catalogtest.Logger})})
+	return e
 }
 
 const allHello = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}`
@@ -100,18 +80,18 @@ func (h *harness) allSession() string {
 }
 
 func TestAllSession(t *testing.T) {
-	h, all, server := allHarness(t)
+	h, _, server := allHarness(t)
 	session := h.allSession()
 	for _, c := range []struct{ method, params, want string }{
 		{"ping", `{}`, `"result":{}`},
-		{"tools/list", `{}`, `"result":{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"n\""}`},
-		{"resources/templates/list", `{"cursor":"c"}`, `"result":{"resourceTemplates":[{"name":"a"}`},
+		{"tools/list", `{}`, `"result":{"tools":[{"name":"one__call_tool"},{"name":"one__call_tool_read"},`},
+		{"resources/templates/list", `{"cursor":"c"}`, `"code":-32602`},
 		{"prompts/list", `{"cursor":7}`, `"code":-32602`},
 		{"resources/subscribe", `{"uri":"x"}`, `"code":-32601`},
 		{"subscriptions/listen", `{}`, `"code":-32601`},
 		{"logging/setLevel", `{"level":"loud"}`, `"code":-32602`},
 		{"logging/setLevel", `{"level":"info"}`, `"result":{}`},
-		{"tools/call", `{"name":"echo","arguments":{"n":9007199254740993}}`, `9007199254740993`},
+		{"tools/call", `{"name":"one__echo","arguments":{"n":9007199254740993}}`, `9007199254740993`},
 		{"logging/setLevel", `{"level":"error"}`, `"result":{}`},
 	} {
 		status, body, _ := h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"`+c.method+`","params":`+c.params+`}`)
@@ -130,8 +110,8 @@ func TestAllSession(t *testing.T) {
 	for _, m := range server.Seen("initialize") {
 		introduced = introduced || strings.Contains(string(m.Params), `"capabilities":{"roots":{}},"clientInfo":{"name":"c"`)
 	}
-	if !introduced || strings.Join(all.asked, " ") != "0 3c" {
-		t.Errorf("introduced: %v, asked %q", introduced, all.asked)
+	if !introduced {
+		t.Error("the client was not introduced")
 	}
 	for path, want := range map[string]int{"/mcp/all": 200, "/mcp": 404, "/mcp/servers/one": 404, "/mcp/servers/*": 404} {
 		if status, body, _ := h.to(path, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); status != want {
@@ -154,32 +134,37 @@ func TestAllSession(t *testing.T) {
 	}
 }
 
-// The conversations of a session end with it, and one that has ended is
+// The sessions with servers end with the client's, and one that has ended is
 // replaced.
-func TestAllTalksEnd(t *testing.T) {
+func TestAllSessionsEnd(t *testing.T) {
 	h, _, server := allHarness(t)
 	session := h.allSession()
-	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
-	sessions := func() int { return len(server.Seen("initialize")) }
+	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`
+	sessions := func() (n int) { // of this client
+		for _, m := range server.Seen("initialize") {
+			if strings.Contains(string(m.Params), `"name":"c"`) {
+				n++
+			}
+		}
+		return n
+	}
 	h.to("/mcp/all", session, call)
 	one := sessions()
 	if _, body, _ := h.to("/mcp/all", session, call); sessions() != one || !strings.Contains(body, `"result"`) {
 		t.Errorf("%d sessions, then %d: %s", one, sessions(), body)
 	}
-	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, atAll)
-	found.release(false)
-	first := found.session.(*union.Session).With("one")
 	server.DropSessions()
 	h.to("/mcp/all", session, call) // it notices
 	if status, body, _ := h.to("/mcp/all", session, call); status != http.StatusOK || !strings.Contains(body, `"result"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	second := found.session.(*union.Session).With("one")
-	if second == nil || second == first {
-		t.Error("the conversation was not replaced")
+	if sessions() != one+1 {
+		t.Errorf("%d sessions: the one that has ended was not replaced", sessions())
 	}
+	found := h.srv.sessions.find(session, h.srv.sessions.byID[session].actor, atAll)
+	found.release(false)
 	h.srv.sessions.end(found)
-	<-second.Done()
+	<-found.session.Done()
 	if status, _, _ := h.to("/mcp/all", session, call); status != http.StatusNotFound {
 		t.Errorf("after the end: %d", status)
 	}
@@ -190,7 +175,7 @@ func TestAllTalksEnd(t *testing.T) {
 func TestAnswerToAServerThatHasGone(t *testing.T) {
 	h, _, server := allHarness(t)
 	session := h.allSession()
-	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{}}}`)
+	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`)
 	server.DropSessions()
 	if status, body, _ := h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":"one:7","result":{}}`); status != http.StatusAccepted {
 		t.Errorf("the answer: %d %s", status, body)
@@ -237,12 +222,12 @@ func TestAllOverhear(t *testing.T) {
 	h, all, _ := allHarness(t)
 	session := h.allSession()
 	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	all.change(func(l *gateway.Listed) { l.Tools[0], l.Prompts[0] = 1, 1 })
+	all.change(true, `{"tools":{}}`)
 	next, stop := h.events(http.MethodGet, "/mcp/all", session, "")
 	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` {
 		t.Errorf("what changed before: %s", got)
 	}
-	all.change(func(l *gateway.Listed) { l.Resources[0] = 1 })
+	all.change(false, `{"tools":{},"resources":{}}`)
 	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}` {
 		t.Errorf("a change: %s", got)
 	}
@@ -259,7 +244,7 @@ func TestAllListen(t *testing.T) {
 	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",`+meta+`,"notifications":{"promptsListChanged":true}}}` {
 		t.Errorf("agreed: %s", got)
 	}
-	all.change(func(l *gateway.Listed) { l.Tools[0], l.Prompts[0] = 1, 1 })
+	all.change(true, `{"tools":{}}`)
 	if got := next(); got != `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed",`+meta+`}}` {
 		t.Errorf("a change: %s", got)
 	}
@@ -301,7 +286,7 @@ func TestAllModern(t *testing.T) {
 	}
 	for _, c := range []struct{ method, params, want string }{
 		{"server/discover", `{}`, `200 {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcpproxy"`},
-		{"prompts/list", `{}`, `"prompts":[{"name":"a"},{"name":"b"}],"nextCursor":"n\"","ttlMs":0,"cacheScope":"private"}`},
+		{"prompts/list", `{}`, `"prompts":[{"name":"one__a"},{"name":"one__b"}],"ttlMs":0,"cacheScope":"private"}`},
 		{"ping", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
 		{"initialize", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
 		{"logging/setLevel", `{}`, `404 {"jsonrpc":"2.0","id":1,"error":{"code":-32601`},
@@ -319,7 +304,7 @@ func TestAllBatch(t *testing.T) {
 	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, mcp.Legacy, mcp.Batches, 1))
 	status, body, _ := h.to("/mcp/all", header.Get("Mcp-Session-Id"), `[{"jsonrpc":"2.0","id":1,"method":"tools/list"},`+
 		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},`+
-		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"n":7}}},`+
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{"n":7}}},`+
 		`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{}},{"jsonrpc":"2.0","id":4,"method":"nope"}]`)
 	var answers []struct {
 		ID     int

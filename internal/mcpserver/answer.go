@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 )
@@ -33,7 +34,7 @@ func (x *request) answer() {
 	}
 	x.out.stream = newStream(x.out.w, cancel)
 	defer x.out.stream.finish(nil)
-	if !plain && x.form != session.Streaming {
+	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
 		x.out.stream.open()
 	}
 	x.finish(x.ask(ctx, cancel, &x.out.stream.outlet))

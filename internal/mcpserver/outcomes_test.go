@@ -43,7 +43,7 @@ func TestOutcomes(t *testing.T) {
 
 type outcomes struct {
 	h             *harness
-	all           *fakeAll
+	all           *everything
 	out           *strings.Builder
 	version, path string
 	session       string
@@ -95,6 +95,13 @@ var acceptHeaders = map[string]string{"both": "application/json, text/event-stre
 func (o *outcomes) answer(accept, httpMethod, body string, header map[string]string) string {
 	t := o.h.t
 	t.Helper()
+	if o.path == "/mcp/all" { // where a name says whose it is
+		body = strings.ReplaceAll(body, `"params":{"name":"`, `"params":{"name":"one__`)
+		if name := header[mcp.HeaderName]; name != "" {
+			header = maps.Clone(header)
+			header[mcp.HeaderName] = "one__" + name
+		}
+	}
 	req, err := http.NewRequestWithContext(t.Context(), httpMethod, o.h.http.URL+o.path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

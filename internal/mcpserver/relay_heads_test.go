@@ -13,7 +13,6 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 )
 
@@ -196,22 +195,23 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h.srv.At, h.srv.All = set.At, union.New(&fakeAll{throughSet: set}, h.srv.Reply)
+	h.srv.At = set.At
+	serveAll(t, h, set)
 	hello := strings.Replace(allHello, "2025-11-25", mcp.Legacy, 1)
 	for _, c := range []struct {
-		what, path string
-		server     http.Handler
-		shared     bool
+		what, path, name string
+		server           http.Handler
+		shared           bool
 	}{
-		{"no session", "/mcp/servers/one", forgetful, false},
-		{"a session that clients share", "/mcp/servers/one", server, true},
-		{"one of several servers", "/mcp/all", server, false},
+		{"no session", "/mcp/servers/one", "x", forgetful, false},
+		{"a session that clients share", "/mcp/servers/one", "x", server, true},
+		{"one of several servers", "/mcp/all", "one__x", server, false},
 	} {
 		set.Apply([]upstream.Spec{{Name: "one", Transport: upstream.HTTP, URL: mcptest.Serve(t, c.server).URL, Shared: c.shared}})
 		_, body, header := h.to(c.path, "", hello)
 		session := header.Get(mcp.HeaderSession)
 		for _, how := range []string{"rpc 404", "bare 404", "rpc 400"} {
-			status, answer, _ := h.to(c.path, session, `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","how":"`+how+`"}}`)
+			status, answer, _ := h.to(c.path, session, `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"`+c.name+`","how":"`+how+`"}}`)
 			if want := map[string]int{"rpc 404": 200, "bare 404": 200, "rpc 400": 400}[how]; session == "" || status != want || !strings.Contains(answer, `"error":{`) {
 				t.Errorf("%s, %s: %d %s (%s)", c.what, how, status, answer, body)
 			}

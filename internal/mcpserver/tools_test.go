@@ -126,7 +126,7 @@ func TestRetrieveTools(t *testing.T) {
 	for args, want := range map[string]request{
 		`{"query":"q"}`: {Query: "q"},
 		`{"query":""}`:  {},
-		`{"query":"q","limit":5,"operation_type":"write","detail":"compact","include_disabled":true}`: {Query: "q", Limit: 5, Operation: "write", Detail: "compact", IncludeDisabled: true},
+		`{"query":"q","limit":5,"operation_type":"write","detail":"compact","include_disabled":true}`: {Query: "q", Limit: 5, Operation: policy.Write, Detail: "compact", IncludeDisabled: true},
 		`{"query":"q","limit":0}`:     {Query: "q", Limit: 1},
 		`{"query":"q","limit":-5}`:    {Query: "q", Limit: 1},
 		`{"query":"q","limit":1000}`:  {Query: "q", Limit: 100},

@@ -46,7 +46,7 @@ func (g *Guard) Follow(ctx context.Context) {
 	for {
 		snapshot := g.catalog.Current()
 		for _, s := range snapshot.Servers() {
-			if busy[s.Name] || s.State.Phase != upstream.Ready || g.Settled(snapshot, s) {
+			if busy[s.Name] || g.Settled(snapshot, s) {
 				continue
 			}
 			busy[s.Name] = true
@@ -88,8 +88,11 @@ func (g *Guard) follow(ctx context.Context, s *catalog.Server) {
 }
 
 // Settled reports whether everything that a server offers has been asked for
-// since it last said that it may have changed.
+// since it last said that it may have changed. One that is not ready is not asked.
 func (g *Guard) Settled(snapshot *catalog.Snapshot, s *catalog.Server) bool {
+	if s.State.Phase != upstream.Ready {
+		return true
+	}
 	known := g.catalog.Offers(s.Name)
 	if s.State.Instructions != "" && !known.Told(tool.KindInstructions) {
 		return false

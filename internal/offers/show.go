@@ -8,7 +8,6 @@ import (
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
@@ -55,16 +54,11 @@ func (g *Guard) shown(ctx context.Context, server string, l List, result json.Ra
 	if strange {
 		g.doubt(server, l)
 	}
-	var kept [][]byte
-	for i := range raws {
-		if pass[i] {
-			kept = append(kept, raws[i])
-		}
-	}
-	if len(kept) == len(raws) {
+	kept, left := rawjson.Keep(all, func(i int, _ []byte) bool { return pass[i] })
+	if left == 0 {
 		return result, nil
 	}
-	return rawjson.SetMember(result, list.member, append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']')), nil
+	return rawjson.SetMember(result, list.member, kept), nil
 }
 
 // introduced leaves the instructions out of what a server says of itself, unless
@@ -135,28 +129,22 @@ func (g *Guard) visible(ctx context.Context, server string, result json.RawMessa
 	if hidden == 0 {
 		return result
 	}
-	list := append(bytes.Join(kept, []byte{','}), ']')
-	return rawjson.SetMember(result, "tools", append([]byte{'['}, list...))
+	return rawjson.SetMember(result, "tools", kept)
 }
 
 // judge returns the tools of a list that can be called and the number of the
 // others. strange are those that the catalog knows otherwise, or not at all.
-func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept [][]byte, hidden int, strange []json.RawMessage) {
-	_ = rawjson.Elements(tools, func(raw []byte) error {
+func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
+	kept, hidden = rawjson.Keep(tools, func(_ int, raw []byte) bool {
 		name, _ := rawjson.String(rawjson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
 		same := t != nil && sameDefinition(t, server, raw)
-		switch {
-		case same && t.Status == policy.Callable:
-			kept = append(kept, raw)
-			return nil
-		case !same:
+		if !same {
 			if _, err := tool.ParseDefinition(server, raw); err == nil { // what cannot be used nobody will know
 				strange = append(strange, raw)
 			}
 		}
-		hidden++
-		return nil
+		return same && t.Callable()
 	})
 	return kept, hidden, strange
 }

@@ -14,9 +14,6 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// maxName bounds the name of an offer in messages, in bytes.
-const maxName = 200
-
 // named is an offer that a request is about.
 type named struct {
 	kind tool.Kind
@@ -120,7 +117,7 @@ func locked(server string, u named, status policy.Status, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what := u.kind.Word() + " '" + problem.Shown(u.name, maxName) + "'"
+	what := u.kind.Word() + " '" + problem.Brief(u.name) + "'"
 	p := problem.Newf(problem.OfferLocked, "The %s of server '%s' cannot be used: its status is %s.", what, server, status).
 		WithHint(status.OfferRemedy()).With("status", status.String()).With("server", server)
 	if err != nil {
@@ -142,23 +139,15 @@ func (g *Guard) listen(ctx context.Context, server string, r *session.Request) (
 	if err := g.knowUsed(ctx, server, tool.KindResource); err != nil {
 		return nil, locked(server, named{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
-	var kept [][]byte
-	hidden := false
-	_ = rawjson.Elements(uris, func(raw []byte) error {
+	kept, left := rawjson.Keep(uris, func(_ int, raw []byte) bool {
 		uri, ok := rawjson.String(raw)
-		if ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable {
-			kept = append(kept, raw)
-		} else {
-			hidden = true
-		}
-		return nil
+		return ok && g.catalog.OfferUse(server, tool.KindResource, uri) == policy.Callable
 	})
-	if !hidden {
+	if left == 0 {
 		return r, nil
 	}
-	list := append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']')
 	less := *r
-	less.Params = rawjson.SetMember(r.Params, "notifications", rawjson.SetMember(wanted, "resourceSubscriptions", list))
+	less.Params = rawjson.SetMember(r.Params, "notifications", rawjson.SetMember(wanted, "resourceSubscriptions", kept))
 	return &less, nil
 }
 

@@ -126,6 +126,12 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	}{p.Code, p.Message, p.Hint, p.Details})
 }
 
+// Brief is Shown for a name that nobody checked, in a record or a message.
+func Brief(name string) string { return Shown(name, maxBrief) }
+
+// maxBrief bounds such a name, in bytes.
+const maxBrief = 200
+
 // Shown is what a message or a record repeats of a text from outside: at most so
 // many bytes of it, with U+FFFD for what is not UTF-8, and an ellipsis where it
 // was cut.

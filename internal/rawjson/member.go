@@ -72,6 +72,29 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	return append(out, '}')
 }
 
+// Keep returns an array with the elements that keep reports, and how many it has
+// left out; with none, the array as it is.
+func Keep(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
+	kept = append(kept, '[')
+	i := 0
+	_ = Elements(array, func(value []byte) error {
+		if keep(i, value) {
+			if len(kept) > 1 {
+				kept = append(kept, ',')
+			}
+			kept = append(kept, value...)
+		} else {
+			left++
+		}
+		i++
+		return nil
+	})
+	if left == 0 {
+		return array, 0
+	}
+	return append(kept, ']'), left
+}
+
 // MayName reports, faster than any look for it, whether a name can be in a text at
 // all: false is certain. A name may be written with escapes.
 func MayName(text []byte, name string) bool {

@@ -34,9 +34,12 @@ type Writer struct {
 	// of _meta that says it.
 	ServerInfo, Introduction string
 
-	front  [2][2][]byte // how a modern result begins that is typed, has _meta
+	front  map[begun][]byte // of a modern result
 	logger *slog.Logger
 }
+
+// begun is what a server has said of a modern result that has to be there.
+type begun struct{ typed, named bool }
 
 // New makes a Writer.
 func New(version string, logger *slog.Logger) *Writer {
@@ -44,9 +47,9 @@ func New(version string, logger *slog.Logger) *Writer {
 	w := &Writer{ServerInfo: info, Introduction: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
 	const typed = `"resultType":"complete",`
 	named := `"_meta":{` + w.Introduction + `},`
-	w.front = [2][2][]byte{
-		{[]byte(`{` + typed + named), []byte(`{` + typed)},
-		{[]byte(`{` + named), []byte(`{`)},
+	w.front = map[begun][]byte{
+		{}: []byte(`{` + typed + named), {named: true}: []byte(`{` + typed),
+		{typed: true}: []byte(`{` + named), {true, true}: []byte(`{`),
 	}
 	return w
 }
@@ -56,7 +59,7 @@ var opening, closing = []byte("{"), []byte("}") // never written to
 // Front returns how a result of our own begins.
 func (w *Writer) Front(modern bool) []byte {
 	if modern {
-		return w.front[0][0]
+		return w.front[begun{}]
 	}
 	return opening
 }
@@ -77,7 +80,7 @@ func (w *Writer) Passed(modern bool, raw json.RawMessage) session.Reply {
 			raw = w.introduce(raw, own)
 		}
 	}
-	front := w.front[index(typed)][index(named)]
+	front := w.front[begun{typed, named}]
 	raw = raw[bytes.IndexByte(raw, '{'):]
 	if inside := bytes.TrimLeft(raw[1:], " \t\r\n"); len(inside) > 0 && inside[0] == '}' && len(front) > 1 {
 		front = front[:len(front)-1] // no comma before the end
@@ -96,13 +99,6 @@ func (w *Writer) introduce(raw, own json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return rawjson.SetMember(raw, "_meta", rawjson.SetMember(own, mcp.MetaServerInfo, []byte(w.ServerInfo)))
-}
-
-func index(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Tool returns the result of a built-in tool, an object: the same JSON as
@@ -190,8 +186,11 @@ func Version(initialize json.RawMessage) string {
 }
 
 // InvalidParams returns what to say to a request that cannot be understood.
-func InvalidParams(what string) *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: " + what}
+func InvalidParams(what string) *jsonrpc.Error { return Invalid("Invalid params: " + what) }
+
+// Invalid returns the error of a request whose params are not what they must be.
+func Invalid(message string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 }
 
 // MethodNotFound returns what to say to a request that nobody answers.

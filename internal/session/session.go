@@ -1,6 +1,6 @@
-// Package session is what a client of MCP can talk to, in three small
-// interfaces: a Doer answers requests, a Session is the state of one legacy
-// client on top of that, a Surface is what a path stands for. A connection to a
+// Package session has the three small interfaces of everything that a client of
+// MCP can talk to: a Doer answers requests, a Session is the state of one legacy
+// client on top of that, a Surface is what a path of a URL stands for. A connection to a
 // server, a bridge between protocol eras, all servers at once, the built-in
 // tools, and the door in front of them are all one of these. The package has
 // also what such things share: the Request and its Reply, the proof that a call

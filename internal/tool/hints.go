@@ -105,6 +105,35 @@ func (h Hints) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// In returns a tool's definition with the hints h in the place of those that it
+// states. Everything else stays the server's bytes.
+func (h Hints) In(definition json.RawMessage, stated Hints) json.RawMessage {
+	if h == stated {
+		return definition
+	}
+	annotations := json.RawMessage(rawjson.Find(definition, "annotations"))
+	if rawjson.Kind(annotations) != '{' {
+		annotations = nil
+	}
+	if h.Title != stated.Title {
+		annotations = rawjson.SetMember(annotations, "title", rawjson.AppendString(nil, h.Title))
+	}
+	for _, hint := range []struct {
+		name     string
+		was, now Tri
+	}{
+		{"readOnlyHint", stated.ReadOnly, h.ReadOnly},
+		{"destructiveHint", stated.Destructive, h.Destructive},
+		{"idempotentHint", stated.Idempotent, h.Idempotent},
+		{"openWorldHint", stated.OpenWorld, h.OpenWorld},
+	} {
+		if hint.was != hint.now && hint.now != Unsaid {
+			annotations = rawjson.SetMember(annotations, hint.name, strconv.AppendBool(nil, hint.now == True))
+		}
+	}
+	return rawjson.SetMember(definition, "annotations", annotations)
+}
+
 // MarshalJSON is AppendJSON.
 func (h Hints) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil), nil }
 

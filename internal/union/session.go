@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 
-	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -19,15 +18,13 @@ import (
 // and what it was told of the lists.
 type Session struct {
 	*Surface
-	caller     gateway.Caller  // who has opened it
-	initialize json.RawMessage // what the client said of itself
+	initialize session.Request // what the client said of itself, and who has opened it
 	heard      heard
-	done       chan struct{}
+	end        *session.End
 
-	mu    sync.Mutex // guards what follows, and one.s
-	with  map[string]*one
-	level json.RawMessage // params of logging/setLevel; nil: none was set
-	over  bool
+	mu       sync.Mutex // guards what follows, and one.s
+	byServer map[string]*one
+	level    json.RawMessage // params of logging/setLevel; nil: none was set
 }
 
 // one is the session with one server, opened by the first request that needs it.
@@ -58,37 +55,33 @@ func (s *Surface) Open(_ context.Context, initialize *session.Request) (session.
 			strconv.Itoa(maxIntroduction) + " bytes")}, nil
 	}
 	version := reply.Version(initialize.Params)
-	c := &Session{Surface: s, caller: *initialize.Caller, done: make(chan struct{}), with: map[string]*one{},
-		initialize: rawjson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`))}
+	caller := *initialize.Caller
+	c := &Session{Surface: s, end: session.NewEnd(), byServer: map[string]*one{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+		Params: rawjson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.capabilities(initialize) +
-		`,"serverInfo":` + s.reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
+		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + instructions + `"}`)}, nil
 }
 
 // Do answers a request of the client.
 func (c *Session) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	offer, list, lists := gateway.OfferOf(r.Method)
-	switch {
-	case forOneServer(r.Method):
-		return c.pass(ctx, r, false, func(ctx context.Context, server string) (session.Session, error) {
-			return c.sessionWith(ctx, r.Caller, server)
-		}), nil
-	case lists:
-		return c.list(ctx, r, false, offer, list, &c.heard), nil
-	case r.Method == mcp.Ping:
+	switch r.Method {
+	case mcp.Ping:
 		return session.Reply{Result: []byte("{}")}, nil
-	case r.Method == mcp.SetLevel:
+	case mcp.SetLevel:
 		return c.setLevels(ctx, r), nil
 	}
-	return reply.MethodNotFound(r.Method), nil
+	return c.answer(ctx, r, func(ctx context.Context, server string) (session.Session, error) {
+		return c.sessionWith(ctx, r, server)
+	}, &c.heard), nil
 }
 
 // sessionWith returns the session with a server; one that has ended is replaced.
-func (c *Session) sessionWith(ctx context.Context, caller *gateway.Caller, server string) (session.Session, error) {
+func (c *Session) sessionWith(ctx context.Context, r *session.Request, server string) (session.Session, error) {
 	c.mu.Lock()
-	o := c.with[server]
+	o := c.byServer[server]
 	if o == nil {
 		o = &one{}
-		c.with[server] = o
+		c.byServer[server] = o
 	}
 	c.mu.Unlock()
 	o.opening.Lock()
@@ -99,21 +92,24 @@ func (c *Session) sessionWith(ctx context.Context, caller *gateway.Caller, serve
 	if s != nil {
 		return s, nil
 	}
-	s, err := c.open(ctx, caller, server, level)
+	s, err := c.open(ctx, r, server, level)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o.s = s; c.over { // the session has ended meanwhile
+	o.s = s
+	if c.end.Cause() != nil { // the client's has ended meanwhile
 		s.Close()
 	}
 	return s, nil
 }
 
 // open introduces the client to a server.
-func (c *Session) open(ctx context.Context, caller *gateway.Caller, server string, level json.RawMessage) (session.Session, error) {
-	s, a, err := c.gateway.Surface(server).Open(ctx, &session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize, Params: c.initialize, Caller: caller})
+func (c *Session) open(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
+	initialize := c.initialize
+	initialize.Caller = r.Caller
+	s, a, err := c.Door.Surface(server).Open(ctx, &initialize)
 	switch {
 	case err != nil:
 		return nil, err
@@ -126,15 +122,15 @@ func (c *Session) open(ctx context.Context, caller *gateway.Caller, server strin
 			WithHint("Try again; see its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
 	if level != nil {
-		setLevel(ctx, s, caller, level)
+		setLevel(ctx, s, r, level)
 	}
 	return s, nil
 }
 
 // setLevel tells one server which log messages the client wants. One that has
 // none says so, which is no news to anybody.
-func setLevel(ctx context.Context, s session.Session, caller *gateway.Caller, params json.RawMessage) {
-	_, _ = s.Do(ctx, &session.Request{ID: json.RawMessage(`"level"`), Method: mcp.SetLevel, Params: params, Caller: caller})
+func setLevel(ctx context.Context, s session.Session, r *session.Request, params json.RawMessage) {
+	_, _ = s.Do(ctx, &session.Request{ID: json.RawMessage(`"level"`), Method: mcp.SetLevel, Params: params, Caller: r.Caller})
 }
 
 // setLevels tells every server that the client has a session with, and each that
@@ -150,7 +146,7 @@ func (c *Session) setLevels(ctx context.Context, r *session.Request) session.Rep
 	c.level = params
 	c.mu.Unlock()
 	for _, s := range c.living() {
-		setLevel(ctx, s, r.Caller, params)
+		setLevel(ctx, s, r, params)
 	}
 	return session.Reply{Result: []byte("{}")}
 }
@@ -159,7 +155,7 @@ func (c *Session) setLevels(ctx context.Context, r *session.Request) session.Rep
 func (c *Session) living() (all []session.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, o := range c.with {
+	for _, o := range c.byServer {
 		if s := o.live(); s != nil {
 			all = append(all, s)
 		}
@@ -180,8 +176,8 @@ func (c *Session) Notify(ctx context.Context, method string, params json.RawMess
 
 // Respond passes on an answer to the server that has asked.
 func (c *Session) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	server, own, ok := gateway.AskedBy(id)
-	if s := c.With(server); ok && s != nil {
+	server, own, ok := askedBy(id)
+	if s := c.with(server); ok && s != nil {
 		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrOver) {
 			return err
 		} // else who asked has gone, and the client's session goes on
@@ -189,25 +185,29 @@ func (c *Session) Respond(ctx context.Context, id json.RawMessage, r session.Rep
 	return nil
 }
 
-// With returns the session with a server, if there is one.
-func (c *Session) With(server string) session.Session {
+// with returns the session with a server, nil when there is none.
+func (c *Session) with(server string) session.Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if o := c.with[server]; o != nil {
+	if o := c.byServer[server]; o != nil {
 		return o.live()
 	}
 	return nil
+}
+
+// Listen tells the client what has changed.
+func (c *Session) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+	opened()
+	c.announce(ctx, &c.initialize, &c.heard, func(list int) { say(session.Event{Method: announced[list].method}) })
+	return ctx.Err()
 }
 
 // Close ends the sessions with the servers.
 func (c *Session) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over {
-		c.over = true
-		close(c.done)
-	}
-	for _, o := range c.with {
+	c.end.Fail(session.ErrOver)
+	for _, o := range c.byServer {
 		if o.s != nil {
 			o.s.Close()
 		}
@@ -215,4 +215,4 @@ func (c *Session) Close() {
 }
 
 // Done is closed when the session has ended.
-func (c *Session) Done() <-chan struct{} { return c.done }
+func (c *Session) Done() <-chan struct{} { return c.end.Done() }

@@ -1,50 +1,56 @@
 // Package union is the surface of all servers at once: their tools, prompts and
-// resources under names that say whose they are, as one session.Surface.
+// resources under names that tell whose they are, as one session.Surface.
 //
-// It guarantees that what is about one server gets to that server as it gets
-// there by its own surface, in a session of the client's own that the first
-// request opens, that the end of one server's session is not that of the
-// client's, and that a client is told of a change of a list that it has seen. It
-// decides nothing and calls no tool: that is the gateway's. It knows no
+// A name follows from the server and its own name alone (package alias), and so
+// does the way back: a request is sent to the server that its name stands for,
+// with the server's own name in the place of it. A tools/call goes through the
+// door as a named call, everything else to the server's surface, which the door
+// guards. What is listed follows from the snapshot of the catalog and from what
+// package offers knows; a snapshot tells when it is replaced, which is how
+// clients learn of changes.
+//
+// It guarantees that what is about one server reaches that server as it does on
+// the server's own path, in a session of the client's own that the first request
+// opens; that the end of one server's session is not that of the client's; that
+// a page of a list goes on where the one before ended, whatever has changed
+// meanwhile; and that a client is told of a change of a list that it has seen.
+// It decides nothing about a call, records nothing itself, and knows no
 // transport.
 package union
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
-	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/door"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
 )
 
-// Gateway is what the surface needs of the product.
-type Gateway interface {
-	// Surface returns one server's.
-	Surface(server string) session.Surface
-	// DoAll passes a request on to the server that its name stands for; open
-	// returns the client's session with that server, and is nil for requests
-	// that stand for themselves.
-	DoAll(ctx context.Context, r *session.Request, open func(ctx context.Context, server string) (session.Session, error)) (session.Reply, error)
-	ListAll(ctx context.Context, o gateway.Offer, cursor string, c gateway.Caller) (gateway.Page, error)
-	OfferingOf(c gateway.Caller) gateway.Offering
-	ListedNow(c gateway.Caller) (gateway.Listed, <-chan struct{})
-	Refused(ctx context.Context, server string, r *session.Request, p *problem.Problem)
+// Deps is what a Surface is made of.
+type Deps struct {
+	Catalog *catalog.Catalog
+	Door    *door.Door
+	Offers  *offers.Guard
+	Reply   *reply.Writer
 }
 
 // Surface is a session.Surface.
 type Surface struct {
-	gateway Gateway
-	reply   *reply.Writer
+	Deps
+	named  atomic.Pointer[tools]
+	naming sync.Mutex // held while the tools are named anew
 }
 
 // New makes a Surface.
-func New(g Gateway, w *reply.Writer) *Surface { return &Surface{g, w} }
+func New(d Deps) *Surface { return &Surface{Deps: d} }
 
 // instructions is what a client may tell its model about this surface.
 const instructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
@@ -71,98 +77,115 @@ func forOneServer(method string) bool {
 
 // Refused puts a call on record that was refused before it got here.
 func (s *Surface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
-	s.gateway.Refused(ctx, "", r, p)
+	s.Door.Refused(ctx, "", r, p)
 }
 
 // Do answers a modern request.
 func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	offer, list, lists := gateway.OfferOf(r.Method)
-	switch {
-	case forOneServer(r.Method):
-		return s.pass(ctx, r, true, nil), nil
-	case lists:
-		return s.list(ctx, r, true, offer, list, nil), nil
-	case r.Method == mcp.Discover:
-		return s.discover(r), nil
-	case r.Method == mcp.Listen:
+	switch r.Method {
+	case mcp.Discover:
+		return session.Reply{Result: json.RawMessage(string(s.Reply.Front(true)) + `"supportedVersions":` + mcp.Served + `,"capabilities":` +
+			s.capabilities(r) + `,"instructions":"` + instructions + `"` + caching + `}`)}, nil
+	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
-	return reply.MethodNotFound(r.Method), nil
-}
-
-// pass passes a request on to the server that it is for.
-func (s *Surface) pass(ctx context.Context, r *session.Request, modern bool, open func(context.Context, string) (session.Session, error)) session.Reply {
-	q := *r
-	q.Head = nil // what one server says in it is not said for all
-	a, err := s.gateway.DoAll(ctx, &q, open)
-	if err != nil {
-		return s.reply.Problem(modern, r.Method, err)
-	}
-	if !modern && a.Error != nil && a.Status == http.StatusNotFound {
-		a.Status = 0 // it is that of one server; a client takes it for the end of its session
-	}
-	return a
-}
-
-// list answers with a page of a list. h, if there is one, notes that the client
-// gets it.
-func (s *Surface) list(ctx context.Context, r *session.Request, modern bool, offer gateway.Offer, list string, h *heard) session.Reply {
-	cursor := ""
-	if c := rawjson.Find(r.Params, "cursor"); c != nil && rawjson.Kind(c) != 'n' {
-		var ok bool
-		if cursor, ok = rawjson.String(c); !ok {
-			return session.Reply{Error: reply.InvalidParams("params.cursor must be a string")}
-		}
-	}
-	if cursor == "" && h != nil {
-		now, _ := s.gateway.ListedNow(*r.Caller) // first: what changes meanwhile is announced
-		h.listed(offer, now)
-	}
-	p, err := s.gateway.ListAll(ctx, offer, cursor, *r.Caller)
-	if err != nil {
-		return s.reply.Problem(modern, r.Method, err)
-	}
-	out := append(rawjson.AppendString(bytes.Clone(s.reply.Front(modern)), []byte(list)), ":["...)
-	for i, item := range p.Items {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, item...)
-	}
-	out = append(out, ']')
-	if p.Next != "" {
-		out = rawjson.AppendString(append(out, `,"nextCursor":`...), []byte(p.Next))
-	}
-	if modern {
-		out = append(out, caching...)
-	}
-	return session.Reply{Result: append(out, '}')}
+	return s.answer(ctx, r, nil, nil), nil
 }
 
 // caching is said of what may change at any time, and differ between clients.
 const caching = `,"ttlMs":0,"cacheScope":"private"`
 
-func (s *Surface) discover(r *session.Request) session.Reply {
-	return session.Reply{Result: json.RawMessage(string(s.reply.Front(true)) + `"supportedVersions":` + mcp.Served + `,"capabilities":` +
-		s.capabilities(r) + `,"instructions":"` + instructions + `"` + caching + `}`)}
+// opener returns the client's session with a server; nil is for modern requests,
+// which stand for themselves.
+type opener func(ctx context.Context, server string) (session.Session, error)
+
+// answer answers what there is in both eras. h, if there is one, notes which
+// lists the client gets.
+func (s *Surface) answer(ctx context.Context, r *session.Request, open opener, h *heard) session.Reply {
+	modern := open == nil
+	var a session.Reply
+	var err error
+	switch list, lists := offers.ListOf(r.Method); {
+	case forOneServer(r.Method):
+		a, err = s.pass(ctx, r, open)
+		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
+			a.Status = 0 // it is that of one server; a client takes it for the end of its session
+		}
+	case lists:
+		a, err = s.list(ctx, r, modern, list, h)
+	default:
+		a = reply.MethodNotFound(r.Method)
+	}
+	if err != nil {
+		return s.Reply.Problem(modern, r.Method, err)
+	}
+	return a
 }
 
-// capabilities is what the servers can do together, as far as it is passed on.
+// reachable returns the servers that the client of a request can speak to.
+func (s *Surface) reachable(r *session.Request) (all []*catalog.Server) {
+	for _, server := range s.Catalog.Current().Servers() {
+		if server.Enabled && !server.Quarantined && door.InScope(r.Caller.Actor, server.Name) {
+			all = append(all, server)
+		}
+	}
+	return all
+}
+
+// capabilities returns what the servers can do together, as far as it is passed
+// on. A server that has not stated yet what it can do may be able to do anything.
 func (s *Surface) capabilities(r *session.Request) string {
-	o := s.gateway.OfferingOf(*r.Caller)
+	servers := s.reachable(r)
 	out := `{"tools":{"listChanged":true}`
-	for _, c := range []struct {
-		has  bool
-		says string
-	}{
-		{o.Prompts, `,"prompts":{"listChanged":true}`},
-		{o.Resources, `,"resources":{"listChanged":true}`},
-		{o.Completions, `,"completions":{}`},
-		{o.Logging, `,"logging":{}`},
+	for _, c := range [...]struct{ name, states string }{
+		{"prompts", `,"prompts":{"listChanged":true}`},
+		{"resources", `,"resources":{"listChanged":true}`},
+		{"completions", `,"completions":{}`},
+		{"logging", `,"logging":{}`},
 	} {
-		if c.has {
-			out += c.says
+		for _, server := range servers {
+			if server.State.Capabilities == nil || offers.Has(server, c.name) {
+				out += c.states
+				break
+			}
 		}
 	}
 	return out + "}"
+}
+
+// tools returns the tools as they are now.
+func (s *Surface) tools() *tools {
+	if t := s.named.Load(); t.current(s.Catalog.Current()) {
+		return t
+	}
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	snapshot := s.Catalog.Current()
+	if t := s.named.Load(); t.current(snapshot) {
+		return t
+	}
+	t := nameTools(snapshot)
+	s.named.Store(t)
+	return t
+}
+
+// listed returns what the lists say to the client of a request, and a channel
+// that is closed when they may say something else.
+func (s *Surface) listed(r *session.Request) (listed, <-chan struct{}) {
+	replaced := s.Catalog.Current().Replaced()
+	l := listed{offers.Tools: s.tools().digest} // of this snapshot, or of one that has replaced it
+	servers := s.reachable(r)
+	for _, list := range []offers.List{offers.Prompts, offers.Resources} {
+		sum := newDigest()
+		for _, server := range servers {
+			if offers.Has(server, list.Capability()) {
+				decisions := s.Catalog.OffersNow(server.Name).Decisions()
+				sum.add([]byte(server.Name))
+				sum.number(server.State.Offers)
+				sum.add(decisions[:])
+			}
+		}
+		l[list] = sum.end()
+	}
+	return l, replaced
 }

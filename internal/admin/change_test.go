@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// How a server is launched, or whether it is quarantined, is not changed key
+// by key.
+func TestChangeableKeys(t *testing.T) {
+	w := newWorld(t, nil, full)
+	ctx := context.Background()
+	for _, key := range []string{"command", "args", "env", "url", "headers", "working_dir", "quarantined", "enabled", "name", "", "Trust"} {
+		if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(`"x"`)}))); p == nil || p.Code != problem.InvalidParameter {
+			t.Errorf("%q: %v", key, p)
+		}
+	}
+	if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "t"}, Key: "trust", Value: nil}))); p == nil || p.Code != problem.ServerNotFound {
+		t.Errorf("an unknown server: %v", p)
+	}
+	w.Begun, w.Ended = nil, nil
+	if _, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: "disabled_tools", Value: json.RawMessage(`["a*"]`)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.Begun[0]; r.Type != activity.ConfigChange || r.Metadata.Action != "set_disabled_tools" || r.Metadata.Detail != `["a*"]` || r.Actor != "admin" || w.Ended[0].Status != activity.Success {
+		t.Errorf("on record are %+v, %+v", w.Begun, w.Ended)
+	}
+	withKey := Caller{Actor: aPerson.Actor, Source: activity.SourceMCP} // no person all the same
+	if v, err := w.gateway.AddServer(ctx, withKey, NewServer{Name: "new", Launch: config.Launch{Command: "c"}}); err != nil || !v.Quarantined || v.Stage != gateway.StageLaunch {
+		t.Fatalf("%+v %v", v, err)
+	}
+	for name, err := range map[string]error{
+		"change":  second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "new"}, Key: "trust", Value: json.RawMessage(`"auto"`)})),
+		"enable":  second(w.gateway.EnableServer(ctx, aPerson, ServerRef{Name: "new"})),
+		"restart": second(w.gateway.RestartServer(ctx, aPerson, ServerRef{Name: "new"})),
+	} {
+		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
+			t.Errorf("%s of a proposal: %v", name, p)
+		}
+	}
+}
+
+// What has an operation of its own is that, also as a change.
+func TestChangesThatAreOperations(t *testing.T) {
+	ctx := context.Background()
+	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
+		w := newWorld(t, nil, readsTool)
+		key, value, _ := strings.Cut(change, " ")
+		v, err := w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
+		if err != nil || v.Enabled != (want != "disable") || v.Quarantined != (want == "quarantine") {
+			t.Errorf("%s: %+v %v", change, v, err)
+		}
+		if r := w.Begun[0]; r.Type != activity.ServerChange || r.Metadata.Action != want || r.ServerName != "s" {
+			t.Errorf("%s: on record is %+v", change, r)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,265 @@
+package admin
+
+import (
+	"context"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// definition is one definition of a server as there is to decide about it: of a
+// tool, or of something else that the server offers.
+type definition struct {
+	approval.Candidate
+	server     string
+	status     string             // "" when it can be used
+	waits      approval.Judgement // why, if it does
+	pin        *approval.Pin
+	forClients bool
+}
+
+func define(c approval.Candidate, server, status string, e approval.Entry) definition {
+	return definition{Candidate: c, server: server, status: status, waits: approval.Judge(approval.Rules{}, e, c), pin: e.Pin}
+}
+
+func toolDefinition(t *catalog.Tool, decided *approval.View) definition {
+	return define(t.Candidate(), t.ID.Server, t.Status.String(), decided.Tool(t.ID.Tool))
+}
+
+func (a *Admin) offerDefinition(server string, o *catalog.Offer, decided *approval.View) definition {
+	d := define(o.Candidate(), server, a.Catalog.OfferStatus(server, o).String(), decided.Of(o.Kind, o.Name))
+	d.forClients = o.ForClients
+	return d
+}
+
+func (d *definition) id() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
+
+// unsettled reports whether a person's approval of everything is about it: what
+// is blocked stays blocked.
+func (d *definition) unsettled() bool {
+	return d.waits.Why == approval.New || d.waits.Why == approval.Changed
+}
+
+// approved is the fingerprint that is approved, "" when none is.
+func (d *definition) approved() string {
+	if d.pin == nil {
+		return ""
+	}
+	return d.pin.Fingerprint.String()
+}
+
+// scanned returns what the scanner says of it. The findings are never null in
+// JSON.
+func (d *definition) scanned() (scan.Verdict, []scan.Finding) { return scanned(d.Report()) }
+
+func scanned(r scan.Report) (scan.Verdict, []scan.Finding) {
+	if r.Findings == nil {
+		return r.Verdict, []scan.Finding{}
+	}
+	return r.Verdict, r.Findings
+}
+
+// difference is how a definition differs from the approved one.
+type difference struct {
+	approved *gateway.ApprovedView // nil: there is nothing to compare with
+	changes  []approval.Difference
+	cut      bool // there are more
+}
+
+func (a *Admin) differ(ctx context.Context, d *definition) (difference, error) {
+	none := difference{changes: []approval.Difference{}}
+	if d.pin == nil {
+		return none, nil
+	}
+	raw, err := a.Book.Definition(ctx, d.Kind, d.id())
+	if err != nil {
+		return none, err
+	}
+	if was, err := fingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
+		// Lost with a damaged database, or approved no more at this very moment.
+		// There is nothing to hold the new one against: all of it is new.
+		return none, nil
+	}
+	changes, complete, err := approval.Diff(raw, d.Definition)
+	if err != nil {
+		return none, err
+	}
+	return difference{
+		&gateway.ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At},
+		append(none.changes, changes...), !complete,
+	}, nil
+}
+
+func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
+	if kind == tool.KindTool {
+		d, err := tool.ParseDefinition(server, raw)
+		if err != nil {
+			return tool.Fingerprint{}, err
+		}
+		return d.Fingerprint(), nil
+	}
+	o, err := tool.ParseOffer(kind, raw)
+	return o.Fingerprint, err
+}
+
+// decide has a person decide about a definition that is there, if what was seen is
+// still it. Without seen it is about the tool, whatever its definition.
+func (a *Admin) decide(c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide func(definition) error) error {
+	return a.act(c, record, func() error {
+		d, err := find()
+		if err == nil && seen != nil {
+			err = same(what, d.Fingerprint.String(), seen.Fingerprint)
+		}
+		if err == nil {
+			err = decide(d)
+		}
+		return err
+	})
+}
+
+// approve and block decide about one definition.
+func (a *Admin) approve(ctx context.Context, c Caller) func(definition) error {
+	return func(d definition) error {
+		return a.Book.Approve(ctx, d.server, c.Actor.String(), []approval.Candidate{d.Candidate}, nil)
+	}
+}
+
+func (a *Admin) block(ctx context.Context, c Caller) func(definition) error {
+	return func(d definition) error {
+		return a.Book.BlockOffer(ctx, d.Kind, d.id(), d.Fingerprint, c.Actor.String())
+	}
+}
+
+// switched switches a tool on or off.
+func (a *Admin) switched(ctx context.Context, c Caller, on bool) func(definition) error {
+	return func(d definition) error { return a.Book.Switch(ctx, d.id(), on, c.Actor.String()) }
+}
+
+// EnableTool switches a tool on, in the name of a person.
+func (a *Admin) EnableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.switched(ctx, c, true))
+}
+
+// DisableTool switches a tool off, in the name of a person.
+func (a *Admin) DisableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in, "switch_tool_off", nil, a.switched(ctx, c, false))
+}
+
+// ApproveTool approves the definition of a tool that was seen, if it is still the
+// one that the server lists.
+func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.approve(ctx, c))
+}
+
+// BlockTool refuses the definition of a tool that was seen, if it is still the one
+// that the server lists. When it was approved it is not any more.
+func (a *Admin) BlockTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, a.block(ctx, c))
+}
+
+// decideTool returns how the tool is then.
+func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide func(definition) error) (gateway.ToolView, error) {
+	id, detail := tool.ID(in), ""
+	if seen != nil {
+		detail = problem.Brief(seen.Fingerprint)
+	}
+	record := gateway.Action(c, activity.Approval, id, action, detail)
+	err := a.decide(c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
+	if err != nil {
+		return gateway.ToolView{}, err
+	}
+	return a.Tool(ctx, c, in)
+}
+
+func (a *Admin) findTool(id tool.ID) (definition, error) {
+	t, err := a.FindTool(id)
+	if err != nil {
+		return definition{}, err
+	}
+	return toolDefinition(t, a.Book.View(id.Server)), nil
+}
+
+// DiffTool returns a tool's approved definition beside the one that its server
+// lists.
+func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gateway.ToolDiff, error) {
+	d, err := a.findTool(tool.ID(in))
+	if err != nil {
+		return gateway.ToolDiff{}, err
+	}
+	of, err := a.differ(ctx, &d)
+	if err != nil {
+		return gateway.ToolDiff{}, err
+	}
+	v := gateway.ToolDiff{
+		Name: d.id().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
+		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut, Loosened: d.waits.Loosened,
+	}
+	v.Verdict, v.Findings = d.scanned()
+	return v, nil
+}
+
+// ApproveOffer approves the definition of a prompt, a resource, a template or
+// of instructions that was seen, if it is still what the server has.
+func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return a.decideOffer(ctx, c, in, "approve_", a.approve(ctx, c))
+}
+
+// BlockOffer refuses it. When it was approved it is not any more.
+func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return a.decideOffer(ctx, c, in, "block_", a.block(ctx, c))
+}
+
+func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide func(definition) error) (gateway.OfferDiff, error) {
+	detail := problem.Brief(in.Fingerprint)
+	if in.Kind != tool.KindInstructions {
+		detail = problem.Brief(in.Name) + " " + detail
+	}
+	record := gateway.Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
+	err := a.decide(c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
+	if err != nil {
+		return gateway.OfferDiff{}, err
+	}
+	return a.DiffOffer(ctx, c, in.OfferRef)
+}
+
+// findOffer returns an offer that is there to be approved, or NOT_FOUND.
+func (a *Admin) findOffer(in gateway.OfferRef) (definition, error) {
+	s, err := a.FindServer(in.Server)
+	if err != nil {
+		return definition{}, err
+	}
+	a.Offers.Hear(context.Background(), s) // what it says of itself is known already
+	if o := a.Catalog.Offers(in.Server).Find(in.Kind, in.Name); o != nil {
+		return a.offerDefinition(in.Server, o, a.Book.View(in.Server)), nil
+	}
+	if in.Kind == tool.KindInstructions {
+		return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
+			WithHint("See what waits with `mcpproxy approvals`.")
+	}
+	return definition{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Word(), problem.Brief(in.Name)).
+		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
+}
+
+// DiffOffer returns the approved definition of a prompt, a resource, a template
+// or of instructions beside the one that the server has now.
+func (a *Admin) DiffOffer(ctx context.Context, _ Caller, in gateway.OfferRef) (gateway.OfferDiff, error) {
+	d, err := a.findOffer(in)
+	if err != nil {
+		return gateway.OfferDiff{}, err
+	}
+	of, err := a.differ(ctx, &d)
+	if err != nil {
+		return gateway.OfferDiff{}, err
+	}
+	v := gateway.OfferDiff{
+		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
+		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut,
+	}
+	v.Verdict, v.Findings = d.scanned()
+	return v, nil
+}

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+const (
+	silentDelete = `{"name":"delete_note","description":"Deletes a note","inputSchema":{"type":"object"}}`
+	silentGet    = `{"name":"get_note","description":"Gets a note","inputSchema":{"type":"object"}}`
+	silentOther  = `{"name":"note","description":"Works on a note","inputSchema":{"type":"object"}}`
+)
+
+// What is inferred of a tool without hints is told, warned of or enforced, as
+// the configuration says, everywhere alike.
+func TestInferHints(t *testing.T) {
+	type call struct {
+		variant  policy.Variant
+		tool     string
+		code     problem.Code
+		warnings int
+	}
+	read, write, destructive := policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive
+	for mode, c := range map[policy.InferMode]struct {
+		inferred, with map[string]string // by tool
+		calls          []call
+	}{
+		policy.InferOff: {
+			map[string]string{}, map[string]string{"s:delete_note": "call_tool_write", "s:get_note": "call_tool_write", "s:note": "call_tool_write"},
+			[]call{{read, "s:delete_note", "", 0}, {write, "s:delete_note", "", 0}, {read, "s:get_note", "", 0}, {write, "s:get_note", "", 0}, {read, "s:note", "", 0}},
+		},
+		policy.InferAdvise: {
+			map[string]string{"s:delete_note": "destructive", "s:get_note": "read", "s:note": "write"},
+			map[string]string{"s:delete_note": "call_tool_write", "s:get_note": "call_tool_write", "s:note": "call_tool_write"},
+			[]call{{read, "s:delete_note", "", 1}, {write, "s:delete_note", "", 1}, {destructive, "s:delete_note", "", 0},
+				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 0}, {read, "s:note", "", 0}},
+		},
+		policy.InferEnforce: {
+			map[string]string{"s:delete_note": "destructive", "s:get_note": "read", "s:note": "write"},
+			map[string]string{"s:delete_note": "call_tool_destructive", "s:get_note": "call_tool_read", "s:note": "call_tool_write"},
+			[]call{{read, "s:delete_note", problem.ServerMismatch, 0}, {write, "s:delete_note", problem.ServerMismatch, 0}, {destructive, "s:delete_note", "", 0},
+				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 1}, {read, "s:note", "", 0}},
+		},
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			w := newWorld(t, func(cfg *config.Config) { cfg.Intent.InferHints = mode }, silentDelete, silentGet, silentOther)
+			answer, err := w.gateway.Retrieve(context.Background(), RetrieveRequest{Query: "note", Caller: anAgent})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found struct {
+				Tools []struct {
+					Name     string
+					CallWith string  `json:"call_with"`
+					Inferred *string `json:"inferred_operation"`
+				}
+			}
+			if err := json.Unmarshal(answer, &found); err != nil || len(found.Tools) != 3 {
+				t.Fatalf("%s: %v", answer, err)
+			}
+			for _, f := range found.Tools {
+				want, ok := c.inferred[f.Name]
+				if (f.Inferred != nil) != ok || ok && *f.Inferred != want || f.CallWith != c.with[f.Name] {
+					t.Errorf("found %+v", f)
+				}
+				id, err := tool.ParseID(f.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef(id))
+				if err != nil || view.InferredOperation != want || (view.InferredReason != "") != ok || view.CallWith != f.CallWith {
+					t.Errorf("%s is shown as %+v, %v", f.Name, view, err)
+				}
+			}
+			for _, k := range c.calls {
+				r, p := w.call(k.variant, k.tool, `{}`)
+				if p == nil && k.code != "" || p != nil && p.Code != k.code || len(r.Warnings) != k.warnings {
+					t.Errorf("%s of %s: %v, warnings %q", k.variant, k.tool, p, r.Warnings)
+				}
+				if len(r.Warnings) == 1 && !strings.Contains(r.Warnings[0], "carries no hints and seems to") {
+					t.Errorf("warned: %s", r.Warnings[0])
+				}
+			}
+		})
+	}
+}
+
+// An override that says what a tool does ends the guessing.
+func TestOverrideEndsInference(t *testing.T) {
+	w := newWorld(t, func(cfg *config.Config) {
+		cfg.Intent.InferHints = policy.InferEnforce
+		cfg.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "delete_*", Hints: tool.Hints{Destructive: tool.False}}}
+	}, silentDelete)
+	view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "delete_note"})
+	if err != nil || view.InferredOperation != "" || view.CallWith != "call_tool_write" {
+		t.Errorf("%+v, %v", view, err)
+	}
+	if r, p := w.call(policy.CallToolRead, "s:delete_note", `{}`); p != nil || len(r.Warnings) != 0 {
+		t.Errorf("%v, %q", p, r.Warnings)
+	}
+}
+
+// Where what is inferred counts as hints, a change of the words that loosens it
+// is held like one of the hints.
+func TestLoosenedInferenceIsHeld(t *testing.T) {
+	const purges, purgesMore, gets = `{"name":"note","description":"Permanently deletes all notes"}`,
+		`{"name":"note","description":"Permanently deletes all notes, and folders"}`, `{"name":"note","description":"Gets a note"}`
+	for mode, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferAdvise: "callable"} {
+		w := newWorld(t, func(c *config.Config) { c.Intent.InferHints = mode })
+		w.ListOn("s", purges)
+		w.ListOn("s", purgesMore)
+		if s := w.status("s:note"); s != "callable" {
+			t.Errorf("%s: a change that loosens nothing: %s", mode, s)
+		}
+		w.ListOn("s", gets)
+		if s := w.status("s:note"); s != want {
+			t.Errorf("%s: %s, want %s", mode, s, want)
+		}
+		w.approve("s:note")
+		if s := w.status("s:note"); s != "callable" {
+			t.Errorf("%s: approved: %s", mode, s)
+		}
+		w.ListOn("s", purges)
+		w.ListOn("s", gets)
+		if s := w.status("s:note"); s != want {
+			t.Errorf("%s: loosened again: %s, want %s", mode, s, want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// maxDiffShown bounds of how many definitions a review shows the difference.
+const maxDiffShown = 100
+
+// maxWaiting is how many waiting tools, and offers, Approvals returns.
+const maxWaiting = 500
+
+// subject finds a server to review: what it lists, and what it offers beside.
+func (a *Admin) subject(name string) (*subject, error) {
+	snapshot := a.Catalog.Current()
+	if c := a.Config().Server(name); c != nil {
+		s := &subject{name: name, config: *c, listed: snapshot.Server(name), settled: true}
+		if s.listed == nil {
+			s.decided = a.Book.View(name)
+			return s, nil
+		}
+		s.settled = a.Offers.Settled(snapshot, s.listed)
+		a.Offers.Hear(context.Background(), s.listed) // what it says of itself is known already
+		s.decided = a.Book.View(name)
+		for _, t := range s.listed.Tools {
+			s.tools = append(s.tools, toolDefinition(t, s.decided))
+		}
+		for _, o := range a.Catalog.Offers(name).Shown() {
+			s.offers = append(s.offers, a.offerDefinition(name, o, s.decided))
+		}
+		s.shorten()
+		return s, nil
+	}
+	p, there := a.Book.Proposal(name)
+	if !there {
+		return nil, a.NoServer(name)
+	}
+	proposal, err := gateway.ReadProposal(p)
+	if err != nil {
+		return nil, err
+	}
+	return proposed(proposal), nil
+}
+
+// Approvals returns everything that waits for a person: the servers that are
+// proposed come last of theirs.
+func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Waiting, error) {
+	w := gateway.Waiting{Servers: []gateway.WaitingServer{}, Tools: []gateway.WaitingTool{}, Offers: []gateway.WaitingOffer{}}
+	for _, s := range a.Catalog.Current().Servers() {
+		if s.Quarantined {
+			if one, err := a.subject(s.Name); err == nil && one.proposal == nil {
+				w.Servers = append(w.Servers, one.waiting())
+			}
+			continue
+		}
+		decided := a.Book.View(s.Name)
+		if !decided.Known() {
+			continue
+		}
+		for _, t := range s.Tools {
+			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
+				continue
+			}
+			if w.TotalTools++; w.TotalTools <= maxWaiting {
+				w.Tools = append(w.Tools, toolDefinition(t, decided).waitingTool())
+			}
+		}
+		for _, o := range a.Catalog.Offers(s.Name).Shown() {
+			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
+				continue
+			}
+			if w.TotalOffers++; w.TotalOffers <= maxWaiting {
+				w.Offers = append(w.Offers, a.offerDefinition(s.Name, o, decided).waitingOffer())
+			}
+		}
+	}
+	for _, p := range a.Proposals() {
+		w.Servers = append(w.Servers, proposed(p).waiting())
+	}
+	return w, nil
+}
+
+func (d definition) waitingTool() gateway.WaitingTool {
+	w := gateway.WaitingTool{Name: d.id().String(), Server: d.server, Tool: d.Tool, Reason: d.waits.Why, Loosened: d.waits.Loosened,
+		Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
+	w.Verdict, w.Findings = d.scanned()
+	return w
+}
+
+func (d definition) waitingOffer() gateway.WaitingOffer {
+	w := gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Reason: d.waits.Why,
+		Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
+	w.Verdict, w.Findings = d.scanned()
+	return w
+}
+
+// ReviewServer returns what a person looks at before approving a server.
+func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in gateway.ServerRef) (gateway.ServerReview, error) {
+	s, err := a.subject(in.Name)
+	if err != nil {
+		return gateway.ServerReview{}, err
+	}
+	r := s.review()
+	diffs := 0
+	for _, d := range s.offers {
+		o := gateway.ReviewedOffer{Kind: d.Kind, Name: d.Tool, Fingerprint: d.Fingerprint.String(), Status: d.status,
+			Reason: d.waits.Why, ForClients: d.forClients, Definition: d.Definition}
+		o.Verdict, o.Findings = d.scanned()
+		if d.waits.Why == approval.Changed && diffs < maxDiffShown {
+			diffs++
+			if of, err := a.differ(ctx, &d); err == nil { // without it the whole definition is there
+				o.Changes = of.changes
+			}
+		}
+		r.Offers = append(r.Offers, o)
+	}
+	if a.Book.RestrictionsLost() {
+		r.Notice = gateway.RestrictionsLost
+	}
+	return r, nil
+}
+
+func (s *subject) review() gateway.ServerReview {
+	r := gateway.ServerReview{
+		Name: s.name, Stage: s.stage(), Fingerprint: s.fingerprint(), Launch: s.launch(),
+		State: gateway.StateOf(s.listed), LastError: gateway.LastError(s.listed), Listed: s.told(), Instructions: s.instructions(),
+		Tools: []gateway.ReviewedTool{}, Offers: []gateway.ReviewedOffer{}, TotalOffers: len(s.offers) + s.more,
+	}
+	r.Verdict, r.Findings = scanned(scan.Text("instructions", s.instructions()))
+	if s.proposal != nil {
+		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
+	}
+	if launch := s.decided.Launch(); launch != nil && catalog.LaunchApproved(s.config, s.decided) {
+		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
+	}
+	for _, d := range s.tools {
+		t := gateway.ReviewedTool{Tool: d.Tool, Fingerprint: d.Fingerprint.String(), Status: d.status,
+			Reason: d.waits.Why, Definition: d.Definition}
+		t.Verdict, t.Findings = d.scanned()
+		r.Tools = append(r.Tools, t)
+	}
+	return r
+}
+
+// ApproveServer takes a server one stage further, if the fingerprint is that of
+// what is reviewed in it: how it is launched; then its definitions, which ends
+// the quarantine. Of a server that is not quarantined it approves the
+// definitions that wait, but for those that a person has blocked.
+func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDecision) (gateway.ServerReview, error) {
+	s, err := a.subject(in.Name)
+	if err != nil {
+		return gateway.ServerReview{}, err
+	}
+	stage, approve := s.stage(), a.approveDefinitions
+	detail := problem.Brief(in.Fingerprint)
+	if stage == gateway.StageLaunch {
+		detail, approve = s.describeLaunch(), a.approveLaunch
+	}
+	err = a.act(c, gateway.Action(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
+			return err
+		}
+		return approve(ctx, s, c)
+	})
+	if err != nil {
+		return gateway.ServerReview{}, err
+	}
+	return a.ReviewServer(ctx, c, in.ServerRef)
+}
+
+// approveLaunch has the server in the file, quarantined, before its launch is
+// approved: whatever fails, nothing runs that was not reviewed.
+func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err error) {
+	switch {
+	case s.proposal != nil:
+		err = a.editor.AddServer(s.name, s.proposal.Edit)
+	case !s.config.Quarantined:
+		err = a.editor.SetServer(s.name, "quarantined", json.RawMessage("true"))
+	}
+	if err != nil {
+		return err
+	}
+	now := a.Config().Server(s.name)
+	if now == nil || now.LaunchFingerprint() != s.config.LaunchFingerprint() || !now.Quarantined {
+		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed meanwhile.", s.name).
+			WithHint("Look at it again, then decide.")
+	}
+	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
+}
+
+// approveDefinitions approves what the server lists. The definitions are
+// approved before the quarantine ends.
+func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) error {
+	if !s.told() {
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
+			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
+	}
+	var all []approval.Candidate
+	for _, list := range [][]definition{s.tools, s.offers} {
+		for _, d := range list {
+			if d.unsettled() {
+				all = append(all, d.Candidate)
+			}
+		}
+	}
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), all, s.launchToPin(a.Book.Lost())); err != nil {
+		return err
+	}
+	if s.config.Quarantined {
+		return a.editor.SetServer(s.name, "quarantined", nil)
+	}
+	return nil
+}
+
+// QuarantineServer has a server reviewed anew: it is stopped, nothing of it can
+// be called, and its launch waits for a person. The file says so before the
+// approval of the launch is taken back: a changed launch is held by that.
+func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	err := a.act(c, gateway.Action(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+		s, err := a.subject(in.Name)
+		if err != nil || s.proposal != nil { // which is quarantined
+			return err
+		}
+		if !s.config.Quarantined {
+			if err := a.editor.SetServer(in.Name, "quarantined", json.RawMessage("true")); err != nil {
+				return err
+			}
+		}
+		return a.Book.RevokeLaunch(ctx, in.Name)
+	})
+	return a.after(ctx, c, in, err)
+}

@@ -1,0 +1,110 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/tool"
+)
+
+// AddServer adds a server: for a person to the configuration, for an agent to
+// the proposals, from where only a person can take it further.
+func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (gateway.ServerView, error) {
+	edit, err := check(s)
+	if err != nil {
+		return gateway.ServerView{}, err
+	}
+	if err := a.nameIsFree(s.Name, c); err != nil {
+		return gateway.ServerView{}, err
+	}
+	switch {
+	case c.Person():
+		err = a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+			return a.editor.AddServer(s.Name, edit)
+		})
+	case c.Known():
+		err = a.propose(ctx, s.Name, edit, c)
+	default:
+		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
+	}
+	v, err := a.after(ctx, c, gateway.ServerRef{Name: s.Name}, err)
+	if err == nil && c.Person() {
+		a.yield(ctx, &v, c)
+	}
+	return v, err
+}
+
+// isProposed reports whether a name is that of a proposal, and not of a server of
+// the configuration.
+func (a *Admin) isProposed(name string) (bool, error) {
+	if a.Config().Server(name) != nil {
+		return false, nil
+	}
+	if _, proposed := a.Book.Proposal(name); proposed {
+		return true, nil
+	}
+	return false, a.NoServer(name)
+}
+
+// RemoveServer takes a server out of the configuration, or a proposal away, and
+// forgets what was decided about it.
+func (a *Admin) RemoveServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.Removed, error) {
+	name := in.Name
+	return gateway.Removed{Removed: name}, a.act(c, gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+		proposed, err := a.isProposed(name)
+		if err == nil && !proposed {
+			err = a.WithoutLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+		}
+		if err == nil {
+			err = a.Book.Forget(ctx, name)
+		}
+		return err
+	})
+}
+
+// EnableServer enables a server in the configuration.
+func (a *Admin) EnableServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return a.ChangeServer(ctx, c, gateway.ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("true")})
+}
+
+// DisableServer disables a server in the configuration.
+func (a *Admin) DisableServer(ctx context.Context, c Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return a.ChangeServer(ctx, c, gateway.ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("false")})
+}
+
+// ChangeServer sets one key of a server in the configuration, or takes it out.
+// That it is enabled or not, and that it is quarantined, is on record under the
+// names of the operations that do only that.
+func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerChange) (gateway.ServerView, error) {
+	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), problem.Brief(string(in.Value))
+	if in.Value == nil {
+		detail = "taken out"
+	}
+	allowed := slices.Contains(gateway.ChangeableKeys(), in.Key)
+	switch in.Key + " " + detail {
+	case "quarantined true":
+		return a.QuarantineServer(ctx, c, in.ServerRef)
+	case "enabled true":
+		kind, action, detail, allowed = activity.ServerChange, "enable", "", true
+	case "enabled false":
+		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
+	}
+	err := a.act(c, gateway.Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+		if !allowed {
+			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
+				WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())
+		}
+		switch proposed, err := a.isProposed(in.Name); {
+		case err != nil:
+			return err
+		case proposed:
+			return gateway.OnlyProposed(in.Name)
+		}
+		return a.editor.SetServer(in.Name, in.Key, in.Value)
+	})
+	return a.after(ctx, c, in.ServerRef, err)
+}

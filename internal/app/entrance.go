@@ -1,0 +1,49 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+
+	"mcpproxy/internal/guard"
+)
+
+// entrance is what every request meets first, over TCP and over the socket,
+// whatever its method and its target: the guard stands before routing, which
+// redirects and answers by itself.
+type entrance struct {
+	mcp     http.Handler // has the same guard, and refuses in the form of its protocol
+	rest    http.Handler
+	trusted func() []string
+}
+
+// ServeHTTP lets a request in that may come in.
+func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.HasPrefix(r.RequestURI, "/")
+	if path && r.URL.RawPath == "" && isMCP(r.URL.Path) {
+		e.mcp.ServeHTTP(w, r)
+		return
+	}
+	why := guard.Refuse(r, e.trusted())
+	if why == "" && !path {
+		// A host in the target replaces the Host header, which then nobody has looked at.
+		why = "the target of the request is not a path"
+	}
+	if why != "" {
+		w.Header().Set("Connection", "close") // its body is not waited for
+		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
+		return
+	}
+	e.rest.ServeHTTP(w, r)
+}
+
+// isMCP reports whether the path is one of MCP's, spelt as it should be.
+func isMCP(path string) bool {
+	if path == "/mcp" || path == "/mcp/all" {
+		return true
+	}
+	server, ok := strings.CutPrefix(path, "/mcp/servers/")
+	if !ok {
+		server, ok = strings.CutPrefix(path, "/mcp/s/")
+	}
+	return ok && server != "" && server != "." && server != ".." && !strings.Contains(server, "/")
+}

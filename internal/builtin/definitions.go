@@ -1,0 +1,168 @@
+package builtin
+
+import (
+	"strings"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/reply"
+)
+
+// The names of the built-in tools, beside those of the variants.
+const (
+	retrieveTools   = "retrieve_tools"
+	readResult      = "read_result"
+	upstreamServers = "upstream_servers"
+)
+
+// instructions is what a client may tell its model about this server.
+const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
+	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive."
+
+const retrieveDefinition = `{"name":"retrieve_tools",` +
+	`"description":"Find tools for what you want to do, among those of all connected MCP servers; start here. ` +
+	`Results carry annotations and call_with, the variant to call the tool with: ` +
+	`call_tool_read for queries, call_tool_write to create or update, call_tool_destructive to delete or do what cannot be undone. ` +
+	`include_disabled also lists tools that exist but cannot be called, and says why.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"query":{"type":"string","description":"What you want to do, in your own words"},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":100},` +
+	`"operation_type":{"type":"string","enum":["read","write","destructive"]},` +
+	`"detail":{"type":"string","enum":["full","compact"],"description":"compact: signatures, no schemas"},` +
+	`"include_disabled":{"type":"boolean"}},"required":["query"]},` +
+	`"annotations":` + looking + `,` + alwaysLoad + `}`
+
+// alwaysLoad keeps a client that defers tools from hiding the ones that
+// everything else is found and called with.
+const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
+
+// looking are the annotations of what only looks at MCPProxy itself.
+const looking = `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
+
+const readResultDefinition = `{"name":"read_result",` +
+	`"description":"Read on in a result that was cut for its size. The cut result names the handle, good for two hours.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"handle":{"type":"string"},` +
+	`"offset":{"type":"integer","description":"next_offset of the last part"},` +
+	`"limit":{"type":"integer"},` +
+	`"path":{"type":"string","description":"JSON path into the result"}},"required":["handle"]},` +
+	`"annotations":` + looking + `}`
+
+const upstreamServersDefinition = `{"name":"upstream_servers",` +
+	`"description":"Look at the connected MCP servers, their state and number of tools: list all, or get one by name.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"operation":{"type":"string","enum":["list","get"]},` +
+	`"name":{"type":"string"}},"required":["operation"]},` +
+	`"annotations":` + looking + `}`
+
+// proposeDefinition is upstream_servers for agents that may propose servers.
+const proposeDefinition = `{"name":"upstream_servers",` +
+	`"description":"MCP servers and their state: list, get, restart. ` +
+	`add proposes one (url, or command): nothing of it runs until a person approves it.",` +
+	`"inputSchema":{"type":"object","properties":{` +
+	`"operation":{"type":"string","enum":["list","get","add","restart"]},` +
+	`"name":{"type":"string"},` +
+	`"url":{"type":"string"},` +
+	`"command":{"type":"string"},` +
+	`"args_json":{"type":"string","description":"JSON array"},` +
+	`"env_json":{"type":"string","description":"JSON object"}},"required":["operation"]},` +
+	`"annotations":{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":false}}`
+
+// variant is what tells the three calling tools apart.
+type variant struct {
+	operation                  policy.Operation
+	purpose, when, annotations string
+}
+
+var variants = [...]variant{
+	{policy.Read, "queries without changing state",
+		"Refused if it is not, or if the server marks the tool destructive.",
+		`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}`},
+	{policy.Write, "creates or updates",
+		"Refused if it is not, or if the server marks the tool destructive.",
+		`{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
+	{policy.Destructive, "deletes or does what cannot be undone",
+		"Refused if it is not; allowed whatever the server's hints say.",
+		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
+}
+
+// definition writes the definition of a calling tool. The intent object is
+// advertised only where it is obligatory: nested parameters trouble some model
+// APIs.
+func (v variant) definition(requireIntent bool) string {
+	operation := v.operation.String()
+	intent, required := "", `"name"`
+	if requireIntent {
+		intent = `,"intent":{"type":"object","properties":{"operation_type":{"type":"string","enum":["` + operation + `"]},` +
+			`"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
+		required = `"name","intent"`
+	}
+	return `{"name":"` + policy.VariantOf(v.operation).String() + `",` +
+		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `. ` +
+		`The intent must be ` + operation + `. ` + v.when + `",` +
+		`"inputSchema":{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"server:tool"},` +
+		`"args":{"type":"object"},` +
+		`"args_json":{"type":"string","description":"Instead of args: the same as JSON text"},` +
+		`"intent_data_sensitivity":{"type":"string","enum":["` + strings.Join(policy.Sensitivities(), `","`) + `"]},` +
+		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
+		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
+}
+
+// definitions is the array of the tools.
+func definitions(requireIntent bool, management config.Management) string {
+	all := []string{retrieveDefinition}
+	for _, v := range variants {
+		all = append(all, v.definition(requireIntent))
+	}
+	all = append(all, readResultDefinition)
+	switch management {
+	case config.ManagePropose:
+		all = append(all, proposeDefinition)
+	case config.ManageRead:
+		all = append(all, upstreamServersDefinition)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// texts are the parts of answers that are the same each time. Nobody writes to
+// them.
+type texts struct {
+	initialize []byte // what follows the protocol version
+	discover   []byte
+	lists      map[listing][]byte
+}
+
+// listing is what the list of the tools depends on.
+type listing struct {
+	modern, intent bool
+	management     config.Management
+}
+
+// caching is said of what changes with the configuration only, and is the same
+// for everybody.
+const caching = `"ttlMs":60000,"cacheScope":"public"`
+
+func makeTexts(w *reply.Writer) texts {
+	about := `"instructions":"` + instructions + `"`
+	front := string(w.Front(true))
+	t := texts{
+		initialize: []byte(`","capabilities":{"tools":{}},"serverInfo":` + w.ServerInfo + `,` + about + `}`),
+		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,"capabilities":{"tools":{}},` + about + `,` + caching + `}`),
+		lists:      map[listing][]byte{},
+	}
+	for _, intent := range [...]bool{false, true} {
+		for _, management := range [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
+			tools := `"tools":` + definitions(intent, management)
+			t.lists[listing{false, intent, management}] = []byte(`{` + tools + `}`)
+			t.lists[listing{true, intent, management}] = []byte(front + tools + `,` + caching + `}`)
+		}
+	}
+	return t
+}
+
+// manages reports whether upstream_servers is offered.
+func manages(cfg *config.Config) bool {
+	return cfg.MCPManagement == config.ManageRead || cfg.MCPManagement == config.ManagePropose
+}

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"encoding/json"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+)
+
+// Proposal is a server that an agent proposes: it is reviewed before it is in
+// the configuration.
+type Proposal struct {
+	approval.Mark
+	Config config.Server     // as it would be
+	Edit   config.ServerEdit // as it would be written
+	Client string            // how the client calls itself that proposed it
+}
+
+// proposal is what is kept of one.
+type proposal struct {
+	config.ServerEdit
+	Client string `json:"proposed_with,omitempty"`
+}
+
+// KeptProposal returns what is kept of a proposal.
+func KeptProposal(edit config.ServerEdit, client string) (json.RawMessage, error) {
+	return json.Marshal(proposal{edit, client})
+}
+
+// ReadProposal reads what is kept. Whatever stands there, the server is
+// quarantined and no trust is put in it.
+func ReadProposal(p approval.Proposal) (Proposal, error) {
+	var kept proposal
+	if err := json.Unmarshal(p.Server, &kept); err != nil {
+		return Proposal{}, problem.Newf(problem.Internal, "The proposal of server '%s' cannot be read.", p.Name).
+			WithHint("Remove it with `mcpproxy upstream remove " + p.Name + "`.").Because(err)
+	}
+	edit := kept.ServerEdit
+	edit.Quarantined, edit.Trust, edit.Enabled = true, "", nil
+	s := config.Server{Name: p.Name, Protocol: "stdio", Launch: edit.Launch, Enabled: true, Quarantined: true}
+	if edit.URL != "" {
+		s.Protocol = "http"
+	}
+	return Proposal{p.Mark, s, edit, kept.Client}, nil
+}
+
+// Proposals returns the proposed servers whose name is not taken meanwhile.
+func (g *Gateway) Proposals() []Proposal {
+	var all []Proposal
+	for _, p := range g.Book.Proposals() {
+		if g.Config().Server(p.Name) != nil {
+			continue
+		}
+		one, err := ReadProposal(p)
+		if err != nil {
+			g.Logger.Error("a proposed server cannot be read", "server", p.Name, "error", err)
+			continue
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// view is a proposed server among the others.
+func (p *Proposal) view() ServerView {
+	shown := p.Config.ShownLaunch()
+	return ServerView{
+		Name: p.Config.Name, Protocol: p.Config.Protocol, Enabled: true, Quarantined: true, Stage: StageLaunch,
+		ProposedBy: p.By, State: StateOf(nil),
+		Command: shown.Command, Args: shown.Args, URL: shown.URL,
+	}
+}
+
+// OnlyProposed refuses what only a server of the configuration has.
+func OnlyProposed(name string) error {
+	return problem.Newf(problem.Conflict, "Server '%s' is only proposed: it waits for review.", name).
+		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or take it away with `mcpproxy upstream remove " + name + "`.")
+}

@@ -1,0 +1,121 @@
+package union
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/door"
+	"mcpproxy/internal/offers"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/reply"
+	"mcpproxy/internal/session"
+)
+
+// The bounds of a page.
+const (
+	pageItems = 1000
+	pageBytes = 4 << 20
+)
+
+// listTime bounds how long a list of all servers waits for the slowest.
+const listTime = 5 * time.Second
+
+// list answers with the page of a list that begins at the cursor: by name, so
+// that a page goes on where the one before ended, whatever has changed meanwhile.
+func (s *Surface) list(ctx context.Context, r *session.Request, modern bool, l offers.List, h *heard) (session.Reply, error) {
+	cursor := ""
+	if c := rawjson.Find(r.Params, "cursor"); c != nil && rawjson.Kind(c) != 'n' {
+		var ok bool
+		if cursor, ok = rawjson.String(c); !ok {
+			return session.Reply{Error: reply.InvalidParams("params.cursor must be a string")}, nil
+		}
+	}
+	if cursor == "" && h != nil {
+		now, _ := s.listed(r) // first: what changes meanwhile is announced
+		h.gets(l, now)
+	}
+	after, err := readCursor(l, cursor)
+	if err != nil {
+		return session.Reply{}, err
+	}
+	all := s.entries(ctx, r, l)
+	at, found := slices.BinarySearchFunc(all, after, func(e *entry, after string) int { return strings.Compare(e.name, after) })
+	if found {
+		at++
+	}
+	out := append(rawjson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
+	items, size, last, next := 0, 0, "", ""
+	for _, e := range all[at:] {
+		if !door.InScope(r.Caller.Actor, e.server) {
+			continue
+		}
+		raw := e.definition(l)
+		if items == pageItems || items > 0 && size+len(raw) > pageBytes {
+			next = makeCursor(l, last)
+			break
+		}
+		if items > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+		items, size, last = items+1, size+len(raw), e.name
+	}
+	out = append(out, ']')
+	if next != "" {
+		out = rawjson.AppendString(append(out, `,"nextCursor":`...), []byte(next))
+	}
+	if modern {
+		out = append(out, caching...)
+	}
+	return session.Reply{Result: append(out, '}')}, nil
+}
+
+// A cursor is the kind of the list and the last name of a page.
+func makeCursor(l offers.List, last string) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{'1', '0' + byte(l)}, last...))
+}
+
+func readCursor(l offers.List, cursor string) (after string, err error) {
+	if cursor == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(raw) < 3 || raw[0] != '1' || raw[1] != '0'+byte(l) {
+		return "", problem.New(problem.InvalidParameter, "The cursor is not one that was given for this list.",
+			"Ask for the first page, without a cursor.").With("parameter", "cursor")
+	}
+	return string(raw[2:]), nil
+}
+
+// entries returns what all servers offer on a list, by name. A server that cannot
+// be asked in time is there with what it said last.
+func (s *Surface) entries(ctx context.Context, r *session.Request, l offers.List) []*entry {
+	if l == offers.Tools {
+		return s.tools().callable
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	servers := s.reachable(r)
+	lists := make([][]*entry, len(servers))
+	var asking sync.WaitGroup
+	for i, server := range servers {
+		if !offers.Has(server, l.Capability()) {
+			continue
+		}
+		asking.Go(func() {
+			for _, one := range s.Offers.Of(ctx, server, l) {
+				lists[i] = append(lists[i], &entry{server: server.Name, own: one.Name, raw: one.Raw})
+			}
+		})
+	}
+	asking.Wait()
+	all := slices.Concat(lists...)
+	nameOffers(l, all)
+	return all
+}
