@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"mcpproxy/internal/ondisk"
@@ -95,10 +94,7 @@ func (w *watcher) keepRecent() {
 		return // the next look tries again
 	}
 	// What only the old one has comes to the disk first.
-	for _, f := range append(slices.Clone(w.retired), w.file) {
-		if f == nil {
-			continue
-		}
+	for _, f := range w.files() {
 		if err := f.Sync(); err != nil {
 			w.sick = err
 			return
@@ -252,10 +248,7 @@ func (w *watcher) heal(gone bool) error {
 // abandon closes the files of which it is not known what the disk has: all that
 // counts stands elsewhere by now.
 func (w *watcher) abandon() {
-	for _, f := range append(w.retired, w.file) {
-		if f == nil {
-			continue
-		}
+	for _, f := range w.files() {
 		if err := f.Close(); err != nil {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}

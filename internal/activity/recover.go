@@ -50,9 +50,8 @@ func (s *spool) openSegments() (notes []string, err error) {
 		}
 		s.segments = s.segments[:len(s.segments)-1]
 	}
-	s.continueFrom(tail{})
-	s.chain, err = newChain()
-	return notes, err
+	s.continueFrom(tail{chain: newChain()})
+	return notes, nil
 }
 
 func (s *spool) continueFrom(t tail) {
