@@ -123,8 +123,11 @@ func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
 		if c.refusedBytes, err = e.refusedBytes(ctx, first, c.refused); err != nil {
 			return err
 		}
-		if c.segments, err = e.indexAgain(ctx, chunk, c); err != nil {
-			return err
+		if c.segments != nil { // made anew, without what has gone
+			e.dropText(chunk, chunk+1)
+			if c.segments, err = e.indexChunk(ctx, chunk); err != nil {
+				return err
+			}
 		}
 		e.dropHours(chunk)
 		e.conn.do("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
@@ -149,19 +152,6 @@ func (e *engine) drop(ctx context.Context, first int64, marked *bitmap) error {
 		e.conn.do("DELETE FROM activity WHERE key = ?", key)
 	}
 	return leave(ctx, e.conn, links)
-}
-
-// indexAgain makes the text index of a chunk anew, without the records that
-// have gone.
-func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]segment, error) {
-	if c.segments == nil {
-		return nil, nil
-	}
-	e.dropText(chunk, chunk+1)
-	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
-	b.reset()
-	err := b.build(ctx, (chunk+1)*chunkSize)
-	return b.done, err
 }
 
 // dropHours removes the refusals of the roll-up that are older than those which
