@@ -247,7 +247,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if none(words) {
 		return nil
 	}
-	times, err := readColumn(q.tx.QueryRowContext(ctx, selectColumn, columnID(fieldTime, chunk)))
+	times, err := readColumn(ctx, q.tx, fieldTime, chunk)
 	if err == sql.ErrNoRows { // pruned meanwhile
 		clear(words)
 		return nil

@@ -173,7 +173,7 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 	}
 	var before sql.NullInt64
 	var hash []byte
-	if err := p.e.conn.row(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
+	if err := p.e.conn.QueryRowContext(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
 		return err
 	}
 	if hash != nil {
@@ -188,21 +188,16 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 // findRefused returns the key of a record, -1 when it is not there. Of most the
 // key is still known.
 func (p *projection) findRefused(ctx context.Context, id string) (int64, error) {
-	look := func(from int64) (int64, string, error) { return idFrom(p.e.conn.row(ctx, selectID, from)) }
 	if key, ok := p.e.refused[id]; ok {
-		if at, found, err := look(key); err != nil || at == key && found == id {
+		if at, found, err := idFrom(ctx, p.e.conn, key); err != nil || at == key && found == id {
 			return at, err
 		}
 	}
-	first, err := firstOf(id, p.e.index.firstKey, p.next, look)
-	if err != nil {
+	keys, err := find(ctx, p.e.conn, id, id, p.e.index.firstKey, p.next)
+	if err != nil || len(keys) == 0 {
 		return -1, err
 	}
-	key, found, err := look(first)
-	if err != nil || found != id {
-		return -1, err
-	}
-	return key, nil
+	return keys[0], nil
 }
 
 // noteRefused remembers the key of a refusal, whose count may follow.

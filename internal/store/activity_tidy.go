@@ -134,7 +134,7 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	}
 	e.mu.RUnlock()
 	if sealed {
-		raw, err := readColumn(e.reads.QueryRowContext(ctx, selectColumn, columnID(fieldTime, chunk)))
+		raw, err := readColumn(ctx, e.reads, fieldTime, chunk)
 		if err != nil {
 			return 0, err
 		}

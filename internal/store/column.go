@@ -183,12 +183,10 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	return c.decode()
 }
 
-const selectColumn = "SELECT data FROM activity_column WHERE id = ?"
-
-// readColumn returns the values of the column that selectColumn has found.
-func readColumn(row *sql.Row) ([]uint64, error) {
+// readColumn returns the values of the column of a chunk.
+func readColumn(ctx context.Context, db querier, f field, chunk int64) ([]uint64, error) {
 	var data []byte
-	if err := row.Scan(&data); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(f, chunk)).Scan(&data); err != nil {
 		return nil, err
 	}
 	return decodeColumn(data)

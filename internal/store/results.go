@@ -83,12 +83,12 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
 	c.do("DELETE FROM result WHERE handle = ?", id)
 	var total int64
-	if err := c.row(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
 		return err
 	}
 	for total > room {
 		var oldest, size int64
-		err := c.row(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
+		err := c.QueryRowContext(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
 		if err != nil {
 			return err
 		}
