@@ -200,7 +200,7 @@ func TestProcessesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open sessions
-	another := func() *Session { return &Session{sv: sv, ends: make(chan struct{})} }
+	another := func() *Session { return &Session{sv: sv, ending: session.NewEnd()} }
 	for range maxProcesses {
 		s := another()
 		s.enter()

@@ -243,17 +243,17 @@ func (sh *sharing) settle(c *upstream.Connection) {
 	}
 	for _, uri := range slices.Sorted(maps.Keys(sh.told.uris)) {
 		if !uris[uri] && c.Cause() == nil {
-			tell(mcp.Unsubscribe, object("uri", uri))
+			tell(mcp.Unsubscribe, resource(uri))
 			delete(sh.told.uris, uri)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(uris)) {
-		if !sh.told.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, object("uri", uri)) {
+		if !sh.told.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, resource(uri)) {
 			sh.told.uris[uri] = true
-			sh.spread(mcp.ResourceUpdated, object("uri", uri))
+			sh.spread(mcp.ResourceUpdated, resource(uri))
 		}
 	}
-	if level != "" && level != sh.told.level && c.Cause() == nil && tell(mcp.SetLevel, object("level", level)) {
+	if level != "" && level != sh.told.level && c.Cause() == nil && tell(mcp.SetLevel, object(field{"level", text(level)})) {
 		sh.told.level = level
 	}
 }

@@ -78,5 +78,5 @@ func (m *message) answerPart(parent context.Context) outcome {
 	m.req.Endless = false // it has no exchange of its own
 	ctx, cancel := m.begin(parent)
 	defer m.end(cancel)
-	return m.ask(ctx)
+	return m.ask(ctx, cancel, nil)
 }

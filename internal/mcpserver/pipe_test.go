@@ -228,7 +228,7 @@ func TestHeldStream(t *testing.T) {
 		}
 		c.Close()
 		synctest.Wait()
-		if n := s.streams.n.Load(); n != 0 {
+		if n := len(s.streams); n != 0 {
 			t.Errorf("%d streams", n)
 		}
 		if code := direct(s, map[string]string{mcp.HeaderSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code; code != 200 {

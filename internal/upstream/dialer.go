@@ -32,7 +32,7 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 		if err != nil {
 			return nil, err
 		}
-		return link.NewStdio(proc, startup.New(proc, d.runner, spec.connectTime(), place), d.log, o), nil
+		return link.NewStdio(proc, startup.New(proc, d.runner, spec.ConnectTime(), place), d.log, o), nil
 	}
 	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
 	if own {

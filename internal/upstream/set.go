@@ -42,7 +42,7 @@ type Set struct {
 	closed bool
 }
 
-// NewSet makes an empty Set. clients makes those of a server; nil: there are none.
+// NewSet makes an empty Set. clients makes those of a server.
 func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -80,15 +80,15 @@ func (s *Set) Apply(specs []Spec) {
 	old := *s.servers.Load()
 	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
+		if next[spec.Name] != nil {
+			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			continue
+		}
 		was := old[spec.Name]
 		if was != nil && was.Spec.Equal(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
 			was.apply(spec)
 			next[spec.Name] = was
-			continue
-		}
-		if next[spec.Name] != nil {
-			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
 			continue
 		}
 		next[spec.Name] = s.start(spec, was)
@@ -165,7 +165,7 @@ func (s *Set) Progress(server string) Progress {
 		return Progress{}
 	}
 	state := sv.presence.snapshot()
-	return sv.starting.progress(&state)
+	return sv.progress(&state)
 }
 
 // LogTail returns the last lines of a server's log, at most as many as asked for.
@@ -237,6 +237,8 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 		return nil, err
 	}
 	r := &session.Request{Method: method}
+	sv.Enter(r)
+	defer sv.Leave(r)
 	c, err := sv.Ready(ctx)
 	if err != nil {
 		return nil, sv.Explain(ctx, r, err)
