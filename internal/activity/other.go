@@ -2,10 +2,7 @@
 
 package activity
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 // What differs from system to system, and is made for Linux only.
 
@@ -21,6 +18,3 @@ func openRecent(string) (r *recent, left [2][]byte, safe int64, err error) {
 
 // openMapped opens a segment to append to, in the plain way.
 func openMapped(path string) (spoolFile, error) { return openFile(path) }
-
-// reserveBlocks does nothing.
-func reserveBlocks(*os.File, int64) (known bool, err error) { return false, nil }

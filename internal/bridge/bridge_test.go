@@ -101,7 +101,7 @@ func (c *client) say(line string) {
 	}
 }
 
-// hear gives the next line, which must be JSON.
+// hear returns the next line, which must be JSON.
 func (c *client) hear() string {
 	c.t.Helper()
 	select {
@@ -232,7 +232,8 @@ func (c *fakeConn) say(format string, args ...any) {
 }
 
 func (c *fakeConn) read(in *bufio.Reader) {
-	f, batches, several := c.f, 0, false
+	f, batches := c.f, 0
+	var over []string
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
@@ -284,15 +285,16 @@ func (c *fakeConn) read(in *bufio.Reader) {
 		case m.Params.Meta == nil && !c.session:
 			c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"no session"}}`, m.ID)
 		case m.Params.Meta == nil && f.over.Load() > 0:
-			left := f.over.Add(-1)
-			if left == 0 && several {
-				<-f.ending
+			if over = append(over, string(m.ID)); f.over.Add(-1) > 0 {
+				continue
 			}
-			several = true
-			c.say(`over {"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, m.ID)
-			if left == 0 {
-				return
+			for i, id := range over {
+				if i > 0 && i == len(over)-1 {
+					<-f.ending
+				}
+				c.say(`over {"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, id)
 			}
+			return
 		default:
 			f.mu.Lock()
 			f.asked = append(f.asked, string(m.ID))

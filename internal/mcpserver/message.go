@@ -130,7 +130,7 @@ func (m *message) ofTask() bool {
 	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
-// param is a member of the message's params; nil when it is not given.
+// param is a member of the message's params; nil when it is missing.
 func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name) }
 
 // prepare makes the request for the surface.

@@ -162,7 +162,7 @@ func (x *request) findSession() bool {
 	return true
 }
 
-// release gives the session back that findSession found.
+// release releases the session that findSession found.
 func (x *request) release() { x.entry.release(x.asked) }
 
 // delete ends a session.

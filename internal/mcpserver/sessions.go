@@ -109,7 +109,7 @@ func (s *calls) cancel(id []byte, params json.RawMessage) {
 	}
 }
 
-// release gives a session back that sessions.find found. asked: a request was
+// release ends the use of a session that sessions.find found. asked: a request was
 // answered in it.
 func (s *entry) release(asked bool) {
 	now := time.Now()
@@ -149,7 +149,7 @@ func (ss *sessions) list(s *entry) *list.List {
 	return ss.unused
 }
 
-// name gives a session an id that cannot be guessed.
+// name sets the id of the session, which cannot be guessed.
 func (s *entry) name() {
 	s.id = rand.Text() // 26 letters and digits, at least 128 bits
 	s.record, s.ended = recordID(s.id), make(chan struct{})
