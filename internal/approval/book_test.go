@@ -273,7 +273,9 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 	for range 50 {
 		b := new(approvaltest.Memory).Book()
 		var both sync.WaitGroup
-		both.Go(func() { _ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin") })
+		both.Go(func() {
+			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
+		})
 		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
 		both.Wait()
 		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
