@@ -52,8 +52,8 @@ var errAnotherServer = problem.Ownf("the server has come back with another revis
 // the difference.
 type sharing struct {
 	sv   *upstream.Server
-	turn chan struct{} // cap 1: held by who tells the server something
-	told told          // guarded by turn
+	turn chan struct{}  // cap 1: held by who tells the server something
+	told told           // guarded by turn
 	wg   sync.WaitGroup // of what tells the server something by itself
 
 	mu        sync.Mutex // guards what follows, and level and uris of each client
