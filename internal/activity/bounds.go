@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/rawjson"
@@ -22,20 +23,23 @@ const (
 // masks the secrets in it. Names are masked, too: a model can put a token
 // anywhere.
 func bound(r *Record, maxResponse int) {
-	r.ServerName = maskedName(r.ServerName, maxServerName)
+	r.ServerName = maskedText(r.ServerName, maxServerName)
 	for _, s := range []*string{
 		&r.ToolName, &r.SessionID, &r.RequestID, &r.ParentID, &r.Actor, &r.ClientName, &r.ClientVersion,
 		&r.Metadata.Action,
 	} {
-		*s = maskedName(*s, maxName)
+		*s = maskedText(*s, maxName)
 	}
 	r.Metadata.ToolVariant, r.Metadata.ErrorCode = clip(r.Metadata.ToolVariant, maxName), clip(r.Metadata.ErrorCode, maxName)
 	r.ErrorMessage = maskedText(r.ErrorMessage, maxMessage)
 	r.Metadata.Detail = maskedText(r.Metadata.Detail, maxResponse)
-	r.Metadata.Warnings = boundWarnings(r.Metadata.Warnings)
+	r.Metadata.Warnings = slices.Clone(r.Metadata.Warnings[:min(len(r.Metadata.Warnings), maxWarnings)])
+	for i, w := range r.Metadata.Warnings {
+		r.Metadata.Warnings[i] = maskedText(w, maxMessage)
+	}
 	if in := r.Metadata.Intent; in != nil {
 		changed := Intent{
-			OperationType: maskedName(in.OperationType, maxName), DataSensitivity: maskedName(in.DataSensitivity, maxName),
+			OperationType: maskedText(in.OperationType, maxName), DataSensitivity: maskedText(in.DataSensitivity, maxName),
 			Reason: maskedText(in.Reason, maxMessage),
 		}
 		if changed != *in {
@@ -60,36 +64,16 @@ func bound(r *Record, maxResponse int) {
 	}
 }
 
-func boundWarnings(warnings []string) []string {
-	if len(warnings) == 0 {
-		return nil
-	}
-	out := make([]string, min(len(warnings), maxWarnings))
-	for i := range out {
-		out[i] = maskedText(warnings[i], maxMessage)
-	}
-	return out
-}
-
-// maskedName is maskedText for names and identifiers, of which nearly all are
-// too short to hold a secret.
-func maskedName(s string, most int) string {
-	if len(s) < redact.Shortest {
-		return s
-	}
-	return maskedText(s, most)
-}
-
 // masked returns a filter that finds what it names as records hold it.
 func (f Filter) masked() Filter {
 	names := func(list []string) (out []string) {
 		for _, s := range list {
-			out = append(out, maskedName(s, maxName))
+			out = append(out, maskedText(s, maxName))
 		}
 		return out
 	}
 	f.Servers, f.Tools, f.Actors = names(f.Servers), names(f.Tools), names(f.Actors)
-	f.SessionID, f.RequestID = maskedName(f.SessionID, maxName), maskedName(f.RequestID, maxName)
+	f.SessionID, f.RequestID = maskedText(f.SessionID, maxName), maskedText(f.RequestID, maxName)
 	return f
 }
 

@@ -31,17 +31,23 @@ func takeApart(data []byte) (head, args, response []byte, err error) {
 	return append(head, '}'), args, response, nil
 }
 
-// decodePayload reads one entry. The result holds no reference to data.
-func decodePayload(data []byte) (payload, error) {
-	var p payload
+// parse reads an entry but for its raw parts, which it returns. trusted reports
+// whether the hash of the entry was checked. p holds no reference to data.
+func parse(data []byte, trusted bool) (p payload, args, response []byte, err error) {
 	head, args, response, err := takeApart(data)
-	if err != nil {
-		return p, err
+	if err == nil && !trusted && !json.Valid(head) {
+		err = errPayload
 	}
-	if !json.Valid(head) {
-		return p, errPayload
+	if err != nil {
+		return p, nil, nil, err
 	}
 	err = p.read(head)
+	return p, args, response, err
+}
+
+// decodePayload reads one entry. The result holds no reference to data.
+func decodePayload(data []byte) (payload, error) {
+	p, args, response, err := parse(data, false)
 	p.Arguments, p.Response = asJSON(args), asJSON(response)
 	return p, err
 }
@@ -177,15 +183,8 @@ func Texts(entry, outcome []byte, fn func(text []byte)) {
 // decodeEntry reads an entry from the spool into what the Store gets. trusted
 // says that its hash was checked.
 func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
-	head, _, _, err := takeApart(data)
+	p, _, _, err := parse(data, trusted)
 	if err != nil {
-		return Entry{}, err
-	}
-	if !trusted && !json.Valid(head) {
-		return Entry{}, errPayload
-	}
-	var p payload
-	if err := p.read(head); err != nil {
 		return Entry{}, err
 	}
 	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}

@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -373,6 +374,64 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantAll(t, openLog(t, opt, &memory{}), made)
+}
+
+// TestAHoleBetweenSegments: what one segment has lost is taken from the second
+// copy, and what the segments behind it have still counts, also after new calls
+// and another kill.
+func TestAHoleBetweenSegments(t *testing.T) {
+	if MemoryDir() == "" {
+		t.Skip("there is no folder in memory here")
+	}
+	const lost = 20 // in the segment that is damaged
+	for name, damage := range map[string]func(path string, lines [][]byte) error{
+		"the end is lost": func(path string, lines [][]byte) error {
+			return os.WriteFile(path, bytes.Join(lines[:len(lines)-lost], nil), 0o600)
+		},
+		"the end is garbage": func(path string, lines [][]byte) error {
+			clear(lines[len(lines)-lost])
+			return os.WriteFile(path, bytes.Join(lines, nil), 0o600)
+		},
+		"the header is garbage": func(path string, lines [][]byte) error {
+			clear(lines[0])
+			return os.WriteFile(path, bytes.Join(lines, nil), 0o600)
+		},
+		"the segment is lost": func(path string, _ [][]byte) error { return os.Remove(path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opt := Options{
+				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), lookEvery: time.Hour,
+				maxSegment: 32 << 10,
+			}
+			away := &memory{fail: errors.New("away")} // so nothing is removed
+			l := openLog2(t, opt, away)
+			var made []string
+			for range 500 {
+				made = append(made, call(t, l, "before").ID)
+			}
+			segments := l.spool.mark().segments
+			if len(segments) < 4 {
+				t.Fatalf("there are %d segments only", len(segments))
+			}
+			dieOf(t, l)
+			seg := segments[len(segments)/2]
+			data, err := os.ReadFile(seg.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(seg.path, bytes.SplitAfter(bytes.TrimRight(data, "\x00"), []byte{'\n'})); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				l = openLog2(t, opt, away)
+				for range 50 {
+					made = append(made, call(t, l, "after").ID)
+				}
+				dieOf(t, l)
+			}
+			wantAll(t, openLog(t, opt, &memory{}), made)
+		})
+	}
 }
 
 // TestADiskThatIsTakenAwayForAWhile: the spool goes on in the empty folder below,

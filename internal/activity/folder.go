@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -159,26 +158,23 @@ func (d *folder) recover(last *segment) (*tail, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	rest, err := readRange(f, t.size, last.size)
+	if err != nil {
+		return nil, "", err
+	}
 	if !ok {
 		aside, note := tornPath(last.path, d.now()), ""
-		if torn, err := ordinary(f, 0, last.size); err != nil || !torn {
+		if !ordinary(rest) {
 			note = fmt.Sprintf("A segment of the spool without a readable entry was put aside as %s.", filepath.Base(aside))
 		}
 		return nil, note, os.Rename(last.path, aside)
 	}
 	if t.chain == "" { // its header is unreadable: go on under a new name
-		if t.chain, err = newChain(); err != nil {
-			return nil, "", err
-		}
-		t.fresh = true
+		t.chain, t.fresh = newChain(), true
 	}
 	note := ""
-	if t.size < last.size {
-		torn, err := ordinary(f, t.size, last.size)
-		if err != nil {
-			return nil, "", err
-		}
-		note = d.cutTorn(last, &t, torn)
+	if len(rest) > 0 {
+		note = d.cutTorn(last, &t, rest)
 	} else if os.Truncate(last.path, t.size) != nil { // what was reserved
 		t.fresh = true
 	}
@@ -189,10 +185,11 @@ func (d *folder) recover(last *segment) (*tail, string, error) {
 // cutTorn takes the torn end off. When the disk is too full to keep it aside it
 // stays where it is, and the spool goes on in a new segment; but what a kill
 // leaves, in which nothing is that was acknowledged, goes.
-func (d *folder) cutTorn(last *segment, t *tail, ordinary bool) (note string) {
-	size := last.size - t.size
-	aside, err := setAside(last.path, t.size, last.size, d.now())
-	if err != nil && ordinary {
+func (d *folder) cutTorn(last *segment, t *tail, rest []byte) (note string) {
+	size, ordinary := len(rest), ordinary(rest)
+	aside := tornPath(last.path, d.now())
+	err := os.WriteFile(aside, rest, 0o600) // it may hold the beginning of a record
+	if err == nil || ordinary {
 		err = os.Truncate(last.path, t.size)
 	}
 	t.fresh = t.fresh || err != nil
@@ -209,11 +206,7 @@ func (d *folder) cutTorn(last *segment, t *tail, ordinary bool) (note string) {
 // ordinary reports whether the bytes from the last good link on are what a kill
 // leaves: the beginning of one entry. When it was in the middle of copying a
 // piece, there is a hole in that.
-func ordinary(f io.ReaderAt, from, past int64) (bool, error) {
-	b := make([]byte, past-from)
-	if _, err := f.ReadAt(b, from); err != nil && err != io.EOF {
-		return false, fmt.Errorf("read the end of the spool: %w", err)
-	}
+func ordinary(b []byte) bool {
 	line := bytes.IndexByte(b, '\n')
-	return line < 0 || len(b)-line <= hexLen && bytes.IndexByte(b[max(0, line-hexLen):], 0) >= 0, nil
+	return line < 0 || len(b)-line <= hexLen && bytes.IndexByte(b[max(0, line-hexLen):], 0) >= 0
 }

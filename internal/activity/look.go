@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"mcpproxy/internal/ondisk"
@@ -95,10 +94,7 @@ func (w *watcher) keepRecent() {
 		return // the next look tries again
 	}
 	// What only the old one has comes to the disk first.
-	for _, f := range append(slices.Clone(w.retired), w.file) {
-		if f == nil {
-			continue
-		}
+	for _, f := range w.files() {
 		if err := f.Sync(); err != nil {
 			w.sick = err
 			return
@@ -126,17 +122,11 @@ func (w *watcher) keepRecent() {
 // examine looks at the names of the files: each must be there, and be the file
 // that is used.
 func (w *watcher) examine() (gone bool, err error) {
-	w.mu.Lock()
-	file, lock := w.file, w.lock
-	segments := make([]segment, len(w.segments))
-	for i, seg := range w.segments {
-		segments[i] = *seg
-	}
-	w.mu.Unlock()
-	if ok, err := ondisk.Named(w.lockPath(), lock); err != nil || !ok {
+	m := w.mark()
+	if ok, err := ondisk.Named(w.lockPath(), w.lock); err != nil || !ok {
 		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
 	}
-	for i, seg := range segments {
+	for i, seg := range m.segments {
 		info, err := os.Stat(seg.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -149,8 +139,8 @@ func (w *watcher) examine() (gone bool, err error) {
 		case info.Size() < seg.size:
 			return true, fmt.Errorf("%s was cut short", seg.path)
 		}
-		if last := i == len(segments)-1; last && file != nil {
-			if own, err := file.Stat(); err != nil || !os.SameFile(own, info) {
+		if last := i == len(m.segments)-1; last && m.file != nil {
+			if own, err := m.file.Stat(); err != nil || !os.SameFile(own, info) {
 				return err == nil, errors.Join(err, fmt.Errorf("%s was replaced", seg.path))
 			}
 		}
@@ -252,10 +242,7 @@ func (w *watcher) heal(gone bool) error {
 // abandon closes the files of which it is not known what the disk has: all that
 // counts stands elsewhere by now.
 func (w *watcher) abandon() {
-	for _, f := range append(w.retired, w.file) {
-		if f == nil {
-			continue
-		}
+	for _, f := range w.files() {
 		if err := f.Close(); err != nil {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}

@@ -53,8 +53,11 @@ func (p *progress) flush(ctx context.Context) error {
 	}
 }
 
-// announce tells those who wait that something has changed. mu is held.
-func (p *progress) announce() {
+// note changes what is known, and tells those who wait.
+func (p *progress) note(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
@@ -62,23 +65,17 @@ func (p *progress) announce() {
 }
 
 // reached notes how far the store is.
-func (p *progress) reached(seq int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.projected = seq
-	p.announce()
-}
+func (p *progress) reached(seq int64) { p.note(func() { p.projected = seq }) }
 
 // works notes that the store takes entries.
 func (p *progress) works() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err != nil {
-		p.logger.Info("the database of the activity log is available again")
-		p.err = nil
-		p.announce()
-		p.spool.setStoreSick(nil)
-	}
+	p.note(func() {
+		if p.err != nil {
+			p.logger.Info("the database of the activity log is available again")
+			p.err = nil
+			p.spool.setStoreSick(nil)
+		}
+	})
 }
 
 // failure returns why the store does not take entries; nil when it does.
@@ -89,26 +86,20 @@ func (p *progress) failure() error {
 }
 
 // caughtUp notes that the store has everything that earlier processes left.
-func (p *progress) caughtUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.started = true
-	p.announce()
-}
+func (p *progress) caughtUp() { p.note(func() { p.started = true }) }
 
 // failed notes that the store does not take entries.
 func (p *progress) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil || p.err.Error() != err.Error() {
-		p.logger.Error("the database of the activity log is not available; records wait in the spool", "error", err)
-	}
-	p.err = err
-	p.announce()
-	if !errors.Is(err, ErrIO) {
-		err = nil // records wait in the spool, which holds
-	}
-	p.spool.setStoreSick(err)
+	p.note(func() {
+		if p.err == nil || p.err.Error() != err.Error() {
+			p.logger.Error("the database of the activity log is not available; records wait in the spool", "error", err)
+		}
+		p.err = err
+		if !errors.Is(err, ErrIO) {
+			err = nil // records wait in the spool, which holds
+		}
+		p.spool.setStoreSick(err)
+	})
 }
 
 func unreadable(err error) error {

@@ -101,16 +101,6 @@ func (q *queue) takeBack() {
 	}
 }
 
-// oldest returns the number of the first durable entry in memory.
-func (q *queue) oldest() (int64, bool) {
-	for _, b := range q.blocks {
-		if b.durable > 0 {
-			return b.entries[0].Seq, true
-		}
-	}
-	return 0, false
-}
-
 // after appends durable entries that follow number seq to dst, limit at most.
 func (q *queue) after(dst []Entry, seq int64, limit int) []Entry {
 	for _, b := range q.blocks {

@@ -19,6 +19,7 @@ type mark struct {
 	end      Position
 	good     int64 // the last entry that is known to be on the disk
 	segments []segment
+	file     spoolFile // of the last segment; nil until something is written
 }
 
 func (s *spool) mark() mark {
@@ -27,6 +28,7 @@ func (s *spool) mark() mark {
 	m := mark{
 		end:      Position{Chain: s.chain, Seq: s.durable.seq, Hash: s.durable.hash},
 		good:     s.good.seq,
+		file:     s.file,
 		segments: make([]segment, len(s.segments)),
 	}
 	for i, seg := range s.segments {
@@ -40,12 +42,15 @@ func (s *spool) mark() mark {
 // from there on in the segment itself were never acknowledged, since the write had
 // failed and could not be taken back, or were written again in the next one.
 func (m *mark) after(first int64) int64 {
-	for _, s := range m.segments {
-		if s.first > first {
-			return s.first
-		}
+	if i := m.upTo(first); i < len(m.segments) {
+		return m.segments[i].first
 	}
 	return math.MaxInt64
+}
+
+// upTo returns how many segments begin with an entry or before it.
+func (m *mark) upTo(seq int64) int {
+	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].first > seq })
 }
 
 // spoolReader reads entries from the files, from a position up to a mark. What
@@ -89,12 +94,8 @@ func (r *spoolReader) resumes() bool {
 	if !ok || r.at.Offset > seg.size || r.at.Seq >= r.until.after(r.at.Segment) {
 		return false
 	}
-	f, err := os.Open(seg.path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	t, ok, err := findTail(f, r.at.Offset)
+	seg.size = r.at.Offset
+	t, ok, err := tailOf(&seg)
 	return err == nil && ok && t.size == r.at.Offset && t.hash == r.at.Hash
 }
 
@@ -103,21 +104,19 @@ func (r *spoolReader) resumes() bool {
 func (r *spoolReader) rewind() {
 	segs := r.until.segments
 	first := min(r.skip, r.keep) + 1
-	i := sort.Search(len(segs), func(i int) bool { return segs[i].first > first })
 	r.at = Position{Chain: r.until.end.Chain, Seq: r.skip}
-	if i = max(i-1, 0); i < len(segs) {
+	if i := max(r.until.upTo(first)-1, 0); i < len(segs) {
 		r.at.Segment = segs[i].first
 		r.missing = max(0, segs[i].first-first)
 	}
 }
 
 func (r *spoolReader) segment(first int64) (segment, bool) {
-	for _, s := range r.until.segments {
-		if s.first == first {
-			return s, true
-		}
+	i := r.until.upTo(first) - 1
+	if i < 0 || r.until.segments[i].first != first {
+		return segment{}, false
 	}
-	return segment{}, false
+	return r.until.segments[i], true
 }
 
 // next returns the next entry, or io.EOF at the mark.
@@ -186,7 +185,7 @@ func (r *spoolReader) openSegment() error {
 
 func (r *spoolReader) nextSegment() error {
 	segs := r.until.segments
-	i := sort.Search(len(segs), func(i int) bool { return segs[i].first > r.at.Segment })
+	i := r.until.upTo(r.at.Segment)
 	if i == len(segs) {
 		return io.EOF
 	}

@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -51,9 +50,8 @@ func (s *spool) openSegments() (notes []string, err error) {
 		}
 		s.segments = s.segments[:len(s.segments)-1]
 	}
-	s.continueFrom(tail{})
-	s.chain, err = newChain()
-	return notes, err
+	s.continueFrom(tail{chain: newChain()})
+	return notes, nil
 }
 
 func (s *spool) continueFrom(t tail) {
@@ -88,11 +86,10 @@ func (s *spool) openRecent() (left [2][]byte, safe int64) {
 		return left, 0
 	}
 	path, err := recentPath(s.recentDir, s.dir)
-	if err != nil {
-		s.logger.Warn("the newest entries are kept in one place only", "error", err)
-		return left, 0
+	var r *recent
+	if err == nil {
+		r, left, safe, err = openRecent(path)
 	}
-	r, left, safe, err := openRecent(path)
 	if err != nil {
 		s.logger.Warn("the newest entries are kept in one place only", "error", err)
 		return left, 0
@@ -117,34 +114,35 @@ func (s *spool) readmit(left [2][]byte, safe int64) (note string, err error) {
 			}
 		}
 	case st.prev.seq <= s.durable.seq:
-		whole, err := s.wholeFrom(max(safe, st.prev.seq))
+		m := s.mark()
+		whole, _, err := m.whole(max(safe, st.prev.seq) + 1)
 		if err != nil {
 			return "", err
 		}
 		switch {
 		case whole.seq < st.prev.seq && st.chain == s.chain: // damaged before
-			s.fresh = true
 		case st.after(whole.seq).prev != whole:
 			return "", s.recent.clear() // of another time
 		default:
 			st = st.after(whole.seq)
-			s.fresh = s.fresh || whole != s.durable
 		}
 	case st.chain != s.chain:
 		return "", s.recent.clear()
 	default:
 		note = lostEntries(s.durable.seq+1, st.prev.seq)
-		s.fresh = true
 	}
 	if len(st.lines) == 0 {
 		return note, s.recent.clear()
 	}
-	s.continueFrom(tail{chain: s.chain, seq: st.prev.seq, hash: st.prev.hash, at: max(st.at, s.ids.ms)})
-	n, err := s.writeAgain(st.lines)
+	st.at = max(st.at, s.ids.ms)
+	next, err := s.rewrite(s.chain, st, endRoom)
 	if err != nil {
 		return note, fmt.Errorf("write the newest entries again: %w", err)
 	}
-	s.logger.Warn("entries that the disk had lost were written again from their second copy", "entries", n)
+	s.segments = s.upTo(st.prev.seq, s.segments)
+	s.goOnIn(next)
+	s.continueFrom(tail{chain: s.chain, seq: st.last.seq, hash: st.last.hash, at: st.at})
+	s.logger.Warn("entries that the disk had lost were written again from their second copy", "entries", st.last.seq-st.prev.seq)
 	return note, s.recent.clear()
 }
 
@@ -152,51 +150,34 @@ func lostEntries(from, to int64) string {
 	return fmt.Sprintf("The spool has lost the entries from %d to %d.", from, to)
 }
 
-// wholeFrom is the last entry up to which the segments have all after one. A disk
-// that died may have what was written last, but not all that was written before.
-func (s *spool) wholeFrom(seq int64) (link, error) {
-	m := s.mark()
-	v := verifier{}
-	for i, seg := range m.segments {
-		if i+1 < len(m.segments) && m.segments[i+1].first <= seq+1 {
+// whole returns the last entry up to which the segments have all from entry first
+// on, and whether that is all that they have. A disk that died may have what was
+// written last, but not all that was written before. Where not even the first
+// segment can be read, the entry is number -1.
+func (m *mark) whole(first int64) (last link, all bool, err error) {
+	last.seq = -1
+	for _, seg := range m.segments {
+		next := m.after(seg.first)
+		if next <= first {
 			continue
 		}
-		v.until = m.after(seg.first)
-		if err := v.segment(seg); err != nil {
-			return link{}, err
+		data, err := os.ReadFile(seg.path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // pruned meanwhile
 		}
-		if v.broken {
-			break
-		}
-	}
-	return v.last, nil
-}
-
-// writeAgain writes lines that follow the chain, and syncs them.
-func (s *spool) writeAgain(lines []byte) (n int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.prepare(int64(len(lines)), false); err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(lines) {
-		hash, data, _ := splitLine(bytes.TrimSuffix(line, []byte{'\n'}))
-		e, err := decodeEntry(hash, data, true)
 		if err != nil {
-			return n, err
+			return last, false, fmt.Errorf("verify the spool: %w", err)
 		}
-		b := s.queue.blockFor(len(line))
-		b.data = append(b.data, line...)
-		e.Payload = b.data[len(b.data)-1-len(e.Payload) : len(b.data)-1 : len(b.data)-1]
-		b.entries = append(b.entries, e)
-		s.pending += int64(len(line))
-		s.head = link{e.Seq, hash}
-		n++
+		s, ok := readStretch(data[:min(int64(len(data)), seg.size)])
+		if !ok || last.seq >= 0 && last != s.prev {
+			return last, false, nil
+		}
+		last = s.last
+		if own := s.after(next - 1).prev; own.seq+1 == next {
+			last = own // what follows is the rest of a write that has failed
+		} else if len(s.rest) > 0 {
+			return last, false, nil
+		}
 	}
-	r := s.run
-	s.write()
-	if r.err != nil {
-		return n, r.err
-	}
-	return n, s.file.Sync()
+	return last, true, nil
 }

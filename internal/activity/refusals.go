@@ -72,7 +72,8 @@ type refusedWindow struct {
 	times   int64
 	last    time.Time
 	said    bool
-	others  *refusal // stands for those without a record of their own
+	others  *refusal   // stands for those without a record of their own
+	all     []*refusal // kinds and others
 }
 
 // refusal is a record, and how often what it tells of has happened.
@@ -115,7 +116,7 @@ func (f *refusals) add(r *Record) error {
 		return f.addOther(w, r, now)
 	}
 	k = &refusal{}
-	if err := f.begin(k, w.brief(r, f.log.maxResponse), r); err != nil {
+	if err := f.begin(w, k, w.brief(r, f.log.maxResponse), r); err != nil {
 		return err
 	}
 	w.kinds[key] = k
@@ -148,41 +149,25 @@ func (f *refusals) end(w *refusedWindow) {
 }
 
 func (f *refusals) forget(w *refusedWindow) {
-	for _, k := range w.all() {
+	for _, k := range w.all {
 		delete(f.byID, k.id)
 	}
-}
-
-// all returns the records of the window.
-func (w *refusedWindow) all() []*refusal {
-	out := make([]*refusal, 0, len(w.kinds)+1)
-	for _, k := range w.kinds {
-		out = append(out, k)
-	}
-	if w.others != nil {
-		out = append(out, w.others)
-	}
-	return out
 }
 
 // kindOfRefusal is the same for refusals that are one record. Arguments, reasons
 // and the ids of requests may differ.
 func kindOfRefusal(r *Record) [sha256.Size]byte {
-	texts := [...]string{
+	texts := []string{
 		string(r.Source), r.SessionID, r.ClientName, r.ClientVersion, r.ServerName, r.ToolName,
 		r.Metadata.ToolVariant, r.Metadata.ErrorCode, r.ErrorMessage, r.Metadata.Action,
 	}
+	if in := r.Metadata.Intent; in != nil {
+		texts = append(texts, in.OperationType, in.DataSensitivity)
+	}
 	var buf []byte
-	add := func(s string) {
+	for _, s := range texts {
 		buf = binary.AppendUvarint(buf, uint64(len(s)))
 		buf = append(buf, s...)
-	}
-	for _, s := range texts {
-		add(s)
-	}
-	if in := r.Metadata.Intent; in != nil {
-		add(in.OperationType)
-		add(in.DataSensitivity)
 	}
 	return sha256.Sum256(buf)
 }
@@ -213,7 +198,7 @@ func (w *refusedWindow) brief(r *Record, most int) *Record {
 }
 
 // begin writes the first refusal of its kind, as m has it, and tells r of it.
-func (f *refusals) begin(k *refusal, m, r *Record) error {
+func (f *refusals) begin(w *refusedWindow, k *refusal, m, r *Record) error {
 	run, err := f.log.write(KindWhole, m)
 	if err != nil {
 		return err
@@ -221,6 +206,7 @@ func (f *refusals) begin(k *refusal, m, r *Record) error {
 	r.ID, r.Timestamp = m.ID, m.Timestamp
 	k.id, k.seq, k.times, k.written, k.last, k.wait = m.ID, run.seq, 1, 1, m.Timestamp, countFirst
 	f.byID[k.id] = k
+	w.all = append(w.all, k)
 	return nil
 }
 
@@ -244,7 +230,7 @@ func (f *refusals) addOther(w *refusedWindow, r *Record, now time.Time) error {
 		k := &refusal{names: map[uint64]struct{}{}}
 		m := &Record{Type: PolicyDecision, Status: Blocked, Actor: r.Actor, Source: r.Source, ErrorMessage: "Further " + othersMessage + ".",
 			Metadata: Metadata{Action: "further_refusals"}}
-		if err := f.begin(k, m, r); err != nil {
+		if err := f.begin(w, k, m, r); err != nil {
 			return err
 		}
 		w.others = k
@@ -252,12 +238,7 @@ func (f *refusals) addOther(w *refusedWindow, r *Record, now time.Time) error {
 		f.again(w.others, r, w.last, now)
 	}
 	if names := w.others.names; len(names) < maxNames {
-		var h maphash.Hash
-		h.SetSeed(f.seed)
-		_, _ = h.WriteString(r.ServerName)
-		_ = h.WriteByte(0)
-		_, _ = h.WriteString(r.ToolName)
-		names[h.Sum64()] = struct{}{}
+		names[maphash.Comparable(f.seed, [2]string{r.ServerName, r.ToolName})] = struct{}{}
 	}
 	return nil
 }
@@ -385,7 +366,7 @@ func (f *refusals) due(now time.Time, all bool) (due []count, next time.Time) {
 		}
 	}
 	collect := func(w *refusedWindow, all bool) {
-		for _, k := range w.all() {
+		for _, k := range w.all {
 			switch {
 			case k.times == k.written:
 			case all || !now.Before(k.due):
@@ -424,25 +405,16 @@ func (f *refusals) wrote(d *count, well bool, now time.Time) {
 // dropWritten forgets the windows that are over and written, and the oldest when
 // too many are not.
 func (f *refusals) dropWritten() {
-	kept := f.ended[:0]
-	for _, w := range f.ended {
-		waits := false
-		for _, k := range w.all() {
-			waits = waits || k.times != k.written
+	f.ended = slices.DeleteFunc(f.ended, func(w *refusedWindow) bool {
+		if slices.ContainsFunc(w.all, func(k *refusal) bool { return k.times != k.written }) {
+			return false
 		}
-		if waits {
-			kept = append(kept, w)
-		} else {
-			f.forget(w)
-		}
-	}
-	clear(f.ended[len(kept):])
-	f.ended = kept
-	if over := len(kept) - endedWindows; over > 0 {
-		for _, w := range kept[:over] {
-			f.log.logger.Error("the counts of refused calls cannot be written and are forgotten", "actor", w.actor)
-			f.forget(w)
-		}
-		f.ended = slices.Clone(kept[over:])
+		f.forget(w)
+		return true
+	})
+	for len(f.ended) > endedWindows {
+		f.log.logger.Error("the counts of refused calls cannot be written and are forgotten", "actor", f.ended[0].actor)
+		f.forget(f.ended[0])
+		f.ended = slices.Delete(f.ended, 0, 1)
 	}
 }

@@ -4,5 +4,5 @@ package activity
 
 import "os"
 
-// reserveBlocks does nothing: what it would take differs from system to system.
+// reserveBlocks does nothing.
 func reserveBlocks(*os.File, int64) (known bool, err error) { return false, nil }

@@ -137,9 +137,9 @@ type tail struct {
 func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
 	for window := int64(64 << 10); ; window *= 4 {
 		from := max(0, size-window)
-		buf := make([]byte, size-from)
-		if n, err := f.ReadAt(buf, from); err != nil && err != io.EOF || int64(n) < size-from {
-			return t, false, fmt.Errorf("read the end of the spool: %w", err)
+		buf, err := readRange(f, from, size)
+		if err != nil {
+			return t, false, err
 		}
 		if t, ok = lastLink(buf, from); ok {
 			break
@@ -152,6 +152,14 @@ func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
 		t.chain, t.at = h.Chain, max(t.at, h.At)
 	}
 	return t, true, nil
+}
+
+func readRange(f io.ReaderAt, from, past int64) ([]byte, error) {
+	b := make([]byte, past-from)
+	if n, err := f.ReadAt(b, from); n < len(b) {
+		return nil, fmt.Errorf("read the end of the spool: %w", err)
+	}
+	return b, nil
 }
 
 // lastLink finds the last line in buf whose hash fits the line before. buf
@@ -221,30 +229,6 @@ func readHeader(f io.ReaderAt) (header, bool) {
 	return h, ok
 }
 
-// setAside copies what follows the last good link, up to past, into a file of
-// its own, and cuts it off. Nothing is thrown away: it may hold the beginning of
-// a record.
-func setAside(path string, size, past int64, now time.Time) (aside string, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	aside = tornPath(path, now)
-	out, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(out, io.NewSectionReader(f, size, past-size))
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return aside, err
-	}
-	return aside, f.Truncate(size)
-}
-
 const tornInfix = ".torn-"
 
 func tornPath(path string, now time.Time) string {
@@ -260,10 +244,8 @@ func tailOf(seg *segment) (t tail, ok bool, err error) {
 	return findTail(f, seg.size)
 }
 
-func newChain() (string, error) {
+func newChain() string {
 	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b[:]), nil
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -208,13 +209,19 @@ func (s *spool) close(ended bool) error {
 	}
 	s.closed = true
 	var err error
-	for _, f := range append(s.retired, s.file) {
-		if f != nil {
-			err = errors.Join(err, f.Sync(), f.Close())
-		}
+	for _, f := range s.files() {
+		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	whole := err == nil && ended && s.sick == nil && s.failure == nil
 	return errors.Join(err, s.recent.close(whole), s.lock.Close())
+}
+
+// files are those that are open, oldest first.
+func (s *spool) files() []spoolFile {
+	if s.file == nil {
+		return s.retired
+	}
+	return append(slices.Clip(s.retired), s.file)
 }
 
 // end is the number of the last durable entry.
@@ -238,7 +245,7 @@ func (s *spool) idle(d time.Duration) bool {
 	return s.now().Sub(s.busy) >= d
 }
 
-// take appends entries after seq from memory to dst, a batch at most. They stay
+// take puts entries after seq from memory into dst, a batch at most. They stay
 // valid until they are released. ok is false when memory does not have the next.
 func (s *spool) take(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	s.mu.Lock()
@@ -246,10 +253,8 @@ func (s *spool) take(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	if s.durable.seq == seq {
 		return dst, true
 	}
-	if first, ok := s.queue.oldest(); !ok || first > seq+1 {
-		return dst, false
-	}
-	return s.queue.after(dst, seq, batchEntries), true
+	entries = s.queue.after(dst, seq, batchEntries)
+	return entries, len(entries) > 0 && entries[0].Seq == seq+1
 }
 
 // release notes that the store has the entries up to seq.

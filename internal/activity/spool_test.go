@@ -521,7 +521,7 @@ func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
 	if _, ok := s.take(nil, 0); ok {
 		t.Error("memory says that it has the first entry still")
 	}
-	first, _ := s.queue.oldest()
+	first := s.queue.blocks[0].entries[0].Seq
 	entries, ok := s.take(nil, first+10)
 	if !ok || len(entries) == 0 || entries[0].Seq != first+11 {
 		t.Errorf("memory does not give entry %d", first+11)

@@ -15,20 +15,17 @@ type Verification struct {
 // Verify checks the chain of what is in the spool.
 func (l *Log) Verify(context.Context) (Verification, error) {
 	m := l.spool.mark()
-	var v verifier
-	for _, seg := range m.segments {
-		v.until = m.after(seg.first)
-		if err := v.segment(seg); err != nil || v.broken {
-			return Verification{Break: fmt.Sprintf("what follows entry %d does not fit", v.last.seq)}, err
-		}
+	last, all, err := m.whole(0)
+	if err != nil || !all {
+		return Verification{Break: fmt.Sprintf("what follows entry %d does not fit", last.seq)}, err
 	}
 	if len(m.segments) == 0 {
 		return Verification{}, nil
 	}
-	found := Verification{First: m.segments[0].first, Last: v.last.seq}
+	found := Verification{First: m.segments[0].first, Last: last.seq}
 	found.Entries = found.Last - found.First + 1
-	if v.last != (link{m.end.Seq, m.end.Hash}) {
-		found.Break = fmt.Sprintf("the spool ends with entry %d, not with %d", v.last.seq, m.end.Seq)
+	if last != (link{m.end.Seq, m.end.Hash}) {
+		found.Break = fmt.Sprintf("the spool ends with entry %d, not with %d", last.seq, m.end.Seq)
 	}
 	return found, nil
 }

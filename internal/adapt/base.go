@@ -109,23 +109,6 @@ var lists = [...]struct{ kind, method, wish string }{
 	{"resources", mcp.ResourcesChanged, "resourcesListChanged"},
 }
 
-// until returns a context that ends with a or b, too. stop ends it and what waits
-// for that.
-func until(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-a:
-		case <-b:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return ctx, func() { cancel(); <-ended }
-}
-
 // pause waits, unless ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -306,7 +306,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 // listen holds one subscription. again reports that it ended because the client
 // has subscribed to something else; no error, that the server refuses it.
 func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
-	lctx, stop := until(ctx, changed, l.Done())
+	lctx, stop := session.Until(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
 	if err != nil {

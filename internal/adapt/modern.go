@@ -135,7 +135,7 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
 		defer open()
-		run, stop := until(context.WithoutCancel(ctx), s.Done(), nil)
+		run, stop := session.Until(context.WithoutCancel(ctx), s.Done(), nil)
 		defer stop()
 		for {
 			err := s.peer.Listen(run, func(e session.Event) {

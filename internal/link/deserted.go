@@ -35,8 +35,11 @@ const (
 // to err: it was given up, or its answer has broken off. It is not when the
 // answer has come and cannot be read.
 func deserts(err error) bool {
-	var refused *StatusError
-	return err != nil && !session.NotSent(err) && !errors.As(err, &refused) && !errors.Is(err, ErrNoMessage)
+	if err == nil || session.NotSent(err) || errors.Is(err, ErrNoMessage) {
+		return false
+	}
+	_, refused := errors.AsType[*StatusError](err)
+	return !refused
 }
 
 func (d *deserted) add(s *sent) {
@@ -50,13 +53,7 @@ func (d *deserted) add(s *sent) {
 }
 
 func (d *deserted) forget(now time.Time) {
-	n := 0
-	for n < len(d.all) && now.After(d.all[n].until) {
-		n++
-	}
-	if d.all = d.all[n:]; len(d.all) == 0 {
-		d.all = nil
-	}
+	d.all = slices.DeleteFunc(d.all, func(a desertedRequest) bool { return now.After(a.until) })
 }
 
 func (d *deserted) answered(id uint64) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"time"
 )
@@ -42,9 +41,9 @@ func readLinks(ctx context.Context, db querier, from, past int64, want func(key 
 // behind it that go too, the ends of long calls, leave their hash.
 func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) error {
 	cut := link{}
-	err := c.row(ctx, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to).Scan(&cut.seq)
-	if err == sql.ErrNoRows { // nothing stays
-		err = c.row(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
+	found, err := first(ctx, c, into{&cut.seq}, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to)
+	if err == nil && !found { // nothing stays
+		err = c.QueryRowContext(ctx, "SELECT seq FROM activity_position").Scan(&cut.seq)
 	}
 	if err != nil {
 		return err
@@ -56,16 +55,13 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	if err := leave(ctx, c, gone); err != nil {
 		return err
 	}
-	err = c.row(ctx, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq).Scan(&cut.hash)
-	if err == sql.ErrNoRows {
-		return nil // the chain is broken here already, or the entry is still to come
-	}
-	if err != nil {
-		return err
+	found, err = first(ctx, c, into{&cut.hash}, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq)
+	if err != nil || !found {
+		return err // the chain is broken here already, or the entry is still to come
 	}
 	c.do("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
-	if err := c.row(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
 		return err
 	}
 	c.do("DELETE FROM activity_checkpoint")
@@ -79,10 +75,10 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 func leave(ctx context.Context, c *rawConn, gone []link) error {
 	slices.SortFunc(gone, func(a, b link) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
-		first := gone[i].seq
+		from := gone[i].seq
 		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
 		}
-		if err := leaveRun(ctx, c, first, gone[i-1]); err != nil {
+		if err := leaveRun(ctx, c, from, gone[i-1]); err != nil {
 			return err
 		}
 	}
@@ -91,24 +87,21 @@ func leave(ctx context.Context, c *rawConn, gone []link) error {
 
 // leaveRun keeps the hash of the last of a run, together with the runs that it
 // touches.
-func leaveRun(ctx context.Context, c *rawConn, first int64, last link) error {
+func leaveRun(ctx context.Context, c *rawConn, from int64, last link) error {
 	var before, after int64
-	err := c.row(ctx, "SELECT first FROM activity_gap WHERE seq = ?", first-1).Scan(&before)
-	switch {
-	case err == nil:
-		c.do("DELETE FROM activity_gap WHERE seq = ?", first-1)
-		first = before
-	case !errors.Is(err, sql.ErrNoRows):
+	found, err := first(ctx, c, into{&before}, "SELECT first FROM activity_gap WHERE seq = ?", from-1)
+	if err != nil {
 		return err
 	}
-	err = c.row(ctx, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1).Scan(&after)
-	switch {
-	case err == nil:
-		c.do("UPDATE activity_gap SET first = ? WHERE seq = ?", first, after)
-		return nil
-	case !errors.Is(err, sql.ErrNoRows):
-		return err
+	if found {
+		c.do("DELETE FROM activity_gap WHERE seq = ?", from-1)
+		from = before
 	}
-	c.do("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, first)
-	return nil
+	found, err = first(ctx, c, into{&after}, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1)
+	if found {
+		c.do("UPDATE activity_gap SET first = ? WHERE seq = ?", from, after)
+	} else if err == nil {
+		c.do("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, from)
+	}
+	return err
 }

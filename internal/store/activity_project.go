@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"runtime"
@@ -76,15 +75,6 @@ func split(entries []activity.Entry) batch {
 	return b
 }
 
-// change is what a committed projection changes in memory.
-type change struct {
-	values []*[fields]uint64
-	times  []int64
-	status map[int64]uint64 // of records of the tail, by key
-	// refusedBytes is the size of the refusals among the new ones.
-	refusedBytes int64
-}
-
 // Project stores entries and how far the log is then.
 func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
 	e, err := db.writer(ctx)
@@ -107,8 +97,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, hours: hours{}}
-	p.change.status = map[int64]uint64{}
+	p := projection{e: e, next: e.index.nextKey, hours: hours{}, status: map[int64]uint64{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -140,11 +129,11 @@ func (e *engine) publish(p *projection) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := &e.index.tail
-	for i, v := range p.change.values {
-		t.add(v, p.change.times[i])
+	for i, v := range p.values {
+		t.add(v, p.times[i])
 	}
-	t.refusedBytes += p.change.refusedBytes
-	for key, status := range p.change.status {
+	t.refusedBytes += p.refusedBytes
+	for key, status := range p.status {
 		t.columns[fieldStatus][key-t.first] = status
 	}
 	e.index.nextKey = p.next
@@ -152,10 +141,14 @@ func (e *engine) publish(p *projection) {
 
 // projection is one transaction of the projector.
 type projection struct {
-	e      *engine
-	next   int64
-	change change
-	hours  hours
+	e     *engine
+	next  int64
+	hours hours
+	// What it changes in memory when it is committed.
+	values       []*[fields]uint64
+	times        []int64
+	status       map[int64]uint64 // of records of the tail, by key
+	refusedBytes int64            // the size of the refusals among the new ones
 }
 
 const (
@@ -183,10 +176,10 @@ func (p *projection) insert(r *row) {
 	p.e.conn.do(insertActivity, p.next, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.noteRefused(r.begin.ID, p.next)
-		p.change.refusedBytes += int64(len(r.begin.Payload))
+		p.refusedBytes += int64(len(r.begin.Payload))
 	}
-	p.change.values = append(p.change.values, p.e.hashes.all(facts))
-	p.change.times = append(p.change.times, facts.Time)
+	p.values = append(p.values, p.e.hashes.all(facts))
+	p.times = append(p.times, facts.Time)
 	p.next++
 	if endSeq != nil {
 		p.hours.add(facts)
@@ -213,18 +206,23 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
 	sealed := map[int64]map[int64]uint64{} // chunk → position → status
 	for _, end := range late {
-		key, err := p.findPending(ctx, end)
-		if errors.Is(err, sql.ErrNoRows) {
-			// Its beginning is gone: pruned, or lost with a damaged file.
+		var key int64
+		var entry []byte
+		// What the record was begun with is read only when the end comes without.
+		found, err := first(ctx, p.e.conn, into{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
+			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
+			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.Of, end.ID)
+		if err != nil {
+			return err
+		}
+		if !found { // its beginning is gone: pruned, or lost with a damaged file
 			p.insert(&row{end: end})
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		facts, err := p.lateFacts(ctx, key, end)
-		if err != nil {
-			return err
+		facts := &end.Facts
+		if facts.Type == "" {
+			read := factsOfRow(entry, end.Payload)
+			facts = &read
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.hours.add(facts)
@@ -238,36 +236,16 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 	return nil
 }
 
-// findPending finds the row of the record that an entry ends.
-func (p *projection) findPending(ctx context.Context, end *activity.Entry) (key int64, err error) {
-	err = p.e.conn.row(ctx, `SELECT key FROM activity
-		WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
-		ORDER BY key DESC LIMIT 1`, end.Of, end.ID).Scan(&key)
-	return key, err
-}
-
-func (p *projection) lateFacts(ctx context.Context, key int64, end *activity.Entry) (*activity.Facts, error) {
-	if end.Facts.Type != "" {
-		return &end.Facts, nil
-	}
-	var entry []byte
-	if err := p.e.conn.row(ctx, "SELECT entry FROM activity WHERE key = ?", key).Scan(&entry); err != nil {
-		return nil, err
-	}
-	facts := factsOfRow(entry, end.Payload)
-	return &facts, nil
-}
-
 // setStatus notes the new status of a record: in the tail for later, in a chunk
 // for this transaction.
 func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[int64]uint64) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
-		p.change.values[key-t.first-int64(len(t.times))][fieldStatus] = status
+		p.values[key-t.first-int64(len(t.times))][fieldStatus] = status
 		return
 	}
 	if key >= t.first {
-		p.change.status[key] = status
+		p.status[key] = status
 		return
 	}
 	chunk := key / chunkSize
@@ -278,15 +256,14 @@ func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[in
 }
 
 func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
-	id := columnID(fieldStatus, chunk)
-	values, err := readColumn(p.e.conn.row(ctx, selectColumn, id))
+	values, err := readColumn(ctx, p.e.conn, fieldStatus, chunk)
 	if err != nil {
 		return err
 	}
 	for at, status := range changes {
 		values[at] = status
 	}
-	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(fieldStatus, chunk))
 	return nil
 }
 
@@ -399,7 +376,7 @@ func (db *DB) Sync(ctx context.Context) error {
 	}
 	e.writing.Lock()
 	var busy, pages, moved int64
-	err = e.conn.row(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
+	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
 	e.writing.Unlock()
 	return db.failed(e, err)
 }

@@ -123,8 +123,11 @@ func (e *engine) pruneRefused(ctx context.Context, chunk, most int64) error {
 		if c.refusedBytes, err = e.refusedBytes(ctx, first, c.refused); err != nil {
 			return err
 		}
-		if c.segments, err = e.indexAgain(ctx, chunk, c); err != nil {
-			return err
+		if c.segments != nil { // made anew, without what has gone
+			e.dropText(chunk, chunk+1)
+			if c.segments, err = e.indexChunk(ctx, chunk); err != nil {
+				return err
+			}
 		}
 		e.dropHours(chunk)
 		e.conn.do("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
@@ -151,19 +154,6 @@ func (e *engine) drop(ctx context.Context, first int64, marked *bitmap) error {
 	return leave(ctx, e.conn, links)
 }
 
-// indexAgain makes the text index of a chunk anew, without the records that
-// have gone.
-func (e *engine) indexAgain(ctx context.Context, chunk int64, c chunkInfo) ([]segment, error) {
-	if c.segments == nil {
-		return nil, nil
-	}
-	e.dropText(chunk, chunk+1)
-	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
-	b.reset()
-	err := b.build(ctx, (chunk+1)*chunkSize)
-	return b.done, err
-}
-
 // dropHours removes the refusals of the roll-up that are older than those which
 // stay: who is refused chooses the names in it.
 func (e *engine) dropHours(chunk int64) {
@@ -183,7 +173,7 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 	}
 	var before sql.NullInt64
 	var hash []byte
-	if err := p.e.conn.row(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
+	if err := p.e.conn.QueryRowContext(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
 		return err
 	}
 	if hash != nil {
@@ -198,21 +188,16 @@ func (p *projection) repeat(ctx context.Context, n *activity.Entry) error {
 // findRefused returns the key of a record, -1 when it is not there. Of most the
 // key is still known.
 func (p *projection) findRefused(ctx context.Context, id string) (int64, error) {
-	look := func(from int64) (int64, string, error) { return idFrom(p.e.conn.row(ctx, selectID, from)) }
 	if key, ok := p.e.refused[id]; ok {
-		if at, found, err := look(key); err != nil || at == key && found == id {
+		if at, found, err := idFrom(ctx, p.e.conn, key); err != nil || at == key && found == id {
 			return at, err
 		}
 	}
-	first, err := firstOf(id, p.e.index.firstKey, p.next, look)
-	if err != nil {
+	keys, err := find(ctx, p.e.conn, id, id, p.e.index.firstKey, p.next)
+	if err != nil || len(keys) == 0 {
 		return -1, err
 	}
-	key, found, err := look(first)
-	if err != nil || found != id {
-		return -1, err
-	}
-	return key, nil
+	return keys[0], nil
 }
 
 // noteRefused remembers the key of a refusal, whose count may follow.

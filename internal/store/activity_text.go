@@ -167,14 +167,16 @@ func (e *engine) indexNext(ctx context.Context) (more bool, err error) {
 	if n == 0 {
 		return false, nil
 	}
-	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey)}
-	b.reset()
-	err = e.conn.tx(ctx, func() error { return b.build(ctx, (chunk+1)*chunkSize) })
+	var segments []segment
+	err = e.conn.tx(ctx, func() (err error) {
+		segments, err = e.indexChunk(ctx, chunk)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}
 	e.mu.Lock()
-	e.index.chunks[chunk-e.index.firstChunk].segments = b.done
+	e.index.chunks[chunk-e.index.firstChunk].segments = segments
 	e.mu.Unlock()
 	return n > 1, nil
 }
@@ -188,16 +190,15 @@ type segmentBuilder struct {
 	done  []segment
 }
 
-func (b *segmentBuilder) reset() {
-	b.index = segmentIndex{words: map[string]posting{}}
-}
-
-func (b *segmentBuilder) build(ctx context.Context, past int64) error {
+// indexChunk indexes the records of a chunk, in a transaction.
+func (e *engine) indexChunk(ctx context.Context, chunk int64) ([]segment, error) {
+	b := segmentBuilder{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentIndex{words: map[string]posting{}}}
+	past := (chunk + 1) * chunkSize
 	at := uint16(0)
 	s := splitter{emit: func(word []byte, _ bool) { b.index.add(word, at) }}
 	var key int64
 	var entry, outcome sql.RawBytes
-	err := each(ctx, b.e.conn, into{&key, &entry, &outcome}, func() error {
+	err := each(ctx, e.conn, into{&key, &entry, &outcome}, func() error {
 		if b.index.bytes > segmentBytes {
 			b.save(key)
 		}
@@ -206,10 +207,10 @@ func (b *segmentBuilder) build(ctx context.Context, past int64) error {
 		return nil
 	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.save(past)
-	return nil
+	return b.done, nil
 }
 
 // record splits what a search looks at.
@@ -223,8 +224,7 @@ func (b *segmentBuilder) save(past int64) {
 	}
 	c.do("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
 	b.done = append(b.done, segment{b.from, past})
-	b.from = past
-	b.reset()
+	b.from, b.index = past, segmentIndex{words: map[string]posting{}}
 }
 
 // dropText removes the chunks in [first, past) from the text index.

@@ -134,7 +134,7 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	}
 	e.mu.RUnlock()
 	if sealed {
-		raw, err := readColumn(e.reads.QueryRowContext(ctx, selectColumn, columnID(fieldTime, chunk)))
+		raw, err := readColumn(ctx, e.reads, fieldTime, chunk)
 		if err != nil {
 			return 0, err
 		}
@@ -151,43 +151,27 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 }
 
 // used is how much of the file is in use.
-func used(ctx context.Context, db *sql.DB) (size int64, err error) {
-	err = db.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&size)
-	return size, err
-}
+const used = "(page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 
-// sizeOfRecords is how much of the file the records take. The rest goes by itself or
-// stays, and no record has to go for it: results expire, the roll-up goes with
-// its hours, and the tools are those of the servers.
-func sizeOfRecords(ctx context.Context, db *sql.DB) (int64, error) {
-	used, err := used(ctx, db)
-	if err != nil {
-		return 0, err
-	}
-	var others, results int64
-	// One table at a time: so SQLite reads that table only, and not the file.
-	const pages = "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = ?"
-	for _, table := range []string{"activity_hour", "tool"} {
-		var n int64
-		if err := db.QueryRowContext(ctx, pages, table).Scan(&n); err != nil {
-			return 0, err
-		}
-		others += n
-	}
-	// The pages of large results are not counted one by one; all but the last of
-	// each are full.
-	err = db.QueryRowContext(ctx, "SELECT coalesce(sum(length(body) + 4096), 0) FROM result").Scan(&results)
-	return used - others - results, err
-}
+// sizeOfRecords selects how much of the file the records take. The rest goes by
+// itself or stays, and no record has to go for it: results expire, the roll-up
+// goes with its hours, and the tools are those of the servers. SQLite reads the
+// named tables only, and not the file. The pages of large results are not counted
+// one by one; all but the last of each are full.
+const sizeOfRecords = `SELECT
+	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_hour')
+	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'tool')
+	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
+	+ ` + used
 
 // tooLarge reports whether the records take more than limit. That is only looked
 // at closely when everything together does.
 func tooLarge(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
-	if used, err := used(ctx, db); err != nil || used <= limit {
-		return false, err
+	var size int64
+	err := db.QueryRowContext(ctx, "SELECT "+used).Scan(&size)
+	if err == nil && size > limit {
+		err = db.QueryRowContext(ctx, sizeOfRecords).Scan(&size)
 	}
-	size, err := sizeOfRecords(ctx, db)
 	return size > limit, err
 }
 

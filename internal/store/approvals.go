@@ -152,9 +152,9 @@ func (db *DB) LoadApprovals(ctx context.Context) (approval.Saved, error) {
 
 func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 	saved := approval.Saved{Tools: map[string][]approval.Row{}}
-	err := reads.QueryRowContext(ctx, "SELECT lost FROM approval_origin").Scan(&saved.Lost)
-	if errors.Is(err, sql.ErrNoRows) {
-		return saved, fmt.Errorf("%w: it does not say how it began", errDamaged)
+	found, err := first(ctx, reads, into{&saved.Lost}, "SELECT lost FROM approval_origin")
+	if err == nil && !found {
+		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
 	}
 	if err != nil {
 		return saved, err
@@ -220,9 +220,6 @@ func (db *DB) ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID
 		return nil, err
 	}
 	var raw []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool).Scan(&raw)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+	_, err = first(ctx, e.reads, into{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
 	return raw, err
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"mcpproxy/internal/activity"
@@ -184,12 +183,10 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	return c.decode()
 }
 
-const selectColumn = "SELECT data FROM activity_column WHERE id = ?"
-
-// readColumn returns the values of the column that selectColumn has found.
-func readColumn(row *sql.Row) ([]uint64, error) {
+// readColumn returns the values of the column of a chunk.
+func readColumn(ctx context.Context, db querier, f field, chunk int64) ([]uint64, error) {
 	var data []byte
-	if err := row.Scan(&data); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(f, chunk)).Scan(&data); err != nil {
 		return nil, err
 	}
 	return decodeColumn(data)
@@ -207,7 +204,7 @@ func eachColumn(ctx context.Context, db querier, f field, from, past int64, fn f
 // filter clears the bits of the records that have none of the wanted values.
 func (c column) filter(wanted []uint64, sel []uint64) {
 	if c.width == widthRaw {
-		c.filterRaw(wanted, sel)
+		keep(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
 		return
 	}
 	match, found := make([]bool, max(len(c.list)/8, maxByte)), 0
@@ -223,14 +220,7 @@ func (c column) filter(wanted []uint64, sel []uint64) {
 	if found == 0 || found == len(c.list)/8 {
 		return
 	}
-	for w := range sel {
-		for rest := sel[w]; rest != 0; rest &= rest - 1 {
-			i := 64*w + bits.TrailingZeros64(rest)
-			if !c.matches(match, i) {
-				sel[w] &^= rest & -rest
-			}
-		}
-	}
+	keep(sel, func(i int) bool { return c.matches(match, i) })
 }
 
 func (c column) matches(match []bool, i int) bool {
@@ -239,15 +229,4 @@ func (c column) matches(match []bool, i int) bool {
 	}
 	at := int(binary.LittleEndian.Uint16(c.body[2*i:]))
 	return at < len(match) && match[at]
-}
-
-func (c column) filterRaw(wanted []uint64, sel []uint64) {
-	for w := range sel {
-		for rest := sel[w]; rest != 0; rest &= rest - 1 {
-			i := 64*w + bits.TrailingZeros64(rest)
-			if !slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) {
-				sel[w] &^= rest & -rest
-			}
-		}
-	}
 }

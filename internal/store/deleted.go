@@ -60,11 +60,7 @@ func (e *engine) writeAgain() error {
 	if err := e.conn.exec("VACUUM INTO ?", part); err != nil {
 		return fmt.Errorf("write the database again: %w", err)
 	}
-	f, err := os.OpenFile(part, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := touch(part); err != nil {
 		return err
 	}
 	return os.Rename(part, e.path+".again")

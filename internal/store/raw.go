@@ -98,12 +98,12 @@ func (c *rawConn) tx(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// row reads one row inside a transaction.
-func (c *rawConn) row(ctx context.Context, query string, args ...any) *sql.Row {
+// QueryRowContext reads one row inside a transaction.
+func (c *rawConn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	return c.conn.QueryRowContext(context.WithoutCancel(ctx), query, args...)
 }
 
-// QueryContext is row for more than one.
+// QueryContext is QueryRowContext for more than one.
 func (c *rawConn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
@@ -111,6 +111,7 @@ func (c *rawConn) QueryContext(ctx context.Context, query string, args ...any) (
 // querier is a connection, a pool of them or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // into is where the columns of a row are read into.
@@ -132,4 +133,13 @@ func each(ctx context.Context, db querier, to into, fn func() error, query strin
 		}
 	}
 	return rows.Err()
+}
+
+// first reads the first row that a query selects, and reports whether there is one.
+func first(ctx context.Context, db querier, to into, query string, args ...any) (found bool, err error) {
+	err = db.QueryRowContext(ctx, query, args...).Scan(to...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -57,10 +57,11 @@ func (e *engine) shortenResults() error {
 // the key, which is made of the handle.
 func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 	id := resultID(r.Handle)
-	body, err := encryptResult(r.Handle, id, r.Body)
+	c, err := resultCipher(r.Handle)
 	if err != nil {
 		return fmt.Errorf("encrypt a result: %w", err)
 	}
+	body := c.Seal(nil, nil, r.Body, []byte(id))
 	if len(body) > maxResults {
 		return fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
 	}
@@ -82,12 +83,12 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 func makeRoom(ctx context.Context, c *rawConn, id string, room int64) error {
 	c.do("DELETE FROM result WHERE handle = ?", id)
 	var total int64
-	if err := c.row(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
 		return err
 	}
 	for total > room {
 		var oldest, size int64
-		err := c.row(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
+		err := c.QueryRowContext(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,11 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	if err != nil {
 		return StoredResult{}, err
 	}
-	if r.Body, err = decryptResult(handle, id, body); err != nil {
+	c, err := resultCipher(handle)
+	if err == nil {
+		r.Body, err = c.Open(body[:0], nil, body, []byte(id))
+	}
+	if err != nil {
 		return StoredResult{}, fmt.Errorf("decrypt a stored result: %w", err)
 	}
 	r.Expires = time.UnixMicro(expires)
@@ -143,20 +148,4 @@ func resultCipher(handle string) (cipher.AEAD, error) {
 		return nil, err
 	}
 	return cipher.NewGCMWithRandomNonce(block)
-}
-
-func encryptResult(handle, id string, body []byte) ([]byte, error) {
-	c, err := resultCipher(handle)
-	if err != nil {
-		return nil, err
-	}
-	return c.Seal(nil, nil, body, []byte(id)), nil
-}
-
-func decryptResult(handle, id string, data []byte) ([]byte, error) {
-	c, err := resultCipher(handle)
-	if err != nil {
-		return nil, err
-	}
-	return c.Open(data[:0], nil, data, []byte(id))
 }

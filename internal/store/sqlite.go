@@ -114,17 +114,26 @@ func takeAgain(path string, now time.Time) error {
 		}
 		return err
 	}
-	aside := fmt.Sprintf("%s.replaced-%s", path, now.UTC().Format("20060102T150405.000"))
-	for _, suffix := range []string{"-shm", "-wal", ""} {
-		if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if _, err := moveAside(path, "replaced", now); err != nil {
+		return err
 	}
 	if err := os.Rename(again, path); err != nil {
 		return err
 	}
 	_ = ondisk.SyncDir(filepath.Dir(path)) // not every system can
 	return nil
+}
+
+// moveAside renames the files of a database that nothing has open, that with the
+// name last: what stays beside a new one would count as its own.
+func moveAside(path, why string, now time.Time) (aside string, err error) {
+	aside = fmt.Sprintf("%s.%s-%s", path, why, now.UTC().Format("20060102T150405.000"))
+	for _, suffix := range []string{"-shm", "-wal", ""} {
+		if err := os.Rename(path+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return aside, nil
 }
 
 // noteOrigin writes, once in the life of a database, whether there was one

@@ -261,11 +261,9 @@ func (db *DB) putAside(why error) error {
 	if db.broken++; db.broken > maxBroken {
 		return fmt.Errorf("the database was damaged %d times; check the disk: %w", db.broken, why)
 	}
-	aside := fmt.Sprintf("%s.corrupt-%s", db.path, db.now().UTC().Format("20060102T150405.000"))
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Rename(db.path+suffix, aside+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("put a damaged database aside: %w", err)
-		}
+	aside, err := moveAside(db.path, "corrupt", db.now())
+	if err != nil {
+		return fmt.Errorf("put a damaged database aside: %w", err)
 	}
 	db.wrong = 0
 	db.logger.Error("the database is damaged; it was put aside and a new one is begun",

@@ -29,29 +29,18 @@ type splitter struct {
 }
 
 // text splits plain text.
-func (s *splitter) text(t []byte) {
-	for i := 0; i < len(t); {
-		c := t[i]
-		if c < utf8.RuneSelf {
-			s.ascii(c)
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(t[i:])
-		s.rune(r)
-		i += size
-	}
-	s.end()
-}
+func (s *splitter) text(t []byte) { s.split(t, false) }
 
 // json splits JSON: names and values, with the escapes of its strings undone.
 // Text inside of text has its escapes twice, so what could be the letter of one
 // (the n of \n) is left out of the word as well as taken into it.
-func (s *splitter) json(t []byte) {
+func (s *splitter) json(t []byte) { s.split(t, true) }
+
+func (s *splitter) split(t []byte, escapes bool) {
 	for i := 0; i < len(t); {
 		c := t[i]
 		switch {
-		case c == '\\' && i+1 < len(t):
+		case c == '\\' && escapes && i+1 < len(t):
 			i += s.escape(t[i:])
 		case c < utf8.RuneSelf:
 			s.ascii(c)
@@ -209,12 +198,7 @@ func (t term) probe() []byte {
 			longest = part
 		}
 	}
-	for i := range len(longest) {
-		if longest[i] >= utf8.RuneSelf {
-			return nil
-		}
-	}
-	if longest == "" {
+	if longest == "" || strings.IndexFunc(longest, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
 		return nil
 	}
 	return []byte(longest)

@@ -57,7 +57,9 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 }
 
 // dialled returns the connections to u.
-func (d *dialer) dialled(u *url.URL) (wire.Client, error) { return link.Dial(u, d.Spec.AllowPrivate) }
+func (d *dialer) dialled(u *url.URL) (wire.Client, error) {
+	return wire.NewClient(u, d.Spec.AllowPrivate)
+}
 
 // shared returns the connections that all own links share.
 func (d *dialer) shared(u *url.URL) (wire.Client, error) {
