@@ -67,7 +67,11 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 		if r.Call != nil || c.Modern() {
 			return c.Do(ctx, r)
 		}
-		return sv.Clients.(*clients).modern.do(ctx, c, r)
+		reply, err := sv.Clients.(*clients).modern.do(ctx, c, r)
+		if err != nil {
+			err = sv.Explain(ctx, r, err) // the last word: it is not sent again
+		}
+		return reply, err
 	})
 }
 
@@ -137,7 +141,7 @@ func (c *clients) End(what upstream.Ending) {
 	case upstream.ForGood:
 		c.close()
 		c.modern.end()
-		c.sharing.wait()
+		c.sharing.wg.Wait() // the connection has ended: nothing more is told
 	}
 }
 

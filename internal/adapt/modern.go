@@ -62,16 +62,8 @@ const (
 )
 
 // do answers a request in the place of a server that does not speak the modern
-// revision. It is sent once.
+// revision.
 func (m *modern) do(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
-	reply, err := m.answer(ctx, c, r)
-	if err != nil {
-		err = m.sv.Explain(ctx, r, err)
-	}
-	return reply, err
-}
-
-func (m *modern) answer(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: described(c.Greeting())}, nil

@@ -52,9 +52,9 @@ var errAnotherServer = problem.Ownf("the server has come back with another revis
 // the difference.
 type sharing struct {
 	sv   *upstream.Server
-	turn chan struct{} // cap 1: held by who tells the server something
-	told told          // guarded by turn
-	wg   sync.WaitGroup
+	turn chan struct{}  // cap 1: held by who tells the server something
+	told told           // guarded by turn
+	wg   sync.WaitGroup // of what tells the server something by itself
 
 	mu        sync.Mutex // guards what follows, and level and uris of each client
 	clients   map[*sharedClient]struct{}
@@ -219,9 +219,6 @@ func (sh *sharing) next() *upstream.Connection {
 	sh.unsettled = false
 	return sh.on
 }
-
-// wait waits until the server is told nothing any more: its connection has ended.
-func (sh *sharing) wait() { sh.wg.Wait() }
 
 // settleTime is how long a server may take to hear of one thing.
 const settleTime = 10 * time.Second

@@ -27,10 +27,10 @@ type Options struct {
 type surroundings struct {
 	Options
 	launch *process.Launcher
-	large  *wire.Buffers   // of all budgets
-	starts *startup.Queue  // processes that start; nil: they start without waiting
-	ids    *atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
-	hard   <-chan struct{} // closed when stopping must not take its time any more
+	large  wire.Buffers   // of all budgets
+	starts *startup.Queue // processes that start; nil: they start without waiting
+	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
+	hard   chan struct{}  // closed when stopping must not take its time any more
 }
 
 // NextID returns an id of ours, as JSON.

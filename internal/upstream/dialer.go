@@ -25,7 +25,7 @@ type dialer struct {
 // dial makes a link that reports to up. sse says that it is of the older
 // transport. own is for one client alone.
 func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
-	o := link.Options{IDs: d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+	o := link.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)

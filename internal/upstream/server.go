@@ -67,7 +67,7 @@ func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *
 		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
 	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
 	s.usage.pace.Store(spec.pace())
-	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, around.large)
+	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, &around.large)
 	if around.Account != nil && !spec.Proves() { // the configuration's own goes first
 		s.dialer.account = around.Account(spec.Name)
 	}

@@ -20,7 +20,6 @@ import (
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/wire"
 )
 
 const defaultMaxMessage = 64 << 20
@@ -29,9 +28,6 @@ const defaultMaxMessage = 64 << 20
 type Set struct {
 	around  surroundings
 	clients func(*Server) Clients
-	large   wire.Buffers
-	ids     atomic.Uint64
-	hard    chan struct{}
 	wg      sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*Server] // replaced, never changed
@@ -53,9 +49,9 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{clients: clients, hard: make(chan struct{}), applied: make(chan struct{})}
-	s.around = surroundings{Options: opt, launch: process.NewLauncher(), large: &s.large, starts: startup.NewQueue(), ids: &s.ids, hard: s.hard}
-	s.ids.Store(firstID())
+	s := &Set{clients: clients, applied: make(chan struct{}),
+		around: surroundings{Options: opt, launch: process.NewLauncher(), starts: startup.NewQueue(), hard: make(chan struct{})}}
+	s.around.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
 }
@@ -317,10 +313,10 @@ func (s *Set) Close(ctx context.Context) error {
 		} else {
 			err = ctx.Err()
 		}
-		close(s.hard)
+		close(s.around.hard)
 		<-done
 	}
 	s.around.launch.Close()
-	s.large.Close()
+	s.around.large.Close()
 	return err
 }
