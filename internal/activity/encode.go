@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"encoding/json"
 	"strconv"
 	"sync"
 	"time"
@@ -60,31 +59,21 @@ func appendPrefix(dst []byte, k Kind, id string, seq int64, now time.Time, ms in
 // appendPayload writes everything of an entry but the prefix.
 func appendPayload(dst []byte, p *payload) []byte {
 	dst = append(append(dst, `"kind":`...), kinds[p.kind]...)
-	c := coder{out: appendLengths(dst, len(p.Arguments), len(p.Response))}
+	dst = strconv.AppendInt(append(dst, `,"raw":[`...), int64(len(p.Arguments)), 10)
+	dst = strconv.AppendInt(append(dst, ','), int64(len(p.Response)), 10)
+	c := coder{out: append(dst, ']')}
 	p.members(&c)
-	return appendRaws(c.out, p.Arguments, p.Response)
-}
-
-func appendLengths(dst []byte, args, response int) []byte {
-	dst = append(dst, `,"raw":[`...)
-	dst = strconv.AppendInt(dst, int64(args), 10)
-	dst = append(dst, ',')
-	dst = strconv.AppendInt(dst, int64(response), 10)
-	return append(dst, ']')
+	dst = c.out
+	if len(p.Arguments) > 0 {
+		dst = rawjson.AppendLine(append(dst, argumentsName...), p.Arguments)
+	}
+	if len(p.Response) > 0 {
+		dst = rawjson.AppendLine(append(dst, responseName...), p.Response)
+	}
+	return append(dst, '}')
 }
 
 const (
 	argumentsName = `,"arguments":`
 	responseName  = `,"response":`
 )
-
-// appendRaws ends the payload.
-func appendRaws(dst []byte, args, response json.RawMessage) []byte {
-	if len(args) > 0 {
-		dst = rawjson.AppendLine(append(dst, argumentsName...), args)
-	}
-	if len(response) > 0 {
-		dst = rawjson.AppendLine(append(dst, responseName...), response)
-	}
-	return append(dst, '}')
-}

@@ -122,17 +122,11 @@ func (w *watcher) keepRecent() {
 // examine looks at the names of the files: each must be there, and be the file
 // that is used.
 func (w *watcher) examine() (gone bool, err error) {
-	w.mu.Lock()
-	file, lock := w.file, w.lock
-	segments := make([]segment, len(w.segments))
-	for i, seg := range w.segments {
-		segments[i] = *seg
-	}
-	w.mu.Unlock()
-	if ok, err := ondisk.Named(w.lockPath(), lock); err != nil || !ok {
+	m := w.mark()
+	if ok, err := ondisk.Named(w.lockPath(), w.lock); err != nil || !ok {
 		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
 	}
-	for i, seg := range segments {
+	for i, seg := range m.segments {
 		info, err := os.Stat(seg.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -145,8 +139,8 @@ func (w *watcher) examine() (gone bool, err error) {
 		case info.Size() < seg.size:
 			return true, fmt.Errorf("%s was cut short", seg.path)
 		}
-		if last := i == len(segments)-1; last && file != nil {
-			if own, err := file.Stat(); err != nil || !os.SameFile(own, info) {
+		if last := i == len(m.segments)-1; last && m.file != nil {
+			if own, err := m.file.Stat(); err != nil || !os.SameFile(own, info) {
 				return err == nil, errors.Join(err, fmt.Errorf("%s was replaced", seg.path))
 			}
 		}

@@ -19,6 +19,7 @@ type mark struct {
 	end      Position
 	good     int64 // the last entry that is known to be on the disk
 	segments []segment
+	file     spoolFile // of the last segment; nil until something is written
 }
 
 func (s *spool) mark() mark {
@@ -27,6 +28,7 @@ func (s *spool) mark() mark {
 	m := mark{
 		end:      Position{Chain: s.chain, Seq: s.durable.seq, Hash: s.durable.hash},
 		good:     s.good.seq,
+		file:     s.file,
 		segments: make([]segment, len(s.segments)),
 	}
 	for i, seg := range s.segments {

@@ -86,11 +86,10 @@ func (s *spool) openRecent() (left [2][]byte, safe int64) {
 		return left, 0
 	}
 	path, err := recentPath(s.recentDir, s.dir)
-	if err != nil {
-		s.logger.Warn("the newest entries are kept in one place only", "error", err)
-		return left, 0
+	var r *recent
+	if err == nil {
+		r, left, safe, err = openRecent(path)
 	}
-	r, left, safe, err := openRecent(path)
 	if err != nil {
 		s.logger.Warn("the newest entries are kept in one place only", "error", err)
 		return left, 0

@@ -10,7 +10,7 @@ import (
 // write writes what waits. It is called with mu, and unlocks it meanwhile.
 func (s *spool) write() {
 	s.writing = true
-	w := writing{waiting: s.queue.unwritten(), from: s.durable, target: s.head, at: s.ids.ms, good: s.good.seq}
+	w := writing{waiting: s.queue.unwritten(), size: s.pending, from: s.durable, target: s.head, at: s.ids.ms, good: s.good.seq}
 	safe := min(s.good.seq, s.projected)
 	s.mu.Unlock()
 	err := s.writeOut(&w)
@@ -29,18 +29,12 @@ func (s *spool) write() {
 // writing is one write: the entries after from up to target.
 type writing struct {
 	waiting      []blockRange
+	size         int64 // of these
 	from, target link
 	at           int64
 	good         int64 // the last entry that is known to be on the disk
 	synced       bool  // all of it is there now
 	broken       bool  // nothing more may be written to the file
-}
-
-func (w *writing) bytes() (n int) {
-	for _, r := range w.waiting {
-		n += len(r.data)
-	}
-	return n
 }
 
 func (s *spool) succeed(w *writing) {
@@ -51,8 +45,8 @@ func (s *spool) succeed(w *writing) {
 	behind := s.durable.seq - s.projected
 	for _, r := range w.waiting {
 		r.block.settle(r, s.last)
-		s.pending -= int64(len(r.data))
 	}
+	s.pending -= w.size
 	s.durable = w.target
 	if w.synced {
 		s.good = w.target
@@ -85,7 +79,7 @@ func (s *spool) failed(err error) {
 // and then to the second copy. On failure the segment is as before, or is left
 // for a new one.
 func (s *spool) writeOut(w *writing) error {
-	n := w.bytes()
+	n := int(w.size)
 	copied := s.recent.ready(n, w.good)
 	if !copied && w.good < w.from.seq {
 		// What the copy has is not known to be on the disk: it comes first.

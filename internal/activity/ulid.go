@@ -70,30 +70,16 @@ func (s *ulidSource) text() string {
 
 // ulidMillis reads the time of a ULID back; ok is false when id is none.
 func ulidMillis(id string) (ms int64, ok bool) {
-	if len(id) != ulidLen {
+	if len(id) != ulidLen || !IsIDPrefix(id) {
 		return 0, false
 	}
-	for i := range ulidLen {
-		v := strings.IndexByte(crockford, id[i])
-		if v < 0 {
-			return 0, false
-		}
-		if i < 10 {
-			ms = ms<<5 | int64(v)
-		}
+	for i := range 10 {
+		ms = ms<<5 | int64(strings.IndexByte(crockford, id[i]))
 	}
 	return ms, true
 }
 
 // IsIDPrefix reports whether s, in upper case, can be the beginning of an id.
 func IsIDPrefix(s string) bool {
-	if s == "" || len(s) > ulidLen {
-		return false
-	}
-	for i := range len(s) {
-		if strings.IndexByte(crockford, s[i]) < 0 {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= ulidLen && strings.Trim(s, crockford) == ""
 }

@@ -207,27 +207,35 @@ func (f *file) rewrite() error {
 	if err := f.close(); err != nil {
 		return fmt.Errorf("close the restrictions: %w", err)
 	}
-	if _, err := rand.Read(f.seed[:]); err != nil {
-		return err
-	}
+	_, _ = rand.Read(f.seed[:]) // it never fails
 	text, head, err := f.chain(link{0, f.seed}, f.all())
 	if err != nil {
 		return err
 	}
 	next := f.path + ".new"
-	if err := ondisk.WriteNew(next, firstLine(f.seed, head), text); err != nil {
+	err = ondisk.WriteNew(next, firstLine(f.seed, head), text)
+	if err == nil {
+		err = os.Rename(next, f.path)
+	}
+	if err == nil {
+		err = ondisk.SyncDir(filepath.Dir(f.path))
+	}
+	if err != nil {
 		return fmt.Errorf("write the restrictions anew: %w", err)
 	}
-	if err := os.Rename(next, f.path); err != nil {
-		return fmt.Errorf("write the restrictions anew: %w", err)
-	}
-	if err := ondisk.SyncDir(filepath.Dir(f.path)); err != nil {
-		return fmt.Errorf("write the restrictions anew: %w", err)
-	}
+	return f.open(head, int64(firstLen+len(text)))
+}
+
+// open opens the file, which has size bytes, to add to it. What a crash has left
+// of a line behind them is cut off.
+func (f *file) open(head link, size int64) (err error) {
 	if f.handle, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("open the restrictions: %w", err)
 	}
-	f.head, f.size, f.stale = head, int64(firstLen+len(text)), false
+	if err := f.handle.Truncate(size); err != nil {
+		return fmt.Errorf("cut off the end of the restrictions: %w", err)
+	}
+	f.head, f.size, f.stale = head, size, false
 	return nil
 }
 
@@ -270,19 +278,11 @@ func (f *file) adopt(entries map[subject]entry, gaps bool, r reading) error {
 	if !r.there || r.gaps != gaps || !maps.EqualFunc(r.entries, entries, entry.equal) {
 		return f.rewrite()
 	}
-	err := f.close()
-	if err == nil {
-		f.handle, err = os.OpenFile(f.path, os.O_RDWR, 0)
+	if err := f.close(); err != nil {
+		return fmt.Errorf("close the restrictions: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("open the restrictions: %w", err)
-	}
-	f.seed, f.head, f.size = r.seed, r.head, r.size
-	if err := f.handle.Truncate(r.size); err != nil { // what a crash has left of a line
-		return fmt.Errorf("cut off the end of the restrictions: %w", err)
-	}
-	f.stale = false
-	return nil
+	f.seed = r.seed
+	return f.open(r.head, r.size)
 }
 
 // undo writes what was before a change that is not made after all.

@@ -25,36 +25,28 @@ type want struct {
 }
 
 func wants(f *activity.Filter) []want {
-	var out []want
-	add := func(fd field, values ...string) {
-		w := want{field: fd}
-		for _, v := range values {
-			if v != "" {
-				w.hashes = append(w.hashes, hashValue(v))
-			}
-		}
-		if len(w.hashes) > 0 {
-			out = append(out, w)
-		}
-	}
-	add(fieldSession, f.SessionID)
-	add(fieldRequest, f.RequestID)
-	add(fieldTool, f.Tools...)
-	add(fieldServer, f.Servers...)
-	add(fieldType, texts(f.Types)...)
-	add(fieldStatus, texts(f.Statuses)...)
-	add(fieldIntent, f.IntentTypes...)
-	add(fieldSensitivity, f.Sensitivities...)
-	add(fieldActor, f.Actors...)
-	return out
+	out := wanted(nil, fieldSession, f.SessionID)
+	out = wanted(out, fieldRequest, f.RequestID)
+	out = wanted(out, fieldTool, f.Tools...)
+	out = wanted(out, fieldServer, f.Servers...)
+	out = wanted(out, fieldType, f.Types...)
+	out = wanted(out, fieldStatus, f.Statuses...)
+	out = wanted(out, fieldIntent, f.IntentTypes...)
+	out = wanted(out, fieldSensitivity, f.Sensitivities...)
+	return wanted(out, fieldActor, f.Actors...)
 }
 
-func texts[T ~string](in []T) []string {
-	out := make([]string, len(in))
-	for i, v := range in {
-		out[i] = string(v)
+func wanted[T ~string](out []want, fd field, values ...T) []want {
+	w := want{field: fd}
+	for _, v := range values {
+		if v != "" {
+			w.hashes = append(w.hashes, hashValue(string(v)))
+		}
 	}
-	return out
+	if len(w.hashes) == 0 {
+		return out
+	}
+	return append(out, w)
 }
 
 // List returns the records that f selects.
