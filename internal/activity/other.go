@@ -2,7 +2,10 @@
 
 package activity
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // What differs from system to system, and is made for Linux only.
 
@@ -16,5 +19,5 @@ func openRecent(string) (r *recent, left [2][]byte, safe int64, err error) {
 	return nil, left, 0, errors.ErrUnsupported
 }
 
-// openMapped opens a segment to append to, in the plain way.
-func openMapped(path string) (spoolFile, error) { return openFile(path) }
+// reserveBlocks does nothing.
+func reserveBlocks(*os.File, int64) (known bool, err error) { return false, nil }
