@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 )
 
@@ -17,13 +18,13 @@ import (
 type response struct {
 	w      http.ResponseWriter
 	id     json.RawMessage // of the message that is answered; nil when it is not known
-	heads  []session.Field // what the server's answer has in its head
+	heads  []mcp.Field     // what the server's answer has in its head
 	stream *stream         // nil: the answer is plain JSON
 	begun  bool            // the header of plain JSON is out
 }
 
 // takeHead keeps what a server's answer has in its head for ours.
-func (a *response) takeHead(fields []session.Field) {
+func (a *response) takeHead(fields []mcp.Field) {
 	a.heads = fields
 	if a.stream != nil {
 		a.stream.setHead(fields)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 )
 
@@ -35,7 +36,7 @@ type stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController // of who writes; nil: the header is not out
 	timer *time.Timer
-	head  []session.Field // goes out with the first event; outlet.mu guards this
+	head  []mcp.Field // goes out with the first event; outlet.mu guards this
 }
 
 // newStream makes a stream that opens by itself when the answer takes long.
@@ -52,7 +53,7 @@ func eventOf(e session.Event) []byte { return jsonrpc.AppendEvent(nil, "", e.App
 
 // setHead says what the head of the answer has besides what is ours. For a
 // stream that is open it comes too late.
-func (st *stream) setHead(fields []session.Field) {
+func (st *stream) setHead(fields []mcp.Field) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.opened {
@@ -116,7 +117,7 @@ func (st *stream) Write(events []byte) (int, error) {
 
 // appendHead puts the header lines of a server's answer into ours. What
 // MCPProxy says itself stays as it is.
-func appendHead(h http.Header, fields []session.Field) {
+func appendHead(h http.Header, fields []mcp.Field) {
 	if len(fields) == 0 {
 		return
 	}
