@@ -9,6 +9,11 @@
 // actor can write by being refused is bounded (refusals.go). A projector
 // moves entries in batches from the spool into the Store, and replays what a
 // crash left. It does not decide anything, and SQL is the store's.
+//
+// Where things are: spool.go and spool_write.go append, segment.go is one file of the
+// spool, reader.go and recover.go read it (again), recent.go keeps the end of it a
+// second time in memory; projector.go brings entries to the Store; response.go cuts
+// and masks what is kept of a response.
 package activity
 
 import (

@@ -1,5 +1,6 @@
-// Package adapt is what clients can talk to of one server: requests that stand
-// for themselves, and sessions. A session is one of the server's own, a place on
+// Package adapt gives clients access to one server: as requests that stand for
+// themselves, or in a session. Modern is revision 2026-07-28 of the protocol, legacy
+// all before it; adapt translates between the two eras. A session is one of the server's own, a place on
 // the connection that MCPProxy has, which several clients share, or a bridge to a
 // server that speaks the modern revision alone. A modern client's request to a
 // legacy server has a session while it runs.
@@ -9,7 +10,7 @@
 // that params and results pass as the bytes they are, except for what the other
 // era demands; that questions of a server reach the client in the words of its
 // own era; and that all that is kept for a client is bounded. A call of a tool
-// goes through upstream's Try, whatever it stands on. It makes no connection of
+// goes through upstream's Try, whichever kind of session it is made in. It makes no connection of
 // MCPProxy's own and starts no server, it does not decide what may be called, and
 // it writes no activity record.
 //

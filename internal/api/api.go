@@ -7,8 +7,8 @@
 // is an RFC 9457 problem document with a code of package problem, that a value
 // which is not allowed is refused with its parameter and what is allowed, and
 // that the arguments of a call reach the gateway as the bytes that came, once
-// they have passed the strict parse. It decides no call and knows no server: both
-// are the gateway's.
+// they have passed the strict parse. It decides no call and knows no server: door
+// decides, and admin and gateway have the operations.
 package api
 
 import (

@@ -2,7 +2,9 @@
 // else they offer (prompts, resources, templates, instructions): which
 // definition is approved, which one a person refused, which tools a person
 // switched off, how a server under review may be launched, and what agents
-// propose.
+// propose. Judge (judge.go) says whether a new or changed definition is accepted by
+// itself or waits for a person. A View is an immutable picture of what is decided
+// about one server.
 //
 // It guarantees that a decision is stored before it takes effect, and does not
 // take effect when it cannot be stored; that what could not be read is unknown

@@ -1,9 +1,9 @@
-// Package bridge carries MCP between a pair of streams (stdin and stdout) and a
+// Package bridge is `mcpproxy stdio`: it carries MCP between stdin and stdout and a
 // surface of the daemon, for clients that only start commands. The daemon reads
 // the same lines as the client writes (docs/adr/0050-lines-over-the-socket.md), so
 // what is left is what only the client's side can do: find or start a daemon,
-// and when it was started anew, open the client's session again and repeat what
-// the client wished of it.
+// and when it was started anew, open the client's session again and repeat its
+// subscriptions and log level.
 //
 // It guarantees that what it writes is one message a line and nothing else, that
 // the messages of a client reach the daemon in their order, that a request which

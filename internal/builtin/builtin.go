@@ -5,8 +5,8 @@
 // It guarantees that what it hands to the gateway are the bytes that the client
 // sent, that arguments it cannot read are refused with what is wrong and what is
 // allowed, that such refusals are on record, and that nothing a model asks for
-// here has a person's rights. It decides nothing about a call and contacts no
-// upstream: that is the gateway's. It knows no transport.
+// here has a person's rights. It decides nothing about a call (door does), contacts
+// no upstream and knows no transport.
 package builtin
 
 import (

@@ -2,9 +2,10 @@
 // and approvals say: the servers, the tools with their effective hints and
 // status, the counts, and the search index. It keeps each server's last known
 // tools, also across restarts, so that a server which is away, disabled or
-// still connecting can be found. What a server lists is judged before it is
-// published: what its trust allows is approved, the rest waits. So is what it
-// offers beside tools, which stands beside the snapshots: see Offers.
+// still connecting can be found. What a server lists is put before approval.Judge
+// and only then published: what the server's trust allows is approved, the rest
+// waits. Prompts and resources are judged likewise, and kept outside the snapshots
+// (Offers).
 //
 // It guarantees that Current is one atomic load, that everything read from one
 // Snapshot belongs together, that a snapshot never changes, and that discovery

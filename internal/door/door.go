@@ -1,5 +1,5 @@
 // Package door is the one way to the tools of servers: it decides about a call,
-// records it, waits for a place, asks the server and records the outcome. What
+// records it, waits until it may run, asks the server and records the outcome. What
 // clients say to one server by themselves it guards as well: a server's Surface,
 // as clients get it, is the door's.
 //
@@ -11,6 +11,11 @@
 // It is the one caller of session.Judge, without whose proof no connection sends
 // a tools/call. It knows no transport, opens no connection, and decides nothing
 // that policy does not say.
+//
+// Where things are: the way of a call is call.go and settle.go, what it asks policy
+// decide.go; how many run at a time (max_concurrent_calls) admission.go; the check
+// of arguments against the schema arguments.go; a large result is cut in result.go;
+// what clients say to one server by themselves is wrap.go.
 package door
 
 import (

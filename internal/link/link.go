@@ -6,8 +6,10 @@
 // the server says is handed on in order and before the response that it
 // precedes, that it goes to the request or the client that it belongs to and to
 // nobody by guess, that a server which does not read or never stops sending
-// holds up nobody but itself, and that everything is bounded. A link that is lost
-// stays lost: its supervisor makes another one. It decides nothing about a call,
+// holds up nobody but itself, and that everything is bounded. An answer's stream
+// that the server ends early is taken up again with Last-Event-ID (follow.go); a
+// link that is lost stays lost: its supervisor makes another one. It decides nothing
+// about a call,
 // and it starts no process by itself.
 package link
 

@@ -1,13 +1,13 @@
-// Package offers keeps from clients what nobody has approved of what one server
-// offers beside calls: prompts, resources, templates and instructions, and in
-// its list of tools those that cannot be called.
+// Package offers hides from clients the prompts, resources, templates and
+// instructions of a server that nobody has approved, and in its list of tools those
+// that cannot be called.
 //
 // It guarantees that every list, and every introduction, goes out without what
 // is not approved and otherwise as the server's bytes; that what is locked or not
 // known cannot be used; and that what can be read in two ways is refused. What
 // servers list it asks them for by itself, when they connect, when they say that
-// it has changed, and before a use of what may have. It decides nothing, the
-// catalog keeps and judges the definitions, and it records nothing: a use that it
+// it has changed, and before a use of what may have. It decides nothing: catalog
+// keeps the definitions, approval judges them. It records nothing: a use that it
 // refuses is a Locked, which the door puts on record.
 package offers
 

@@ -3,9 +3,8 @@
 // what a modern result has besides what a server has said.
 //
 // It guarantees that the same problem reads the same on every surface, that a
-// server's result is not copied to get a few members more, and that what is our
-// own fault is logged and not told. It answers no request: it is asked by those
-// who do.
+// server's result is not copied to get a few members more, and that an internal
+// error is logged, and the client gets no details. It answers no request itself.
 package reply
 
 import (

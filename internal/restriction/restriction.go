@@ -1,12 +1,12 @@
-// Package restriction keeps what narrows in a second place: which tools a person
-// blocked or switched off, which definitions were approved (a tool of another
-// one is not new), and how reviewed servers are launched. It stands between the
+// Package restriction keeps a second copy of every decision that restricts: which
+// tools a person blocked or switched off, which definitions were approved (a tool
+// of another one is not new), and how reviewed servers are launched. It stands between the
 // book of approvals and the database, in a file of its own beside it.
 //
 // It guarantees that a decision is in the file before it is in the database; that
 // what narrows holds after a restart when either of them has it, and what is
 // approved only when no other approval is in the file; that a database which is
-// lost, or an older one, frees nothing; and that the file approves nothing,
+// lost, or an older one, unlocks nothing; and that the file approves nothing,
 // whatever is in it: what it alone knows is refused, switched off or waits. A
 // file that is damaged, cut off or missing is noticed, kept and written anew
 // from what the database has; when that is lost too, nothing of this data

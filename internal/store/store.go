@@ -3,7 +3,7 @@
 // results.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
-// file is put aside only when it is damaged whenever it is looked at, and that
+// file is put aside only when every repeated check finds it damaged, and that
 // opening never holds anybody up: Open returns at once, and what needs the
 // database waits for it. See suspect.go for what a failure of the disk does.
 // Any filter over a million records answers in milliseconds, with the exact

@@ -9,9 +9,9 @@
 // record: a call of a tool needs the proof that it was decided about, and
 // Server.Try, which every call goes through, sends none without it.
 //
-// What clients have open with a server is not its affair: it tells them what
-// happens to the connection, as Clients, and offers them Try and links of their
-// own. See adapt.
+// What clients have open with a server is adapt's: upstream tells it what happens to
+// the connection through the interface Clients, and it sends with Try or opens a
+// link of its own.
 //
 // Where things are: Set has the servers (set.go), a Server (server.go) its parts.
 // Its life is the goroutine of run (supervise.go); who waits for the connection
