@@ -1,4 +1,5 @@
-// Command mcpproxy is one local endpoint in front of every MCP server.
+// Command mcpproxy is one local endpoint in front of every MCP server. Its parts
+// are put together in internal/app; docs/architecture.md says which there are.
 package main
 
 import (

@@ -3,6 +3,7 @@ package activity
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"sync"
 )
 
@@ -15,6 +16,8 @@ const maxUnwritten = 4 << 20
 type ends struct {
 	spool  *spool
 	logger *slog.Logger
+
+	retrying sync.Mutex // held by retry, which alone takes from waiting
 
 	mu      sync.Mutex // guards what follows
 	waiting []draft
@@ -88,20 +91,24 @@ func (e *ends) none() bool {
 	return e.taken && len(e.waiting) == 0
 }
 
-// retry tries to write the outcomes that wait.
+// retry tries to write the outcomes that wait. They count as waiting until they
+// are written.
 func (e *ends) retry() {
+	e.retrying.Lock()
+	defer e.retrying.Unlock()
 	e.mu.Lock()
-	waiting := e.waiting
-	e.waiting = nil
+	waiting := slices.Clone(e.waiting)
 	e.mu.Unlock()
+	written := 0
 	for i := range waiting {
 		if _, err := e.spool.append(&waiting[i]); err != nil {
-			e.mu.Lock()
-			e.waiting = append(e.waiting, waiting[i:]...)
-			e.mu.Unlock()
 			break
 		}
+		written++
 	}
+	e.mu.Lock()
+	e.waiting = slices.Delete(e.waiting, 0, written)
+	e.mu.Unlock()
 	e.settle()
 }
 

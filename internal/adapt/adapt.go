@@ -12,6 +12,15 @@
 // goes through upstream's Try, whatever it stands on. It makes no connection of
 // MCPProxy's own and starts no server, it does not decide what may be called, and
 // it writes no activity record.
+//
+// Where things are: a Surface sends a request that stands for itself, or opens a
+// Session (this file). Sessions are opened, counted, kept for reuse and ended in
+// sessions.go; what a client does in one is in session.go. What a session stands
+// on is a peer: ownLink (own.go), sharedClient (shared.go; what the server is told
+// for all of them: sharing.go) or legacyClient, a legacy client on a modern server
+// (legacy.go). A modern client on a legacy server is served by modern (modern.go),
+// whose requests may be held while their client is asked (modern_held.go) and
+// whose subscriptions are in modern_listen.go. eras.go translates between the eras.
 package adapt
 
 import (
@@ -58,7 +67,11 @@ func (f surface) Do(ctx context.Context, r *session.Request) (session.Reply, err
 		if r.Call != nil || c.Modern() {
 			return c.Do(ctx, r)
 		}
-		return sv.Clients.(*clients).modern.do(ctx, c, r)
+		reply, err := sv.Clients.(*clients).modern.do(ctx, c, r)
+		if err != nil {
+			err = sv.Explain(ctx, r, err) // the last word: it is not sent again
+		}
+		return reply, err
 	})
 }
 
@@ -74,7 +87,7 @@ func (f surface) Open(ctx context.Context, initialize *session.Request) (session
 	sv.Enter(initialize)
 	defer sv.Leave(initialize)
 	sv.Wake() // what it lists is judged by our own connection
-	ctx, cancel := context.WithTimeout(ctx, sv.ConnectTime())
+	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
 	defer cancel()
 	s, reply, err := sv.Clients.(*clients).open(ctx, initialize)
 	if s == nil {
@@ -91,7 +104,7 @@ func sound(r *session.Request) error {
 	return nil
 }
 
-// clients are those of one server.
+// clients are the clients of one server.
 type clients struct {
 	sessions
 	modern modern
@@ -104,7 +117,12 @@ func newClients(sv *upstream.Server) *clients {
 }
 
 // Connected implements upstream.Clients, as the following methods do.
-func (c *clients) Connected(on *upstream.Connection) { c.sharing.renew(on) }
+func (c *clients) Connected(on *upstream.Connection) {
+	if !on.Modern() {
+		c.modernOnly.Store(false)
+	}
+	c.sharing.renew(on)
+}
 
 func (c *clients) Heard(method string, params json.RawMessage) bool {
 	return c.sharing.spread(method, params)
@@ -115,15 +133,15 @@ func (c *clients) InUse() bool { return c.inUse() || c.sharing.subscribed() }
 func (c *clients) End(what upstream.Ending) {
 	switch what {
 	case upstream.Spare:
-		c.modern.drop()
+		c.end(func(s *Session) bool { return s.spare })
 	case upstream.Restart:
-		c.endUnshared()
+		c.end(func(s *Session) bool { return s.way != shared })
 	case upstream.Sessions:
-		c.endAll(false)
+		c.end(func(*Session) bool { return true })
 	case upstream.ForGood:
-		c.endAll(true)
+		c.close()
 		c.modern.end()
-		c.sharing.wait()
+		c.sharing.wg.Wait() // the connection has ended: nothing more is told
 	}
 }
 

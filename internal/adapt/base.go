@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/upstream"
 )
 
 // Bounds on what is kept for one client.
@@ -46,9 +47,39 @@ func orObject(raw json.RawMessage) json.RawMessage {
 	return bytes.Clone(raw)
 }
 
-// object returns an object with one member, which is a text.
-func object(name, text string) json.RawMessage {
-	return append(rawjson.AppendString(append(rawjson.AppendString([]byte{'{'}, name), ':'), text), '}')
+// field is a member of an object. Without a value it is left out.
+type field struct {
+	name  string
+	value json.RawMessage
+}
+
+// object returns the object with these members, as they are and in this order.
+func object(members ...field) json.RawMessage {
+	out := []byte{'{'}
+	for _, m := range members {
+		if m.value == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(rawjson.AppendString(out, m.name), ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+// text returns s as JSON.
+func text(s string) json.RawMessage { return rawjson.AppendString(nil, s) }
+
+// resource returns the params that name a resource.
+func resource(uri string) json.RawMessage { return object(field{"uri", text(uri)}) }
+
+// instructions returns the member that holds what a server has its clients do.
+func instructions(g *upstream.Greeting) field {
+	if g.Instructions == "" {
+		return field{}
+	}
+	return field{"instructions", text(g.Instructions)}
 }
 
 // uris are the addresses of resources to which a client has subscribed.
@@ -76,23 +107,6 @@ var lists = [...]struct{ kind, method, wish string }{
 	{"tools", mcp.ToolsChanged, "toolsListChanged"},
 	{"prompts", mcp.PromptsChanged, "promptsListChanged"},
 	{"resources", mcp.ResourcesChanged, "resourcesListChanged"},
-}
-
-// until returns a context that ends with a or b, too. stop ends it and what waits
-// for that.
-func until(ctx context.Context, a, b <-chan struct{}) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-a:
-		case <-b:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return ctx, func() { cancel(); <-ended }
 }
 
 // pause waits, unless ctx ends before.

@@ -13,12 +13,8 @@ import (
 
 // described returns what server/discover says of a legacy server.
 func described(g *upstream.Greeting) json.RawMessage {
-	out := append([]byte(nil), `{"supportedVersions":`+mcp.Served+`,"capabilities":`...)
-	out = append(out, rawjson.DropMember(orObject(g.Capabilities), "tasks")...)
-	if g.Instructions != "" {
-		out = rawjson.AppendString(append(out, `,"instructions":`...), g.Instructions)
-	}
-	return modernResult(mcp.Discover, append(out, '}'), g)
+	capabilities := rawjson.DropMember(orObject(g.Capabilities), "tasks")
+	return modernResult(mcp.Discover, object(field{"supportedVersions", json.RawMessage(mcp.Served)}, field{"capabilities", capabilities}, instructions(g)), g)
 }
 
 // modernResult adds to a result what the modern revision demands.

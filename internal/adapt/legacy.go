@@ -85,6 +85,9 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 	if err != nil {
 		return session.Reply{}, err
 	}
+	if !c.Modern() {
+		return session.Reply{}, &session.NotSentError{Cause: errAnotherServer}
+	}
 	l.info.capabilities = mcp.WithoutTaskSupport(orObject(rawjson.Find(r.Params, "capabilities")))
 	l.info.client = orObject(rawjson.Find(r.Params, "clientInfo"))
 	version, _ := rawjson.String(rawjson.Find(r.Params, "protocolVersion"))
@@ -92,17 +95,12 @@ func (l *legacyClient) initialize(ctx context.Context, r *session.Request) (sess
 		version = mcp.Legacy
 	}
 	g := c.Greeting()
-	out := rawjson.AppendString([]byte(`{"protocolVersion":`), version)
-	out = append(append(out, `,"capabilities":`...), mcp.WithoutTaskSupport(orObject(g.Capabilities))...)
 	info := g.Info
 	if rawjson.Kind(info) != '{' {
-		info = append(rawjson.AppendString([]byte(`{"name":`), l.sv.Spec.Name), `,"version":"unknown"}`...)
+		info = object(field{"name", text(l.sv.Spec.Name)}, field{"version", text("unknown")})
 	}
-	out = append(append(out, `,"serverInfo":`...), info...)
-	if g.Instructions != "" {
-		out = rawjson.AppendString(append(out, `,"instructions":`...), g.Instructions)
-	}
-	return session.Reply{Result: append(out, '}')}, nil
+	capabilities := mcp.WithoutTaskSupport(orObject(g.Capabilities))
+	return session.Reply{Result: object(field{"protocolVersion", text(version)}, field{"capabilities", capabilities}, field{"serverInfo", info}, instructions(g))}, nil
 }
 
 // setLevel remembers the level: requests of the modern revision say it
@@ -224,7 +222,7 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal,
 			Message: "the server wants input, but this client takes no event stream, so it cannot be asked"}, nil
 	}
-	out := []byte{'{'}
+	given := make([]field, 0, len(wanted))
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {
 		answer, err := l.ask(ctx, r, wanted[key].Method, wanted[key].Params)
 		if err != nil {
@@ -233,12 +231,9 @@ func (l *legacyClient) askAll(ctx context.Context, r *session.Request, inputs js
 		if answer.Error != nil {
 			return nil, answer.Error, nil
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(rawjson.AppendString(out, key), ':'), answer.Result...)
+		given = append(given, field{key, answer.Result})
 	}
-	return append(out, '}'), nil, nil
+	return object(given...), nil, nil
 }
 
 // ask sends the client one request in the stream of its own, and waits.
@@ -311,7 +306,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 // listen holds one subscription. again reports that it ended because the client
 // has subscribed to something else; no error, that the server refuses it.
 func (l *legacyClient) listen(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
-	lctx, stop := until(ctx, changed, l.Done())
+	lctx, stop := session.Until(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
 	if err != nil {

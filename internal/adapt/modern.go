@@ -25,9 +25,7 @@ type modern struct {
 	sv       *upstream.Server
 	sessions *sessions
 
-	mu   sync.Mutex // guards what follows
-	idle map[string][]*Session
-	kept int              // in idle
+	mu   sync.Mutex       // guards what follows
 	held map[string]*held // by the state that the client has to bring
 	wg   sync.WaitGroup   // of what runs for requests
 }
@@ -37,7 +35,6 @@ type held struct {
 	method    string
 	params    json.RawMessage // as the client made them first
 	principal string          // who made it
-	key       string          // of the sessions that may be used for it
 	session   *Session
 	greeting  *upstream.Greeting
 	logs      bool            // the client wants log messages
@@ -59,23 +56,14 @@ type held struct {
 
 // Bounds on what waits for clients to come again.
 const (
-	maxKeptIdle = 8
-	maxHeld     = 1000
-	heldTime    = 5 * time.Minute
-	maxAsked    = 100
+	maxHeld  = 1000
+	heldTime = 5 * time.Minute
+	maxAsked = 100
 )
 
 // do answers a request in the place of a server that does not speak the modern
-// revision. It is sent once.
+// revision.
 func (m *modern) do(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
-	reply, err := m.answer(ctx, c, r)
-	if err != nil {
-		err = m.sv.Explain(ctx, r, err)
-	}
-	return reply, err
-}
-
-func (m *modern) answer(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: described(c.Greeting())}, nil
@@ -101,19 +89,19 @@ func (m *modern) answer(ctx context.Context, c *upstream.Connection, r *session.
 	return m.await(ctx, h, r)
 }
 
-// checkout returns a session with what the client can do, that nobody uses. asks
+// checkout returns a session with what the client can do, that nobody uses: one
+// that is kept for key, or a new one. It is kept when keep is called. asks
 // says whether the client can be asked, listens that the session is for a
 // subscription.
 func (m *modern) checkout(ctx context.Context, key string, a about, asks, listens bool) (*Session, error) {
-	if s := m.reuse(key); s != nil {
+	if s := m.sessions.reuse(key); s != nil {
 		return s, nil
 	}
 	info := a.info
 	if rawjson.Kind(info) != '{' {
-		info = append(rawjson.AppendString([]byte(`{"name":"mcpproxy","version":`), m.sv.ClientVersion), '}')
+		info = object(field{"name", text("mcpproxy")}, field{"version", text(m.sv.ClientVersion)})
 	}
-	params := append([]byte(`{"protocolVersion":"`+mcp.Legacy+`","capabilities":`), a.capabilities...)
-	params = append(append(append(params, `,"clientInfo":`...), info...), '}')
+	params := object(field{"protocolVersion", text(mcp.Legacy)}, field{"capabilities", a.capabilities}, field{"clientInfo", info})
 	w := own
 	if m.sv.Shared() {
 		w = shared
@@ -125,6 +113,7 @@ func (m *modern) checkout(ctx context.Context, key string, a about, asks, listen
 	case s == nil:
 		return nil, &link.AnswerError{Code: reply.Error.Code}
 	}
+	s.key = key
 	if err := s.peer.Notify(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
 		s.Close()
 		return nil, err
@@ -146,7 +135,7 @@ func (m *modern) hear(ctx context.Context, s *Session) {
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
 		defer open()
-		run, stop := until(context.WithoutCancel(ctx), s.Done(), nil)
+		run, stop := session.Until(context.WithoutCancel(ctx), s.Done(), nil)
 		defer stop()
 		for {
 			err := s.peer.Listen(run, func(e session.Event) {
@@ -176,51 +165,6 @@ func (s *Session) refuse(ctx context.Context, e *session.Event) {
 		reply = empty()
 	}
 	_ = s.peer.Respond(ctx, e.ID, reply) // a lost link ends the request itself
-}
-
-// reuse returns the session of that key that was used last, if there is one.
-func (m *modern) reuse(key string) *Session {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for list := m.idle[key]; len(list) > 0; list = m.idle[key] {
-		s := list[len(list)-1]
-		m.idle[key] = list[:len(list)-1]
-		m.kept--
-		s.spare.Store(false)
-		if s.Cause() == nil {
-			return s
-		}
-	}
-	delete(m.idle, key)
-	return nil
-}
-
-// giveBack keeps a session for the next request.
-func (m *modern) giveBack(key string, s *Session) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.kept >= maxKeptIdle || s.Cause() != nil {
-		s.Close()
-		return
-	}
-	if m.idle == nil {
-		m.idle = map[string][]*Session{}
-	}
-	s.spare.Store(true)
-	m.idle[key] = append(m.idle[key], s)
-	m.kept++
-}
-
-// drop ends the sessions that are kept for the next request.
-func (m *modern) drop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, list := range m.idle {
-		for _, s := range list {
-			s.Close()
-		}
-	}
-	m.idle, m.kept = nil, 0
 }
 
 // end ends everything that waits.

@@ -32,14 +32,14 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 	}
 	h := &held{method: r.Method, params: bytes.Clone(r.Params), principal: principal(r), quiet: quiet != "", greeting: c.Greeting(),
 		logs: a.level != "", token: bytes.Clone(link.ProgressToken(r.Params)), done: make(chan struct{}), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
-	h.key = h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
-	s, err := m.checkout(ctx, h.key, a, !h.quiet, false)
+	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
+	s, err := m.checkout(ctx, key, a, !h.quiet, false)
 	if err != nil {
 		return nil, err
 	}
 	h.session = s
 	if a.level != "" && s.level != a.level && bytes.Contains(h.greeting.Capabilities, []byte(`"logging"`)) {
-		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object("level", a.level)}); err != nil {
+		if _, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.SetLevel, Params: object(field{"level", text(a.level)})}); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -50,12 +50,12 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 		err = s.own.admit(ctx, c, r)
 	}
 	if err != nil {
-		m.giveBack(h.key, s)
+		m.sessions.keep(s)
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel
-	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: h.event}
+	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: func(e session.Event) { h.event(run, e) }}
 	m.wg.Go(func() {
 		defer close(h.done)
 		h.reply, h.err = s.pass(run, c, q)
@@ -66,11 +66,11 @@ func (m *modern) start(ctx context.Context, c *upstream.Connection, r *session.R
 // pass runs a request that may outlive the exchange it came by. What the server
 // has asked before it, at the start of a process, is asked now.
 func (s *Session) pass(ctx context.Context, c *upstream.Connection, q *session.Request) (session.Reply, error) {
+	s.enter()
+	defer s.leave()
 	if client, ok := s.peer.(*sharedClient); ok { // on the connection on which a call was judged
 		return client.send(ctx, c, q)
 	}
-	s.enter()
-	defer s.leave()
 	if s.said == nil {
 		return s.peer.Do(ctx, q)
 	}
@@ -89,8 +89,14 @@ func (s *Session) pass(ctx context.Context, c *upstream.Connection, q *session.R
 	return reply, err
 }
 
-// event takes what the server says while the request runs.
-func (h *held) event(e session.Event) {
+// event takes what the server says while the request runs, as long as run.
+func (h *held) event(run context.Context, e session.Event) {
+	if e.ID != nil {
+		if e.Method == mcp.Ping || h.quiet || !h.ask(e) {
+			h.session.refuse(run, &e)
+		}
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -100,29 +106,31 @@ func (h *held) event(e session.Event) {
 		} else {
 			h.kept.Put(e.Clone())
 		}
-	case e.ID == nil && e.Method == mcp.Cancelled: // the server no longer wants to know
+	case e.Method == mcp.Cancelled: // the server no longer wants to know
 		id := rawjson.Find(e.Params, "requestId")
 		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return link.SameID(id, asked.ID) })
-	case e.ID == nil:
-	case e.Method == mcp.Ping || h.quiet || len(h.asked) >= maxAsked:
-		h.session.refuse(context.Background(), &e)
-	default:
-		h.asks++
-		h.asked["input-"+strconv.Itoa(h.asks)] = e.Clone()
-		select {
-		case h.arrived <- struct{}{}:
-		default:
-		}
 	}
 }
 
-// isAbout reports whether what the server says is a notification about the
-// request: nothing else belongs into its stream. Changes are told to those who
-// listen for them; the rest the modern revision does not have.
-func (h *held) isAbout(e *session.Event) bool {
-	if e.ID != nil {
+// ask takes a question of the server, and reports whether there is room for it.
+func (h *held) ask(e session.Event) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.asked) >= maxAsked {
 		return false
 	}
+	h.asks++
+	h.asked["input-"+strconv.Itoa(h.asks)] = e.Clone()
+	select {
+	case h.arrived <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// isAbout reports whether a notification is about the request: nothing else belongs into its stream. Changes are told to those who
+// listen for them; the rest the modern revision does not have.
+func (h *held) isAbout(e *session.Event) bool {
 	switch e.Method {
 	case mcp.LogMessage:
 		return h.logs
@@ -188,13 +196,13 @@ func (m *modern) answered(h *held) (session.Reply, error) {
 	switch {
 	case errors.As(h.err, &status) && status.Status == http.StatusBadRequest && !isLegacyMethod(h.method):
 		// Legacy servers refuse what they do not know in words of HTTP.
-		m.giveBack(h.key, h.session)
+		m.sessions.keep(h.session)
 		return unknown(h.method, ""), nil
 	case h.err != nil && !errors.Is(h.err, link.ErrNoMessage): // with that one the server has said what it had to say
 		h.session.Close()
 		return session.Reply{}, h.err
 	}
-	m.giveBack(h.key, h.session)
+	m.sessions.keep(h.session)
 	switch {
 	case h.err != nil:
 		return session.Reply{}, h.err
@@ -223,17 +231,15 @@ func (m *modern) hold(h *held) (session.Reply, error) {
 	h.expire = time.AfterFunc(heldTime, func() { m.forget(state) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := append([]byte(nil), `{"resultType":"input_required","inputRequests":{`...)
+	inputs := make([]field, 0, len(h.asked))
 	for key, e := range h.asked {
 		params := e.Params
 		if params == nil {
 			params = json.RawMessage("{}") // clients of this revision trip over what has none
 		}
-		out = rawjson.AppendString(append(rawjson.AppendString(out, key), `:{"method":`...), e.Method)
-		out = append(append(append(out, `,"params":`...), params...), "},"...)
+		inputs = append(inputs, field{key, object(field{"method", text(e.Method)}, field{"params", params})})
 	}
-	out = bytes.TrimSuffix(out, []byte{','})
-	return session.Reply{Result: append(rawjson.AppendString(append(out, `},"requestState":`...), state), '}')}, nil
+	return session.Reply{Result: object(field{"resultType", text("input_required")}, field{"inputRequests", object(inputs...)}, field{"requestState", text(state)})}, nil
 }
 
 // forget ends a request for which nobody came again.

@@ -1,8 +1,8 @@
 package adapt
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -26,7 +26,7 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 	}
 	a := aboutOf(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	s, err := m.checkout(ctx, "a subscription "+rand.Text(), a, false, true)
+	s, err := m.checkout(ctx, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -35,8 +35,8 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 	if err != nil {
 		return session.Reply{}, err
 	}
-	meta := append(append([]byte(`{"`+mcp.MetaSubscription+`":`), r.ID...), '}')
-	r.Say(session.Event{Method: mcp.Acknowledged, Params: append(append(append(append([]byte(`{"_meta":`), meta...), `,"notifications":`...), agreed...), '}')})
+	meta := field{"_meta", object(field{mcp.MetaSubscription, r.ID})}
+	r.Say(session.Event{Method: mcp.Acknowledged, Params: object(meta, field{"notifications", agreed})})
 	err = s.peer.Listen(ctx, func(e session.Event) {
 		if e.ID == nil && slices.Contains(passes, e.Method) {
 			own := rawjson.SetMember(orObject(rawjson.Find(e.Params, "_meta")), mcp.MetaSubscription, r.ID)
@@ -51,8 +51,7 @@ func (m *modern) listen(ctx context.Context, c *upstream.Connection, r *session.
 	if err != nil {
 		return session.Reply{}, err
 	}
-	end := append(append([]byte(`{"resultType":"complete","_meta":`), meta...), '}')
-	return session.Reply{Result: end}, nil
+	return session.Reply{Result: object(field{"resultType", text("complete")}, meta)}, nil
 }
 
 // subscribe subscribes to the resources that are wanted, and returns what can be
@@ -70,21 +69,19 @@ func (m *modern) subscribe(ctx context.Context, s *Session, g *upstream.Greeting
 	if rawjson.Kind(uris) != '[' || !can {
 		return agreed, passes, nil
 	}
-	list, n := []byte{'['}, 0
+	var list [][]byte
+	n := 0
 	err = rawjson.Elements(uris, func(uri []byte) error {
 		if n++; n > maxSubscriptions {
 			return nil
 		}
-		params := append(append([]byte(`{"uri":`), uri...), '}')
+		params := object(field{"uri", uri})
 		reply, err := s.send(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Subscribe, Params: params})
 		if err == nil && reply.Error == nil {
-			if len(list) > 1 {
-				list = append(list, ',')
-			}
-			list = append(list, uri...)
+			list = append(list, uri)
 		}
 		return err
 	})
 	passes = append(passes, mcp.ResourceUpdated)
-	return rawjson.SetMember(agreed, "resourceSubscriptions", append(list, ']')), passes, err
+	return rawjson.SetMember(agreed, "resourceSubscriptions", slices.Concat([]byte{'['}, bytes.Join(list, []byte{','}), []byte{']'})), passes, err
 }

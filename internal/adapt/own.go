@@ -91,7 +91,7 @@ func (l *ownLink) same(ctx context.Context, r *session.Request) error {
 // list has the server list the tools of this session.
 func (l *ownLink) list(ctx context.Context) (map[tool.Fingerprint]struct{}, error) {
 	var sent error
-	tools, err := l.sv.ReadTools(ctx, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	tools, err := l.sv.ReadTools(ctx, l.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		reply, err := l.Do(ctx, &session.Request{ID: l.sv.NextID(), Method: mcp.ListTools, Params: params})
 		if sent = err; err == nil && reply.Error != nil {
 			err = reply.Error

@@ -21,7 +21,6 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
-	"mcpproxy/internal/wire"
 )
 
 func asker() *mcptest.Server { return mcptest.New(mcptest.Options{}, askTool()) }
@@ -201,7 +200,7 @@ func TestProcessesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open sessions
-	another := func() *Session { return &Session{sv: sv, ends: make(chan struct{})} }
+	another := func() *Session { return &Session{sv: sv, ending: session.NewEnd()} }
 	for range maxProcesses {
 		s := another()
 		s.enter()
@@ -322,7 +321,7 @@ func TestModernRelay(t *testing.T) {
 				params := link.WithIdentity(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
 				progress := 0
 				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
-					Method: mcp.CallTool, Params: params, Fields: []wire.Field{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
+					Method: mcp.CallTool, Params: params, Fields: []mcp.Field{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
 					Say: func(e session.Event) {
 						if e.Method == mcp.Progress && string(rawjson.Find(e.Params, "progressToken")) == "1" {
 							progress++
@@ -335,7 +334,7 @@ func TestModernRelay(t *testing.T) {
 		}
 		wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Fields: []wire.Field{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
+		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Fields: []mcp.Field{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
 			Params: link.WithIdentity(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
 				id := rawjson.Find(rawjson.Find(e.Params, "_meta"), mcp.MetaSubscription)
 				if e.Method != mcp.Acknowledged || string(id) != `"mine"` {
@@ -359,7 +358,7 @@ func TestMirrored(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	arguments := json.RawMessage(`{"region":"é","n":7}`)
-	for want, fields := range map[string][]wire.Field{
+	for want, fields := range map[string][]mcp.Field{
 		"":                            {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "mcp-param-n", Value: "7.0"}, {Name: "Mcp-Param-Other", Value: "x"}},
 		"Mcp-Param-Region is missing": {{Name: "Mcp-Param-N", Value: "7"}},
 		"Mcp-Param-N does not match the argument":                                   {{Name: "Mcp-Param-Region", Value: "=?base64?w6k=?="}, {Name: "Mcp-Param-N", Value: "8"}},

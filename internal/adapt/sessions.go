@@ -3,6 +3,8 @@ package adapt
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,23 +42,26 @@ const (
 // it is over, and the client begins another one.
 type Session struct {
 	peer
-	sv    *upstream.Server
-	way   way
-	own   *ownLink      // the peer, where it is the client's own; else nil
-	ends  chan struct{} // closed when somebody ends it
-	ended chan struct{} // closed when it has ended
-	once  sync.Once
+	sv     *upstream.Server
+	way    way
+	own    *ownLink      // the peer, where it is the client's own; else nil
+	ending *session.End  // comes when somebody ends it
+	ended  chan struct{} // closed when it has ended
 
 	level string         // that the server was told, where we say it
 	said  *session.Queue // what belongs to no request, for the next one of a modern client
-	spare atomic.Bool    // no client has it now
+	key   string         // of the requests of modern clients that it may be used for
+	spare bool           // no client has it now; guarded by sessions.mu
 	busy  atomic.Int64   // requests and streams
 	born  time.Time      // by the monotonic clock, which nobody sets
 	used  atomic.Int64   // when it was not any more, in nanoseconds since born
 }
 
 // Close ends the session. It returns at once.
-func (s *Session) Close() { s.once.Do(func() { close(s.ends) }) }
+func (s *Session) Close() { s.ending.Fail(link.ErrStopped) }
+
+// isEnding reports whether somebody ends it.
+func (s *Session) isEnding() bool { return s.ending.Cause() != nil }
 
 // pid returns the number of the client's own process; 0 when there is none.
 func (s *Session) pid() int {
@@ -80,8 +85,8 @@ type sessions struct {
 	sharing    *sharing
 	modernOnly atomic.Bool // the server was found to refuse the legacy revisions
 
-	mu     sync.Mutex        // guards what follows
-	all    map[*Session]bool // whether it is going to end
+	mu     sync.Mutex // guards what follows
+	all    map[*Session]struct{}
 	closed bool
 
 	crashed time.Time // when a client's process ended by itself
@@ -94,6 +99,9 @@ const (
 	processIdle  = 30 * time.Minute // then it ends
 	evictAfter   = time.Minute      // then it may have to give way
 )
+
+// maxSpare bounds the sessions that are kept for requests to come.
+const maxSpare = 8
 
 // A server whose processes end by themselves is started at a pace: its clients
 // all begin anew at once, and starting is dear.
@@ -144,7 +152,7 @@ func (t *sessions) openAs(ctx context.Context, initialize *session.Request, w wa
 
 // begin makes what a session stands on and minds it. Nothing is said yet.
 func (t *sessions) begin(w way, place *startup.Place) (*Session, error) {
-	s := &Session{sv: t.sv, way: w, ends: make(chan struct{}), ended: make(chan struct{}), born: time.Now()}
+	s := &Session{sv: t.sv, way: w, ending: session.NewEnd(), ended: make(chan struct{}), born: time.Now()}
 	if err := t.add(s); err != nil {
 		return nil, err
 	}
@@ -213,35 +221,68 @@ func (t *sessions) add(s *Session) error {
 			WithHint("End a client that is no longer needed, or set \"session\": \"shared\" for the server.").With("server", name)
 	}
 	if t.all == nil {
-		t.all = map[*Session]bool{}
+		t.all = map[*Session]struct{}{}
 	}
-	t.all[s] = false
+	t.all[s] = struct{}{}
 	return nil
 }
 
 // makeRoom ends the process that was idle for longest, if there are as many as
 // there may be, and reports whether there is room now. The lock is held.
 func (t *sessions) makeRoom(now time.Time) bool {
-	var oldest *Session
-	n, longest := 0, evictAfter
-	for s, ends := range t.all {
-		if ends || s.way != own {
-			continue
-		}
-		n++
-		if d := s.idleSince(now); d > longest {
-			oldest, longest = s, d
-		}
-	}
+	n, oldest, idle := t.longestIdle(now, func(s *Session) bool { return s.way == own })
 	if n < maxProcesses {
 		return true
 	}
-	if oldest == nil {
+	if idle <= evictAfter {
 		return false
 	}
-	t.all[oldest] = true
 	oldest.Close()
 	return true
+}
+
+// longestIdle returns how many sessions are such, and the one of them that was
+// idle for longest. The lock is held.
+func (t *sessions) longestIdle(now time.Time, such func(*Session) bool) (n int, oldest *Session, idle time.Duration) {
+	for s := range t.all {
+		if s.isEnding() || !such(s) {
+			continue
+		}
+		n++
+		if d := s.idleSince(now); oldest == nil || d > idle {
+			oldest, idle = s, d
+		}
+	}
+	return n, oldest, idle
+}
+
+// keep keeps a session for requests to come. The one that was kept for longest
+// gives way when there are too many.
+func (t *sessions) keep(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.spare = true
+	if n, oldest, _ := t.longestIdle(time.Now(), func(s *Session) bool { return s.spare }); n > maxSpare {
+		oldest.Close()
+	}
+}
+
+// reuse returns the session kept for that key that was used last, nil when there
+// is none.
+func (t *sessions) reuse(key string) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var last *Session
+	now := time.Now()
+	for s := range t.all {
+		if s.spare && s.key == key && !s.isEnding() && s.Cause() == nil && (last == nil || s.idleSince(now) < last.idleSince(now)) {
+			last = s
+		}
+	}
+	if last != nil {
+		last.spare = false
+	}
+	return last
 }
 
 // inUse reports whether a client has a session open that ends with the
@@ -250,7 +291,7 @@ func (t *sessions) inUse() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
-		if !s.spare.Load() && s.way != shared {
+		if !s.spare && s.way != shared {
 			return true
 		}
 	}
@@ -270,7 +311,7 @@ func (t *sessions) mind(s *Session) {
 	defer idle.Stop()
 	for ended := false; !ended; {
 		select {
-		case <-s.ends:
+		case <-s.ending.Done():
 			ended = true
 		case <-s.Done():
 			if ended = true; s.pid() != 0 {
@@ -280,38 +321,32 @@ func (t *sessions) mind(s *Session) {
 			ended = s.pid() != 0 && s.idleSince(now) > processIdle
 		}
 	}
+	t.sv.Used() // before it is in use no more
 	s.Stop(t.sv.Hard())
 	t.remove(s)
-	t.sv.Used()
 }
 
-// endUnshared ends the sessions that do not outlive the connection.
-func (t *sessions) endUnshared() {
+// end ends the sessions that are such.
+func (t *sessions) end(such func(*Session) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
-		if s.way != shared {
+		if such(s) {
 			s.Close()
 		}
 	}
 }
 
-// endAll ends all sessions; for good, it waits until they have ended, and there
-// will be no more.
-func (t *sessions) endAll(forGood bool) {
+// close ends all sessions and waits until they have ended. There will be no more.
+func (t *sessions) close() {
 	t.mu.Lock()
-	open := make([]*Session, 0, len(t.all))
-	for s := range t.all {
-		open = append(open, s)
-	}
-	t.closed = t.closed || forGood
+	t.closed = true
+	open := slices.Collect(maps.Keys(t.all))
 	t.mu.Unlock()
 	for _, s := range open {
 		s.Close()
 	}
 	for _, s := range open {
-		if forGood {
-			<-s.ended
-		}
+		<-s.ended
 	}
 }

@@ -144,7 +144,7 @@ func (l *sharedClient) setLevel(ctx context.Context, c *upstream.Connection, r *
 		return reply, nil
 	}
 	told := *r
-	told.Params = rawjson.SetMember(r.Params, "level", rawjson.AppendString(nil, wanted))
+	told.Params = rawjson.SetMember(r.Params, "level", text(wanted))
 	reply, err := l.send(ctx, c, &told)
 	if err != nil || reply.Error != nil {
 		l.wantLevel(before)
@@ -199,7 +199,7 @@ func (l *sharedClient) subscribe(ctx context.Context, c *upstream.Connection, r 
 	case !on:
 		delete(sh.told.uris, uri)
 	case before[uri]: // on a connection before; nobody knows what has been since
-		sh.spread(mcp.ResourceUpdated, object("uri", uri))
+		sh.spread(mcp.ResourceUpdated, resource(uri))
 	}
 	return reply, err
 }

@@ -26,7 +26,6 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
-	"mcpproxy/internal/wire"
 )
 
 // club is a server whose session many clients share. Its tools:
@@ -1002,10 +1001,10 @@ func TestSharedPassesTheHead(t *testing.T) {
 		s.ServeHTTP(w, r)
 	})).URL}})
 	f.untilReady(t, "s", 0)
-	var head []wire.Field
+	var head []mcp.Field
 	_, err := f.Call(t.Context(), "s", Call{Tool: "busy", Passed: &Passed{Session: f.converse(t, "s"), Request: session.Request{ID: json.RawMessage("1"),
-		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []wire.Field) { head = fields }}}})
-	if err != nil || !slices.Contains(head, wire.Field{Name: "X-Request-Id", Value: "7"}) {
+		Method: mcp.CallTool, Params: json.RawMessage(`{"name":"busy"}`), Head: func(fields []mcp.Field) { head = fields }}}})
+	if err != nil || !slices.Contains(head, mcp.Field{Name: "X-Request-Id", Value: "7"}) {
 		t.Errorf("%v %v", head, err)
 	}
 }

@@ -52,9 +52,9 @@ var errAnotherServer = problem.Ownf("the server has come back with another revis
 // the difference.
 type sharing struct {
 	sv   *upstream.Server
-	turn chan struct{} // cap 1: held by who tells the server something
-	told told          // guarded by turn
-	wg   sync.WaitGroup
+	turn chan struct{}  // cap 1: held by who tells the server something
+	told told           // guarded by turn
+	wg   sync.WaitGroup // of what tells the server something by itself
 
 	mu        sync.Mutex // guards what follows, and level and uris of each client
 	clients   map[*sharedClient]struct{}
@@ -220,9 +220,6 @@ func (sh *sharing) next() *upstream.Connection {
 	return sh.on
 }
 
-// wait waits until the server is told nothing any more: its connection has ended.
-func (sh *sharing) wait() { sh.wg.Wait() }
-
 // settleTime is how long a server may take to hear of one thing.
 const settleTime = 10 * time.Second
 
@@ -243,17 +240,17 @@ func (sh *sharing) settle(c *upstream.Connection) {
 	}
 	for _, uri := range slices.Sorted(maps.Keys(sh.told.uris)) {
 		if !uris[uri] && c.Cause() == nil {
-			tell(mcp.Unsubscribe, object("uri", uri))
+			tell(mcp.Unsubscribe, resource(uri))
 			delete(sh.told.uris, uri)
 		}
 	}
 	for _, uri := range slices.Sorted(maps.Keys(uris)) {
-		if !sh.told.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, object("uri", uri)) {
+		if !sh.told.uris[uri] && c.Cause() == nil && tell(mcp.Subscribe, resource(uri)) {
 			sh.told.uris[uri] = true
-			sh.spread(mcp.ResourceUpdated, object("uri", uri))
+			sh.spread(mcp.ResourceUpdated, resource(uri))
 		}
 	}
-	if level != "" && level != sh.told.level && c.Cause() == nil && tell(mcp.SetLevel, object("level", level)) {
+	if level != "" && level != sh.told.level && c.Cause() == nil && tell(mcp.SetLevel, object(field{"level", text(level)})) {
 		sh.told.level = level
 	}
 }

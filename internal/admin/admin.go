@@ -28,14 +28,16 @@ type Editor interface {
 // Admin is all operations: those of the Gateway, and those that decide.
 type Admin struct {
 	*gateway.Gateway
-	editor Editor
+	journal
+	proposals proposals
+	editor    Editor
 }
 
 // New makes an Admin.
-func New(g *gateway.Gateway, e Editor) *Admin { return &Admin{g, e} }
-
-// Caller is who calls and from where.
-type Caller = gateway.Caller
+func New(g *gateway.Gateway, e Editor) *Admin {
+	j := journal{g.Log, g.Logger}
+	return &Admin{g, j, proposals{j, g.Book, g.Config}, e}
+}
 
 // after is how a server is after something was done to it.
 func (a *Admin) after(ctx context.Context, c Caller, in gateway.ServerRef, err error) (gateway.ServerView, error) {

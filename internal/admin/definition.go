@@ -53,46 +53,46 @@ func (d *definition) approved() string {
 	return d.pin.Fingerprint.String()
 }
 
-// scanned returns what the scanner says of it. The findings are never null in
-// JSON.
-func (d *definition) scanned() (scan.Verdict, []scan.Finding) { return scanned(d.Report()) }
+// scanned returns what the scanner says of it.
+func (d *definition) scanned() gateway.Scanned { return scanned(d.Report()) }
 
-func scanned(r scan.Report) (scan.Verdict, []scan.Finding) {
-	if r.Findings == nil {
-		return r.Verdict, []scan.Finding{}
-	}
-	return r.Verdict, r.Findings
+// scanned returns a report whose findings are never null in JSON.
+func scanned(r scan.Report) gateway.Scanned {
+	return gateway.Scanned{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// difference is how a definition differs from the approved one.
-type difference struct {
-	approved *gateway.ApprovedView // nil: there is nothing to compare with
-	changes  []approval.Difference
-	cut      bool // there are more
+// pending returns why it waits.
+func (d *definition) pending() gateway.Pending {
+	return gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
 }
 
-func (a *Admin) differ(ctx context.Context, d *definition) (difference, error) {
-	none := difference{changes: []approval.Difference{}}
+// standing returns how it stands.
+func (d *definition) standing() gateway.Standing {
+	return gateway.Standing{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.waits.Why}
+}
+
+// compared returns it beside the approved one.
+func (a *Admin) compared(ctx context.Context, d *definition) (gateway.Compared, error) {
+	c := gateway.Compared{Definition: d.Definition, Changes: []approval.Difference{}}
 	if d.pin == nil {
-		return none, nil
+		return c, nil
 	}
 	raw, err := a.Book.Definition(ctx, d.Kind, d.id())
 	if err != nil {
-		return none, err
+		return c, err
 	}
 	if was, err := fingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
 		// Lost with a damaged database, or approved no more at this very moment.
 		// There is nothing to hold the new one against: all of it is new.
-		return none, nil
+		return c, nil
 	}
 	changes, complete, err := approval.Diff(raw, d.Definition)
 	if err != nil {
-		return none, err
+		return c, err
 	}
-	return difference{
-		&gateway.ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At},
-		append(none.changes, changes...), !complete,
-	}, nil
+	c.Approved = &gateway.ApprovedView{Fingerprint: d.approved(), Definition: raw, By: d.pin.By, At: d.pin.At}
+	c.Changes, c.Truncated = append(c.Changes, changes...), !complete
+	return c, nil
 }
 
 func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, error) {
@@ -109,67 +109,66 @@ func fingerprint(kind tool.Kind, server string, raw []byte) (tool.Fingerprint, e
 
 // decide has a person decide about a definition that is there, if what was seen is
 // still it. Without seen it is about the tool, whatever its definition.
-func (a *Admin) decide(c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide func(definition) error) error {
+func (a *Admin) decide(ctx context.Context, c Caller, record activity.Record, what string, seen *gateway.Seen, find func() (definition, error), decide decision) error {
 	return a.act(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
 			err = same(what, d.Fingerprint.String(), seen.Fingerprint)
 		}
 		if err == nil {
-			err = decide(d)
+			err = decide(ctx, a.Book, d, c.Actor.String())
 		}
 		return err
 	})
 }
 
-// approve and block decide about one definition.
-func (a *Admin) approve(ctx context.Context, c Caller) func(definition) error {
-	return func(d definition) error {
-		return a.Book.Approve(ctx, d.server, c.Actor.String(), []approval.Candidate{d.Candidate}, nil)
-	}
+// decision is what a person decides about a definition.
+type decision func(ctx context.Context, b *approval.Book, d definition, by string) error
+
+func approve(ctx context.Context, b *approval.Book, d definition, by string) error {
+	return b.Approve(ctx, d.server, by, []approval.Candidate{d.Candidate}, nil)
 }
 
-func (a *Admin) block(ctx context.Context, c Caller) func(definition) error {
-	return func(d definition) error {
-		return a.Book.BlockOffer(ctx, d.Kind, d.id(), d.Fingerprint, c.Actor.String())
-	}
+func block(ctx context.Context, b *approval.Book, d definition, by string) error {
+	return b.Block(ctx, d.Kind, d.id(), d.Fingerprint, by)
 }
 
-// switched switches a tool on or off.
-func (a *Admin) switched(ctx context.Context, c Caller, on bool) func(definition) error {
-	return func(d definition) error { return a.Book.Switch(ctx, d.id(), on, c.Actor.String()) }
+func switched(on bool) decision {
+	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+		return b.Switch(ctx, d.id(), on, by)
+	}
 }
 
 // EnableTool switches a tool on, in the name of a person.
 func (a *Admin) EnableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_on", nil, a.switched(ctx, c, true))
+	return a.decideTool(ctx, c, in, "switch_tool_on", nil, switched(true))
 }
 
 // DisableTool switches a tool off, in the name of a person.
 func (a *Admin) DisableTool(ctx context.Context, c Caller, in gateway.ToolRef) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in, "switch_tool_off", nil, a.switched(ctx, c, false))
+	return a.decideTool(ctx, c, in, "switch_tool_off", nil, switched(false))
 }
 
 // ApproveTool approves the definition of a tool that was seen, if it is still the
 // one that the server lists.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.approve(ctx, c))
+	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
 }
 
 // BlockTool refuses the definition of a tool that was seen, if it is still the one
 // that the server lists. When it was approved it is not any more.
 func (a *Admin) BlockTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, a.block(ctx, c))
+	return a.decideTool(ctx, c, in.ToolRef, "block_tool", &in.Seen, block)
 }
 
 // decideTool returns how the tool is then.
-func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide func(definition) error) (gateway.ToolView, error) {
+func (a *Admin) decideTool(ctx context.Context, c Caller, in gateway.ToolRef, action string, seen *gateway.Seen, decide decision) (gateway.ToolView, error) {
 	id, detail := tool.ID(in), ""
 	if seen != nil {
 		detail = problem.Brief(seen.Fingerprint)
 	}
 	record := gateway.Action(c, activity.Approval, id, action, detail)
-	err := a.decide(c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
+	err := a.decide(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definition, error) { return a.findTool(id) }, decide)
 	if err != nil {
 		return gateway.ToolView{}, err
 	}
@@ -191,36 +190,31 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gat
 	if err != nil {
 		return gateway.ToolDiff{}, err
 	}
-	of, err := a.differ(ctx, &d)
-	if err != nil {
-		return gateway.ToolDiff{}, err
-	}
-	v := gateway.ToolDiff{
+	of, err := a.compared(ctx, &d)
+	return gateway.ToolDiff{
 		Name: d.id().String(), Server: d.server, Tool: in.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut, Loosened: d.waits.Loosened,
-	}
-	v.Verdict, v.Findings = d.scanned()
-	return v, nil
+		Compared: of, Loosened: d.waits.Loosened, Scanned: d.scanned(),
+	}, err
 }
 
 // ApproveOffer approves the definition of a prompt, a resource, a template or
 // of instructions that was seen, if it is still what the server has.
 func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "approve_", a.approve(ctx, c))
+	return a.decideOffer(ctx, c, in, "approve_", approve)
 }
 
 // BlockOffer refuses it. When it was approved it is not any more.
 func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "block_", a.block(ctx, c))
+	return a.decideOffer(ctx, c, in, "block_", block)
 }
 
-func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide func(definition) error) (gateway.OfferDiff, error) {
+func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide decision) (gateway.OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
 		detail = problem.Brief(in.Name) + " " + detail
 	}
 	record := gateway.Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
-	err := a.decide(c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
+	err := a.decide(ctx, c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
 	if err != nil {
 		return gateway.OfferDiff{}, err
 	}
@@ -252,14 +246,9 @@ func (a *Admin) DiffOffer(ctx context.Context, _ Caller, in gateway.OfferRef) (g
 	if err != nil {
 		return gateway.OfferDiff{}, err
 	}
-	of, err := a.differ(ctx, &d)
-	if err != nil {
-		return gateway.OfferDiff{}, err
-	}
-	v := gateway.OfferDiff{
+	of, err := a.compared(ctx, &d)
+	return gateway.OfferDiff{
 		Kind: d.Kind, Server: d.server, Name: d.Tool, Status: d.status, Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(),
-		Approved: of.approved, Definition: d.Definition, Changes: of.changes, Truncated: of.cut,
-	}
-	v.Verdict, v.Findings = d.scanned()
-	return v, nil
+		Compared: of, Scanned: d.scanned(),
+	}, err
 }

@@ -1,38 +1,49 @@
 package admin
 
 import (
+	"log/slog"
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
 
+// Caller is who calls and from where.
+type Caller = gateway.Caller
+
+// journal has on record what is decided, and who decided.
+type journal struct {
+	log    gateway.Log
+	logger *slog.Logger
+}
+
 // act does what only a person may do, and has it on record: who asked is
 // durable before anything changes, and how it went after.
-func (a *Admin) act(c Caller, r activity.Record, do func() error) error {
+func (j journal) act(c Caller, r activity.Record, do func() error) error {
 	if c.Person() {
-		return a.recorded(r, do)
+		return j.recorded(r, do)
 	}
 	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
 		"Ask the user to do it.")
 	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
-	if err := a.Log.Append(&r); err != nil {
-		a.Logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
+	if err := j.log.Append(&r); err != nil {
+		j.logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
 	}
 	return p
 }
 
 // recorded does something between the beginning and the end of its record.
-func (a *Admin) recorded(r activity.Record, do func() error) error {
+func (j journal) recorded(r activity.Record, do func() error) error {
 	started := time.Now()
-	if err := a.Log.Begin(&r); err != nil {
+	if err := j.log.Begin(&r); err != nil {
 		return err
 	}
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it ended in a panic"}
 	defer func() {
 		outcome.Duration = time.Since(started)
-		if err := a.Log.End(r.ID, outcome); err != nil {
-			a.Logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
+		if err := j.log.End(r.ID, outcome); err != nil {
+			j.logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
 		}
 	}()
 	err := do()

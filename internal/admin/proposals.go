@@ -17,15 +17,22 @@ import (
 // approval.MaxProposals of all.
 const maxProposalsEach = 10
 
+// proposals are the servers that agents want to have.
+type proposals struct {
+	journal
+	book   *approval.Book
+	config func() *config.Config
+}
+
 // propose keeps what an agent wants to have. It says neither how far its server
 // is trusted nor that it needs no review.
-func (a *Admin) propose(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
-	if a.Config().MCPManagement != config.ManagePropose {
+func (p proposals) propose(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
+	if p.config().MCPManagement != config.ManagePropose {
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
 	by, client := c.Actor.String(), redact.Text(problem.Brief(c.ClientName))
-	fits := func(others []approval.Proposal) error { return a.proposalFits(name, by, client, others) }
-	if err := fits(a.Book.Proposals()); err != nil {
+	fits := func(others []approval.Proposal) error { return p.fit(name, by, client, others) }
+	if err := fits(p.book.Proposals()); err != nil {
 		return err // which changes nothing: the surface records it
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
@@ -33,25 +40,25 @@ func (a *Admin) propose(ctx context.Context, name string, edit config.ServerEdit
 	if err != nil {
 		return err
 	}
-	a.dropProposals(ctx, func(p string) bool { return a.Config().Server(p) != nil }, "it is in the configuration by now", c)
-	if len(a.Book.Proposals()) >= approval.MaxProposals {
+	p.drop(ctx, func(other string) bool { return p.config().Server(other) != nil }, "it is in the configuration by now", c)
+	if len(p.book.Proposals()) >= approval.MaxProposals {
 		return approval.TooManyProposals()
 	}
 	r := gateway.Action(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	return a.recorded(r, func() error { return a.Book.Propose(ctx, name, text, by, fits) })
+	return p.recorded(r, func() error { return p.book.Propose(ctx, name, text, by, fits) })
 }
 
-// proposalFits refuses a proposal whose name somebody may take for another one,
+// fit refuses a proposal whose name somebody may take for another one,
 // and one more of a client that has proposed much already.
-func (a *Admin) proposalFits(name, by, client string, others []approval.Proposal) error {
-	if like := a.looksLike(name, others); like != "" {
+func (p proposals) fit(name, by, client string, others []approval.Proposal) error {
+	if like := p.looksLike(name, others); like != "" {
 		return problem.New(problem.Conflict, alike(name, like)+".", "").
 			WithHint("Choose a name that nobody can take for another one.").With("parameter", "name").With("looks_like", like)
 	}
 	own := 0
-	for _, p := range others {
-		kept, err := gateway.ReadProposal(p)
-		if err == nil && p.By == by && kept.Client == client && a.Config().Server(p.Name) == nil {
+	for _, other := range others {
+		kept, err := gateway.ReadProposal(other)
+		if err == nil && other.By == by && kept.Client == client && p.config().Server(other.Name) == nil {
 			own++
 		}
 	}
@@ -71,17 +78,17 @@ func alike(name, like string) string {
 
 // looksLike returns the name that another one may be taken for: that of a server,
 // of one of the proposals, or one of our own; "" when there is none.
-func (a *Admin) looksLike(name string, proposals []approval.Proposal) string {
+func (p proposals) looksLike(name string, proposed []approval.Proposal) string {
 	skeleton := tool.Skeleton(name)
 	like := func(other string) bool { return other != name && tool.Skeleton(other) == skeleton }
-	for _, s := range a.Config().Servers {
+	for _, s := range p.config().Servers {
 		if like(s.Name) {
 			return s.Name
 		}
 	}
-	for _, p := range proposals {
-		if like(p.Name) {
-			return p.Name
+	for _, other := range proposed {
+		if like(other.Name) {
+			return other.Name
 		}
 	}
 	for _, own := range []string{"mcpproxy", "retrieve_tools", "call_tool", "call_tool_read", "call_tool_write", "call_tool_destructive",
@@ -95,42 +102,42 @@ func (a *Admin) looksLike(name string, proposals []approval.Proposal) string {
 
 // yield has proposals give way to a server that a person has added, and says so
 // in v: those of the same name, and those whose name may be taken for it.
-func (a *Admin) yield(ctx context.Context, v *gateway.ServerView, c Caller) {
+func (p proposals) yield(ctx context.Context, v *gateway.ServerView, c Caller) {
 	skeleton := tool.Skeleton(v.Name)
-	for _, name := range a.dropProposals(ctx, func(p string) bool { return tool.Skeleton(p) == skeleton }, "a person has added '"+v.Name+"'", c) {
+	for _, name := range p.drop(ctx, func(other string) bool { return tool.Skeleton(other) == skeleton }, "a person has added '"+v.Name+"'", c) {
 		v.Warnings = append(v.Warnings, "An agent had proposed a server named '"+name+"', which is dropped: yours counts.")
 	}
-	if like := a.looksLike(v.Name, nil); like != "" {
+	if like := p.looksLike(v.Name, nil); like != "" {
 		v.Warnings = append(v.Warnings, alike(v.Name, like)+": somebody may take the one for the other.")
 	}
 }
 
-// dropProposals takes those proposals away whose names are to go, each on record
+// drop takes those proposals away whose names are to go, each on record
 // with the reason, and returns their names.
-func (a *Admin) dropProposals(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
-	for _, p := range a.Book.Proposals() {
-		if !goes(p.Name) {
+func (p proposals) drop(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
+	for _, one := range p.book.Proposals() {
+		if !goes(one.Name) {
 			continue
 		}
-		r := gateway.Action(c, activity.ConfigChange, tool.ID{Server: p.Name}, "drop_proposal", why)
-		if err := a.recorded(r, func() error { return a.Book.Withdraw(ctx, p.Name) }); err != nil {
-			a.Logger.Error("a proposal could not be dropped", "server", p.Name, "error", err)
+		r := gateway.Action(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
+		if err := p.recorded(r, func() error { return p.book.Withdraw(ctx, one.Name) }); err != nil {
+			p.logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
 			continue
 		}
-		dropped = append(dropped, p.Name)
+		dropped = append(dropped, one.Name)
 	}
 	return dropped
 }
 
 // nameIsFree refuses a name that a server has, in whatever case; to an agent also
 // one that is proposed. A person's server goes before a proposal.
-func (a *Admin) nameIsFree(name string, c Caller) error {
+func (p proposals) nameIsFree(name string, c Caller) error {
 	taken := false
-	for _, s := range a.Config().Servers {
+	for _, s := range p.config().Servers {
 		taken = taken || strings.EqualFold(s.Name, name)
 	}
-	for _, p := range a.Book.Proposals() {
-		taken = taken || !c.Person() && strings.EqualFold(p.Name, name)
+	for _, other := range p.book.Proposals() {
+		taken = taken || !c.Person() && strings.EqualFold(other.Name, name)
 	}
 	if taken {
 		return problem.Newf(problem.Conflict, "There is a server named '%s' already.", name).

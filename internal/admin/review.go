@@ -71,7 +71,9 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 				continue
 			}
 			if w.TotalTools++; w.TotalTools <= maxWaiting {
-				w.Tools = append(w.Tools, toolDefinition(t, decided).waitingTool())
+				d := toolDefinition(t, decided)
+				w.Tools = append(w.Tools, gateway.WaitingTool{Name: d.id().String(), Server: d.server, Tool: d.Tool,
+					Pending: d.pending(), Loosened: d.waits.Loosened, Scanned: d.scanned()})
 			}
 		}
 		for _, o := range a.Catalog.Offers(s.Name).Shown() {
@@ -79,7 +81,8 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 				continue
 			}
 			if w.TotalOffers++; w.TotalOffers <= maxWaiting {
-				w.Offers = append(w.Offers, a.offerDefinition(s.Name, o, decided).waitingOffer())
+				d := a.offerDefinition(s.Name, o, decided)
+				w.Offers = append(w.Offers, gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: d.pending(), Scanned: d.scanned()})
 			}
 		}
 	}
@@ -87,20 +90,6 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 		w.Servers = append(w.Servers, proposed(p).waiting())
 	}
 	return w, nil
-}
-
-func (d definition) waitingTool() gateway.WaitingTool {
-	w := gateway.WaitingTool{Name: d.id().String(), Server: d.server, Tool: d.Tool, Reason: d.waits.Why, Loosened: d.waits.Loosened,
-		Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
-	w.Verdict, w.Findings = d.scanned()
-	return w
-}
-
-func (d definition) waitingOffer() gateway.WaitingOffer {
-	w := gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Reason: d.waits.Why,
-		Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
-	w.Verdict, w.Findings = d.scanned()
-	return w
 }
 
 // ReviewServer returns what a person looks at before approving a server.
@@ -112,13 +101,12 @@ func (a *Admin) ReviewServer(ctx context.Context, _ Caller, in gateway.ServerRef
 	r := s.review()
 	diffs := 0
 	for _, d := range s.offers {
-		o := gateway.ReviewedOffer{Kind: d.Kind, Name: d.Tool, Fingerprint: d.Fingerprint.String(), Status: d.status,
-			Reason: d.waits.Why, ForClients: d.forClients, Definition: d.Definition}
-		o.Verdict, o.Findings = d.scanned()
+		o := gateway.ReviewedOffer{Kind: d.Kind, Name: d.Tool, Standing: d.standing(), ForClients: d.forClients,
+			Definition: d.Definition, Scanned: d.scanned()}
 		if d.waits.Why == approval.Changed && diffs < maxDiffShown {
 			diffs++
-			if of, err := a.differ(ctx, &d); err == nil { // without it the whole definition is there
-				o.Changes = of.changes
+			if of, err := a.compared(ctx, &d); err == nil { // without it the whole definition is there
+				o.Changes = of.Changes
 			}
 		}
 		r.Offers = append(r.Offers, o)
@@ -135,7 +123,8 @@ func (s *subject) review() gateway.ServerReview {
 		State: gateway.StateOf(s.listed), LastError: gateway.LastError(s.listed), Listed: s.told(), Instructions: s.instructions(),
 		Tools: []gateway.ReviewedTool{}, Offers: []gateway.ReviewedOffer{}, TotalOffers: len(s.offers) + s.more,
 	}
-	r.Verdict, r.Findings = scanned(scan.Text("instructions", s.instructions()))
+	said := scanned(scan.Text("instructions", s.instructions()))
+	r.Verdict, r.Findings = said.Verdict, said.Findings
 	if s.proposal != nil {
 		r.ProposedBy, r.ProposedAt, r.ProposedEnv = s.proposal.By, &s.proposal.At, s.config.Env
 	}
@@ -143,10 +132,7 @@ func (s *subject) review() gateway.ServerReview {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
 	}
 	for _, d := range s.tools {
-		t := gateway.ReviewedTool{Tool: d.Tool, Fingerprint: d.Fingerprint.String(), Status: d.status,
-			Reason: d.waits.Why, Definition: d.Definition}
-		t.Verdict, t.Findings = d.scanned()
-		r.Tools = append(r.Tools, t)
+		r.Tools = append(r.Tools, gateway.ReviewedTool{Tool: d.Tool, Standing: d.standing(), Definition: d.Definition, Scanned: d.scanned()})
 	}
 	return r
 }
@@ -197,8 +183,10 @@ func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err er
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
-// approveDefinitions approves what the server lists. The definitions are
-// approved before the quarantine ends.
+// approveDefinitions approves what the server lists. The end of the quarantine is
+// what lets anything be called, so it comes last. Approvals whose quarantine could
+// not be ended stay: they are of what the person has seen and allow nothing alone,
+// and the same approval ends it later.
 func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) error {
 	if !s.told() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).

@@ -328,6 +328,43 @@ func TestAReviewFailsClosed(t *testing.T) {
 	}
 }
 
+// What ends a quarantine comes last: where the approvals or the file cannot be
+// written nothing can be called, and the same approval does it later.
+func TestTheQuarantineEndsLast(t *testing.T) {
+	w, running := reviewing(t)
+	if _, err := w.gateway.AddServer(context.Background(), anAgent, proposed1); err != nil {
+		t.Fatal(err)
+	}
+	w.approveServer("new")
+	w.ListOn("new", readsTool)
+	f := w.review("new").Fingerprint
+	approve := func() error {
+		_, err := w.gateway.ApproveServer(context.Background(), aPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, Seen: Seen{Fingerprint: f}})
+		return err
+	}
+	held := func(what string, err error) {
+		t.Helper()
+		w.Catalog.Refresh()
+		_, refused := w.call(policy.CallToolRead, "new:reads", `{"n":1}`)
+		if s, now := w.status("new:reads"), w.review("new"); err == nil || s != "server_quarantined" || refused == nil || refused.Code != problem.ToolLocked ||
+			!w.Config().Server("new").Quarantined || now.Stage != gateway.StageDefinitions || now.Fingerprint != f {
+			t.Errorf("%s: %v, %s, called: %v, review %+v", what, err, s, refused, now)
+		}
+	}
+	w.Approvals.Fail(errors.New("the disk is full"))
+	held("without the store", approve())
+	w.Approvals.Fail(nil)
+	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
+	held("without the file", approve())
+	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
+		t.Errorf("on record: %+v", w.Ended)
+	}
+	w.EditErr = nil
+	if err := approve(); err != nil || w.status("new:reads") != "callable" || !slices.Equal(running(), []string{"new"}) {
+		t.Errorf("with both: %v, %s, running %v", err, w.status("new:reads"), running())
+	}
+}
+
 // Who removes a server and adds one of the same name gets nothing of the old
 // one's approvals.
 func TestRemovingForgets(t *testing.T) {

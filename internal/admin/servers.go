@@ -18,7 +18,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 	if err != nil {
 		return gateway.ServerView{}, err
 	}
-	if err := a.nameIsFree(s.Name, c); err != nil {
+	if err := a.proposals.nameIsFree(s.Name, c); err != nil {
 		return gateway.ServerView{}, err
 	}
 	switch {
@@ -27,13 +27,13 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 			return a.editor.AddServer(s.Name, edit)
 		})
 	case c.Known():
-		err = a.propose(ctx, s.Name, edit, c)
+		err = a.proposals.propose(ctx, s.Name, edit, c)
 	default:
 		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
 	}
 	v, err := a.after(ctx, c, gateway.ServerRef{Name: s.Name}, err)
 	if err == nil && c.Person() {
-		a.yield(ctx, &v, c)
+		a.proposals.yield(ctx, &v, c)
 	}
 	return v, err
 }

@@ -1,7 +1,8 @@
-// Package alias names what many servers offer in one namespace, and finds back
-// what a name stands for: tools and prompts as server__name, resources by
-// their own address, or, where that is not one server's alone, by one that
-// names the server.
+// Package alias makes names unique on /mcp/all, where many servers stand in one
+// namespace, and finds back what a name stands for: tools and prompts are
+// server__name, with a digest where that is no possible name; resources keep their
+// own address, or, where that is not one server's alone, get one that names the
+// server.
 //
 // It guarantees that a name follows from the server and its own name alone,
 // that no two have the same, whatever servers call themselves and their tools,
@@ -22,7 +23,7 @@ const MaxName = 128
 // server has it in its name.
 const separator = "__"
 
-// Name is the name of a tool or a prompt of a server among those of all. It is
+// Name returns the name of a tool or a prompt of a server among those of all. It is
 // server__name, unless that is too long, has characters that clients do not
 // take, or could be read as something else: then these are replaced, and a
 // digest of both parts stands at its end.
@@ -32,7 +33,7 @@ func Name(server, name string) string {
 		return plain
 	}
 	readable := strings.Map(func(r rune) rune {
-		if r < 0x80 && allowed(byte(r)) {
+		if allowed(r) {
 			return r
 		}
 		return '_'
@@ -43,13 +44,9 @@ func Name(server, name string) string {
 // Split returns what a name stands for that holds both parts as they are.
 func Split(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, separator)
-	if !ok || server == "" || own == "" || len(name) > MaxName || Digested(name) {
+	foreign := strings.ContainsFunc(name, func(c rune) bool { return !allowed(c) })
+	if !ok || server == "" || own == "" || len(name) > MaxName || foreign || Digested(name) {
 		return "", "", false
-	}
-	for i := range len(name) {
-		if !allowed(name[i]) {
-			return "", "", false
-		}
 	}
 	return server, own, true
 }
@@ -58,18 +55,10 @@ func Split(name string) (server, own string, ok bool) {
 // What they stand for has to be looked up.
 func Digested(name string) bool {
 	at := len(name) - digestSize
-	if at < 1 || name[at-1] != '_' {
-		return false
-	}
-	for _, c := range []byte(name[at:]) {
-		if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
-			return false
-		}
-	}
-	return true
+	return at >= 1 && name[at-1] == '_' && strings.Trim(name[at:], "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-func allowed(c byte) bool {
+func allowed(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
@@ -85,7 +74,7 @@ func digest(server, name string) string {
 // scheme is what addresses begin with that name their server.
 const scheme = "mcpproxy://"
 
-// URI is the address of a resource, or the template of addresses, that names
+// URI returns the address of a resource, or the template of addresses, that names
 // the server.
 func URI(server, uri string) string { return scheme + server + "/" + uri }
 

@@ -145,12 +145,12 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		refused := notAllowed(r.Method, clip(r.URL.Path), allowed)
+		refused := notAllowed(r.Method, problem.Brief(r.URL.Path), allowed)
 		refused.Hint += aboutSlashes(r)
 		refused.write(w)
 		return
 	}
-	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", clip(r.URL.Path)).
+	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.Brief(r.URL.Path)).
 		WithHint("The routes are described at "+Prefix+"/docs."+aboutSlashes(r)))
 }
 

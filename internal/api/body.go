@@ -107,10 +107,10 @@ func (in *input) member(name string) (field, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return fields[i], nil
 	}
-	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", clip(name)).
+	p := problem.Newf(problem.InvalidRequest, "The body of the request has an unknown member '%s'.", problem.Brief(name)).
 		WithHint("The members are " + strings.Join(names, ", ") + ".")
-	if near := search.Nearest(name, names, 1); len(near) > 0 {
-		p.WithHint("Did you mean " + near[0] + "?")
+	if near := search.Meant(name, names); near != "" {
+		p.WithHint("Did you mean " + near + "?")
 	}
 	return field{}, p
 }

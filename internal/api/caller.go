@@ -9,6 +9,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
 )
 
 // requestIDHeader is taken over into the record, so that a caller can find it.
@@ -31,6 +32,6 @@ func caller(r *http.Request, a auth.Actor) gateway.Caller {
 		c.RequestID = rand.Text()
 	}
 	product, _, _ := strings.Cut(r.UserAgent(), " ")
-	c.ClientName, c.ClientVersion, _ = strings.Cut(clip(product), "/")
+	c.ClientName, c.ClientVersion, _ = strings.Cut(problem.Brief(product), "/")
 	return c
 }

@@ -17,16 +17,7 @@ type Change struct{ gateway.ServerChange }
 // Example is what a change looks like.
 func (Change) Example() string { return `one of them, such as {"enabled": false}` }
 
-func (*Change) members() any {
-	return struct {
-		Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
-		Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
-		Trust         string          `json:"trust" null:"true" words:"trust" doc:"What becomes of tools that nobody has approved."`
-		EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"The only tools that may be called, names or patterns."`
-		DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
-		HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's."`
-	}{}
-}
+func (*Change) members() any { return gateway.Changeable{} }
 
 func (in *Change) readMembers(of *input, body []byte) error {
 	members, asked := 0, field{}

@@ -98,8 +98,8 @@ func fillLists(answer reflect.Value) {
 	if answer.Kind() != reflect.Struct {
 		return
 	}
-	for i := range answer.NumField() {
-		if f := answer.Field(i); f.Kind() == reflect.Slice && f.IsNil() && f.Type().Elem().Kind() != reflect.Uint8 {
+	for _, one := range reflect.VisibleFields(answer.Type()) {
+		if f := answer.FieldByIndex(one.Index); f.Kind() == reflect.Slice && f.IsNil() && f.Type().Elem().Kind() != reflect.Uint8 {
 			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
 		}
 	}

@@ -49,8 +49,8 @@ func checkNames(known []string, values url.Values) error {
 		}
 		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
 			With("parameter", name).With("value", values.Get(name)).With("allowed", nonNil(known))
-		if near := search.Nearest(name, known, 1); len(near) > 0 {
-			return p.WithHint("Did you mean " + near[0] + "?")
+		if near := search.Meant(name, known); near != "" {
+			return p.WithHint("Did you mean " + near + "?")
 		}
 		if len(known) == 0 {
 			return p.WithHint("This route takes no parameters.")

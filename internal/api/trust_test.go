@@ -135,9 +135,10 @@ func (f *fake) BlockTool(_ context.Context, c gateway.Caller, in gateway.ToolDec
 
 func testDiff(id tool.ID) gateway.ToolDiff {
 	return gateway.ToolDiff{Name: id.String(), Server: id.Server, Tool: id.Tool, Status: "pending_approval", Reason: "changed", Fingerprint: seenPrint,
-		Approved: &gateway.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
-		Changes:  []approval.Difference{{Path: "/annotations/readOnlyHint", Kind: "changed", Old: json.RawMessage("true"), New: json.RawMessage("false"), Hint: true}},
-		Verdict:  scan.Clean, Definition: json.RawMessage(`{"name":"x"}`)}
+		Compared: gateway.Compared{Definition: json.RawMessage(`{"name":"x"}`),
+			Approved: &gateway.ApprovedView{Fingerprint: otherPrint, By: "trust:scan", At: time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)},
+			Changes:  []approval.Difference{{Path: "/annotations/readOnlyHint", Kind: "changed", Old: json.RawMessage("true"), New: json.RawMessage("false"), Hint: true}}},
+		Scanned: gateway.Scanned{Verdict: scan.Clean}}
 }
 
 func (f *fake) DiffTool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (gateway.ToolDiff, error) {
@@ -147,7 +148,7 @@ func (f *fake) DiffTool(_ context.Context, _ gateway.Caller, in gateway.ToolRef)
 
 func (f *fake) DiffOffer(_ context.Context, _ gateway.Caller, in gateway.OfferRef) (gateway.OfferDiff, error) {
 	server, kind, name := in.Server, in.Kind, in.Name
-	return gateway.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Definition: json.RawMessage(`{}`)}, nil
+	return gateway.OfferDiff{Kind: kind, Server: server, Name: name, Fingerprint: seenPrint, Compared: gateway.Compared{Definition: json.RawMessage(`{}`)}}, nil
 }
 
 func (f *fake) ApproveOffer(ctx context.Context, c gateway.Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
@@ -171,7 +172,7 @@ func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gate
 	if f.failure != nil {
 		return gateway.Waiting{}, f.failure
 	}
-	return gateway.Waiting{Tools: []gateway.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Reason: "new", Fingerprint: seenPrint}}}, nil
+	return gateway.Waiting{Tools: []gateway.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", Pending: gateway.Pending{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
 // Whatever a tool is called, an action is done with that tool and no other.

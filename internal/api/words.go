@@ -41,8 +41,8 @@ func variants() []string {
 // invalidValue is the refusal of a value: it names the parameter, the value and
 // what is allowed.
 func invalidValue(name, value string, allowed ...string) *problem.Problem {
-	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", clip(value), name, oneOf(allowed)).
-		With("parameter", name).With("value", clip(value)).With("allowed", nonNil(allowed))
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, oneOf(allowed)).
+		With("parameter", name).With("value", problem.Brief(value)).With("allowed", nonNil(allowed))
 }
 
 func oneOf(words []string) string {
@@ -56,11 +56,6 @@ func oneOf(words []string) string {
 	}
 	return strings.Join(words[:len(words)-1], ", ") + ", or " + words[len(words)-1]
 }
-
-// maxShown bounds a value that is given back in an error, in bytes.
-const maxShown = 200
-
-func clip(s string) string { return problem.Shown(s, maxShown) }
 
 // shown is a JSON value as an error repeats it: a string without its quotes.
 func shown(value []byte) string {

@@ -263,8 +263,8 @@ func (d *daemon) wire() error {
 		NeedsLogin: d.logins.NeedsLogin, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
-		Door: d.door, Config: d.live.Current, Catalog: d.catalog, Book: d.book, Upstreams: d.upstreams,
-		Log: d.log, Results: d.store, Logins: d.logins, Logger: d.logger,
+		Door: d.door, Book: d.book, Upstreams: d.upstreams,
+		Log: d.log, Results: d.store, Logins: d.logins,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,

@@ -71,17 +71,10 @@ func targets(cfg *config.Config, servers []upstream.Spec) []oauth.Target {
 	var all []oauth.Target
 	for _, s := range servers {
 		if s.Transport != upstream.Stdio && !s.Proves() {
-			all = append(all, oauth.Target{Name: s.Name, URL: s.URL, Settings: settings(configured[s.Name], s.AllowPrivate)})
+			all = append(all, oauth.Target{Name: s.Name, URL: s.URL, AllowPrivate: s.AllowPrivate, Settings: oauth.Settings(configured[s.Name])})
 		}
 	}
 	return all
-}
-
-func settings(o config.OAuth, allowPrivate bool) oauth.Settings {
-	return oauth.Settings{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret, ClientMetadataURL: o.ClientMetadataURL,
-		AuthorizationServer: o.AuthorizationServer, Scopes: o.Scopes, RedirectPort: o.RedirectPort, AllowPrivate: allowPrivate,
-	}
 }
 
 // account returns what finds the account at a server, without the nil of a type

@@ -312,12 +312,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 
 // Block refuses a definition, in the name of a person. When it was the approved
 // one, none is approved any more.
-func (b *Book) Block(ctx context.Context, id tool.ID, f tool.Fingerprint, by string) error {
-	return b.BlockOffer(ctx, tool.KindTool, id, f, by)
-}
-
-// BlockOffer is Block for any kind of definition.
-func (b *Book) BlockOffer(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
 	return b.changeOne(ctx, kind, id, func(e *Entry) {
 		e.Block = &Block{f, Mark{by, b.now()}}
 		if e.Approves(f) {

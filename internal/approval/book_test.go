@@ -43,7 +43,7 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 		return b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("new", 1)}, nil)
 	},
 	"block": func(b *approval.Book, t *testing.T) error {
-		return b.Block(t.Context(), tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
+		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
 	"switch": func(b *approval.Book, t *testing.T) error {
 		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
@@ -168,7 +168,7 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 	b := m.Book()
 	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
 	if err := errors.Join(b.Switch(t.Context(), tool.ID{Server: "s", Tool: "a"}, false, "admin"),
-		b.Block(t.Context(), tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
+		b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "b"}, tool.Fingerprint{1}, "admin")); err != nil {
 		t.Fatal(err)
 	}
 	m.Lose()
@@ -195,7 +195,7 @@ func TestBlocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	b := new(approvaltest.Memory).Book()
 	admit(t, b, auto, candidate("a", 1))
-	if err := b.Block(t.Context(), id, tool.Fingerprint{1}, "admin"); err != nil {
+	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
@@ -213,7 +213,7 @@ func TestBlocking(t *testing.T) {
 	if j := admit(t, b, auto, candidate("a", 1)); j[0].Accepted || j[0].Why != approval.Blocked {
 		t.Errorf("the blocked definition comes back: %+v", j)
 	}
-	if err := b.Block(t.Context(), id, tool.Fingerprint{3}, "admin"); err != nil {
+	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if !approves(b.View("s"), "a", tool.Fingerprint{2}) {
@@ -273,7 +273,9 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 	for range 50 {
 		b := new(approvaltest.Memory).Book()
 		var both sync.WaitGroup
-		both.Go(func() { _ = b.Block(t.Context(), tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin") })
+		both.Go(func() {
+			_ = b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "a"}, tool.Fingerprint{1}, "admin")
+		})
 		both.Go(func() { _, _ = b.Admit(t.Context(), "s", auto, []approval.Candidate{candidate("a", 1)}) })
 		both.Wait()
 		if approves(b.View("s"), "a", tool.Fingerprint{1}) {

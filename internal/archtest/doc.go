@@ -1,8 +1,7 @@
 // Package archtest is the structure of the program as tests: which package may
 // import which, that there is one door to the upstream tools, who may speak SQL
 // and parse flags, which modules of others are used and why, and the shape of
-// packages, types, files, functions and comments. What is over a bound today
-// stands in a table of ceilings, and a ceiling only falls.
+// packages, types, files, functions and comments.
 //
 // It guarantees that a change which breaks one of these rules fails with a
 // message that names the place and the rule, and that a package nobody put into

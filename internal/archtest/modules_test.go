@@ -24,7 +24,7 @@ var allowed = map[string]string{
 	"github.com/spf13/cobra":                   "commands, help and completion",
 	"github.com/tailscale/hujson":              "JSON with comments, edited without losing them",
 	"go.uber.org/goleak":                       "tests: no goroutine is left behind",
-	"golang.org/x/sync":                        "weighted semaphores for the bounds on concurrent calls, one renewal of a login for all who wait",
+	"golang.org/x/sync":                        "weighted semaphores for the bounds on concurrent calls and on large messages, one renewal of a login for all who wait",
 	"golang.org/x/sys":                         "file locks and process groups of each system",
 	"golang.org/x/term":                        "whether and how wide a terminal is",
 	"golang.org/x/text":                        "folding and normal forms of Unicode",

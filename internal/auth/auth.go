@@ -1,4 +1,4 @@
-// Package auth says who is asking: it turns the socket, an API key or (later)
+// Package auth decides who is asking: it turns the socket, an API key or (later)
 // an agent token into an Actor.
 //
 // It guarantees that a request that proves nothing is an agent at most, never
@@ -60,7 +60,7 @@ func New(key string) *Authenticator {
 	return &Authenticator{hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
-// Actor says who made the request: the admin when it came over the socket or
+// Actor returns who made the request: the admin when it came over the socket or
 // presents the key, nobody when it presents anything else in the place of a
 // key, and else an agent. Presenting is sending an X-API-Key header or an
 // Authorization header of the scheme Bearer, whatever is in it; where several

@@ -13,7 +13,7 @@ const (
 	UI   Source = "ui"
 )
 
-// Words are all sources.
+// Words returns all sources.
 func (Source) Words() []string { return []string{string(MCP), string(REST), string(CLI), string(UI)} }
 
 // Caller is who asks and from where, as records keep it.

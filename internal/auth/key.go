@@ -99,11 +99,8 @@ func checkKey(key string) error {
 		return fmt.Errorf("is shorter than %d characters", minKey)
 	case len(key) > maxKey:
 		return fmt.Errorf("is longer than %d characters", maxKey)
-	}
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' {
-			return errors.New("holds characters that cannot stand in a header")
-		}
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("holds characters that cannot stand in a header")
 	}
 	return nil
 }

@@ -36,8 +36,12 @@ const maxLine = 16 << 20
 // maxMessage bounds a line of the daemon, in bytes. Its answers are smaller.
 const maxMessage = 64 << 20
 
-// drainTime is for answers that are under way when the input ends.
-const drainTime = 10 * time.Second
+const (
+	// drainTime is for answers that are under way when the input ends.
+	drainTime = 10 * time.Second
+	// lastTime is for a client that does not read when ctx has ended.
+	lastTime = time.Second
+)
 
 // Options are the two sides of a bridge.
 type Options struct {
@@ -69,8 +73,7 @@ type bridge struct {
 
 	closing chan struct{} // closed when the input has ended
 
-	taking sync.Mutex // held while a line of the client is dealt with; guards ended
-	ended  bool
+	taking sync.Mutex // held while a message of the client is sent, or the last line
 
 	joining sync.Mutex // one opening of a connection, or of a session, at a time
 
@@ -81,7 +84,8 @@ type bridge struct {
 
 // Run carries messages until the input ends (and then what was asked is
 // answered first), the output cannot be written, or ctx ends. A goroutine may
-// be left in In.Read when In cannot be closed.
+// be left in In.Read when In cannot be closed, and in Out.Write while nobody
+// reads what is written.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,11 +94,26 @@ func Run(ctx context.Context, o Options) error {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
 	b.out = writer{to: o.Out, failed: cancel}
-	err := b.read(ctx)
-	b.drain(ctx)
-	cancel()
-	b.wg.Wait()
-	return err
+	ended := make(chan error, 1)
+	go func() {
+		err := b.read(ctx)
+		close(b.closing)
+		defer time.AfterFunc(drainTime, cancel).Stop()
+		b.last()
+		b.wg.Wait()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lastTime):
+		return nil
+	}
 }
 
 // read deals with line by line until the input ends.
@@ -109,9 +128,8 @@ func (b *bridge) read(ctx context.Context) error {
 	if c, ok := b.In.(io.Closer); ok {
 		_ = c.Close() // lets the reader go, where that is possible
 	}
-	b.taking.Lock()
+	b.taking.Lock() // what is being dealt with
 	defer b.taking.Unlock()
-	b.ended = true
 	return nil
 }
 
@@ -135,7 +153,7 @@ func (b *bridge) readLines(ctx context.Context) error {
 func (b *bridge) take(ctx context.Context, line []byte, tooLong bool) bool {
 	b.taking.Lock()
 	defer b.taking.Unlock()
-	if b.ended {
+	if ctx.Err() != nil {
 		return false
 	}
 	line = bytes.TrimSpace(line)
@@ -240,26 +258,36 @@ func (b *bridge) hear(ctx context.Context, d *daemon) {
 	defer stop()
 	for lines := jsonrpc.NewLineReader(d.from, maxMessage); ; {
 		line, err := lines.Next()
-		switch {
-		case err != nil:
+		if err != nil {
 			b.lost(ctx, d)
 			return
+		}
+		said, text := split(line)
+		switch {
 		case len(line) == 0:
-		case line[0] == '{':
-			b.heard(d, line)
-		case line[0] == '[':
-			b.out.write(line)
-		case bytes.HasPrefix(line, []byte(mcp.LineOver)):
+		case said == "":
+			b.heard(ctx, d, text, false)
+		case said == mcp.LineOver:
 			d.left.Store(true)
-			b.over(ctx, d, bytes.TrimSpace(line[len(mcp.LineOver):]))
-		default:
-			d.land(string(line)) // a batch is answered
+			b.heard(ctx, d, text, true)
+		case d.land(said) != nil && len(text) > 0: // a batch is answered
+			b.out.write(text)
 		}
 	}
 }
 
-// heard passes a message on, unless it answers what nobody waits for.
-func (b *bridge) heard(d *daemon, line []byte) {
+// split returns what the daemon says itself in a line, and the message after it.
+func split(line []byte) (said string, text []byte) {
+	begin := bytes.IndexAny(line, "{[")
+	if begin < 0 {
+		begin = len(line)
+	}
+	return string(bytes.TrimSpace(line[:begin])), line[begin:]
+}
+
+// heard passes a message on, unless it answers what nobody waits for. A request
+// that was not acted on, since its session was over, is sent once more.
+func (b *bridge) heard(ctx context.Context, d *daemon, line []byte, over bool) {
 	id, failed, isAnswer := answered(line)
 	if !isAnswer || id == "" {
 		b.out.write(line)
@@ -269,30 +297,19 @@ func (b *bridge) heard(d *daemon, line []byte) {
 	case f == nil:
 	case f.own != nil:
 		f.own <- bytes.Clone(line)
+	case over && !f.again:
+		f.again = true
+		b.wg.Go(func() {
+			b.taking.Lock()
+			b.launch(ctx, f)
+			b.taking.Unlock()
+			b.last()
+		})
 	default:
 		if !failed {
 			b.remember(f.message)
 		}
 		b.out.write(line)
-	}
-}
-
-// over sends a request once more that was not acted on since its session had
-// ended. answer is what it gets when that was so before.
-func (b *bridge) over(ctx context.Context, d *daemon, answer []byte) {
-	id, _, _ := answered(answer)
-	switch f := d.land(id); {
-	case f == nil:
-	case f.own != nil:
-		f.own <- bytes.Clone(answer)
-	case f.again:
-		b.out.write(answer)
-	default:
-		f.again = true
-		b.wg.Go(func() {
-			b.launch(ctx, f)
-			b.last()
-		})
 	}
 }
 
@@ -318,30 +335,16 @@ func (b *bridge) lost(ctx context.Context, d *daemon) {
 	}
 }
 
-// drain waits for the answers that are under way when the input has ended.
-func (b *bridge) drain(ctx context.Context) {
-	close(b.closing)
-	b.last()
-	done := make(chan struct{})
-	go func() {
-		b.wg.Wait()
-		close(done)
-	}()
-	limit := time.NewTimer(drainTime)
-	defer limit.Stop()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	case <-limit.C:
-	}
-}
-
-// last tells the daemon that nothing more comes, once that is so.
+// last tells the daemon that nothing more comes, once that is so. What has to be
+// asked again after all is asked on another connection.
 func (b *bridge) last() {
+	b.taking.Lock()
+	defer b.taking.Unlock()
 	select {
 	case <-b.closing:
 		if d := b.current(); d != nil {
-			d.last()
+			d.left.Store(true)
+			d.send([]byte(mcp.LineEnd + "\n"))
 		}
 	default:
 	}

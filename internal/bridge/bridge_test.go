@@ -101,7 +101,7 @@ func (c *client) say(line string) {
 	}
 }
 
-// hear gives the next line, which must be JSON.
+// hear returns the next line, which must be JSON.
 func (c *client) hear() string {
 	c.t.Helper()
 	select {
@@ -150,9 +150,11 @@ type fake struct {
 	heads     []http.Header
 	arrived   chan string // requests that wait
 	cancelled chan string
-	ended     atomic.Int64 // connections with a session
-	over      atomic.Bool  // the next request of a session finds it ended
-	deaf      atomic.Bool  // what is asked is not answered
+	ended     atomic.Int64  // connections with a session
+	over      atomic.Int64  // so many requests of a session find it ended
+	ending    chan struct{} // an end has come; the last of several that find it ended is told after that
+	release   chan struct{} // closed when held requests are to be answered
+	deaf      atomic.Bool   // what is asked is not answered
 }
 
 // fakeConn is one connection.
@@ -163,11 +165,12 @@ type fakeConn struct {
 	mu      sync.Mutex // guards what follows, and orders the lines
 	session bool
 	waits   map[string]chan struct{}
+	endless map[string]chan struct{} // of these, what has no end
 	running sync.WaitGroup
 }
 
 func newFake() *fake {
-	return &fake{conns: map[*fakeConn]bool{}, arrived: make(chan string, 2*maxInFlight), cancelled: make(chan string, 10)}
+	return &fake{conns: map[*fakeConn]bool{}, arrived: make(chan string, 2*maxInFlight), cancelled: make(chan string, 10), ending: make(chan struct{}, 10), release: make(chan struct{})}
 }
 
 // forget is what a daemon does that is started anew.
@@ -205,7 +208,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer nc.Close()
 	io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mcpproxy-lines/1\r\n\r\n")
-	c := &fakeConn{f: f, nc: nc, waits: map[string]chan struct{}{}}
+	c := &fakeConn{f: f, nc: nc, waits: map[string]chan struct{}{}, endless: map[string]chan struct{}{}}
 	f.mu.Lock()
 	f.conns[c] = true
 	f.mu.Unlock()
@@ -230,6 +233,7 @@ func (c *fakeConn) say(format string, args ...any) {
 
 func (c *fakeConn) read(in *bufio.Reader) {
 	f, batches := c.f, 0
+	var over []string
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
@@ -247,6 +251,13 @@ func (c *fakeConn) read(in *bufio.Reader) {
 		_ = json.Unmarshal([]byte(line), &m)
 		switch {
 		case line == "end":
+			c.mu.Lock()
+			for id, wait := range c.endless {
+				close(wait)
+				delete(c.waits, id)
+			}
+			c.mu.Unlock()
+			f.ending <- struct{}{}
 			c.running.Wait()
 			return
 		case f.deaf.Load() && m.Method != "initialize":
@@ -259,8 +270,7 @@ func (c *fakeConn) read(in *bufio.Reader) {
 			c.say(`{"jsonrpc":"2.0",  "id":%s,   "result":{"protocolVersion":"2025-11-25"}}`, m.ID)
 		case strings.HasPrefix(line, "["):
 			batches++
-			c.say(`[{"jsonrpc":"2.0","id":2,"result":{}}]`)
-			c.say("batch %d", batches)
+			c.say(`batch %d [{"jsonrpc":"2.0","id":2,"result":{}}]`, batches)
 		case m.Method == "notifications/cancelled":
 			c.mu.Lock()
 			if wait := c.waits[string(m.Params.RequestID)]; wait != nil {
@@ -274,8 +284,16 @@ func (c *fakeConn) read(in *bufio.Reader) {
 			f.mu.Unlock()
 		case m.Params.Meta == nil && !c.session:
 			c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"no session"}}`, m.ID)
-		case m.Params.Meta == nil && f.over.CompareAndSwap(true, false):
-			c.say(`over {"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, m.ID)
+		case m.Params.Meta == nil && f.over.Load() > 0:
+			if over = append(over, string(m.ID)); f.over.Add(-1) > 0 {
+				continue
+			}
+			for i, id := range over {
+				if i > 0 && i == len(over)-1 {
+					<-f.ending
+				}
+				c.say(`over {"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Session not found"}}`, id)
+			}
 			return
 		default:
 			f.mu.Lock()
@@ -295,12 +313,20 @@ func (c *fakeConn) answer(method string, id json.RawMessage) (end bool) {
 		wait := make(chan struct{})
 		c.mu.Lock()
 		c.waits[string(id)] = wait
+		if method == "subscriptions/listen" {
+			c.endless[string(id)] = wait
+		}
 		c.mu.Unlock()
 		c.f.arrived <- string(id)
 		c.running.Go(func() {
 			<-wait
 			c.f.cancelled <- string(id)
 			c.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32800,"message":"The request was cancelled."}}`, id)
+		})
+	case "held":
+		c.running.Go(func() {
+			<-c.f.release
+			c.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 		})
 	case "stream":
 		c.say(`{"jsonrpc":"2.0","method":"notifications/progress"}`)
@@ -537,7 +563,7 @@ func TestSessionIsOver(t *testing.T) {
 	c.greet()
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`)
 	c.hear()
-	f.over.Store(true)
+	f.over.Store(1)
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
 	c.end()
@@ -551,11 +577,58 @@ func TestEndWhileSessionIsOver(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
-	f.over.Store(true)
+	f.over.Store(1)
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	c.in.Close()
 	c.expect(`{"jsonrpc":"2.0","id":1,"result":{"method":"ping"}}`)
 	c.end()
+}
+
+// Several that find it out one after the other are all answered: what the daemon
+// was told to be the last message stays that.
+func TestEndWhileSessionIsOverForSeveral(t *testing.T) {
+	f := newFake()
+	c := start(t, f)
+	c.greet()
+	f.over.Store(2)
+	c.say(`{"jsonrpc":"2.0","id":1,"method":"held"}`)
+	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	c.in.Close()
+	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
+	close(f.release)
+	c.expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	c.end()
+}
+
+// A client that does not read does not keep the command from ending.
+func TestEndOfContextWhileNobodyReads(t *testing.T) {
+	server := httptest.NewServer(newFake())
+	defer server.Close()
+	inR, inW := io.Pipe()
+	defer inW.Close()
+	outR, outW := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{In: inR, Out: outW, Path: "/mcp",
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+			}})
+	}()
+	io.WriteString(inW, hello+"\n")
+	if _, err := io.ReadFull(outR, make([]byte, 5)); err != nil { // it writes
+		t.Error(err)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the bridge waits for its client")
+	}
+	outR.Close()
 }
 
 // What the server says by itself is heard again without a message of the client.

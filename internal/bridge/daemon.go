@@ -188,22 +188,6 @@ func (d *daemon) cancel(id string, line []byte) {
 	d.send(line)
 }
 
-// last says that nothing more is asked for. What has no end is ended.
-func (d *daemon) last() {
-	var endless []string
-	d.mu.Lock()
-	for id, f := range d.flights {
-		if f.Method == mcp.Listen {
-			endless = append(endless, id)
-		}
-	}
-	d.mu.Unlock()
-	for _, id := range endless {
-		d.cancel(id, append(jsonrpc.AppendNotification(nil, mcp.Cancelled, fmt.Appendf(nil, `{"requestId":%s}`, id)), '\n'))
-	}
-	d.send([]byte(mcp.LineEnd + "\n"))
-}
-
 // answered returns the id of the request that a line of the daemon answers: ok
 // reports whether it answers one, whose id may be unknown, and failed with what.
 func answered(line []byte) (id string, failed, ok bool) {

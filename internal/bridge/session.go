@@ -19,30 +19,21 @@ func (b *bridge) hasSession() bool {
 	return b.session.hello != nil
 }
 
-// initialize opens a session and answers the client. Nothing of the client is
-// looked at in the meantime.
-func (b *bridge) initialize(ctx context.Context, msg *message) {
-	answer, err := b.open(ctx, msg)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		b.out.write(jsonrpc.AppendError(nil, msg.ID, explain(err)))
-	default:
-		b.out.write(answer)
-	}
-}
-
-// open asks for the client's session, in the place of the one that it has.
-func (b *bridge) open(ctx context.Context, hello *message) ([]byte, error) {
+// initialize opens a session in the place of the one that there is, and answers
+// the client. Nothing of the client is looked at in the meantime.
+func (b *bridge) initialize(ctx context.Context, hello *message) {
 	b.joining.Lock()
 	defer b.joining.Unlock()
 	d, err := b.connect(ctx, true)
-	if err != nil {
-		return nil, err
+	var answer []byte
+	if err == nil {
+		answer, err = d.ask(ctx, hello)
 	}
-	answer, err := d.ask(ctx, hello)
-	if err != nil {
-		return nil, err
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		answer = hello.refusal(err)
 	}
 	if version, ok := agreed(answer); ok {
 		d.open = true
@@ -50,7 +41,7 @@ func (b *bridge) open(ctx context.Context, hello *message) ([]byte, error) {
 		b.session = session{version: version, hello: hello, wishes: map[string]*message{}}
 		b.mu.Unlock()
 	}
-	return answer, nil
+	b.out.write(answer)
 }
 
 // agreed returns the revision that an answer to initialize agrees to.
@@ -139,22 +130,20 @@ const maxWishes = 1024
 // the level of log messages, and the resources it wants to hear of. A session
 // that takes the place of this one gets to hear it, too.
 func (b *bridge) remember(msg *message) {
-	key, forget := "", false
+	key := "level"
 	switch {
 	case msg.modern:
 		return
-	case msg.Method == mcp.SetLevel:
-		key = "level"
 	case msg.Method == mcp.Subscribe, msg.Method == mcp.Unsubscribe:
 		uri, _ := rawjson.String(rawjson.Find(msg.Params, "uri"))
-		key, forget = "uri "+uri, msg.Method == mcp.Unsubscribe
-	default:
+		key = "uri " + uri
+	case msg.Method != mcp.SetLevel:
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wishes := b.session.wishes // nil: there is no session
-	if forget {
+	if msg.Method == mcp.Unsubscribe {
 		delete(wishes, key)
 	} else if wishes != nil && len(wishes) < maxWishes {
 		wishes[key] = msg

@@ -99,13 +99,12 @@ func (s *Surface) listTools(r *session.Request, modern bool) session.Reply {
 // with the configuration at most, which is not announced, so there is nothing
 // to agree to and nothing that will come.
 func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply {
-	if n := rawjson.Find(r.Params, "notifications"); n != nil && rawjson.Kind(n) != '{' {
-		return session.Reply{Error: reply.InvalidParams("params.notifications must be an object")}
+	if _, bad := reply.Wanted(r); bad != nil {
+		return session.Reply{Error: bad}
 	}
-	meta := `{"` + mcp.MetaSubscription + `":` + string(r.ID)
-	r.Say(session.Event{Method: mcp.Acknowledged, Params: []byte(`{"_meta":` + meta + `},"notifications":{}}`)})
+	reply.Acknowledge(r, "{}")
 	<-ctx.Done()
-	return session.Reply{Result: []byte(`{"resultType":"complete","_meta":` + meta + `,` + s.reply.Introduction + `}}`)}
+	return s.reply.End(r)
 }
 
 // Open opens a session.

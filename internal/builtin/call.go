@@ -176,8 +176,5 @@ func (q *request) nearest(name string) string {
 	if manages(q.cfg) {
 		known = append(known, upstreamServers)
 	}
-	if near := search.Nearest(name, known, 1); len(near) > 0 {
-		return near[0]
-	}
-	return ""
+	return search.Meant(name, known)
 }

@@ -29,27 +29,28 @@ func (c *Catalog) StatusNow(t *Tool) policy.Status {
 // published. done is false when it has to be tried again. What came with this
 // list, against old, and waits is told of when tell is set.
 func (c *Catalog) admit(ctx context.Context, server string, old *list, entries []*entry, tell bool) (accepted int, done bool) {
+	_, infer, _ := c.configured(server)
+	before := old.set()
+	return judge(ctx, c, server, entries, func(e *entry) approval.Candidate { return e.candidate(infer) },
+		func(e *entry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
+}
+
+// judge accepts of the definitions of a server, by what they are as candidates,
+// what the trust in it allows. It tells of that and of those that wait, unless
+// they were known before. done is false when it has to be tried again; why is
+// logged as failed.
+func judge[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.Candidate, known func(T) bool, failed string) (accepted int, done bool) {
 	rules, decided, ok := c.rules(server)
 	if !ok {
 		return 0, false
 	}
-	_, infer, _ := c.configured(server)
-	var open []*entry
+	var open []T
 	var candidates []approval.Candidate
-	for _, e := range entries {
-		if !decided.Tool(e.definition.ID.Tool).Approves(e.definition.Fingerprint()) {
-			open, candidates = append(open, e), append(candidates, e.candidate(infer))
+	for _, one := range all {
+		if x := candidate(one); !decided.Of(x.Kind, x.Tool).Approves(x.Fingerprint) {
+			open, candidates = append(open, one), append(candidates, x)
 		}
 	}
-	known := old.set()
-	return c.judge(ctx, server, rules, candidates, func(i int) bool { return !tell || known[open[i]] },
-		"the tools of a server cannot be accepted now")
-}
-
-// judge accepts of the definitions of a server, which are not approved, what the
-// rules allow, and tells of that and of those that wait, unless they were known
-// before. done is false when it has to be tried again; why is logged as failed.
-func (c *Catalog) judge(ctx context.Context, server string, rules approval.Rules, candidates []approval.Candidate, known func(i int) bool, failed string) (accepted int, done bool) {
 	if len(candidates) == 0 {
 		return 0, true
 	}
@@ -68,7 +69,7 @@ func (c *Catalog) judge(ctx context.Context, server string, rules approval.Rules
 		case j.Accepted:
 			a.Accepted = append(a.Accepted, j)
 			accepted++
-		case j.Why != "" && !rules.Quarantined && !known(i):
+		case j.Why != "" && !rules.Quarantined && !known(open[i]):
 			a.Held = append(a.Held, j)
 		}
 	}

@@ -57,21 +57,9 @@ func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kin
 // admitOffers is admit for what a server offers beside tools. What waits is told
 // of unless it was known before.
 func (c *Catalog) admitOffers(ctx context.Context, server string, offers []*Offer, known func(*Offer) bool) (accepted int, done bool) {
-	rules, decided, ok := c.rules(server)
-	if !ok {
-		return 0, false
-	}
-	var open []*Offer
-	var candidates []approval.Candidate
-	for _, o := range offers {
-		if !approved(decided, o) {
-			open, candidates = append(open, o), append(candidates, o.Candidate())
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, admitTime)
 	defer cancel()
-	return c.judge(ctx, server, rules, candidates, func(i int) bool { return known(open[i]) },
-		"what a server offers cannot be accepted now")
+	return judge(ctx, c, server, offers, (*Offer).Candidate, known, "what a server offers cannot be accepted now")
 }
 
 // OffersShown judges, element by element, a list that a server gave to a client

@@ -86,9 +86,7 @@ func waitingIn(all gateway.Waiting) []waits {
 		out = append(out, waits{definition{t.Server, tool.KindTool, t.Tool}, t, t})
 	}
 	for _, o := range all.Offers {
-		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, gateway.WaitingTool{
-			Name: o.Name, Reason: o.Reason, Fingerprint: o.Fingerprint, Verdict: o.Verdict, Findings: o.Findings,
-		}, o})
+		out = append(out, waits{definition{o.Server, o.Kind, o.Name}, gateway.WaitingTool{Name: o.Name, Pending: o.Pending, Scanned: o.Scanned}, o})
 	}
 	return out
 }

@@ -118,8 +118,7 @@ func (d definition) diff(ctx context.Context, c *api.Client) (difference, error)
 	}
 	o, err := api.Offers[d.Kind].Diff.Call(ctx, c, gateway.OfferRef(d))
 	return difference{sentence(o.Kind.Word()), definition{o.Server, o.Kind, o.Name}.id(), gateway.ToolDiff{
-		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Approved: o.Approved, Definition: o.Definition,
-		Changes: o.Changes, Truncated: o.Truncated, Verdict: o.Verdict, Findings: o.Findings,
+		Status: o.Status, Reason: o.Reason, Fingerprint: o.Fingerprint, Compared: o.Compared, Scanned: o.Scanned,
 	}, o}, err
 }
 

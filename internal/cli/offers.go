@@ -14,7 +14,7 @@ import (
 func reviewed(v gateway.ServerReview) []gateway.ReviewedOffer {
 	var all []gateway.ReviewedOffer
 	for _, t := range v.Tools {
-		all = append(all, gateway.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Reason: t.Reason, Definition: t.Definition, Verdict: t.Verdict, Findings: t.Findings})
+		all = append(all, gateway.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, Standing: t.Standing, Definition: t.Definition, Scanned: t.Scanned})
 	}
 	return append(all, v.Offers...)
 }

@@ -50,8 +50,8 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 	switch {
 	case !slices.Contains(keys, key):
 		hint := "The keys are " + strings.Join(keys, ", ") + "."
-		if near := search.Nearest(key, keys, 1); len(near) > 0 {
-			hint = "Did you mean " + near[0] + "?"
+		if near := search.Meant(key, keys); near != "" {
+			hint = "Did you mean " + near + "?"
 		}
 		return nil, usage("There is no key '"+printable(key)+"' that can be set like this.", hint)
 	case unset && len(values) > 0:

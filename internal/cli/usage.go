@@ -40,8 +40,8 @@ func unknownCommand(parent *cobra.Command, name string) error {
 		}
 	}
 	hint := "See `" + parent.CommandPath() + " --help`."
-	if near := search.Nearest(name, names, 1); len(near) > 0 {
-		hint = "Did you mean `" + parent.CommandPath() + " " + near[0] + "`?"
+	if near := search.Meant(name, names); near != "" {
+		hint = "Did you mean `" + parent.CommandPath() + " " + near + "`?"
 	} else if parent.Name() == "call" && strings.Contains(name, ":") {
 		hint = "Say what the call does before the name: " + strings.Join(names, ", ") + ". `mcpproxy tools show " + quotedWord(name) + "` says which one fits."
 	}

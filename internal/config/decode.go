@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 )
 
@@ -151,7 +152,7 @@ func (d *decoder) unknown(m hujson.ObjectMember, path, name string, known []stri
 		return
 	}
 	hint := elsewhere(name)
-	if near, ok := nearest(name, known); ok && hint == "" {
+	if near := search.Meant(name, known); near != "" && hint == "" {
 		hint = "did you mean " + quote(near) + "?"
 	}
 	d.wrong(m.Name.StartOffset, path, "unknown key "+quote(name), hint)

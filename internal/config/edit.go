@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 )
 
@@ -201,8 +202,8 @@ func (d *document) setMember(server container, field string, value json.RawMessa
 	}
 	if k.name == "" || inverse || k.name != field || field == "name" {
 		hint := "The keys are in the reference of the configuration file."
-		if near, found := nearest(field, names(keys)); k.name != "" || found {
-			hint = "Did you mean " + quote(cmp.Or(k.name, near)) + "?"
+		if near := cmp.Or(k.name, search.Meant(field, names(keys))); near != "" {
+			hint = "Did you mean " + quote(near) + "?"
 		}
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)

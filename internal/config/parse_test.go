@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 )
 
@@ -258,8 +259,8 @@ func TestNearest(t *testing.T) {
 		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",
 		"x": "", "zzzzzzzz": "", "": "",
 	} {
-		if got, ok := nearest(name, words); ok != (want != "") || ok && got != want {
-			t.Errorf("nearest(%q) = %q, %v, want %q", name, got, ok, want)
+		if got := search.Meant(name, words); got != want {
+			t.Errorf("Meant(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"mcpproxy/internal/search"
 )
 
 var plainName = regexp.MustCompile(`^[$A-Za-z0-9_-]+$`)
@@ -61,12 +59,4 @@ func short(d time.Duration) string {
 		s = s[:len(s)-2]
 	}
 	return s
-}
-
-// nearest returns the word that was probably meant by name.
-func nearest(name string, words []string) (string, bool) {
-	if found := search.Nearest(name, words, 1); len(found) > 0 {
-		return found[0], true
-	}
-	return "", false
 }

@@ -1,4 +1,4 @@
-// Package demo is the first minute with MCPProxy: three small upstream MCP
+// Package demo is `mcpproxy demo`, the first minute: three small upstream MCP
 // servers (notes, weather, shifty) and the scripted session of an agent that
 // uses them through /mcp.
 //

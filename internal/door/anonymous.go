@@ -2,6 +2,7 @@ package door
 
 import (
 	"crypto/rand"
+	"maps"
 	"sync"
 	"time"
 
@@ -47,9 +48,7 @@ func (a *anonymous) find(actor, client, version string) string {
 	defer a.mu.Unlock()
 	s := a.byKey[key]
 	if s == nil || now.Sub(s.used) > anonymousQuiet {
-		if len(a.byKey) >= maxAnonymous {
-			a.tidy(now)
-		}
+		forget(a.byKey, maxAnonymous, func(s *anonymousSession) bool { return now.Sub(s.used) > anonymousQuiet })
 		s = &anonymousSession{id: rand.Text()}
 		a.byKey[key] = s
 	}
@@ -57,15 +56,15 @@ func (a *anonymous) find(actor, client, version string) string {
 	return s.id
 }
 
-// tidy forgets the sessions that are over, and if that is not enough all of
-// them: they only lose their ids. The lock is held.
-func (a *anonymous) tidy(now time.Time) {
-	for key, s := range a.byKey {
-		if now.Sub(s.used) > anonymousQuiet {
-			delete(a.byKey, key)
-		}
+// forget makes room among what is remembered when there is as much as may be: it
+// drops what is over, and if that is not enough all of it. Records then only miss
+// an id, or how a tool was found.
+func forget[K comparable, V any](all map[K]V, most int, over func(V) bool) {
+	if len(all) < most {
+		return
 	}
-	if len(a.byKey) >= maxAnonymous {
-		clear(a.byKey)
+	maps.DeleteFunc(all, func(_ K, one V) bool { return over(one) })
+	if len(all) >= most {
+		clear(all)
 	}
 }

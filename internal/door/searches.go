@@ -46,29 +46,13 @@ func (s *searches) remember(session, query string, told []tool.ID) {
 	defer s.mu.Unlock()
 	of := s.bySession[session]
 	if of == nil {
-		if len(s.bySession) >= maxSearchers {
-			s.forget(now)
-		}
+		forget(s.bySession, maxSearchers, func(of *searched) bool { return now.Sub(of.at) > rememberedFor })
 		of = &searched{}
 		s.bySession[session] = of
 	}
 	of.at = now
 	kept := of.answers[:min(len(of.answers), searchesKept-1)]
 	of.answers = append([]searchAnswer{a}, kept...)
-}
-
-// forget drops the sessions that searched for nothing lately, or all when
-// none is of that kind: records then only miss how their tools were found. The
-// lock is held.
-func (s *searches) forget(now time.Time) {
-	for session, of := range s.bySession {
-		if now.Sub(of.at) > rememberedFor {
-			delete(s.bySession, session)
-		}
-	}
-	if len(s.bySession) >= maxSearchers {
-		clear(s.bySession)
-	}
 }
 
 // found returns how a session came to a tool; nil when it did not search.

@@ -194,14 +194,14 @@ func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 	}
 	for _, c := range []struct {
 		to     session.Doer
-		fields []session.Field
+		fields []mcp.Field
 		code   int
 	}{
-		{surface, []session.Field{{Name: "Mcp-Param-Tenant", Value: "a"}}, 0},
-		{surface, []session.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, mcp.CodeHeaderMismatch},
-		{surface, []session.Field{}, mcp.CodeHeaderMismatch},
+		{surface, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "a"}}, 0},
+		{surface, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, mcp.CodeHeaderMismatch},
+		{surface, []mcp.Field{}, mcp.CodeHeaderMismatch},
 		{surface, nil, 0},
-		{opened, []session.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, 0},
+		{opened, []mcp.Field{{Name: "Mcp-Param-Tenant", Value: "b"}}, 0},
 	} {
 		w.Events, w.Appended = nil, nil
 		r := passed("tools/call", `{"name":"routed","arguments":{"tenant":"a"}}`)

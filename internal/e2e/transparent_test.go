@@ -109,12 +109,7 @@ func TestOddThingsPassUnchanged(t *testing.T) {
 			return json.RawMessage(odd[:len(odd)-1] + `,"params":` + string(rawjson.Find(c.Params, "arguments")) + `}`), nil
 		}})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, mcptest.Serve(t, server).URL))
-	eventually(t, "the tool is listed", func() error {
-		if len(server.Seen("tools/list")) == 0 {
-			return fmt.Errorf("not listed")
-		}
-		return nil
-	})
+	d.awaitState("s", "ready")
 	const call, want = `"name":"größe/ an","arguments":{"n":9007199254740993,"x":1.50}`, `,"params":{"n":9007199254740993,"x":1.50}`
 	older := d.answerTo(d.relayClient("s").post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + call + `}}`))
 	if got := string(rawjson.Find(older, "result")); got != odd[:len(odd)-1]+want+"}" {

@@ -1,5 +1,4 @@
-// Package effect guesses what a tool does that does not say so itself: whether
-// it reads, writes or destroys.
+// Package effect guesses whether a tool without hints reads, writes or destroys.
 //
 // It guarantees that the guess is careful: "read" needs a sign that the tool
 // reads and none against it, in its name, description and schema; whatever is

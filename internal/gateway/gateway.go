@@ -11,14 +11,12 @@ package gateway
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
@@ -53,15 +51,12 @@ type Results interface {
 
 // Deps is what a Gateway is made of.
 type Deps struct {
-	*door.Door                       // which calls tools
-	Config     func() *config.Config // that is live
-	Catalog    *catalog.Catalog
+	*door.Door // which calls tools; it has the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  Upstreams
 	Log        Log
 	Results    Results
 	Logins     *oauth.Keeper // nil: no server takes a login
-	Logger     *slog.Logger
 	About      About
 }
 

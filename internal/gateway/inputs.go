@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"mcpproxy/internal/auth"
@@ -103,10 +104,25 @@ type ServerChange struct {
 	Value json.RawMessage
 }
 
-// ChangeableKeys are the keys of a server that can be set. How a server
-// is launched is none of them: that is a new server, with a review of its own.
-func ChangeableKeys() []string {
-	return []string{"trust", "enabled_tools", "disabled_tools", "hint_overrides"}
+// Changeable is what can be changed about a server, one thing at a time. How a server
+// is launched is not part of it: that is a new server, with a review of its own.
+type Changeable struct {
+	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
+	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
+	Trust         string          `json:"trust" null:"true" words:"trust" doc:"What becomes of tools that nobody has approved."`
+	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"The only tools that may be called, names or patterns."`
+	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
+	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's."`
+}
+
+// ChangeableKeys are the keys of a server that can be set and taken out.
+func ChangeableKeys() (keys []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Changeable]()) {
+		if f.Tag.Get("null") != "" {
+			keys = append(keys, f.Tag.Get("json"))
+		}
+	}
+	return keys
 }
 
 // Seen is what a decision is about: the fingerprint of what was seen.

@@ -38,30 +38,37 @@ type WaitingServer struct {
 	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
 }
 
+// Pending is why a definition waits, and what an approval of it has to name.
+type Pending struct {
+	Reason      approval.Why `json:"reason" doc:"new, changed or blocked."`
+	Fingerprint string       `json:"fingerprint" doc:"What an approval has to name."`
+	Approved    string       `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
+}
+
+// Scanned is what the scanner says of a definition.
+type Scanned struct {
+	Verdict  scan.Verdict   `json:"verdict"`
+	Findings []scan.Finding `json:"findings"`
+}
+
 // WaitingOffer is a prompt, a resource, a template, or a server's instructions,
 // whose definition nobody has approved.
 type WaitingOffer struct {
-	Kind        tool.Kind      `json:"kind" doc:"prompt, resource, template or instructions."`
-	Server      string         `json:"server"`
-	Name        string         `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
-	Reason      approval.Why   `json:"reason" doc:"new, changed or blocked."`
-	Fingerprint string         `json:"fingerprint" doc:"What an approval has to name."`
-	Approved    string         `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
-	Verdict     scan.Verdict   `json:"verdict"`
-	Findings    []scan.Finding `json:"findings"`
+	Kind   tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server string    `json:"server"`
+	Name   string    `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
+	Pending
+	Scanned
 }
 
 // WaitingTool is a tool whose definition nobody has approved.
 type WaitingTool struct {
-	Name        string         `json:"name" doc:"The tool id: server:tool."`
-	Server      string         `json:"server"`
-	Tool        string         `json:"tool"`
-	Reason      approval.Why   `json:"reason" doc:"new, changed or blocked."`
-	Fingerprint string         `json:"fingerprint" doc:"What an approval has to name."`
-	Approved    string         `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
-	Loosened    []string       `json:"loosened,omitempty" doc:"The hints that the change loosens."`
-	Verdict     scan.Verdict   `json:"verdict"`
-	Findings    []scan.Finding `json:"findings"`
+	Name   string `json:"name" doc:"The tool id: server:tool."`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	Pending
+	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Scanned
 }
 
 // ReviewStage is how far the review of a server is.
@@ -118,65 +125,67 @@ type ServerReview struct {
 	TotalOffers int             `json:"total_offers"`
 }
 
+// Standing is how a definition stands that a review shows.
+type Standing struct {
+	Fingerprint string       `json:"fingerprint"`
+	Status      string       `json:"status,omitempty" words:"status"`
+	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+}
+
 // ReviewedOffer is one definition of a server under review that is not a tool's.
 type ReviewedOffer struct {
-	Kind        tool.Kind       `json:"kind" doc:"prompt, resource, template or instructions."`
-	Name        string          `json:"name,omitempty"`
-	Fingerprint string          `json:"fingerprint"`
-	Status      string          `json:"status,omitempty" words:"status"`
-	Reason      approval.Why    `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	ForClients  bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
-	Definition  json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
+	Kind tool.Kind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Name string    `json:"name,omitempty"`
+	Standing
+	ForClients bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
+	Definition json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
 	// Changes are those of the first 100 that have changed.
-	Changes  []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
-	Verdict  scan.Verdict          `json:"verdict"`
-	Findings []scan.Finding        `json:"findings"`
+	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
+	Scanned
+}
+
+// ReviewedTool is one definition of a server under review.
+type ReviewedTool struct {
+	Tool string `json:"tool"`
+	Standing
+	Definition json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
+	Scanned
+}
+
+// Compared is a definition beside the approved one. Changes are never null in
+// JSON.
+type Compared struct {
+	Approved   *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
+	Definition json.RawMessage       `json:"definition"`
+	Changes    []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
+	Truncated  bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
 }
 
 // OfferDiff is the approved definition of a prompt, a resource, a template or of
 // instructions beside the one that the server has now.
 type OfferDiff struct {
-	Kind        tool.Kind             `json:"kind" doc:"prompt, resource, template or instructions."`
-	Server      string                `json:"server"`
-	Name        string                `json:"name,omitempty"`
-	Status      string                `json:"status,omitempty" words:"status" doc:"Why it cannot be used; absent when it can."`
-	Reason      approval.Why          `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string                `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
-	Approved    *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
-	Definition  json.RawMessage       `json:"definition"`
-	Changes     []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
-	Truncated   bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
-	Verdict     scan.Verdict          `json:"verdict"`
-	Findings    []scan.Finding        `json:"findings"`
-}
-
-// ReviewedTool is one definition of a server under review.
-type ReviewedTool struct {
-	Tool        string          `json:"tool"`
-	Fingerprint string          `json:"fingerprint"`
-	Status      string          `json:"status,omitempty" words:"status"`
-	Reason      approval.Why    `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Definition  json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
-	Verdict     scan.Verdict    `json:"verdict"`
-	Findings    []scan.Finding  `json:"findings"`
+	Kind        tool.Kind    `json:"kind" doc:"prompt, resource, template or instructions."`
+	Server      string       `json:"server"`
+	Name        string       `json:"name,omitempty"`
+	Status      string       `json:"status,omitempty" words:"status" doc:"Why it cannot be used; absent when it can."`
+	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
+	Compared
+	Scanned
 }
 
 // ToolDiff is a tool's approved definition beside the one that the server
 // lists now.
 type ToolDiff struct {
-	Name        string                `json:"name" doc:"The tool id: server:tool."`
-	Server      string                `json:"server"`
-	Tool        string                `json:"tool"`
-	Status      string                `json:"status,omitempty" words:"status"`
-	Reason      approval.Why          `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string                `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
-	Approved    *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
-	Definition  json.RawMessage       `json:"definition"`
-	Changes     []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
-	Truncated   bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
-	Loosened    []string              `json:"loosened,omitempty" doc:"The hints that the change loosens."`
-	Verdict     scan.Verdict          `json:"verdict"`
-	Findings    []scan.Finding        `json:"findings"`
+	Name        string       `json:"name" doc:"The tool id: server:tool."`
+	Server      string       `json:"server"`
+	Tool        string       `json:"tool"`
+	Status      string       `json:"status,omitempty" words:"status"`
+	Reason      approval.Why `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Fingerprint string       `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
+	Compared
+	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Scanned
 }
 
 // ApprovedView is a definition that was approved.

@@ -10,9 +10,11 @@ package guard
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/reach"
 )
 
 // Refuse returns why a request must not come in, or "" when it may. trusted are
@@ -40,13 +42,7 @@ func hostAllowed(host string, trusted []string) bool {
 // origin must be the one that the request is sent to (up to the spelling of
 // the loopback name) or be trusted.
 func originsAllowed(origins []string, host string, trusted []string) bool {
-	switch len(origins) {
-	case 0:
-		return true
-	case 1:
-		return originAllowed(origins[0], host, trusted)
-	}
-	return false
+	return len(origins) == 0 || len(origins) == 1 && originAllowed(origins[0], host, trusted)
 }
 
 func originAllowed(origin, host string, trusted []string) bool {
@@ -59,18 +55,8 @@ func originAllowed(origin, host string, trusted []string) bool {
 		return false
 	}
 	_, hostPort, _ := splitHost(host)
-	return loopback(name) && orDefault(port, scheme) == orDefault(hostPort, scheme) ||
+	return loopback(name) && reach.Port(scheme, port) == reach.Port(scheme, hostPort) ||
 		listed(authority, name, trusted)
-}
-
-func orDefault(port, scheme string) string {
-	switch {
-	case port != "":
-		return port
-	case scheme == "https":
-		return "443"
-	}
-	return "80"
 }
 
 func loopback(name string) bool {
@@ -80,12 +66,9 @@ func loopback(name string) bool {
 // listed looks for a host in trusted_hosts, whose entries are a name (any
 // port) or a name with a port.
 func listed(authority, name string, trusted []string) bool {
-	for _, t := range trusted {
-		if strings.EqualFold(t, name) || strings.EqualFold(t, authority) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(trusted, func(t string) bool {
+		return strings.EqualFold(t, name) || strings.EqualFold(t, authority)
+	})
 }
 
 // splitHost splits name[:port]. The name of an IPv6 address keeps its
@@ -98,7 +81,7 @@ func splitHost(authority string) (name, port string, ok bool) {
 	}
 	if colon := strings.LastIndexByte(authority, ':'); colon > end {
 		name, port = authority[:colon], authority[colon+1:]
-		if port == "" || !digits(port) {
+		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
 			return "", "", false
 		}
 	}
@@ -106,13 +89,4 @@ func splitHost(authority string) (name, port string, ok bool) {
 		return "", "", false
 	}
 	return name, port, true
-}
-
-func digits(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return len(s) <= 5
 }

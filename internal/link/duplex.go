@@ -2,8 +2,6 @@ package link
 
 import (
 	"context"
-	"strconv"
-	"sync/atomic"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -12,36 +10,23 @@ import (
 
 // duplex is a connection on which everything that a server says comes one
 // after the other: answers, notifications, requests. One goroutine reads it and
-// gives every answer to the goroutine that waits for it.
+// passes every answer to the goroutine that waits for it.
 type duplex struct {
-	*session.End
-	Options
-	wait *pending
-	kept session.Queue    // what belongs to no request of the client whose own it is
-	tell func(msg []byte) // sends without waiting
-
-	heard  atomic.Uint64
-	modern atomic.Bool
+	core
+	kept session.Queue // what belongs to no request of the client whose own it is
 }
 
 func newDuplex(o Options) *duplex {
-	return &duplex{End: session.NewEnd(), Options: o, wait: newPending(),
-		kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+	l := &duplex{core: newCore(o), kept: session.Queue{Max: maxKept, Bytes: maxKeptBytes, DropOldest: true}}
+	l.listening.Store(true)
+	return l
 }
-
-// Agree tells the revision that the handshake has settled.
-func (l *duplex) Agree(version string) { l.modern.Store(version == mcp.Modern) }
 
 // Attend has nothing to do: what the server says by itself comes anyhow.
 func (l *duplex) Attend(context.Context) {}
 
 // HasID reports false: here sessions have none.
 func (l *duplex) HasID() bool { return false }
-
-// Health implements Link.
-func (l *duplex) Health() Health {
-	return Health{Heard: l.heard.Load(), InFlight: int(l.wait.count.Load()), Listening: true}
-}
 
 // end makes the link lost, unless it is.
 func (l *duplex) end(err error) {
@@ -56,18 +41,13 @@ func (l *duplex) begin(ctx context.Context, r *session.Request) (e *entry, msg *
 		return nil, nil, notSent(err)
 	}
 	e, msg = l.wait.entry(), buffers.Get().(*[]byte)
-	*msg = e.send((*msg)[:0], r, &l.Options, l.modern.Load())
+	*msg = e.send((*msg)[:0], r, &l.Options, l.modern.Load(), false)
 	if err := l.wait.enter(e); err != nil {
 		l.wait.recycle(e)
 		putBuffer(msg)
 		return nil, nil, err
 	}
 	return e, msg, nil
-}
-
-// cancelled returns the notification that ends the request id.
-func cancelled(ctx context.Context, id uint64) []byte {
-	return jsonrpc.AppendNotification(nil, mcp.Cancelled, cancelledBy(ctx, strconv.AppendUint(nil, id, 10)))
 }
 
 // routeAll routes the messages of one line or event, and reports whether it
@@ -90,19 +70,8 @@ func (l *duplex) route(m *jsonrpc.Message, kept bool) {
 	case l.Own:
 		l.forClient(m, e)
 	case l.wait.subscribed(e):
-	case m.IsRequest():
-		l.tell(answerTo(m))
-	case m.Method == mcp.Progress:
-		l.wait.progress(e)
-	case m.Method == mcp.LogMessage:
-		if !l.wait.only(e, func(s *sent) bool { return s.wants(mcp.LogMessage) }) {
-			l.Reports.Remark("the server says " + string(m.Params[:min(len(m.Params), maxRemarkText)]))
-		}
-	case change:
-		l.Reports.Heard(m.Method, m.Params)
-	case m.Method == mcp.ResourceUpdated && l.Reports.Heard(m.Method, m.Params):
 	default:
-		l.wait.only(e, (*sent).passes)
+		l.spread(m, nil, change)
 	}
 }
 
@@ -112,10 +81,10 @@ func (l *duplex) route(m *jsonrpc.Message, kept bool) {
 // kept.
 func (l *duplex) forClient(m *jsonrpc.Message, e session.Event) {
 	told := m.Method == mcp.Progress && l.wait.byToken(e) ||
-		l.wait.only(e, (*sent).passes) ||
-		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e) || l.kept.Put(e.Clone())
+		l.wait.only(e) ||
+		l.kept.Attached() && l.kept.Put(e.Clone()) || l.wait.newest(e, (*sent).passes) || l.kept.Put(e.Clone())
 	if !told && m.IsRequest() {
-		l.tell(cannotAsk(m))
+		l.tell(refuse(m, CannotAsk))
 	}
 }
 

@@ -1,13 +1,13 @@
 package link
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 // How a connection ends, and what becomes of a request.
@@ -36,6 +36,11 @@ type StatusError struct {
 	location  string
 }
 
+// statusOf returns the status of an answer as an error.
+func statusOf(a *wire.Response) *StatusError {
+	return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
+}
+
 func (e *StatusError) Error() string {
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -59,25 +64,9 @@ func (e *StatusError) Passing() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// goneError is a status that says that the session has gone. reply is what the
-// server said to the request in the same breath, if it did.
-type goneError struct {
-	status *StatusError
-	reply  session.Reply
-}
+// goneError is a status that says that the session has gone.
+type goneError struct{ status *StatusError }
 
 func (e *goneError) Error() string        { return ErrSessionGone.Error() }
 func (e *goneError) Is(target error) bool { return target == ErrSessionGone }
 func (e *goneError) Unwrap() error        { return e.status }
-
-// notGone returns what the answer means when the session turns out to be there.
-func notGone(err error) (session.Reply, error) {
-	var gone *goneError
-	switch {
-	case !errors.As(err, &gone):
-		return session.Reply{}, err
-	case gone.reply.Error == nil:
-		return session.Reply{}, gone.status
-	}
-	return gone.reply, nil
-}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
 )
 
@@ -20,11 +19,11 @@ const (
 	maxResumes   = 100
 )
 
-// follow reads the events of an answer and gives each message to take, until
+// follow reads the events of an answer and passes each message to take, until
 // take says that it was the answer. A server that ends the stream early, after
 // it has given an event an id, wants to be asked again: then the stream is
 // taken up where it ended.
-func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrpc.Message, kept bool) bool) error {
+func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m jsonrpc.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
 		events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
@@ -42,7 +41,7 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrp
 		if id := events.LastID(); id != "" {
 			lastID = id
 		}
-		if lastID == "" || l.modern || resumes == maxResumes {
+		if lastID == "" || l.modern.Load() || resumes == maxResumes {
 			return ErrNoAnswer
 		}
 		if heard {
@@ -57,21 +56,9 @@ func (l *HTTP) follow(ctx context.Context, a *wire.Response, take func(m *jsonrp
 	}
 }
 
-// bounded returns what an error of a reader means: that a message is beyond a
-// bound, or the error itself.
-func bounded(b *wire.Budget, err error) error {
-	switch {
-	case errors.Is(err, jsonrpc.ErrTooLong):
-		return b.TooLarge()
-	case errors.Is(err, jsonrpc.ErrCrowded):
-		return b.Crowded()
-	}
-	return err
-}
-
 // readAll reads events until one is the answer (then err is nil) or the stream
-// ends. heard says whether there was a message.
-func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message, kept bool) bool) (heard bool, err error) {
+// ends. heard reports whether there was a message.
+func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m jsonrpc.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -82,12 +69,9 @@ func (l *HTTP) readAll(events *jsonrpc.EventReader, take func(m *jsonrpc.Message
 			continue
 		}
 		heard = true
-		data, kept := ev.Data, len(ev.Data) >= keepFrom
-		if kept {
-			data = events.Keep()
-		}
+		data, kept := owned(ev.Data, events)
 		found := false
-		if split(data, func(m jsonrpc.Message) { found = found || take(&m, kept) }) != nil {
+		if split(data, func(m jsonrpc.Message) { found = found || take(m, kept) }) != nil {
 			l.Reports.Remark("an event is no JSON-RPC message")
 		}
 		if found {
@@ -107,17 +91,16 @@ func (l *HTTP) resume(ctx context.Context, state *httpState, lastID string, afte
 		return nil, l.Cause()
 	case <-pause.C:
 	}
-	fields := []mcp.Field{{Name: lastEventID, Value: lastID}}
-	if wire.CheckFields(fields) != nil {
+	fields := fromEvent(&lastID)
+	if fields == nil {
 		return nil, ErrNoAnswer
 	}
-	a, err := l.client.Do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
-	if err != nil {
-		return nil, err
+	a, err := l.stream(ctx, state, fields)
+	if unsent, ok := errors.AsType[*session.NotSentError](err); ok {
+		return nil, unsent.Cause // the request itself was sent
 	}
-	if a.Status != http.StatusOK || a.Media != wire.Events || a.Encoded {
-		a.Body.Close()
+	if _, ok := errors.AsType[*StatusError](err); ok {
 		return nil, ErrNoAnswer
 	}
-	return a, nil
+	return a, err
 }

@@ -134,31 +134,17 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// answerTo returns the answer to a question that nobody is there for: ping is
-// answered, and nothing else is, since no such capability has been declared.
-func answerTo(m *jsonrpc.Message) []byte {
-	if m.Method == mcp.Ping {
-		return jsonrpc.AppendResult(nil, m.ID, json.RawMessage("{}"))
-	}
-	return jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{
-		Code: jsonrpc.CodeMethodNotFound, Message: "this client has not declared that capability"})
-}
-
-// cannotAsk returns the answer to a question whose client cannot be asked now.
-func cannotAsk(m *jsonrpc.Message) []byte {
-	if m.Method == mcp.Ping {
-		return answerTo(m)
-	}
-	return jsonrpc.AppendError(nil, m.ID, CannotAsk)
-}
+// noCapability is the answer to a question that nobody is there for.
+var noCapability = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client has not declared that capability"}
 
 // CannotAsk is the answer to a question whose client has no stream open.
 var CannotAsk = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
 
-// answer returns the message that answers a question.
-func answer(id json.RawMessage, r session.Reply) []byte {
-	if r.Error != nil {
-		return jsonrpc.AppendError(nil, id, r.Error)
+// refuse returns the answer to a question that cannot be asked: ping is answered
+// all the same.
+func refuse(m *jsonrpc.Message, why *jsonrpc.Error) []byte {
+	if m.Method == mcp.Ping {
+		return jsonrpc.AppendResult(nil, m.ID, json.RawMessage("{}"))
 	}
-	return jsonrpc.AppendResult(nil, id, r.Result)
+	return jsonrpc.AppendError(nil, m.ID, why)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -50,10 +49,7 @@ func (l *HTTP) listen(ctx context.Context) {
 		err := l.listenOnce(ctx, opened)
 		var refused *StatusError
 		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, ErrSessionGone):
-			l.Fail(err)
+		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Passing():
 			return // not offered
@@ -74,13 +70,13 @@ func (l *HTTP) listen(ctx context.Context) {
 // listenOnce reads one stream until it ends. What was said while there was
 // none is lost.
 func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
-	a, err := l.stream(ctx, nil)
+	a, err := l.ownStream(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer a.Body.Close()
-	l.streams.Store(true)
-	defer l.streams.Store(false)
+	l.listening.Store(true)
+	defer l.listening.Store(false)
 	opened()
 	if l.late.Load() {
 		l.Reports.Missed()
@@ -88,21 +84,11 @@ func (l *HTTP) listenOnce(ctx context.Context, opened func()) error {
 	return l.hear(ctx, a, func(m *jsonrpc.Message) { l.incoming(m, nil) })
 }
 
-// Listen gives the client whose own the session is the stream of what the server
+// Listen hands the client whose own the session is the stream of what the server
 // says by itself. What was said while nobody listened comes first, where the
 // server has kept it.
 func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	var fields []mcp.Field
-	if id := l.lastID.Load(); id != nil {
-		fields = []mcp.Field{{Name: lastEventID, Value: *id}}
-	}
-	if wire.CheckFields(fields) != nil {
-		fields = nil
-	}
-	a, err := l.stream(ctx, fields)
-	if errors.Is(err, ErrSessionGone) {
-		l.Fail(err)
-	}
+	a, err := l.ownStream(ctx, l.lastID.Load())
 	if err != nil {
 		return err
 	}
@@ -114,33 +100,37 @@ func (l *HTTP) Listen(ctx context.Context, say func(session.Event), opened func(
 	})
 }
 
-// lastEventID names the event after which a stream is to go on.
-const lastEventID = "Last-Event-ID"
+// fromEvent returns the header line that names the event after which a stream is to
+// go on, none where there is no such event or its id cannot be said.
+func fromEvent(id *string) []mcp.Field {
+	if id == nil {
+		return nil
+	}
+	fields := []mcp.Field{{Name: "Last-Event-ID", Value: *id}}
+	if wire.CheckFields(fields) != nil {
+		return nil
+	}
+	return fields
+}
 
-// stream opens the stream of what the server says by itself.
-func (l *HTTP) stream(ctx context.Context, fields []mcp.Field) (*wire.Response, error) {
+// ownStream opens the stream of what the server says by itself, which goes on
+// after the event of that id.
+func (l *HTTP) ownStream(ctx context.Context, id *string) (*wire.Response, error) {
 	state := l.state.Load()
-	a, err := l.do(ctx, &wire.Request{Method: http.MethodGet, Head: state.get, Fields: fields})
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded:
-		return a, nil
+	a, err := l.stream(ctx, state, fromEvent(id))
+	if err = gone(state, err); err == ErrSessionGone {
+		l.Fail(err)
 	}
-	defer a.Body.Close() // after its status has been read: then it may be another one's
-	if a.Status == http.StatusNotFound && state.session != "" {
-		return nil, ErrSessionGone
-	}
-	return nil, &StatusError{Status: a.Status}
+	return a, err
 }
 
 // hear reads a stream until it ends, and hands on what is no response.
 func (l *HTTP) hear(ctx context.Context, a *wire.Response, each func(*jsonrpc.Message)) error {
 	events := jsonrpc.NewEventReaderIn(a.Body, l.Budget.Max(), l.Budget.Until(ctx.Done()))
 	defer events.Release()
-	_, err := l.readAll(events, func(m *jsonrpc.Message, _ bool) bool {
+	_, err := l.readAll(events, func(m jsonrpc.Message, _ bool) bool {
 		if !m.IsResponse() {
-			each(m)
+			each(&m)
 		}
 		return false
 	})

@@ -8,8 +8,10 @@ import (
 	"unicode/utf8"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
 // split hands on the messages of a text: one, or those of a batch, which servers
@@ -49,13 +51,33 @@ func validUTF8(data []byte) []byte {
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// cancelledBy returns the params that tell the server that the request id is no
-// longer wanted: the client's, if it has said so itself.
-func cancelledBy(ctx context.Context, id json.RawMessage) json.RawMessage {
-	var c *session.Cancelled
-	if errors.As(context.Cause(ctx), &c) && rawjson.Kind(c.Params) == '{' {
-		return rawjson.SetMember(c.Params, "requestId", id)
+// cancelled returns the notification that the request id is no longer wanted, in
+// the words of the client, if it has said so itself.
+func cancelled(ctx context.Context, id json.RawMessage) []byte {
+	params := json.RawMessage(`{"requestId":0,"reason":"the caller no longer waits"}`)
+	if c, ok := errors.AsType[*session.Cancelled](context.Cause(ctx)); ok && rawjson.Kind(c.Params) == '{' {
+		params = c.Params
 	}
-	b := append([]byte(`{"requestId":`), id...)
-	return append(b, `,"reason":"the caller no longer waits"}`...)
+	return jsonrpc.AppendNotification(nil, mcp.Cancelled, rawjson.SetMember(params, "requestId", id))
+}
+
+// owned returns data that r has read, and reports whether its bytes can be kept:
+// what is large is taken with its buffer.
+func owned(data []byte, r interface{ Keep() []byte }) (out []byte, kept bool) {
+	if len(data) < keepFrom {
+		return data, false
+	}
+	return r.Keep(), true
+}
+
+// bounded returns what an error of a reader means: that a message is beyond a
+// bound, or the error itself.
+func bounded(b *wire.Budget, err error) error {
+	switch {
+	case errors.Is(err, jsonrpc.ErrTooLong):
+		return b.TooLarge()
+	case errors.Is(err, jsonrpc.ErrCrowded):
+		return b.Crowded()
+	}
+	return err
 }

@@ -3,30 +3,31 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
+	"mcpproxy/internal/wire"
 )
 
-// pending is the table of the requests that a server on a pipe has not
-// answered. The reader of the pipe puts things in and never waits; the
-// goroutine of each caller takes them out, so that a slow caller delays no
-// other one. Who removes an entry from the table owns it: an answer that comes
-// after that has nobody to go to.
+// pending is the table of the requests that a server has not answered. Who reads
+// what the server says puts things in and never waits; the goroutine of each
+// caller takes them out, so that a slow caller delays no other one. Who removes
+// an entry from the table owns it: an answer that comes after that has nobody to
+// go to.
 type pending struct {
-	mu       sync.Mutex // guards byID, deserted and err
-	byID     map[uint64]*entry
-	deserted deserted
-	err      error // why there will be no more answers
+	mu      sync.Mutex // guards byID, orphans and err
+	byID    map[uint64]*entry
+	orphans orphans
+	err     error // why there will be no more answers
 
-	count   atomic.Int64 // len(byID)
-	entries sync.Pool
+	// ownAnswers: each caller reads its answer itself, and leave follows instead
+	// of wait. What comes elsewhere is handed on by a goroutine.
+	ownAnswers bool
+	entries    sync.Pool
 }
 
 type entry struct {
@@ -36,6 +37,19 @@ type entry struct {
 	closed chan struct{} // cap 1: reply or err is there, and e is in no table
 	reply  session.Reply
 	err    error
+
+	request wire.Request    // how it goes out over HTTP
+	message jsonrpc.Message // what is read for it over HTTP
+
+	saying sync.Mutex // one event is handed on after the other
+	late   *late      // nil until something comes elsewhere than in the caller's answer
+}
+
+// late is the goroutine that hands on what came in the stream of somebody else,
+// who must not wait for that caller.
+type late struct {
+	runs bool // guarded by pending.mu
+	sync.WaitGroup
 }
 
 func newPending() *pending { return &pending{byID: map[uint64]*entry{}} }
@@ -56,23 +70,21 @@ func (p *pending) enter(e *entry) error {
 		return notSent(p.err)
 	}
 	p.byID[e.id] = e
-	p.count.Add(1)
 	return nil
 }
 
-// remove takes e out if it is still in, and reports whether it was. The server
-// may be at work on it for a while.
-func (p *pending) remove(e *entry) bool {
+// inFlight returns how many there are.
+func (p *pending) inFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.desert(e.id) != nil
+	return len(p.byID)
 }
 
-// desert is take for a request that the server may still be at work on.
-func (p *pending) desert(id uint64) *entry {
+// orphan is take for a request that the server may still be at work on.
+func (p *pending) orphan(id uint64) *entry {
 	e := p.take(id)
 	if e != nil && !e.own && e.listenID == nil { // else there is nobody else, or nothing to work on
-		p.deserted.add(&e.sent)
+		p.orphans.add(&e.sent)
 	}
 	return e
 }
@@ -82,7 +94,6 @@ func (p *pending) take(id uint64) *entry {
 	e := p.byID[id]
 	if e != nil {
 		delete(p.byID, id)
-		p.count.Add(-1)
 	}
 	return e
 }
@@ -90,11 +101,12 @@ func (p *pending) take(id uint64) *entry {
 // recycle makes e ready for another request. e is in no table.
 func (p *pending) recycle(e *entry) {
 	e.said.Reset()
-	e.sent, e.broken, e.reply, e.err = sent{}, false, session.Reply{}, nil
+	e.sent, e.broken, e.reply, e.err, e.late = sent{}, false, session.Reply{}, nil, nil
+	e.request, e.message = wire.Request{}, jsonrpc.Message{}
 	p.entries.Put(e)
 }
 
-// resolve gives the response m to the caller that waits for it, if there is
+// resolve hands the response m to the caller that waits for it, if there is
 // one. The bytes of m are copied unless they are kept.
 func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 	id, ok := numericID(m.ID)
@@ -102,8 +114,7 @@ func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 		return
 	}
 	if e := p.claim(id); e != nil {
-		e.reply = replyOf(m, kept)
-		e.closed <- struct{}{}
+		e.finish(replyOf(m, kept), nil)
 	}
 }
 
@@ -111,10 +122,15 @@ func (p *pending) resolve(m *jsonrpc.Message, kept bool) {
 func (p *pending) reject(id uint64, err error) bool {
 	e := p.claim(id)
 	if e != nil {
-		e.err = err
-		e.closed <- struct{}{}
+		e.finish(session.Reply{}, err)
 	}
 	return e != nil
+}
+
+// finish tells the caller how its request ended. e is in no table.
+func (e *entry) finish(r session.Reply, err error) {
+	e.reply, e.err = r, err
+	e.closed <- struct{}{}
 }
 
 // brokenTime is how long the right answer may still come after one that cannot
@@ -138,11 +154,10 @@ func (p *pending) rejectBroken(response []byte) {
 	e.broken = true
 	time.AfterFunc(brokenTime, func() {
 		p.mu.Lock()
-		e := p.desert(id)
+		e := p.orphan(id)
 		p.mu.Unlock()
 		if e != nil {
-			e.err = ErrNoMessage
-			e.closed <- struct{}{}
+			e.finish(session.Reply{}, ErrNoMessage)
 		}
 	})
 }
@@ -152,7 +167,7 @@ func (p *pending) claim(id uint64) *entry {
 	defer p.mu.Unlock()
 	e := p.take(id)
 	if e == nil {
-		p.deserted.answered(id)
+		p.orphans.answered(id)
 	}
 	return e
 }
@@ -163,40 +178,52 @@ func (p *pending) give(id uint64, e session.Event, fits func(*sent) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := p.byID[id]
-	return to != nil && fits(&to.sent) && to.put(e)
+	return to != nil && fits(&to.sent) && p.put(to, e)
 }
 
-// progress gives a progress notification to the request it is about.
-func (p *pending) progress(e session.Event) {
-	if id, ok := progressID(e.Params); ok {
+// progress hands a progress notification, which came in the answer to from or by
+// itself, to the request it is about.
+func (p *pending) progress(e session.Event, from *entry) {
+	switch id, ok := progressID(e.Params); {
+	case !ok:
+	case from != nil && from.id == id:
+		from.hear(e)
+	default:
 		p.give(id, e, func(s *sent) bool { return s.wants(mcp.Progress) })
 	}
 }
 
-// subscribed gives a notification to the subscription that it names, if it
+// subscribed hands a notification to the subscription that it names, if it
 // does.
 func (p *pending) subscribed(e session.Event) bool {
 	id, ok := subscriptionID(e.Params)
 	return ok && p.give(id, e, func(s *sent) bool { return s.listenID != nil })
 }
 
-// byToken gives a progress notification to the client's request with its own
+// byToken hands a progress notification to the client's request with its own
 // token.
 func (p *pending) byToken(e session.Event) bool {
-	token := json.RawMessage(rawjson.Find(e.Params, "progressToken"))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, to := range p.byID {
-		if to.passes() && to.token != nil && bytes.Equal(to.token, token) {
-			return to.put(e)
-		}
-	}
-	return false
+	token := rawjson.Find(e.Params, "progressToken")
+	return p.newest(e, func(s *sent) bool { return s.token != nil && bytes.Equal(s.token, token) })
 }
 
-// only gives e to the only request in flight, subscriptions aside: with several
-// in flight nobody can tell whose it is.
-func (p *pending) only(e session.Event, fits func(*sent) bool) bool {
+// newest hands e to the request that was sent last, of those that fit and whose
+// client has the connection for itself.
+func (p *pending) newest(e session.Event, fits func(*sent) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var last *entry
+	for _, to := range p.byID {
+		if to.passes() && fits(&to.sent) && (last == nil || to.id > last.id) {
+			last = to
+		}
+	}
+	return last != nil && p.put(last, e)
+}
+
+// only hands e to the only request in flight, subscriptions aside, if it wants
+// it: with several in flight nobody can tell whose it is.
+func (p *pending) only(e session.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var one *entry
@@ -209,26 +236,40 @@ func (p *pending) only(e session.Event, fits func(*sent) bool) bool {
 			one = to
 		}
 	}
-	return one != nil && fits(&one.sent) && !p.deserted.byOther(&one.sent) && one.put(e)
+	return one != nil && one.wants(e.Method) && !p.orphans.byOther(&one.sent) && p.put(one, e)
 }
 
-// newest gives e to the request that was sent last, of a client that has the
-// connection for itself.
-func (p *pending) newest(e session.Event) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var last *entry
-	for _, to := range p.byID {
-		if to.passes() && (last == nil || to.id > last.id) {
-			last = to
+// put queues an event for to; when its caller is far behind it is dropped. It
+// reports whether it was queued. The caller holds mu.
+func (p *pending) put(to *entry, e session.Event) bool {
+	if !to.said.Put(e.Clone()) {
+		return false
+	}
+	if p.ownAnswers {
+		if to.late == nil {
+			to.late = &late{}
+		}
+		if !to.late.runs {
+			to.late.runs = true
+			to.late.Go(func() { p.handLate(to) })
 		}
 	}
-	return last != nil && last.put(e)
+	return true
 }
 
-// put queues an event; when the caller is far behind it is dropped. It reports
-// whether it was queued.
-func (e *entry) put(v session.Event) bool { return e.said.Put(v.Clone()) }
+// handLate hands on what is queued for e, and what comes meanwhile.
+func (p *pending) handLate(e *entry) {
+	for {
+		p.mu.Lock()
+		events := e.said.Take()
+		e.late.runs = len(events) > 0
+		p.mu.Unlock()
+		if len(events) == 0 {
+			return
+		}
+		e.handOn(events)
+	}
+}
 
 // fail ends all that wait, and those who come later.
 func (p *pending) fail(err error) {
@@ -240,8 +281,7 @@ func (p *pending) fail(err error) {
 	p.err = err
 	for id, e := range p.byID {
 		p.take(id)
-		e.err = &LostError{err}
-		e.closed <- struct{}{}
+		e.finish(session.Reply{}, &LostError{err})
 	}
 }
 
@@ -262,12 +302,13 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	for {
 		select {
 		case <-e.closed:
-			e.handOn()
+			e.handOn(e.said.Take())
+			e.settle(&e.reply)
 			return e.reply, e.err
 		case <-e.said.Come():
-			e.handOn()
+			e.handOn(e.said.Take())
 		case <-done:
-			if p.remove(e) {
+			if p.leave(e, ctx.Err()) {
 				return session.Reply{}, ctx.Err()
 			}
 			done = nil // the answer is on its way from the reader
@@ -275,12 +316,40 @@ func (p *pending) wait(ctx context.Context, e *entry) (session.Reply, error) {
 	}
 }
 
+// leave takes e out, whose request came to err, if it is still in, and reports
+// whether it was. What came for it elsewhere is handed on when it returns.
+func (p *pending) leave(e *entry, err error) bool {
+	p.mu.Lock()
+	out := p.take
+	if stillAtWork(err) {
+		out = p.orphan
+	}
+	was, late := out(e.id) != nil, e.late
+	p.mu.Unlock()
+	if late != nil {
+		late.Wait()
+	}
+	return was
+}
+
+// hear hands on what came in the answer to e, and reports whether its caller
+// wants it.
+func (e *entry) hear(v session.Event) bool {
+	if !e.wants(v.Method) {
+		return false
+	}
+	e.handOn([]session.Event{v})
+	return true
+}
+
 // handOn hands on what has been said.
-func (e *entry) handOn() {
+func (e *entry) handOn(events []session.Event) {
 	if e.Say == nil {
 		return
 	}
-	for _, v := range e.said.Take() {
+	e.saying.Lock()
+	defer e.saying.Unlock()
+	for _, v := range events {
 		e.deliver(v)
 	}
 }

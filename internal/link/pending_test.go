@@ -21,9 +21,9 @@ func enter(p *pending, s sent) (*entry, error) {
 	return e, p.enter(e)
 }
 
-// said gives a log message to the only request in flight, if it wants it.
+// said hands a log message to the only request in flight, if it wants it.
 func said(p *pending, params json.RawMessage) bool {
-	return p.only(session.Event{Method: mcp.LogMessage, Params: params}, func(s *sent) bool { return s.wants(mcp.LogMessage) })
+	return p.only(session.Event{Method: mcp.LogMessage, Params: params})
 }
 
 // TestBrokenAnswers: one that cannot be read ends its request a while later, if
@@ -75,7 +75,7 @@ func TestPendingIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 * maxNotes {
-		p.progress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)})
+		p.progress(session.Event{Method: mcp.Progress, Params: json.RawMessage(`{"progressToken":1}`)}, nil)
 	}
 	big := json.RawMessage(`{"x":"` + strings.Repeat("y", maxNoteBytes) + `"}`)
 	said(p, big)
@@ -97,7 +97,7 @@ func TestPendingIgnoresStrangeIDs(t *testing.T) {
 	for _, id := range []string{`"7"`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
 		p.resolve(&jsonrpc.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
 	}
-	if p.count.Load() != 1 {
+	if p.inFlight() != 1 {
 		t.Error("it has been resolved")
 	}
 	p.fail(errors.New("over"))
@@ -128,7 +128,7 @@ func TestAppendCall(t *testing.T) {
 		var ids atomic.Uint64
 		ids.Store(4)
 		var s sent
-		msg := s.send(nil, &session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: in.Tool, Arguments: in.Arguments, Meta: in.Meta}}, &Options{IDs: &ids}, false)
+		msg := s.send(nil, &session.Request{Method: mcp.CallTool, Call: &session.Call{Tool: in.Tool, Arguments: in.Arguments, Meta: in.Meta}}, &Options{IDs: &ids}, false, false)
 		token := s.token
 		if want := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":` + tt.want + `}`; string(msg) != want || string(token) != tt.token {
 			t.Errorf("%s, token %s; want %s", msg, token, want)
@@ -146,7 +146,7 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := said(p, json.RawMessage("{}"))
-		p.remove(e)
+		p.leave(e, context.Canceled)
 		return given
 	}
 	say := func(session.Event) {}
@@ -159,21 +159,21 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 	}
 }
 
-// TestDesertedIsBounded: of who gives up call after call no more is kept, and
+// TestOrphansAreBounded: of who gives up call after call no more is kept, and
 // what is not kept counts as somebody else's.
-func TestDesertedIsBounded(t *testing.T) {
-	var d deserted
+func TestOrphansAreBounded(t *testing.T) {
+	var d orphans
 	a, b := &session.Owner{}, &session.Owner{}
-	for id := range uint64(maxDeserted) {
+	for id := range uint64(maxOrphans) {
 		d.add(&sent{id: id, Request: &session.Request{Owner: a}})
 	}
 	if d.byOther(&sent{Request: &session.Request{Owner: a}}) || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
 		t.Error("it is not known whose they are")
 	}
-	for id := range uint64(10 * maxDeserted) {
-		d.add(&sent{id: id + maxDeserted, Request: &session.Request{Owner: b}})
+	for id := range uint64(10 * maxOrphans) {
+		d.add(&sent{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
-	if len(d.all) != maxDeserted || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
+	if len(d.all) != maxOrphans || !d.byOther(&sent{Request: &session.Request{Owner: b}}) {
 		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
 	}
 }

@@ -4,28 +4,30 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/http"
+	"time"
+
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/wire"
-	"net/http"
-	"time"
 )
 
 // refused reads an answer that is not 2xx. It may hold the JSON-RPC error of
 // the request; or it says that the session has gone, and then the server has
 // not looked at the request.
-func (l *HTTP) refused(state *httpState, a *wire.Response, x *exchange) (session.Reply, error) {
-	fail := &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
+func (l *HTTP) refused(ctx context.Context, state *httpState, a *wire.Response, x *entry) (session.Reply, error) {
+	fail := statusOf(a)
 	m := errorIn(a)
 	var reply session.Reply
 	if m != nil && !fail.WantsLogin() && x.isAnswer(m) {
 		reply = replyOf(m, true)
 		reply.Status = a.Status
 	}
+	gone := a.Status == http.StatusNotFound || a.Status == http.StatusBadRequest && m != nil && aboutSession(m)
 	switch {
-	case state.session != "" && (a.Status == http.StatusNotFound || a.Status == http.StatusBadRequest && m != nil && aboutSession(m)):
-		return session.Reply{}, &goneError{fail, reply}
+	case gone && state.session != "" && (x.Method == mcp.Ping || l.sessionGone(ctx, state)):
+		return session.Reply{}, &goneError{fail}
 	case reply.Error == nil:
 		return session.Reply{}, fail
 	}
@@ -33,7 +35,7 @@ func (l *HTTP) refused(state *httpState, a *wire.Response, x *exchange) (session
 }
 
 // errorIn returns the JSON-RPC error that an answer has for its body, nil if
-// that is none.
+// there is none.
 func errorIn(a *wire.Response) *jsonrpc.Message {
 	if a.Media != wire.JSON {
 		return nil
@@ -68,8 +70,8 @@ const pingTime = 10 * time.Second
 func (l *HTTP) sessionGone(ctx context.Context, state *httpState) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	var x exchange
-	x.msg = x.send(nil, &session.Request{Method: mcp.Ping}, &l.Options, false)
-	_, err := l.post(ctx, state, &x)
+	x := l.wait.entry()
+	x.request.Body = x.send(nil, &session.Request{Method: mcp.Ping}, &l.Options, false, false)
+	_, err := l.exchange(ctx, state, x)
 	return errors.Is(err, ErrSessionGone)
 }

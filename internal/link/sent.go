@@ -18,13 +18,17 @@ type sent struct {
 	id       uint64
 	token    json.RawMessage // the caller's progress token, in whose place id goes out unless own; nil: it wants none
 	own      bool            // the connection is the caller's own: its tokens mean nobody else
+	keeps    bool            // it goes out as it is, with the client's id and token: its answer comes to nobody else
 	listenID json.RawMessage // the client's id of a subscription, in whose place id goes out
 }
 
 // send makes s the request r and appends its message to dst.
-func (s *sent) send(dst []byte, r *session.Request, o *Options, modern bool) []byte {
-	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own}
-	if r.Call != nil {
+func (s *sent) send(dst []byte, r *session.Request, o *Options, modern, keeps bool) []byte {
+	*s = sent{Request: r, id: o.IDs.Add(1), own: o.Own, keeps: keeps}
+	switch {
+	case keeps:
+		return jsonrpc.AppendRequestAs(dst, r.ID, r.Method, r.Params)
+	case r.Call != nil:
 		return s.appendCall(dst, o, modern)
 	}
 	params := r.Params
@@ -32,7 +36,7 @@ func (s *sent) send(dst []byte, r *session.Request, o *Options, modern bool) []b
 		params = WithIdentity(params, o.Version)
 	}
 	if s.token = ProgressToken(params); s.token != nil && !s.own {
-		params = withToken(params, s.id)
+		params = withMeta(params, "progressToken", strconv.AppendUint(nil, s.id, 10))
 	}
 	if r.Method == mcp.Listen {
 		if s.listenID = r.ID; r.ID == nil { // our own
@@ -68,6 +72,27 @@ func (s *sent) appendCall(dst []byte, o *Options, modern bool) []byte {
 // not of what the handshake begins with.
 func cancelable(r *session.Request) bool {
 	return r.Method != mcp.Initialize && (r.ID != nil || r.Method != mcp.Discover)
+}
+
+// outerID returns the id that s has at the server.
+func (s *sent) outerID() json.RawMessage {
+	if s.keeps {
+		return s.ID
+	}
+	return strconv.AppendUint(nil, s.id, 10)
+}
+
+// isAnswer reports whether m is the response to s where no other one can come. An
+// error without an id can only be for the one request that was sent.
+func (s *sent) isAnswer(m *jsonrpc.Message) bool {
+	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
+		return true
+	}
+	if s.keeps {
+		return SameID(m.ID, s.ID)
+	}
+	id, ok := numericID(m.ID)
+	return ok && id == s.id
 }
 
 // passes reports whether s is a client's own request, which gets everything.
@@ -125,26 +150,25 @@ func WithIdentity(params json.RawMessage, version string) json.RawMessage {
 	return rawjson.SetMember(params, "_meta", identity(rawjson.Find(params, "_meta"), version))
 }
 
-// ProgressToken returns the token in the _meta of params, nil when there is none.
-func ProgressToken(params json.RawMessage) json.RawMessage {
-	if !rawjson.MayName(params, "progressToken") {
+// metaOf returns a member of the _meta of params, nil when there is none.
+func metaOf(params json.RawMessage, name string) json.RawMessage {
+	if !rawjson.MayName(params, name) {
 		return nil
 	}
-	return rawjson.Find(rawjson.Find(params, "_meta"), "progressToken")
+	return rawjson.Find(rawjson.Find(params, "_meta"), name)
 }
 
-// withToken puts our token in the place of the client's.
-func withToken(params json.RawMessage, id uint64) json.RawMessage {
-	meta := rawjson.SetMember(rawjson.Find(params, "_meta"), "progressToken", strconv.AppendUint(nil, id, 10))
-	return rawjson.SetMember(params, "_meta", meta)
+// withMeta returns params with a member of their _meta.
+func withMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	return rawjson.SetMember(params, "_meta", rawjson.SetMember(rawjson.Find(params, "_meta"), name, value))
 }
+
+// ProgressToken returns the token in the _meta of params, nil when there is none.
+func ProgressToken(params json.RawMessage) json.RawMessage { return metaOf(params, "progressToken") }
 
 // subscriptionID returns our id in what a server says to a subscription.
 func subscriptionID(params json.RawMessage) (uint64, bool) {
-	if !rawjson.MayName(params, mcp.MetaSubscription) {
-		return 0, false
-	}
-	return numericID(rawjson.Find(rawjson.Find(params, "_meta"), mcp.MetaSubscription))
+	return numericID(metaOf(params, mcp.MetaSubscription))
 }
 
 // setSubscription puts the client's id of a subscription in the place of ours.
@@ -152,7 +176,7 @@ func setSubscription(obj, id json.RawMessage) json.RawMessage {
 	if _, ok := subscriptionID(obj); !ok {
 		return obj
 	}
-	return rawjson.SetMember(obj, "_meta", rawjson.SetMember(rawjson.Find(obj, "_meta"), mcp.MetaSubscription, id))
+	return withMeta(obj, mcp.MetaSubscription, id)
 }
 
 // progressID returns the id that a progress notification is about.

@@ -3,10 +3,10 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,14 +21,10 @@ import (
 // which messages are posted.
 type SSE struct {
 	*duplex
-	base *HTTP // for its address and client; it sends nothing
+	*site
 
-	ready    chan struct{} // closed when endpoint is there
-	endpoint *wire.Head
-	told     chan []byte
-	cancel   context.CancelFunc // ends the two goroutines that read and tell
-	mu       sync.Mutex         // orders starts and Stop
-	wg       sync.WaitGroup
+	ready chan struct{} // closed when the site is the endpoint
+	mu    sync.Mutex    // orders starts and Stop
 }
 
 // maxEndpoint bounds the endpoint that a server names.
@@ -41,27 +37,23 @@ var (
 
 // NewSSE opens the stream.
 func NewSSE(a Address, o Options) (*SSE, error) {
-	base, err := newHTTP(a, o)
+	site, err := newSite(a, o)
 	if err != nil {
 		return nil, err
 	}
-	l := &SSE{duplex: newDuplex(o), base: base, ready: make(chan struct{}), told: make(chan []byte, maxTold)}
-	l.tell = func(msg []byte) {
-		select {
-		case l.told <- msg:
-		default: // the server is too far behind
-		}
-	}
+	l := &SSE{duplex: newDuplex(o), site: site, ready: make(chan struct{})}
+	l.post = l.toEndpoint
+	l.tell = l.enqueue
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.wg.Go(func() { l.end(l.read(ctx)) })
-	l.wg.Go(func() { sendTold(ctx, l.told, l.post, l.Reports) })
+	l.wg.Go(func() { l.sendTold(ctx, l.told) })
 	return l, nil
 }
 
 // read opens the stream, and routes what the server says until it ends.
 func (l *SSE) read(ctx context.Context) error {
-	a, err := l.openStream(ctx, maxRedirects)
+	a, err := l.openStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,10 +82,7 @@ func (l *SSE) read(ctx context.Context) error {
 		if len(ev.Data) == 0 || ev.Name != "message" {
 			continue
 		}
-		data, kept := ev.Data, len(ev.Data) >= keepFrom
-		if kept {
-			data = events.Keep()
-		}
+		data, kept := owned(ev.Data, events)
 		if !l.routeAll(data, kept) {
 			l.Reports.Remark("an event is no JSON-RPC message")
 		}
@@ -102,31 +91,19 @@ func (l *SSE) read(ctx context.Context) error {
 
 // openStream asks for the stream, also where the server says it is within the
 // same origin.
-func (l *SSE) openStream(ctx context.Context, redirects int) (*wire.Response, error) {
-	fields := l.base.fields.Clone()
-	fields.Set("Accept", "text/event-stream")
-	head, err := wire.NewHead(l.base.url, fields)
-	if err != nil {
-		return nil, err
-	}
-	a, err := l.base.do(ctx, &wire.Request{Method: http.MethodGet, Head: head})
-	if err != nil {
-		return nil, err
-	}
-	if a.Status == http.StatusOK && a.Media == wire.Events && !a.Encoded {
-		return a, nil
-	}
-	defer a.Body.Close()
-	if a.Status >= 300 && a.Status < 400 && redirects > 0 {
-		if to, err := l.base.url.Parse(a.Location); err == nil && a.Location != "" && sameOrigin(to, l.base.url) {
-			l.base.url = stripUser(to)
-			return l.openStream(ctx, redirects-1)
+func (l *SSE) openStream(ctx context.Context) (*wire.Response, error) {
+	for {
+		a, err := l.stream(ctx, l.state.Load(), nil)
+		status, ok := errors.AsType[*StatusError](err)
+		switch {
+		case !ok:
+			return a, err
+		case status.Status == http.StatusOK:
+			return nil, problem.Ownf("the answer is no event stream")
+		case status.Status < 300 || status.Status > 399 || !l.redirected(status.location):
+			return nil, err
 		}
 	}
-	if a.Status == http.StatusOK {
-		return nil, problem.Ownf("the answer is no event stream")
-	}
-	return nil, &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
 }
 
 // setEndpoint takes the place that messages go to. Elsewhere than at the origin
@@ -135,25 +112,23 @@ func (l *SSE) setEndpoint(text string) error {
 	if len(text) > maxEndpoint {
 		return problem.Ownf("the endpoint for messages is longer than %d bytes", maxEndpoint)
 	}
-	to, err := l.base.url.Parse(text)
+	to, err := l.url.Parse(text)
 	if err != nil || text == "" {
 		return problem.Ownf("the endpoint for messages is no URL")
 	}
-	if !sameOrigin(to, l.base.url) {
+	if !sameOrigin(to, l.url) {
 		return problem.Ownf("the endpoint for messages is at another origin than the stream")
 	}
-	fields := l.base.fields.Clone()
-	fields.Set("Accept", "application/json, text/event-stream")
-	fields.Set("Content-Type", "application/json")
-	if l.endpoint, err = wire.NewHead(stripUser(to), fields); err != nil {
+	l.url = stripUser(to)
+	if err := l.setState("", ""); err != nil {
 		return err
 	}
 	close(l.ready)
 	return nil
 }
 
-// post sends one message, as soon as it is known where to.
-func (l *SSE) post(ctx context.Context, msg []byte) error {
+// toEndpoint posts one message, as soon as it is known where to.
+func (l *SSE) toEndpoint(ctx context.Context, msg []byte) error {
 	select {
 	case <-l.ready:
 	case <-l.Done():
@@ -164,40 +139,25 @@ func (l *SSE) post(ctx context.Context, msg []byte) error {
 	if err := l.Cause(); err != nil {
 		return notSent(err)
 	}
-	a, err := l.base.do(ctx, &wire.Request{Method: http.MethodPost, Head: l.endpoint, Body: msg})
-	if err != nil {
-		return err
+	err := l.send(ctx, l.state.Load(), msg)
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound {
+		return &goneError{status}
 	}
-	defer a.Body.Close()
-	switch {
-	case a.Status == http.StatusNotFound:
-		return &goneError{status: &StatusError{Status: a.Status}}
-	case a.Status < 200 || a.Status > 299:
-		return &StatusError{Status: a.Status, challenge: a.Challenge, location: a.Location}
-	}
-	_, _ = wire.ReadBody(a, maxErrorBody) // so that the connection can be used again
-	return nil
+	return err
 }
 
 // start runs f in a goroutine that Stop waits for, with a context that ends with
 // the link; it fails when the link is lost.
-func (l *SSE) start(f func(context.Context)) (cancel context.CancelFunc, err error) {
+func (l *SSE) start(f func(context.Context)) (cancel func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.Cause(); err != nil {
 		return nil, notSent(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := session.Until(context.Background(), l.Done(), nil)
 	l.wg.Go(func() {
 		defer cancel()
 		f(ctx)
-	})
-	l.wg.Go(func() {
-		select {
-		case <-l.Done():
-			cancel()
-		case <-ctx.Done():
-		}
 	})
 	return cancel, nil
 }
@@ -209,13 +169,13 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 	if err != nil {
 		return session.Reply{}, err
 	}
-	s, msg := e.sent, bytes.Clone(*buf) // it may be on its way for longer than r is there
+	id, msg := e.id, bytes.Clone(*buf) // it may be on its way for longer than r is there
 	putBuffer(buf)
 	posted := make(chan struct{})
 	cancel, err := l.start(func(pctx context.Context) {
 		defer close(posted)
-		if err := l.post(pctx, msg); err != nil {
-			l.wait.reject(s.id, err)
+		if err := l.toEndpoint(pctx, msg); err != nil {
+			l.wait.reject(id, err)
 		}
 	})
 	if err != nil {
@@ -223,7 +183,6 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 		return session.Reply{}, err
 	}
 	reply, err := l.wait.wait(ctx, e)
-	s.settle(&reply)
 	switch {
 	case err == nil, errors.Is(err, ErrNoMessage):
 		time.AfterFunc(tellTime, cancel)
@@ -231,7 +190,7 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 		cancel()
 		<-posted
 		if cancelable(r) {
-			l.tell(cancelled(ctx, s.id))
+			l.tell(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 		}
 		err = ctx.Err()
 	case errors.Is(err, ErrSessionGone), session.NotSent(err) && !l.Own:
@@ -242,22 +201,6 @@ func (l *SSE) Do(ctx context.Context, r *session.Request) (session.Reply, error)
 	return reply, err
 }
 
-// Notify implements Link.
-func (l *SSE) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return l.post(ctx, jsonrpc.AppendNotification(nil, method, params))
-}
-
-// Respond implements Link.
-func (l *SSE) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	return l.post(ctx, answer(id, r))
-}
-
-// Settled has nothing to do.
-func (l *SSE) Settled() {}
-
-// Tidy implements Link.
-func (l *SSE) Tidy(now time.Time) { l.base.client.Reap(now) }
-
 // Stop ends the stream, and with it the session.
 func (l *SSE) Stop(<-chan struct{}) {
 	l.mu.Lock()
@@ -266,5 +209,5 @@ func (l *SSE) Stop(<-chan struct{}) {
 	l.end(ErrStopped)
 	l.cancel()
 	l.wg.Wait()
-	l.base.client.Close()
+	l.client.Close()
 }

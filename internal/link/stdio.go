@@ -3,12 +3,11 @@ package link
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
@@ -20,7 +19,7 @@ import (
 )
 
 // Stdio is a process with lines on its pipes. One goroutine reads its stdout and
-// gives every answer to the goroutine that waits for it.
+// passes every answer to the goroutine that waits for it.
 type Stdio struct {
 	*duplex
 	proc *process.Process
@@ -28,8 +27,7 @@ type Stdio struct {
 	log  *process.Log
 
 	startup  *startup.Start
-	greeted  atomic.Bool // the handshake is over
-	skipping bool        // of the reader: a line is being skipped
+	skipping bool // of the reader: a line is being skipped
 }
 
 // NewStdio makes the link of a process that has just been started, and of the
@@ -37,6 +35,7 @@ type Stdio struct {
 func NewStdio(proc *process.Process, start *startup.Start, log *process.Log, o Options) *Stdio {
 	l := &Stdio{duplex: newDuplex(o), proc: proc, log: log, startup: start}
 	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.end(l.writeError(err)) })
+	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
 	l.tell = l.in.Offer
 	proc.KeepStderr(log)
 	proc.Go(l.read)
@@ -55,21 +54,16 @@ func (l *Stdio) read() {
 	defer lines.Release()
 	for {
 		line, err := lines.Next()
-		if why := l.unreadable(err); why != nil {
-			if l.skipLong(line, why) {
-				continue
-			}
-			err = why
-		}
-		if err != nil {
-			l.end(l.readError(err))
+		why := bounded(l.Budget, err)
+		switch {
+		case why != err && l.skipLong(line, why):
+			continue
+		case err != nil:
+			l.end(l.readError(why))
 			return
 		}
 		l.heard.Add(1)
-		kept := len(line) >= keepFrom
-		if kept {
-			line = lines.Keep()
-		}
+		line, kept := owned(line, lines)
 		l.take(bytes.TrimSpace(line), kept)
 		l.endSkip()
 	}
@@ -97,17 +91,6 @@ func (l *Stdio) take(line []byte, kept bool) {
 
 // skipTime is how long the rest of a line beyond the bound may take.
 const skipTime = 5 * time.Second
-
-// unreadable says why a line is not read to its end, nil when it was.
-func (l *Stdio) unreadable(err error) error {
-	switch {
-	case errors.Is(err, jsonrpc.ErrTooLong):
-		return l.Budget.TooLarge()
-	case errors.Is(err, jsonrpc.ErrCrowded):
-		return l.Budget.Crowded()
-	}
-	return nil
-}
 
 // skipLong fails the request that a line answers which is not read to its end,
 // and lets the rest of the line be skipped, for a while. When the line does not
@@ -184,29 +167,12 @@ func (l *Stdio) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 		}
 		return session.Reply{}, notSent(err)
 	}
-	s := e.sent
+	id := e.id
 	reply, err := l.wait.wait(ctx, e)
-	s.settle(&reply)
 	if err != nil && ctx.Err() != nil && cancelable(r) {
-		l.in.Send(cancelled(ctx, s.id))
+		l.in.Send(cancelled(ctx, strconv.AppendUint(nil, id, 10)))
 	}
 	return reply, err
-}
-
-// Notify implements Link.
-func (l *Stdio) Notify(_ context.Context, method string, params json.RawMessage) error {
-	return l.in.Send(jsonrpc.AppendNotification(nil, method, params))
-}
-
-// Respond implements Link.
-func (l *Stdio) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
-	return l.in.Send(answer(id, r))
-}
-
-// Agree implements Link.
-func (l *Stdio) Agree(version string) {
-	l.duplex.Agree(version)
-	l.greeted.Store(true)
 }
 
 // Settled ends the watch of the start.

@@ -7,14 +7,15 @@ package mcp
 const (
 	// Lines is what the connection is upgraded to.
 	Lines = "mcpproxy-lines/1"
-	// LineEnd is the client's last line: what was asked is answered, and then the
-	// daemon closes the connection.
+	// LineEnd is the client's last line: what has no end is ended, what was asked is
+	// answered, and then the daemon closes the connection.
 	LineEnd = "end"
 	// LineOver says, before the answer to a request on the same line, that this was
 	// not acted on since the session has ended. The daemon answers what else it was
 	// asked, and closes the connection: a new one takes a new session.
 	LineOver = "over"
-	// LineBatch says, with a space and its number before the line's end, that a
-	// batch has got all its answers: they are counted from 1 as they come.
+	// LineBatch says, with a space and the number of a batch, and another space
+	// before the answers on the same line, that the batch is answered. There may be
+	// no answers. Batches are counted from 1 as they come.
 	LineBatch = "batch"
 )

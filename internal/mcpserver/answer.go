@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -17,17 +16,11 @@ import (
 func (x *request) answer() {
 	x.prepare()
 	if x.form == session.AtOnce {
-		x.finish(x.r.Context(), x.ask(x.r.Context()))
+		x.finish(x.ask(x.r.Context(), nil, nil))
 		return
 	}
 	ctx, cancel := x.begin(x.r.Context())
 	defer x.end(cancel)
-	within, stop, full := x.hold(ctx)
-	if full != nil {
-		x.out.fail(http.StatusServiceUnavailable, full)
-		return
-	}
-	defer stop()
 	if x.form == session.Waiting {
 		x.req.Head = x.out.takeHead
 		if x.modern {
@@ -36,39 +29,30 @@ func (x *request) answer() {
 	}
 	plain, streamed := accepts(x.r.Header)
 	if !streamed && x.form != session.Streaming {
-		x.finish(ctx, x.ask(within))
+		x.finish(x.ask(ctx, cancel, nil))
 		return
 	}
-	st := newStream(x.out.w, cancel)
-	x.out.stream = st
-	defer x.out.close()
-	if x.form == session.Passing {
-		x.req.Say = st.pass
-	} else {
-		x.req.Say = st.say
-	}
+	x.out.stream = newStream(x.out.w, cancel)
+	defer x.out.stream.finish(nil)
 	if !plain && x.form != session.Streaming && x.Method != mcp.Listen { // which is agreed to first, or refused
-		st.open()
+		x.out.stream.open()
 	}
-	x.finish(ctx, x.ask(within))
+	x.finish(x.ask(ctx, cancel, &x.out.stream.outlet))
 }
 
 // finish writes the outcome of a request. A client that has
 // cancelled it gets none, as far as HTTP can do without.
-func (x *request) finish(ctx context.Context, o outcome) {
-	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))
+func (x *request) finish(o outcome) {
 	st := x.out.stream
-	if cancelled && st != nil {
+	if o.cancelled && st != nil {
 		st.open()
 	}
 	switch streamed := st != nil && st.settle(); {
 	case o.over && !streamed:
 		x.over()
-	case streamed && cancelled: // it ends without an answer
+	case streamed && o.cancelled: // it ends without an answer
 	case streamed:
-		x.out.last(&o.Reply)
-	case cancelled:
-		x.out.fail(http.StatusOK, errWasCancelled)
+		st.finish(jsonrpc.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
 		x.out.send(&o.Reply)
 	}
@@ -111,35 +95,33 @@ func (x *request) get() {
 			Message: "A GET opens a stream: send Accept: text/event-stream."})
 		return
 	}
-	if !x.s.streams.take() {
+	select {
+	case x.s.streams <- struct{}{}:
+		defer func() { <-x.s.streams }()
+	default:
 		x.out.fail(http.StatusServiceUnavailable, errManyStreams)
 		return
 	}
-	defer x.s.streams.give()
 	open, cancel := context.WithCancelCause(x.r.Context())
 	defer cancel(nil)
 	ctx, stop := x.untilServerEnds(open)
 	defer stop()
 	st := newStream(x.out.w, cancel)
 	x.out.stream = st
-	defer x.out.close()
+	defer st.finish(nil)
 	late := time.AfterFunc(openTime, st.open)
 	defer late.Stop()
-	err := x.entry.session.Listen(ctx, st.hear, st.open)
+	err := x.entry.session.Listen(ctx, func(e session.Event) {
+		if !st.offer(e) {
+			cancel(errStalled) // who is too far behind loses the stream
+		}
+	}, st.open)
 	late.Stop()
-	if !st.settle() && ctx.Err() == nil {
-		x.noStream(err)
-	}
-}
-
-// noStream answers for a stream that the server does not give.
-func (x *request) noStream(err error) {
 	switch {
-	case err == nil:
-		x.out.accepted() // not reached: a stream that the server agreed to is open
+	case st.settle() || ctx.Err() != nil:
 	case over(err):
 		x.over()
-	default:
+	default: // the server has none
 		x.out.w.Header().Set("Allow", "POST, DELETE")
 		x.out.fail(http.StatusMethodNotAllowed, x.explain(err))
 	}

@@ -36,7 +36,7 @@ func batchBound(ran, size int) *jsonrpc.Error {
 }
 
 // answerBatch answers the messages one after the other; it returns nil when
-// there is nothing to answer. The answer that goes over the bound is still given:
+// there is nothing to answer. The answer that goes over the bound is still returned:
 // what it tells of has been done.
 func (c *client) answerBatch(ctx context.Context, messages []json.RawMessage) []byte {
 	out, ran := []byte{'['}, 0
@@ -78,5 +78,5 @@ func (m *message) answerPart(parent context.Context) outcome {
 	m.req.Endless = false // it has no exchange of its own
 	ctx, cancel := m.begin(parent)
 	defer m.end(cancel)
-	return m.ask(ctx)
+	return m.ask(ctx, cancel, nil)
 }

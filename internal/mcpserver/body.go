@@ -24,7 +24,7 @@ func (x *request) readBody() ([]byte, bool) {
 	size := x.r.ContentLength
 	if size > maxBody && (size > maxDrain || x.r.Header.Get("Expect") != "") {
 		x.out.w.Header().Set("Connection", "close")
-		x.tooLarge()
+		x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 		return nil, false
 	}
 	rc := http.NewResponseController(x.out.w)
@@ -39,7 +39,7 @@ func (x *request) readBody() ([]byte, bool) {
 	case err == nil:
 		return body, true
 	case errors.Is(err, errTooLarge):
-		x.tooLarge()
+		x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		x.out.w.Header().Set("Connection", "close")
 		x.out.fail(http.StatusRequestTimeout, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
@@ -49,10 +49,6 @@ func (x *request) readBody() ([]byte, bool) {
 			Message: "The request body could not be read completely."})
 	}
 	return nil, false
-}
-
-func (x *request) tooLarge() {
-	x.out.fail(http.StatusRequestEntityTooLarge, errBodyTooLarge)
 }
 
 func readAll(r io.Reader, size int64) ([]byte, error) {

@@ -16,7 +16,7 @@ func (x *request) admit() bool {
 	cfg := x.s.Config()
 	socket := auth.FromSocket(x.r.Context())
 	if why := guard.Refuse(x.r, cfg.TrustedHosts); why != "" {
-		x.forbid(why)
+		x.turnAway(http.StatusForbidden, "Forbidden: "+why+".")
 		return false
 	}
 	r := x.r
@@ -40,17 +40,15 @@ func (x *request) admit() bool {
 
 const howToProve = ` Send the key from the file api_key of the data directory as "Authorization: Bearer KEY" or "X-API-Key: KEY".`
 
-// Whose request is refused before it is read may not keep the connection by
-// sending the rest of it.
-
-func (x *request) forbid(why string) {
+// turnAway refuses a request before it is read. Whose it is may not keep the
+// connection by sending the rest of it.
+func (x *request) turnAway(status int, message string) {
 	x.out.w.Header().Set("Connection", "close")
-	x.out.fail(http.StatusForbidden, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Forbidden: " + why + "."})
+	x.out.fail(status, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
 }
 
 func (x *request) unauthorized(message string) {
 	x.record(x.r.Context(), problem.New(problem.Unauthorized, message, ""))
 	x.out.w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
-	x.out.w.Header().Set("Connection", "close")
-	x.out.fail(http.StatusUnauthorized, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+	x.turnAway(http.StatusUnauthorized, message)
 }

@@ -9,7 +9,6 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
-	"mcpproxy/internal/session"
 )
 
 // checkHeaders holds the headers against the body: who routes or judges by the
@@ -87,11 +86,11 @@ func header(h http.Header, name string) (value string, given bool) {
 
 // mirroredHeaders are the headers that say what the body says: a server that
 // checks them needs them.
-func mirroredHeaders(h http.Header) []session.Field {
-	var fields []session.Field
+func mirroredHeaders(h http.Header) []mcp.Field {
+	var fields []mcp.Field
 	for name, values := range h {
 		if name == mcp.HeaderMethod || name == mcp.HeaderName || strings.HasPrefix(name, mcp.HeaderParam) {
-			fields = append(fields, session.Field{Name: name, Value: values[0]})
+			fields = append(fields, mcp.Field{Name: name, Value: values[0]})
 		}
 	}
 	return fields

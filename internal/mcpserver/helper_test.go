@@ -255,7 +255,7 @@ func (h *harness) callModern(tool, args string) answer {
 	return h.modern("tools/call", `"name":"`+tool+`","arguments":`+args)
 }
 
-// open opens a session of the older era.
+// open opens a session of the legacy era.
 func (h *harness) open(version string, header ...string) string {
 	h.t.Helper()
 	all := map[string]string{}

@@ -187,7 +187,7 @@ func TestBatchBounds(t *testing.T) {
 }
 
 // direct sends a request to the handler without a network, as synctest needs
-// it, and gives status and header.
+// it, and returns status and header.
 func direct(s *Server, header map[string]string, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

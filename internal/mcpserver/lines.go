@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -32,20 +33,24 @@ const (
 // most one session, which ends with it. Its fields are its reader's.
 type lines struct {
 	client
+	nc      net.Conn
 	out     outlet
 	slots   chan struct{} // one for each request that has no answer
 	hearing *entry        // whose stream is read
 	others  sync.WaitGroup
 	batches int
-	drained sync.Once
+
+	leaving sync.Once
+	left    chan struct{} // closed when nothing more is read
 }
 
 // lines speaks in lines for as long as the connection lasts: until its client has
-// gone, or this server is closed and all that was asked is answered.
+// gone, or nothing more is read and all that was asked is answered.
 func (x *request) lines() {
 	nc, read, err := http.NewResponseController(x.out.w).Hijack()
 	if err != nil {
-		panic(err)
+		x.methodNotAllowed()
+		return
 	}
 	x.out.begun = true
 	defer nc.Close()
@@ -56,23 +61,31 @@ func (x *request) lines() {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	// Who does not read does not get to know of a stop, either.
 	context.AfterFunc(x.r.Context(), func() { _ = nc.SetWriteDeadline(time.Now().Add(lastTime)) })
-	l := &lines{client: x.from, slots: make(chan struct{}, maxUnanswered),
+	l := &lines{client: x.from, nc: nc, slots: make(chan struct{}, maxUnanswered), left: make(chan struct{}),
 		out: outlet{to: nc, frame: lineOf, failed: func() { _ = nc.Close() }, turn: make(chan struct{}, 1), gone: make(chan struct{})}}
-	l.calls = &calls{}
+	l.calls, l.closed = &calls{}, l.left
 	l.others.Go(func() {
 		select {
 		case <-l.s.closed:
-			l.drain()
-		case <-l.out.gone:
+			l.leave()
+		case <-l.left:
 		}
 	})
 	if _, err := io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+mcp.Lines+"\r\n\r\n"); err == nil {
 		early, _ := read.Reader.Peek(read.Reader.Buffered())
 		l.read(ctx, io.MultiReader(bytes.NewReader(early), nc))
 	}
+	l.leave()
+	_ = nc.SetReadDeadline(time.Time{}) // it fails where the next step does
+	l.others.Go(func() {
+		for range maxUnanswered {
+			l.slots <- struct{}{}
+		}
+		l.out.end()
+	})
+	_, _ = io.Copy(io.Discard, nc) // until all is answered, or the client has gone
 	l.out.end()
 	cancel()
-	l.drain()
 	l.others.Wait()
 	l.out.close()
 	if l.entry != nil {
@@ -80,29 +93,23 @@ func (x *request) lines() {
 	}
 }
 
-// drain ends the connection when all that was asked is answered, and waits for
-// that.
-func (l *lines) drain() {
-	l.drained.Do(func() {
-		for range maxUnanswered {
-			l.slots <- struct{}{}
-		}
-		l.out.end()
+// leave has nothing more read, and ends what has no end. What was read is answered.
+func (l *lines) leave() {
+	l.leaving.Do(func() {
+		close(l.left)
+		_ = l.nc.SetReadDeadline(time.Unix(0, 0)) // it fails where reading does
 	})
 }
 
-// read deals with line by line until the connection ends.
+// read deals with line by line until the client has said its last one, the
+// connection ends, or it is left.
 func (l *lines) read(ctx context.Context, from io.Reader) {
 	in := jsonrpc.NewLineReader(from, maxDrain)
 	for {
 		line, err := in.Next()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong): // whose it is cannot be known
-		case err != nil:
-			return
-		case string(line) == mcp.LineEnd:
-			l.others.Go(l.drain)
-			_, _ = io.Copy(io.Discard, from) // to know when the client has gone
+		case err != nil || string(line) == mcp.LineEnd:
 			return
 		default:
 			l.take(ctx, in.Keep())
@@ -113,16 +120,18 @@ func (l *lines) read(ctx context.Context, from io.Reader) {
 // take deals with one line. What must not be overtaken is done before the next
 // one is read.
 func (l *lines) take(ctx context.Context, text []byte) {
-	if len(text) > maxBody {
+	from := l.client // as it is now
+	x := &message{client: &from}
+	defer l.recover(x)
+	text = bytes.TrimSpace(text)
+	switch {
+	case len(text) > 0 && text[0] == '[':
+		l.batch(ctx, x, text)
+		return
+	case len(text) > maxBody:
 		l.refuse(text, errBodyTooLarge)
 		return
 	}
-	if text = bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
-		l.batch(ctx, text)
-		return
-	}
-	from := l.client // as it is now
-	x := &message{client: &from}
 	bad := x.read(text)
 	if bad == nil {
 		x.era("")
@@ -149,7 +158,6 @@ func (l *lines) take(ctx context.Context, text []byte) {
 
 // initialize opens a session in the place of the one that there is.
 func (l *lines) initialize(ctx context.Context, x *message) {
-	defer l.recover(x)
 	x.prepare()
 	e, o, err := x.open(ctx)
 	if err != nil {
@@ -168,7 +176,6 @@ func (l *lines) initialize(ctx context.Context, x *message) {
 
 // tell passes on what wants no answer. Nobody waits for what comes of it.
 func (l *lines) tell(ctx context.Context, x *message) {
-	defer l.recover(x)
 	limited, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	_ = x.tell(limited)
@@ -190,19 +197,20 @@ func (l *lines) hear(parent context.Context, x *message) {
 		if agreed = agreed || time.Since(began) >= openTime; agreed {
 			pause = minPause
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil || x.entry.closed() {
 			return
+		}
+		select {
 		case <-x.entry.session.Done():
 			err = session.ErrOver
 		default:
-			if !agreed && !over(err) {
-				return // it has no stream
-			}
 		}
-		if over(err) {
-			l.drain()
+		switch {
+		case over(err):
+			l.leave()
 			return
+		case !agreed:
+			return // it has no stream
 		}
 		select {
 		case <-time.After(pause):
@@ -211,13 +219,21 @@ func (l *lines) hear(parent context.Context, x *message) {
 	}
 }
 
-// launch has a request answered. Its answer may come in any order.
-func (l *lines) launch(ctx context.Context, x *message) {
+// launch has a request answered, exactly once, also when the client has cancelled
+// it. Its answer may come in any order.
+func (l *lines) launch(parent context.Context, x *message) {
 	x.prepare()
-	ctx, cancel := x.begin(ctx)
+	ctx, cancel := x.begin(parent)
 	l.work(func() {
+		defer l.recover(x)
 		defer x.end(cancel)
-		l.answer(ctx, cancel, x)
+		switch o := x.ask(ctx, cancel, &l.out); {
+		case o.over && !o.said && (x.modern || !x.entry.closed()):
+			l.line([]byte(mcp.LineOver+" "), appendReply(nil, x.ID, &o.Reply))
+			l.leave()
+		default:
+			l.reply(x.ID, &o.Reply)
+		}
 	})
 }
 
@@ -234,59 +250,23 @@ func (l *lines) work(f func()) {
 	}
 }
 
-// answer has one request answered, exactly once: also when the client has
-// cancelled it.
-func (l *lines) answer(ctx context.Context, cancel context.CancelCauseFunc, x *message) {
-	defer l.recover(x)
-	within, stop, full := x.hold(ctx)
-	if full != nil {
-		l.fail(x.ID, full)
-		return
-	}
-	defer stop()
-	said := false
-	switch x.form {
-	case session.AtOnce:
-	case session.Passing:
-		x.req.Say = l.out.pass
-	default:
-		x.req.Say = func(e session.Event) {
-			if said = true; !l.out.tell(e) {
-				cancel(errStalled)
-			}
-		}
-	}
-	o := x.ask(within)
-	_, cancelled := errors.AsType[*session.Cancelled](context.Cause(ctx))
-	switch {
-	case cancelled:
-		l.fail(x.ID, errWasCancelled)
-	case o.over && !said:
-		l.line([]byte(mcp.LineOver+" "), appendReply(nil, x.ID, &o.Reply))
-		l.others.Go(l.drain)
-	default:
-		l.reply(x.ID, &o.Reply)
-	}
-}
-
-// batch has several messages answered, one after the other.
-func (l *lines) batch(ctx context.Context, text []byte) {
+// batch has several messages answered, one after the other, in one line.
+func (l *lines) batch(ctx context.Context, x *message, text []byte) {
 	l.batches++
-	end, from := mcp.LineBatch+" "+strconv.Itoa(l.batches), l.client
+	name := mcp.LineBatch + " " + strconv.Itoa(l.batches) + " "
 	l.work(func() {
-		defer l.line([]byte(end))
-		defer l.recover(&message{client: &from})
-		var answers []byte
+		answers := failure(nil, errPanicked)
+		defer func() { l.line([]byte(name), answers) }()
+		defer l.recover(x)
 		switch messages, err := jsonrpc.SplitBatch(text, limits); {
+		case len(text) > maxBody:
+			answers = failure(nil, errBodyTooLarge)
 		case err != nil:
-			answers = appendError(nil, nil, asRPC(err))
-		case from.entry == nil || from.entry.version != mcp.Batches:
-			answers = appendError(nil, nil, errNoBatch)
+			answers = failure(nil, asRPC(err))
+		case x.entry == nil || x.entry.version != mcp.Batches:
+			answers = failure(nil, errNoBatch)
 		default:
-			answers = from.answerBatch(ctx, messages)
-		}
-		if answers != nil {
-			l.line(answers)
+			answers = x.answerBatch(ctx, messages)
 		}
 	})
 }
@@ -321,7 +301,7 @@ func (l *lines) reply(id json.RawMessage, r *session.Reply) {
 }
 
 // fail writes an error as the answer to the request with the id.
-func (l *lines) fail(id json.RawMessage, e *jsonrpc.Error) { l.line(appendError(nil, id, e)) }
+func (l *lines) fail(id json.RawMessage, e *jsonrpc.Error) { l.line(failure(id, e)) }
 
 // refuse answers a text that is not dealt with, if it is a request.
 func (l *lines) refuse(text []byte, e *jsonrpc.Error) {

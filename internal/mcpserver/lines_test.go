@@ -35,6 +35,14 @@ type scripted struct {
 	ended   chan error
 	listen  chan session.Event
 	gate    chan struct{}
+	forms   func(method string) session.Form // nil: all are Waiting
+}
+
+func (s *scripted) Form(method string) session.Form {
+	if s.forms == nil {
+		return session.Waiting
+	}
+	return s.forms(method)
 }
 
 func newScripted() *scripted {
@@ -42,6 +50,10 @@ func newScripted() *scripted {
 }
 
 func (s *scripted) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
+	if string(r.ID) == `"slow"` {
+		s.began <- string(r.ID)
+		<-s.gate
+	}
 	return s, session.Reply{Result: json.RawMessage("{\n\"protocolVersion\":\"" + strings.Trim(string(r.ID), `"`) + "\"}")}, nil
 }
 
@@ -315,17 +327,16 @@ func TestLinesRefusals(t *testing.T) {
 		{modern("x", `{"_meta":{"`+mcp.MetaVersion+`":"2026-07-28"}}`), `Capabilities is required`},
 		{modern("tools/call", claims("")), `"error":{"code":-32602,"message":"Invalid params: params.name must be a string"`},
 		{modern("x", claims("")), `"result":{`},
-		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session of revision`},
-		{"", "batch 1"},
+		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `batch 1 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session of revision`},
+		{`[{"jsonrpc":"2.0","id":8,"method":"` + strings.Repeat("x", maxBody) + `"}]`, `batch 2 {"jsonrpc":"2.0","error":{"code":-32600,"message":"The request body is larger than 4 MiB`},
 		{"session", ""},
 		{`{"jsonrpc":"2.0","id":1,"method":"panic"}`, `"id":1,"error":{"code":-32603,"message":"Something went wrong inside`},
 		{`{"jsonrpc":"2.0","id":1,"method":"refused"}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}`},
 		{`[{"jsonrpc":"2.0","id":8,"method":"a"},{"jsonrpc":"2.0","method":"b"},{"jsonrpc":"2.0","id":9,"method":"initialize"}]`,
-			`[{"jsonrpc":"2.0","id":8,"result":{  "method": "a"}},{"jsonrpc":"2.0","id":9,"error"`},
-		{"", "batch 2"},
-		{`[{"jsonrpc":"2.0","method":"b"}]`, "batch 3"},
-		{`[`, `{"jsonrpc":"2.0","error":{"code":-32700`},
-		{"", "batch 4"},
+			`batch 3 [{"jsonrpc":"2.0","id":8,"result":{  "method": "a"}},{"jsonrpc":"2.0","id":9,"error"`},
+		{`[{"jsonrpc":"2.0","method":"b"}]`, "batch 4"},
+		{`[`, `batch 5 {"jsonrpc":"2.0","error":{"code":-32700`},
+		{`[{"jsonrpc":"2.0","id":8,"method":"panic"}]`, `batch 6 {"jsonrpc":"2.0","error":{"code":-32603,"message":"Something went wrong inside`},
 	} {
 		if tt.say == "session" {
 			l.greet("2025-03-26")
@@ -504,4 +515,95 @@ func TestLinesAreTheSockets(t *testing.T) {
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || resp.Header.Get(mcp.HeaderSession) == "" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
+}
+
+// renewed are sessions of which each ends when it is closed.
+type renewed struct{ *scripted }
+
+func (s renewed) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
+	return &endsByClose{s.scripted, session.NewEnd()}, session.Reply{Result: json.RawMessage("{\"protocolVersion\":" + string(r.ID) + "}")}, nil
+}
+
+type endsByClose struct {
+	*scripted
+	end *session.End
+}
+
+func (s *endsByClose) Close()                { s.end.Fail(session.ErrOver) }
+func (s *endsByClose) Done() <-chan struct{} { return s.end.Done() }
+
+func (s *endsByClose) Do(_ context.Context, r *session.Request) (session.Reply, error) {
+	if r.Method == "wait" {
+		s.began <- string(r.ID)
+		<-s.Done()
+		return session.Reply{}, session.ErrOver
+	}
+	return session.Reply{Result: json.RawMessage("{}")}, nil
+}
+
+func (s *endsByClose) Listen(_ context.Context, _ func(session.Event), opened func()) error {
+	opened()
+	<-s.Done()
+	return session.ErrOver
+}
+
+// TestLinesSecondSession: a client that opens another session ends the first one
+// by that, and not its connection.
+func TestLinesSecondSession(t *testing.T) {
+	h, s := newHarness(t), newScripted()
+	h.srv.At = func(string) session.Surface { return renewed{s} }
+	l := h.lines(h.onSocket(), "/mcp/servers/one")
+	for range 50 {
+		l.greet("2025-11-25")
+		l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		l.say(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)
+		<-s.began
+		l.say(`{"jsonrpc":"2.0","id":"n","method":"initialize","params":{"protocolVersion":"n"}}`)
+		heard := l.hear() + l.hear()
+		if !strings.Contains(heard, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Session not found`) || strings.Contains(heard, "over ") {
+			t.Fatal(heard)
+		}
+		l.say(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+		l.expect(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	}
+}
+
+// TestLinesShutdownAmidInitialize: it is a request in flight, too.
+func TestLinesShutdownAmidInitialize(t *testing.T) {
+	h, s, l, _ := scriptedLines(t)
+	l.say(`{"jsonrpc":"2.0","id":"slow","method":"initialize","params":{}}`)
+	<-s.began
+	h.srv.Close()
+	time.AfterFunc(50*time.Millisecond, func() { close(s.gate) })
+	l.expect(`{"jsonrpc":"2.0","id":"slow","result":{ "protocolVersion":"slow"}}`)
+	l.ends()
+}
+
+// TestLinesOverEndsAll: with the session ends what has no end of the same client.
+func TestLinesOverEndsAll(t *testing.T) {
+	_, s, l, _ := scriptedLines(t)
+	l.greet("2025-11-25")
+	l.say(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":%s}`, claims(""))
+	<-s.began
+	l.say(`{"jsonrpc":"2.0","id":2,"method":"over"}`)
+	if heard := l.hear() + l.hear(); !strings.Contains(heard, `over {"jsonrpc":"2.0","id":2,"error"`) || !strings.Contains(heard, `{"jsonrpc":"2.0","id":1,"error"`) {
+		t.Error(heard)
+	}
+	l.ends()
+}
+
+// TestLinesPanicWhileReading: it ends neither the connection nor what goes on.
+func TestLinesPanicWhileReading(t *testing.T) {
+	_, s, l, _ := scriptedLines(t)
+	s.forms = func(method string) session.Form {
+		if method == "formless" {
+			panic("boom")
+		}
+		return session.Waiting
+	}
+	l.greet("2025-11-25")
+	l.say(`{"jsonrpc":"2.0","id":1,"method":"formless"}`)
+	l.expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Something went wrong inside MCPProxy. See the log of the daemon for the cause."}}`)
+	l.say(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+	l.expect(`{"jsonrpc":"2.0","id":2,"result":{  "method": "x"}}`)
 }

@@ -31,9 +31,10 @@ type client struct {
 	surface session.Surface
 	actor   auth.Actor
 	origin  string
-	entry   *entry // the session; nil in the modern era
-	calls   *calls // what its notifications may cancel; nil where there are none
-	asked   bool   // a request was answered in the session
+	entry   *entry          // the session; nil in the modern era
+	calls   *calls          // what its notifications may cancel; nil where there are none
+	asked   bool            // a request was answered in the session
+	closed  <-chan struct{} // is closed when what has no end has to end
 }
 
 // message is one message of a client. It knows no transport.
@@ -129,7 +130,7 @@ func (m *message) ofTask() bool {
 	return m.Method == mcp.GetTask || m.Method == mcp.UpdateTask || m.Method == mcp.CancelTask
 }
 
-// param is a member of the message's params; nil when it is not given.
+// param is a member of the message's params; nil when it is missing.
 func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name) }
 
 // prepare makes the request for the surface.
@@ -182,7 +183,7 @@ func (m *message) end(cancel context.CancelCauseFunc) {
 }
 
 // untilServerEnds returns a context for what has no end of its own: it ends when
-// this server is closed, or the session is over.
+// this server or the connection is closed, or the session.
 func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})
@@ -193,7 +194,7 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 	go func() {
 		defer close(ended)
 		select {
-		case <-c.s.closed:
+		case <-c.closed:
 			cancel()
 		case <-over:
 			cancel()
@@ -203,26 +204,42 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 	return ctx, func() { cancel(); <-ended }
 }
 
-// hold returns the context that a request is answered in until stop, which for
-// one without an end has one, or why there is no room for it.
-func (m *message) hold(ctx context.Context) (within context.Context, stop func(), full *jsonrpc.Error) {
-	if !m.req.Endless {
-		return ctx, func() {}, nil
+// ask has a request answered that was prepared, within a context of begin. What
+// is said before goes out by out; nil: nobody can be told.
+func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
+	within, said := ctx, false
+	if m.req.Endless {
+		select {
+		case m.s.streams <- struct{}{}:
+			defer func() { <-m.s.streams }()
+		default:
+			return outcome{Reply: session.Reply{Error: errManyStreams, Status: http.StatusServiceUnavailable}}
+		}
+		until, stop := m.untilServerEnds(ctx)
+		defer stop()
+		within = until
 	}
-	if !m.s.streams.take() {
-		return nil, nil, errManyStreams
+	switch {
+	case out == nil || m.form == session.AtOnce:
+	case m.form == session.Passing:
+		m.req.Say = out.pass
+	default:
+		m.req.Say = func(e session.Event) {
+			if said = true; !out.tell(e) {
+				cancel(errStalled)
+			}
+		}
 	}
-	within, end := m.untilServerEnds(ctx)
-	return within, func() { end(); m.s.streams.give() }, nil
-}
-
-// ask has a request answered that was prepared.
-func (m *message) ask(ctx context.Context) outcome {
 	var d session.Doer = m.surface
 	if !m.modern {
 		d = m.entry.session
 	}
-	return m.outcome(d.Do(ctx, &m.req))
+	o := m.outcome(d.Do(within, &m.req))
+	if _, o.cancelled = errors.AsType[*session.Cancelled](context.Cause(ctx)); o.cancelled {
+		o = outcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
+	}
+	o.said = said
+	return o
 }
 
 // tell passes on what wants no answer: a notification, or the answer to what a
@@ -259,7 +276,9 @@ func (m *message) open(ctx context.Context) (*entry, outcome, error) {
 // outcome is what a request came to.
 type outcome struct {
 	session.Reply
-	over bool // the session that the request is of has ended
+	over      bool // the session that the request is of has ended
+	cancelled bool // by the client
+	said      bool // something that the client is not to miss was said before
 }
 
 // outcome is the table of what the answer of a surface means for the client.
@@ -276,7 +295,7 @@ func (m *message) outcome(r session.Reply, err error) outcome {
 	if r.Error != nil && r.Status == 0 {
 		r.Status = m.mirrored(r.Error)
 	}
-	return outcome{r, over(err)}
+	return outcome{Reply: r, over: over(err)}
 }
 
 // over reports whether err means that the client's session has ended.

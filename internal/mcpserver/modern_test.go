@@ -309,7 +309,7 @@ func TestListenEndsWithServer(t *testing.T) {
 
 func TestStreamsAreCounted(t *testing.T) {
 	h := newHarness(t)
-	h.srv.streams.max = 1
+	h.srv.streams = make(chan struct{}, 1)
 	header := map[string]string{"Content-Type": "application/json", mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"}
 	body := `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":{` + modernMeta + `}}`
 	st := h.openStream("POST", header, body)

@@ -30,15 +30,16 @@ type outlet struct {
 	failed func() // is called when it cannot be written any more
 
 	turn chan struct{} // cap 1: who has put something in may write
-	gone chan struct{} // closed when nothing is written any more
 	buf  []byte        // of who writes
+
+	ending sync.Once
+	gone   chan struct{} // closed when nothing is written any more
 
 	mu      sync.Mutex // guards what follows, and the beginning of writers
 	queue   []byte     // events
 	taken   chan struct{}
 	opened  bool // something was queued
 	closed  bool // nothing is queued any more
-	dead    bool // gone is closed
 	writers sync.WaitGroup
 }
 
@@ -77,16 +78,13 @@ func (o *outlet) flush(pieces ...[]byte) {
 
 // end gives up on the client: what is still said to it is forgotten.
 func (o *outlet) end() {
-	o.mu.Lock()
-	first := !o.dead
-	if first {
+	o.ending.Do(func() {
+		o.mu.Lock()
+		o.closed = true
+		o.mu.Unlock()
 		close(o.gone)
-	}
-	o.closed, o.dead = true, true
-	o.mu.Unlock()
-	if first {
 		o.failed()
-	}
+	})
 }
 
 // take returns what is queued.

@@ -76,7 +76,7 @@ func rawCall(body string) string {
 
 const callBody = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"},` + modernMeta + `}}`
 
-// A body that does not arrive is given up after ten seconds.
+// A body that does not arrive is not waited for after ten seconds.
 func TestSlowBody(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, _ *Server, dial func() net.Conn) {
 		c := dial()
@@ -164,7 +164,7 @@ func TestAnnouncedBody(t *testing.T) {
 	}
 }
 
-// readSizes gives zeros and notes for how many it was asked.
+// readSizes returns zeros and notes for how many it was asked.
 type readSizes struct {
 	had, left int
 	asked     []struct{ had, size int }
@@ -228,7 +228,7 @@ func TestHeldStream(t *testing.T) {
 		}
 		c.Close()
 		synctest.Wait()
-		if n := s.streams.n.Load(); n != 0 {
+		if n := len(s.streams); n != 0 {
 			t.Errorf("%d streams", n)
 		}
 		if code := direct(s, map[string]string{mcp.HeaderSession: id}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`).Code; code != 200 {

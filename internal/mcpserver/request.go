@@ -20,7 +20,7 @@ type request struct {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := request{from: client{s: s, origin: auth.Origin(r)}, r: r, out: response{w: w}}
+	x := request{from: client{s: s, closed: s.closed, origin: auth.Origin(r)}, r: r, out: response{w: w}}
 	x.from.place, x.from.surface = s.at(r.URL.Path)
 	x.client = &x.from
 	defer x.recover()
@@ -67,8 +67,13 @@ func (x *request) post() {
 	switch {
 	case bad != nil:
 		x.out.fail(http.StatusBadRequest, x.refuse(x.r.Context(), bad))
+	case x.modern && x.IsRequest():
+		x.answer()
+	case x.modern && x.IsNotification():
+		x.out.accepted() // a call is cancelled by closing it
 	case x.modern:
-		x.postModern()
+		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "A client sends requests only in this revision of the protocol."})
 	case x.Method == mcp.Initialize && x.IsRequest():
 		x.initialize()
 	default:
@@ -100,19 +105,6 @@ func (x *request) batch(body []byte) {
 		x.out.write(http.StatusOK, answers)
 	} else {
 		x.out.accepted()
-	}
-}
-
-// postModern answers a message of the era whose requests stand for themselves.
-func (x *request) postModern() {
-	switch {
-	case x.IsRequest():
-		x.answer()
-	case x.IsNotification():
-		x.out.accepted() // a call is cancelled by closing it
-	default:
-		x.out.fail(http.StatusBadRequest, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-			Message: "A client sends requests only in this revision of the protocol."})
 	}
 }
 
@@ -170,7 +162,7 @@ func (x *request) findSession() bool {
 	return true
 }
 
-// release gives the session back that findSession found.
+// release releases the session that findSession found.
 func (x *request) release() { x.entry.release(x.asked) }
 
 // delete ends a session.
@@ -185,16 +177,21 @@ func (x *request) delete() {
 
 // sessionMethod refuses GET and DELETE to those who have no session.
 func (x *request) sessionMethod() bool {
-	if x.r.Header.Get(mcp.HeaderSession) == "" || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
+	has := x.hasSession()
+	if !has {
 		x.methodNotAllowed()
-		return false
 	}
-	return true
+	return has
+}
+
+// hasSession reports whether the request claims to be in a session.
+func (x *request) hasSession() bool {
+	return x.r.Header.Get(mcp.HeaderSession) != "" && ofSession(x.r.Header.Get(mcp.HeaderVersion))
 }
 
 func (x *request) methodNotAllowed() {
 	allow := "GET, POST, DELETE"
-	if x.r.Header.Get(mcp.HeaderSession) == "" || !ofSession(x.r.Header.Get(mcp.HeaderVersion)) {
+	if !x.hasSession() {
 		allow = "POST"
 	}
 	x.out.w.Header().Set("Allow", allow)
@@ -212,7 +209,7 @@ func (x *request) recover() {
 		panic(cause)
 	}
 	x.s.panicked(x.Method, cause)
-	if x.out.begun {
+	if st := x.out.stream; x.out.begun || st != nil && st.settle() {
 		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
 	}
 	x.out.fail(http.StatusInternalServerError, errPanicked)

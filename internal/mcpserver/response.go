@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
-	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 )
 
@@ -17,13 +18,13 @@ import (
 type response struct {
 	w      http.ResponseWriter
 	id     json.RawMessage // of the message that is answered; nil when it is not known
-	heads  []session.Field // what the server's answer has in its head
+	heads  []mcp.Field     // what the server's answer has in its head
 	stream *stream         // nil: the answer is plain JSON
-	begun  bool            // the header is out
+	begun  bool            // the header of plain JSON is out
 }
 
 // takeHead keeps what a server's answer has in its head for ours.
-func (a *response) takeHead(fields []session.Field) {
+func (a *response) takeHead(fields []mcp.Field) {
 	a.heads = fields
 	if a.stream != nil {
 		a.stream.setHead(fields)
@@ -32,24 +33,12 @@ func (a *response) takeHead(fields []session.Field) {
 
 // send answers with a reply, as plain JSON.
 func (a *response) send(r *session.Reply) {
-	status := r.Status
-	if status == 0 && r.Error == nil {
-		status = http.StatusOK
-	}
 	all := pieces(a.id, r)
-	a.write(status, all[:]...)
+	a.write(cmp.Or(r.Status, http.StatusOK), all[:]...)
 }
-
-// last ends the stream with a reply.
-func (a *response) last(r *session.Reply) {
-	a.begun = a.stream.finish(jsonrpc.AppendEvent(nil, "", appendReply(nil, a.id, r)))
-}
-
-// close ends the stream if there is one that is open.
-func (a *response) close() { a.begun = a.stream.finish(nil) || a.begun }
 
 // fail answers with an error and the given HTTP status.
-func (a *response) fail(status int, e *jsonrpc.Error) { a.write(status, appendError(nil, a.id, e)) }
+func (a *response) fail(status int, e *jsonrpc.Error) { a.write(status, failure(a.id, e)) }
 
 // accepted answers a message that wants no answer.
 func (a *response) accepted() {
@@ -106,7 +95,7 @@ func appendStart(id json.RawMessage) []byte {
 func pieces(id json.RawMessage, r *session.Reply) [5][]byte {
 	switch {
 	case r.Error != nil:
-		return [5][]byte{appendError(nil, id, r.Error)}
+		return [5][]byte{failure(id, r.Error)}
 	case r.Front == nil:
 		return [5][]byte{appendStart(id), r.Result, r.Back, closing}
 	}
@@ -121,26 +110,19 @@ func appendReply(dst []byte, id json.RawMessage, r *session.Reply) []byte {
 	return dst
 }
 
-// appendError is jsonrpc.AppendError, but leaves out an id that is not known:
-// MCP has it optional and never null.
-func appendError(dst []byte, id json.RawMessage, e *jsonrpc.Error) []byte {
-	if id != nil {
-		return jsonrpc.AppendError(dst, id, e)
+// failure is the message that answers with an error. It leaves out an id that is
+// not known: MCP has it optional and never null.
+func failure(id json.RawMessage, e *jsonrpc.Error) []byte {
+	text := jsonrpc.AppendError(nil, id, e)
+	if id == nil {
+		text = bytes.Replace(text, []byte(`"id":null,`), nil, 1)
 	}
-	dst = append(dst, `{"jsonrpc":"2.0","error":{"code":`...)
-	dst = strconv.AppendInt(dst, int64(e.Code), 10)
-	dst = append(dst, `,"message":`...)
-	dst = rawjson.AppendString(dst, []byte(e.Message))
-	if e.Data != nil {
-		dst = append(append(dst, `,"data":`...), e.Data...)
-	}
-	return append(dst, "}}"...)
+	return text
 }
 
 // asRPC returns an error of package jsonrpc as what it is.
 func asRPC(err error) *jsonrpc.Error {
-	var e *jsonrpc.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}

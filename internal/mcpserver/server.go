@@ -25,7 +25,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/auth"
@@ -57,7 +56,7 @@ const maxStreams = 1024
 type Server struct {
 	Deps
 	sessions  *sessions
-	streams   counter
+	streams   chan struct{} // one for each that is open
 	closeOnce sync.Once
 
 	mu     sync.Mutex // guards closing, and lines.Add beside it
@@ -70,7 +69,7 @@ func New(d Deps) *Server {
 	return &Server{
 		Deps:     d,
 		sessions: newSessions(),
-		streams:  counter{max: maxStreams},
+		streams:  make(chan struct{}, maxStreams),
 		closed:   make(chan struct{}),
 	}
 }
@@ -137,19 +136,3 @@ func (s *Server) at(path string) (place string, surface session.Surface) {
 	}
 	return atBuiltIn, s.BuiltIn
 }
-
-// counter counts what there may be only so many of.
-type counter struct {
-	max int64
-	n   atomic.Int64
-}
-
-func (c *counter) take() bool {
-	if c.n.Add(1) <= c.max {
-		return true
-	}
-	c.n.Add(-1)
-	return false
-}
-
-func (c *counter) give() { c.n.Add(-1) }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,7 +60,6 @@ type entry struct {
 
 	owner *sessions     // the table that it is in; nil on a connection of lines
 	at    *list.Element // in owner.unused or owner.order; owner.mu guards this and what follows
-	nth   int           // of those of its opener
 	asked bool          // something was asked for in it, and answered
 	used  time.Time
 	busy  int
@@ -84,14 +84,8 @@ func (s *calls) begin(id []byte, cancel context.CancelCauseFunc, words bool) {
 func (s *calls) end(id []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.inflight {
-		if s.inflight[i].id == string(id) {
-			last := len(s.inflight) - 1
-			s.inflight[i] = s.inflight[last]
-			s.inflight[last] = call{}
-			s.inflight = s.inflight[:last]
-			break
-		}
+	if at := slices.IndexFunc(s.inflight, func(c call) bool { return c.id == string(id) }); at >= 0 {
+		s.inflight = slices.Delete(s.inflight, at, at+1)
 	}
 	if len(s.inflight) == 0 {
 		s.inflight = nil
@@ -115,7 +109,7 @@ func (s *calls) cancel(id []byte, params json.RawMessage) {
 	}
 }
 
-// release gives a session back that sessions.find found. asked: a request was
+// release ends the use of a session that sessions.find found. asked: a request was
 // answered in it.
 func (s *entry) release(asked bool) {
 	now := time.Now()
@@ -138,13 +132,13 @@ func (s *entry) release(asked bool) {
 type sessions struct {
 	mu     sync.Mutex // guards what follows, and some of each session
 	byID   map[string]*entry
-	unused *list.List // nothing was asked for in them; the least recently used last
-	order  *list.List // the others, likewise
-	opened map[opener][]*entry
+	unused *list.List     // nothing was asked for in them; the least recently used last
+	order  *list.List     // the others, likewise
+	opened map[opener]int // how many there are of each
 }
 
 func newSessions() *sessions {
-	return &sessions{byID: map[string]*entry{}, unused: list.New(), order: list.New(), opened: map[opener][]*entry{}}
+	return &sessions{byID: map[string]*entry{}, unused: list.New(), order: list.New(), opened: map[opener]int{}}
 }
 
 // list is the one that the session is in. The lock is held.
@@ -155,7 +149,7 @@ func (ss *sessions) list(s *entry) *list.List {
 	return ss.unused
 }
 
-// name gives a session an id that cannot be guessed.
+// name sets the id of the session, which cannot be guessed.
 func (s *entry) name() {
 	s.id = rand.Text() // 26 letters and digits, at least 128 bits
 	s.record, s.ended = recordID(s.id), make(chan struct{})
@@ -165,6 +159,16 @@ func (s *entry) name() {
 func (s *entry) close() {
 	close(s.ended)
 	s.session.Close()
+}
+
+// closed reports whether the session was closed by its client or by this server.
+func (s *entry) closed() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // open names a session and enters it.
@@ -180,8 +184,7 @@ func (ss *sessions) open(s *entry) *jsonrpc.Error {
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
 	s.at = ss.unused.PushFront(s)
-	s.nth = len(ss.opened[s.opener])
-	ss.opened[s.opener] = append(ss.opened[s.opener], s)
+	ss.opened[s.opener]++
 	ss.byID[s.id] = s
 	return nil
 }
@@ -189,48 +192,31 @@ func (ss *sessions) open(s *entry) *jsonrpc.Error {
 // room makes room for one more session of the opener, and reports whether there
 // is any. The lock is held.
 func (ss *sessions) room(o opener) bool {
-	if o.conn != "" && len(ss.opened[o]) >= maxOfConn {
-		ss.evictOwn(o)
+	ofConn := func(s *entry) bool { return s.opener == o }
+	own := func(s *entry) bool { return s.actor == o.actor }
+	anyOne := func(*entry) bool { return true }
+	if o.conn != "" && ss.opened[o] >= maxOfConn && !ss.evict(ss.unused, ofConn) {
+		ss.evict(ss.order, ofConn)
 	}
 	if ss.unused.Len() >= maxUnused {
-		evictFrom(ss.unused, o.actor)
+		ss.evict(ss.unused, own, anyOne)
 	}
-	return len(ss.byID) < maxSessions || evictFrom(ss.unused, o.actor) || evictFrom(ss.order, o.actor)
+	return len(ss.byID) < maxSessions || ss.evict(ss.unused, own, anyOne) || ss.evict(ss.order, own, anyOne)
 }
 
-// evictOwn ends an idle session of the opener: one in which nothing was asked
-// for if there is one, and of these the one that was not used for longest. The
-// lock is held.
-func (ss *sessions) evictOwn(o opener) {
-	var worst *entry
-	for _, s := range ss.opened[o] {
-		if s.busy == 0 && (worst == nil || !s.asked && worst.asked || s.asked == worst.asked && s.used.Before(worst.used)) {
-			worst = s
+// evict ends the idle session of the list that was not used for longest, of those
+// that the first rule names if there are any, else the next one. It reports
+// whether there is one. The lock is held.
+func (ss *sessions) evict(l *list.List, rules ...func(*entry) bool) bool {
+	for _, mayGo := range rules {
+		for e := l.Back(); e != nil; e = e.Prev() {
+			if s := e.Value.(*entry); s.busy == 0 && mayGo(s) {
+				ss.remove(s)
+				return true
+			}
 		}
 	}
-	if worst != nil {
-		ss.remove(worst)
-	}
-}
-
-// evictFrom ends the idle session of the list that was not used for longest, the
-// actor's own before those of others. The lock is held.
-func evictFrom(l *list.List, actor auth.Actor) bool {
-	var other *entry
-	for e := l.Back(); e != nil; e = e.Prev() {
-		s := e.Value.(*entry)
-		if s.busy == 0 && s.actor == actor {
-			s.owner.remove(s)
-			return true
-		}
-		if s.busy == 0 && other == nil {
-			other = s
-		}
-	}
-	if other != nil {
-		other.owner.remove(other)
-	}
-	return other != nil
+	return false
 }
 
 // find returns the session with the id if it is the actor's, at that place: to
@@ -289,14 +275,8 @@ func (ss *sessions) remove(s *entry) {
 	}
 	delete(ss.byID, s.id)
 	ss.list(s).Remove(s.at)
-	own := ss.opened[s.opener]
-	last := own[len(own)-1]
-	own[s.nth], last.nth = last, s.nth
-	own[len(own)-1] = nil
-	if own = own[:len(own)-1]; len(own) == 0 {
+	if ss.opened[s.opener]--; ss.opened[s.opener] == 0 {
 		delete(ss.opened, s.opener)
-	} else {
-		ss.opened[s.opener] = own
 	}
 	s.close()
 }

@@ -3,11 +3,12 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/session"
 )
 
@@ -32,17 +33,16 @@ var (
 // said before the result. The owner has to finish it.
 type stream struct {
 	outlet
-	w      http.ResponseWriter
-	rc     *http.ResponseController // of who writes; nil: the header is not out
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	head   []session.Field // goes out with the first event; outlet.mu guards this
+	w     http.ResponseWriter
+	rc    *http.ResponseController // of who writes; nil: the header is not out
+	timer *time.Timer
+	head  []mcp.Field // goes out with the first event; outlet.mu guards this
 }
 
 // newStream makes a stream that opens by itself when the answer takes long.
 func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
-	st := &stream{w: w, cancel: cancel}
-	st.to, st.frame, st.failed = st, eventOf, st.stalled
+	st := &stream{w: w}
+	st.to, st.frame, st.failed = st, eventOf, func() { cancel(errStalled) }
 	st.mu.Lock() // what the timer does comes after this
 	defer st.mu.Unlock()
 	st.timer = time.AfterFunc(quiet, st.stayAlive)
@@ -51,21 +51,9 @@ func newStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *stream {
 
 func eventOf(e session.Event) []byte { return jsonrpc.AppendEvent(nil, "", e.Append(nil)) }
 
-func (st *stream) stalled() { st.cancel(errStalled) }
-
-// say is tell for a request whose clients are all told.
-func (st *stream) say(e session.Event) { st.tell(e) }
-
-// hear is offer for a client that loses its stream when it is too far behind.
-func (st *stream) hear(e session.Event) {
-	if !st.offer(e) {
-		st.stalled()
-	}
-}
-
 // setHead says what the head of the answer has besides what is ours. For a
 // stream that is open it comes too late.
-func (st *stream) setHead(fields []session.Field) {
+func (st *stream) setHead(fields []mcp.Field) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.opened {
@@ -90,9 +78,9 @@ func (st *stream) stayAlive() {
 }
 
 // finish ends the stream with a last event, which may be empty, and waits until
-// it is written. It returns false when the stream was never opened: then nothing
-// was written, and nothing will be. To finish again changes nothing.
-func (st *stream) finish(last []byte) bool {
+// it is written. To one that was never opened nothing was written, and nothing
+// will be. To finish again changes nothing.
+func (st *stream) finish(last []byte) {
 	opened := st.settle()
 	if opened {
 		st.close(last)
@@ -101,7 +89,6 @@ func (st *stream) finish(last []byte) bool {
 	if opened && st.rc != nil {
 		_ = st.rc.SetWriteDeadline(time.Time{})
 	}
-	return opened
 }
 
 // Write writes events, for as long as a client may take to read; the first ones
@@ -109,10 +96,15 @@ func (st *stream) finish(last []byte) bool {
 func (st *stream) Write(events []byte) (int, error) {
 	if st.rc == nil {
 		st.rc = http.NewResponseController(st.w)
+		h := st.w.Header()
 		st.mu.Lock()
-		appendHead(st.w.Header(), st.head)
+		appendHead(h, st.head)
 		st.mu.Unlock()
-		eventHeader(st.w)
+		if h["Cache-Control"] == nil {
+			h["Cache-Control"] = noCache
+		}
+		h["Content-Type"], h["X-Accel-Buffering"] = typeEvents, noBuffering
+		st.w.WriteHeader(http.StatusOK)
 	}
 	_ = st.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer can
 	n, err := st.w.Write(events)
@@ -123,32 +115,16 @@ func (st *stream) Write(events []byte) (int, error) {
 	return n, err
 }
 
-// eventHeader announces a stream.
-func eventHeader(w http.ResponseWriter) {
-	h := w.Header()
-	h["Content-Type"] = typeEvents
-	if h["Cache-Control"] == nil {
-		h["Cache-Control"] = noCache
-	}
-	h["X-Accel-Buffering"] = noBuffering
-	w.WriteHeader(http.StatusOK)
-}
-
 // appendHead puts the header lines of a server's answer into ours. What
 // MCPProxy says itself stays as it is.
-func appendHead(h http.Header, fields []session.Field) {
-	for i, f := range fields {
-		named := func(other session.Field) bool { return strings.EqualFold(other.Name, f.Name) }
-		name := http.CanonicalHeaderKey(f.Name)
-		if h[name] != nil {
-			continue
+func appendHead(h http.Header, fields []mcp.Field) {
+	if len(fields) == 0 {
+		return
+	}
+	ours := maps.Clone(h)
+	for _, f := range fields {
+		if ours[http.CanonicalHeaderKey(f.Name)] == nil {
+			h.Add(f.Name, f.Value)
 		}
-		var values []string
-		for _, other := range fields[i:] {
-			if named(other) {
-				values = append(values, other.Value)
-			}
-		}
-		h[name] = values
 	}
 }

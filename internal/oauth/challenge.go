@@ -1,6 +1,9 @@
 package oauth
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // challenge is what a server says in WWW-Authenticate about the login it wants.
 type challenge struct {
@@ -12,6 +15,12 @@ type challenge struct {
 // maxChallenge bounds the header that is looked at.
 const maxChallenge = 16 << 10
 
+// challengePart matches the name of a scheme or of a parameter, and the value of
+// a parameter, quoted or not. A quoted one may lack its end.
+var challengePart = regexp.MustCompile("^([!#$%&'*+./0-9A-Z^_`a-z|~-]+)" + `(?:[ \t]*=[ \t=]*(?:"((?s:[^"\\]|\\.)*\\?)"?|([^ \t,]*)))?`)
+
+var quotedPair = regexp.MustCompile(`(?s)\\(.)`)
+
 // parseChallenge reads the parameters of a Bearer challenge, and the metadata
 // URL of whatever scheme. What is malformed ends the reading; nothing of it
 // decides more than where to look.
@@ -22,61 +31,29 @@ func parseChallenge(header string) challenge {
 	}
 	scheme := ""
 	for rest := strings.TrimLeft(header, " \t,"); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
-		name, after := token(rest)
-		if name == "" {
+		part := challengePart.FindStringSubmatchIndex(rest)
+		if part == nil {
 			return c
 		}
-		value, next, isParam := parameter(after)
-		if !isParam {
-			scheme, rest = strings.ToLower(name), after
-			continue
+		name, value := strings.ToLower(rest[:part[3]]), ""
+		switch {
+		case part[4] >= 0:
+			value = quotedPair.ReplaceAllString(rest[part[4]:part[5]], "$1")
+		case part[6] >= 0:
+			value = rest[part[6]:part[7]]
+		default:
+			scheme = name
 		}
-		rest = next
-		switch key := strings.ToLower(name); {
-		case key == "resource_metadata" && c.metadata == "":
+		isParam := part[1] > part[3]
+		switch rest = rest[part[1]:]; {
+		case !isParam:
+		case name == "resource_metadata" && c.metadata == "":
 			c.metadata = value
-		case key == "scope" && scheme == "bearer" && c.scope == "":
+		case name == "scope" && scheme == "bearer" && c.scope == "":
 			c.scope = value
-		case key == "error" && scheme == "bearer" && c.err == "":
+		case name == "error" && scheme == "bearer" && c.err == "":
 			c.err = value
 		}
 	}
 	return c
-}
-
-// token cuts the name at the beginning of s.
-func token(s string) (name, rest string) {
-	i := 0
-	for i < len(s) && s[i] > ' ' && s[i] < 0x7f && !strings.ContainsRune(`()<>@,;:\"[]?={}`, rune(s[i])) {
-		i++
-	}
-	// A token68, as after Basic or Negotiate, may hold these too.
-	return s[:i], s[i:]
-}
-
-// parameter reads ="value" or =value after a name.
-func parameter(s string) (value, rest string, ok bool) {
-	s, found := strings.CutPrefix(strings.TrimLeft(s, " \t"), "=")
-	if !found {
-		return "", "", false
-	}
-	s = strings.TrimLeft(s, " \t=")
-	if !strings.HasPrefix(s, `"`) {
-		end := strings.IndexAny(s, " \t,")
-		if end < 0 {
-			end = len(s)
-		}
-		return s[:end], s[end:], true
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			return b.String(), s[i+1:], true
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String(), "", true
 }

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,12 +52,14 @@ type credential struct {
 	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
 }
 
-// tokenAnswer is a token as it was issued.
+// tokenAnswer is what a token endpoint answers.
 type tokenAnswer struct {
-	Access   string
-	Refresh  string
-	Scope    string
-	Lifetime time.Duration // 0: not said
+	Access   string          `json:"access_token"`
+	Type     string          `json:"token_type"`
+	Refresh  string          `json:"refresh_token"`
+	Scope    string          `json:"scope"`
+	Lifetime json.RawMessage `json:"expires_in"` // seconds
+	Error    string          `json:"error"`
 }
 
 func (c *credential) header() string { return "Bearer " + c.Access }
@@ -64,25 +67,18 @@ func (c *credential) header() string { return "Bearer " + c.Access }
 // renewBefore is how long before it expires a token is renewed.
 const renewBefore = time.Minute
 
-// margin is how long before its end a token is renewed: less for one that does
+// margin returns how long before its end a token is renewed: less for one that does
 // not live long.
 func (c *credential) margin() time.Duration {
 	return min(renewBefore, c.Expires.Sub(c.Obtained)/4)
-}
-
-// renewedBy is c with a new token.
-func (c *credential) renewedBy(t *tokenAnswer) *credential {
-	next := *c
-	next.take(t)
-	return &next
 }
 
 // take takes a token over. A renewal that names no scopes or no refresh token
 // leaves those there were.
 func (c *credential) take(t *tokenAnswer) {
 	c.Access, c.Obtained, c.Expires = t.Access, time.Now(), time.Time{}
-	if t.Lifetime > 0 {
-		c.Expires = c.Obtained.Add(t.Lifetime)
+	if lives := lifetime(t.Lifetime); lives > 0 {
+		c.Expires = c.Obtained.Add(lives)
 	}
 	if t.Refresh != "" {
 		c.Refresh = t.Refresh
@@ -90,6 +86,16 @@ func (c *credential) take(t *tokenAnswer) {
 	if t.Scope != "" {
 		c.Scopes = strings.Fields(t.Scope)
 	}
+}
+
+// lifetime reads expires_in, which some servers send as a text.
+func lifetime(raw json.RawMessage) time.Duration {
+	seconds, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	if err != nil || !(seconds > 0) {
+		return 0
+	}
+	const most = 10 * 365 * 24 * 3600
+	return time.Duration(min(seconds, most)) * time.Second
 }
 
 // withoutToken keeps the registration, nil when that is not wanted either.
@@ -102,11 +108,6 @@ func (c *credential) withoutToken(forgetClient bool) *credential {
 	return &kept
 }
 
-func (c *credential) encode() []byte {
-	raw, _ := json.Marshal(c) // texts and times can be encoded
-	return raw
-}
-
 func decodeCredential(raw []byte) *credential {
 	var c credential
 	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || !sendable(c.Access) && c.Access != "" {
@@ -117,13 +118,5 @@ func decodeCredential(raw []byte) *credential {
 
 // sendable reports whether a token can stand in a header.
 func sendable(token string) bool {
-	if token == "" || len(token) > maxToken {
-		return false
-	}
-	for i := 0; i < len(token); i++ {
-		if token[i] <= ' ' || token[i] > '~' {
-			return false
-		}
-	}
-	return true
+	return token != "" && len(token) <= maxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

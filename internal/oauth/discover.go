@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/reach"
 )
 
 // resourceMetadata is what a server says of itself (RFC 9728).
@@ -40,11 +42,11 @@ type discovered struct {
 // discover finds out where the person has to log in.
 func (w *web) discover(ctx context.Context, server *url.URL, asked challenge, s *Settings) (*discovered, error) {
 	rm, err := w.resourceMetadata(ctx, server, asked.metadata)
+	if errors.Is(err, errAbsent) {
+		return w.discoverOld(ctx, server)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if rm == nil {
-		return w.discoverOld(ctx, server)
 	}
 	issuer, err := choose(rm.Servers, s.AuthorizationServer)
 	if err != nil {
@@ -69,10 +71,8 @@ func choose(named []string, wanted string) (string, error) {
 	if wanted == "" {
 		return named[0], nil
 	}
-	for _, n := range named {
-		if sameIssuer(n, wanted) {
-			return n, nil
-		}
+	if i := slices.IndexFunc(named, func(n string) bool { return sameIssuer(n, wanted) }); i >= 0 {
+		return named[i], nil
 	}
 	return "", fmt.Errorf("the server does not name the authorization server that oauth.authorization_server is set to; it names %s", place(named[0]))
 }
@@ -89,7 +89,7 @@ func rootless(issuer string) string {
 }
 
 // resourceMetadata finds what the server says of itself, at the place that its
-// challenge names or at the two where it should be. It is nil when there is none.
+// challenge names or at the two where it should be; errAbsent when there is none.
 func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
 	root := url.URL{Scheme: server.Scheme, Host: server.Host}
 	places := []string{root.String() + "/.well-known/oauth-protected-resource"}
@@ -99,39 +99,37 @@ func (w *web) resourceMetadata(ctx context.Context, server *url.URL, named strin
 	if named != "" {
 		places = slices.Insert(places, 0, named)
 	}
-	for _, address := range places {
-		var rm resourceMetadata
-		err := w.document(ctx, address, &rm)
-		switch {
-		case errors.Is(err, errAbsent):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("find out where to log in: %w", err)
-		case !covers(rm.Resource, server):
-			return nil, fmt.Errorf("the metadata at %s is for another resource than this server", place(address))
-		}
-		return &rm, nil
+	rm := &resourceMetadata{}
+	address, err := w.first(ctx, places, rm)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find out where to log in: %w", err)
+	case !covers(rm.Resource, server):
+		return nil, fmt.Errorf("the metadata at %s is for another resource than this server", place(address))
 	}
-	return nil, nil
+	return rm, nil
+}
+
+// first fetches the first of the documents that is there, and returns its
+// address; errAbsent when none is.
+func (w *web) first(ctx context.Context, addresses []string, into any) (string, error) {
+	for _, address := range addresses {
+		if err := w.document(ctx, address, into); !errors.Is(err, errAbsent) {
+			return address, err
+		}
+	}
+	return "", errAbsent
 }
 
 // covers reports whether a resource is the server: the same origin, and the path
 // or a part of it from its beginning.
 func covers(resource string, server *url.URL) bool {
 	r, err := url.Parse(resource)
-	if err != nil || !strings.EqualFold(r.Scheme, server.Scheme) || !strings.EqualFold(hostPort(r), hostPort(server)) || r.User != nil {
+	if err != nil || !strings.EqualFold(r.Scheme, server.Scheme) || !strings.EqualFold(reach.HostPort(r), reach.HostPort(server)) || r.User != nil {
 		return false
 	}
 	path := strings.TrimSuffix(r.EscapedPath(), "/")
 	return path == strings.TrimSuffix(server.EscapedPath(), "/") || strings.HasPrefix(server.EscapedPath(), path+"/")
-}
-
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80"}[strings.ToLower(u.Scheme)]
-	}
-	return u.Hostname() + ":" + port
 }
 
 // serverMetadata finds what an authorization server says of itself, in the
@@ -147,20 +145,15 @@ func (w *web) serverMetadata(ctx context.Context, issuer string) (*serverMetadat
 	if path != "" {
 		places = append(places, root+path+"/.well-known/openid-configuration")
 	}
-	for _, address := range places {
-		var as serverMetadata
-		err := w.document(ctx, address, &as)
-		switch {
-		case errors.Is(err, errAbsent):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("ask the authorization server: %w", err)
-		case !sameIssuer(as.Issuer, issuer):
-			return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", place(address))
-		}
-		return &as, nil
+	as := &serverMetadata{}
+	address, err := w.first(ctx, places, as)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask the authorization server: %w", err)
+	case !sameIssuer(as.Issuer, issuer):
+		return nil, fmt.Errorf("the metadata at %s is of another issuer than the one that the server names", place(address))
 	}
-	return nil, errAbsent
+	return as, nil
 }
 
 // discoverOld is for servers of revision 2025-03-26: they are the authorization

@@ -32,7 +32,7 @@ const (
 	Failed  Phase = "failed"
 )
 
-// Progress is how far a login is, for the one who waits for it.
+// Progress is how far a login is, for the caller who waits for it.
 type Progress struct {
 	Phase   Phase
 	URL     string // where the person logs in
@@ -42,25 +42,18 @@ type Progress struct {
 
 // login is one login of a person, from the URL to the token.
 type login struct {
-	url      string
+	Progress // Account.mu guards Phase and Err
+
 	redirect string
 	state    string
 	verifier string
-	expires  time.Time
 	found    *discovered
-	client   client
+	issued   credential // what is known of it before there is a token
 	scopes   []string
 	cancel   context.CancelFunc
-
-	phase Phase // Account.mu guards it and err
-	err   string
 }
 
-func (l *login) progress() Progress {
-	return Progress{Phase: l.phase, URL: l.url, Expires: l.expires, Err: l.err}
-}
-
-// scopes are the ones to ask for: the configured ones, else those of the
+// scopes returns the ones to ask for: the configured ones, else those of the
 // challenge, else all that the server knows; and always those that were
 // granted before, so that a step up takes nothing away.
 func scopes(s *Settings, asked challenge, d *discovered, known *credential) []string {
@@ -96,7 +89,7 @@ func (l *login) authorizationURL() string {
 	sum := sha256.Sum256([]byte(l.verifier))
 	q := u.Query()
 	q.Set("response_type", "code")
-	q.Set("client_id", l.client.ID)
+	q.Set("client_id", l.issued.Client.ID)
 	q.Set("redirect_uri", l.redirect)
 	q.Set("state", l.state)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
@@ -171,18 +164,17 @@ func (l *login) callback(answers chan<- url.Values) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		q := r.URL.Query()
-		if r.Method != http.MethodGet || r.URL.Path != "/callback" || "http://"+r.Host+"/callback" != l.redirect || !l.matches(q) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, page("This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."))
-			return
+		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."
+		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matches(q) {
+			select {
+			case answers <- q:
+				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line says how it went."
+			default:
+				title = "This login has been used already."
+			}
 		}
-		select {
-		case answers <- q:
-			_, _ = io.WriteString(w, page("MCPProxy has your answer.", "You can close this page. The command line says how it went."))
-		default:
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, page("This login has been used already.", "Start it again with <code>mcpproxy upstream login</code>."))
-		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, page(title, text))
 	})
 }
 

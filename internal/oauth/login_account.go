@@ -19,7 +19,7 @@ func (a *Account) Progress() (Progress, bool) {
 	if a.login == nil {
 		return Progress{}, false
 	}
-	return a.login.progress(), true
+	return a.login.Progress, true
 }
 
 // Begin begins a login and returns where the person has to go, or returns the
@@ -37,20 +37,22 @@ func (a *Account) Begin(ctx context.Context, done func()) (Progress, error) {
 		return Progress{}, problem.Newf(problem.UpstreamError, "The login to server '%s' cannot begin: %v.", a.name, err).
 			WithHint("See docs/guide/oauth.md for what an authorization server has to offer and what can be configured.")
 	}
-	lctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.expires)
+	lctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Expires)
 	l.cancel = cancel
 	a.mu.Lock()
 	a.login = l
 	a.mu.Unlock()
-	begun := l.progress()
-	if !a.keeper.run(func() {
-		defer cancel()
-		a.await(lctx, l, listener, done)
-	}) {
+	begun := l.Progress
+	if !a.keeper.begin() {
 		cancel()
 		_ = listener.Close()
 		return Progress{}, errClosed
 	}
+	go func() {
+		defer a.keeper.wg.Done()
+		defer cancel()
+		a.await(lctx, l, listener, done)
+	}()
 	return begun, nil
 }
 
@@ -58,7 +60,7 @@ func (a *Account) Begin(ctx context.Context, done func()) (Progress, error) {
 func (a *Account) abandon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.login != nil && a.login.phase == Waiting {
+	if a.login != nil && a.login.Phase == Waiting {
 		a.login.cancel()
 	}
 }
@@ -67,7 +69,7 @@ func (a *Account) abandon() {
 func (a *Account) prepare(ctx context.Context) (*login, net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTime)
 	defer cancel()
-	web, settings := a.web(), a.settings.Load()
+	web, settings := a.web(), &a.target.Load().Settings
 	a.mu.Lock()
 	asked := a.asked
 	a.mu.Unlock()
@@ -83,20 +85,20 @@ func (a *Account) prepare(ctx context.Context) (*login, net.Listener, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &login{phase: Waiting, found: found, state: rand.Text(), verifier: rand.Text() + rand.Text(), expires: time.Now().Add(loginTime),
-		redirect: "http://" + listener.Addr().String() + "/callback"}
+	l := &login{Progress: Progress{Phase: Waiting, Expires: time.Now().Add(loginTime)}, found: found,
+		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: "http://" + listener.Addr().String() + "/callback"}
 	c, err := web.client(ctx, found, settings, known, l.redirect)
 	if err != nil {
 		_ = listener.Close()
 		return nil, nil, err
 	}
+	l.issued = credential{Server: a.resource.String(), Resource: found.resource, Issuer: found.as.Issuer, Client: *c, TokenEndpoint: found.as.Token}
 	if c.Kind == dynamic && a.cred.Load() == nil {
 		// Kept before the person comes: a login that fails needs no other one.
-		a.set(ctx, nil, &credential{Server: a.resource.String(), Resource: found.resource, Issuer: found.as.Issuer, Client: *c, TokenEndpoint: found.as.Token})
+		a.set(ctx, nil, &l.issued)
 	}
-	l.client = *c
 	l.scopes = scopes(settings, asked, found, known)
-	l.url = l.authorizationURL()
+	l.URL = l.authorizationURL()
 	return l, listener, nil
 }
 
@@ -127,9 +129,9 @@ func (a *Account) await(ctx context.Context, l *login, listener net.Listener, do
 	_ = server.Close()
 	<-served
 	a.mu.Lock()
-	l.phase = Done
+	l.Phase = Done
 	if err != nil {
-		l.phase, l.err = Failed, err.Error()
+		l.Phase, l.Err = Failed, err.Error()
 	}
 	a.mu.Unlock()
 	if err != nil {
@@ -154,7 +156,7 @@ func (a *Account) finish(ctx context.Context, l *login, q url.Values) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTime)
 	defer cancel()
-	t, err := a.web().token(ctx, l.found.as.Token, &l.client, form{
+	t, err := a.web().token(ctx, l.found.as.Token, &l.issued.Client, form{
 		"grant_type": "authorization_code", "code": code, "redirect_uri": l.redirect,
 		"code_verifier": l.verifier, "resource": l.found.resource,
 	})
@@ -164,14 +166,12 @@ func (a *Account) finish(ctx context.Context, l *login, q url.Values) error {
 		}
 		return err
 	}
-	c := &credential{
-		Server: a.resource.String(), Resource: l.found.resource, Issuer: l.found.as.Issuer, Client: l.client, Scopes: l.scopes,
-		TokenEndpoint: l.found.as.Token, RevocationEndpoint: l.found.as.Revocation,
-	}
+	c := l.issued
+	c.Scopes, c.RevocationEndpoint = l.scopes, l.found.as.Revocation
 	c.take(t)
 	a.mu.Lock()
 	a.asked = challenge{}
 	a.mu.Unlock()
-	a.set(ctx, c, c)
+	a.set(ctx, &c, &c)
 	return nil
 }

@@ -14,6 +14,7 @@ package oauth
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -57,38 +58,28 @@ func New(opt Options) *Keeper {
 // Configure makes the accounts those at the targets. An account stays what it
 // is as long as its server's name and URL do. An invalid URL has no account.
 func (k *Keeper) Configure(targets []Target) {
-	for _, gone := range k.replace(targets) {
-		gone.abandon()
-	}
-}
-
-// replace makes the accounts those at the targets and returns the ones that
-// were dropped.
-func (k *Keeper) replace(targets []Target) (dropped []*Account) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := make(map[string]*Account, len(targets))
 	for _, t := range targets {
-		settings := t.Settings
 		a := k.accounts[t.Name]
-		if a == nil || a.given != t.URL {
+		if a == nil || a.target.Load().URL != t.URL {
 			if a = newAccount(k, t); a == nil {
 				continue
 			}
 		}
-		a.settings.Store(&settings)
+		a.target.Store(&t)
 		next[t.Name] = a
 	}
 	for name, a := range k.accounts {
 		if next[name] != a {
-			dropped = append(dropped, a)
+			a.abandon()
 		}
 	}
 	k.accounts = next
-	return dropped
 }
 
-// Account is the account at the server of that name, or nil. A nil Keeper has
+// Account returns the account at the server of that name, or nil. A nil Keeper has
 // none.
 func (k *Keeper) Account(server string) *Account {
 	if k == nil {
@@ -127,18 +118,6 @@ func (k *Keeper) Close(ctx context.Context) error {
 	}
 }
 
-// run starts f, unless the Keeper is closed.
-func (k *Keeper) run(f func()) bool {
-	if !k.begin() {
-		return false
-	}
-	go func() {
-		defer k.wg.Done()
-		f()
-	}()
-	return true
-}
-
 // begin counts work that Close waits for, until wg.Done; not once it is closed.
 func (k *Keeper) begin() bool {
 	k.mu.Lock()
@@ -154,9 +133,8 @@ func (k *Keeper) begin() bool {
 type Account struct {
 	keeper   *Keeper
 	name     string
-	given    string   // the URL as configured
 	resource *url.URL // without user, query and fragment
-	settings atomic.Pointer[Settings]
+	target   atomic.Pointer[Target]
 
 	loaded atomic.Bool
 	cred   atomic.Pointer[credential] // nil: nobody has logged in
@@ -179,16 +157,16 @@ func newAccount(k *Keeper, t Target) *Account {
 		return nil
 	}
 	resource := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return &Account{keeper: k, name: t.Name, given: t.URL, resource: resource}
+	return &Account{keeper: k, name: t.Name, resource: resource}
 }
 
 // web makes a web for one piece of work.
 func (a *Account) web() *web {
-	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.settings.Load().AllowPrivate}}
+	g := guard{reach.Rule{Loopback: reach.Here(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
 	return newWeb(g, "mcpproxy/"+a.keeper.opt.Version)
 }
 
-// key is where the vault keeps what belongs to the account.
+// key returns where the vault keeps what belongs to the account.
 func (a *Account) key() string { return a.name + " " + a.resource.String() }
 
 // NeedsLogin reports whether the server has asked for a login that nobody has
@@ -297,13 +275,22 @@ func (a *Account) refresh(ctx context.Context, old *credential) (*credential, er
 		}
 		return nil, err
 	}
-	c := old.renewedBy(t)
-	a.set(ctx, c, c)
-	return c, nil
+	c := *old
+	c.take(t)
+	a.set(ctx, &c, &c)
+	return &c, nil
 }
 
-// set makes c the credential, and stores what is to be kept.
+// set makes c the credential, and stores what is to be kept where that works.
 func (a *Account) set(ctx context.Context, c, kept *credential) {
+	if err := a.store(ctx, c, kept); err != nil {
+		a.keeper.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
+	}
+}
+
+// store makes c the credential, and stores what is to be kept: nothing when kept
+// is nil.
+func (a *Account) store(ctx context.Context, c, kept *credential) error {
 	a.loading.Lock()
 	defer a.loading.Unlock()
 	a.loaded.Store(true)
@@ -311,15 +298,14 @@ func (a *Account) set(ctx context.Context, c, kept *credential) {
 	if c != nil {
 		a.needs.Store(false)
 	}
-	var err error
 	if kept == nil {
-		err = a.keeper.opt.Vault.Delete(ctx, a.key())
-	} else {
-		err = a.keeper.opt.Vault.Save(ctx, a.key(), kept.encode())
+		return a.keeper.opt.Vault.Delete(ctx, a.key())
 	}
+	raw, err := json.Marshal(kept)
 	if err != nil {
-		a.keeper.opt.Logger.Error("a login could not be stored: it is lost when MCPProxy stops", "server", a.name, "error", err)
+		return err
 	}
+	return a.keeper.opt.Vault.Save(ctx, a.key(), raw)
 }
 
 // load reads what is stored, once.
@@ -337,7 +323,7 @@ func (a *Account) load(ctx context.Context) {
 	}
 }
 
-// stored is what the vault has for exactly this server, or nil.
+// stored returns what the vault has for exactly this server, or nil.
 func (a *Account) stored(ctx context.Context) *credential {
 	raw, err := a.keeper.opt.Vault.Load(ctx, a.key())
 	if err != nil {
@@ -358,11 +344,7 @@ func (a *Account) Logout(ctx context.Context) error {
 	if c == nil {
 		c = a.stored(ctx)
 	}
-	a.loading.Lock()
-	a.loaded.Store(true)
-	a.cred.Store(nil)
-	err := a.keeper.opt.Vault.Delete(ctx, a.key())
-	a.loading.Unlock()
+	err := a.store(ctx, nil, nil)
 	if c != nil && c.Access != "" {
 		a.web().revoke(ctx, c)
 	}

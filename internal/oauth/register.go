@@ -51,7 +51,7 @@ func methodFor(secret string, supported []string) authMethod {
 	return methodPost
 }
 
-// wantedMethod is what a registration asks for: a program on somebody's machine
+// wantedMethod returns what a registration asks for: a program on somebody's machine
 // keeps no secret from that person.
 func wantedMethod(supported []string) authMethod {
 	for _, m := range []authMethod{methodNone, methodBasic, methodPost} {
@@ -80,11 +80,10 @@ func (w *web) register(ctx context.Context, as *serverMetadata, redirect string)
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := w.http.Do(r)
+	resp, err := w.send(r)
 	if err != nil {
-		return nil, bare(err)
+		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
 	var a struct {
 		ID      string     `json:"client_id"`
 		Secret  string     `json:"client_secret"`
@@ -92,12 +91,8 @@ func (w *web) register(ctx context.Context, as *serverMetadata, redirect string)
 		Expires int64      `json:"client_secret_expires_at"`
 		Error   string     `json:"error"`
 	}
-	err = w.decode(resp, as.Registration, &a)
+	err = w.answer(resp, as.Registration, &a, &a.Error)
 	switch {
-	case a.Error != "":
-		return nil, fmt.Errorf("register: %w", &oauthError{clipCode(a.Error)})
-	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("register: %s answers with HTTP status %d", place(as.Registration), resp.StatusCode)
 	case err != nil:
 		return nil, fmt.Errorf("register: %w", err)
 	case a.ID == "" || len(a.ID) > maxToken || len(a.Secret) > maxToken || strings.ContainsFunc(a.ID+a.Secret, func(r rune) bool { return r < ' ' || r == 0x7f }):

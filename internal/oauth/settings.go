@@ -7,13 +7,13 @@ type Settings struct {
 	ClientMetadataURL   string // of a client metadata document
 	AuthorizationServer string // the issuer to use, of those that the server names
 	Scopes              []string
-	RedirectPort        int  // of the callback; 0 = a free one
-	AllowPrivate        bool // documents and endpoints may be on private addresses
+	RedirectPort        int // of the callback; 0 = a free one
 }
 
 // Target is a server that may ask for a login.
 type Target struct {
-	Name     string
-	URL      string
-	Settings Settings
+	Name         string
+	URL          string
+	AllowPrivate bool // documents and endpoints may be on private addresses
+	Settings     Settings
 }

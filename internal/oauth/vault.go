@@ -123,23 +123,23 @@ func (r *ring) do(ctx context.Context, f func() error) error {
 		if err == nil || errors.Is(err, keyring.ErrNotFound) || errors.Is(err, keyring.ErrSetDataTooBig) {
 			return err
 		}
-		r.giveUp(err)
-		return errNoRing
+		return r.giveUp(err)
 	case <-limit.C:
-		r.giveUp(errors.New("it does not answer"))
-		return errNoRing
+		return r.giveUp(errors.New("it does not answer"))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (r *ring) giveUp(err error) {
+// giveUp has the keyring not be asked again.
+func (r *ring) giveUp(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.off {
 		r.logger.Info("the keyring of the system cannot be used: logins are kept in a sealed file", "error", err)
 	}
 	r.off = true
+	return errNoRing
 }
 
 func (r *ring) load(ctx context.Context, key string) ([]byte, error) {
@@ -262,7 +262,7 @@ func (s *sealed) write(all map[string][]byte) error {
 	return ondisk.Replace(filepath.Join(s.dir, sealedFile), out.Bytes())
 }
 
-// identity is the key of the file, made when it may be and there is none.
+// identity returns the key of the file, made when it may be and there is none.
 func (s *sealed) identity(mayMake bool) (*age.X25519Identity, error) {
 	path := filepath.Join(s.dir, sealedKey)
 	raw, err := os.ReadFile(path)

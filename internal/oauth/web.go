@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/reach"
@@ -62,18 +64,68 @@ func (w *web) document(ctx context.Context, address string, into any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := w.http.Do(r)
+	resp, err := w.send(r)
 	if err != nil {
-		return bare(err)
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return errAbsent
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers with HTTP status %d", place(address), resp.StatusCode)
+		return statusError(resp, address)
 	}
 	return w.decode(resp, address, into)
+}
+
+// answer reads what an endpoint answers, into a structure whose field refusal
+// is the error code of OAuth, and closes it.
+func (w *web) answer(resp *http.Response, address string, into any, refusal *string) error {
+	defer func() { _ = resp.Body.Close() }()
+	err := w.decode(resp, address, into)
+	switch {
+	case *refusal != "":
+		return &oauthError{clipCode(*refusal)}
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
+		return statusError(resp, address)
+	}
+	return err
+}
+
+func statusError(resp *http.Response, address string) error {
+	return fmt.Errorf("%s answers with HTTP status %d", place(address), resp.StatusCode)
+}
+
+// oauthError is an error that an authorization server answers.
+type oauthError struct{ code string }
+
+func (e *oauthError) Error() string {
+	return "the authorization server answers " + strconv.Quote(e.code)
+}
+
+// final reports whether trying again cannot help: what was issued is no good any
+// more.
+func final(err error) bool {
+	var e *oauthError
+	return errors.As(err, &e) && e.code != "temporarily_unavailable" && e.code != "server_error" && e.code != "slow_down"
+}
+
+// clientRefused reports whether the authorization server does not know the
+// client.
+func clientRefused(err error) bool {
+	var e *oauthError
+	return errors.As(err, &e) && (e.code == "invalid_client" || e.code == "unauthorized_client")
+}
+
+// clipCode keeps of an error code what can be one.
+func clipCode(code string) string {
+	var b strings.Builder
+	for _, r := range code {
+		if b.Len() < 60 && r >= ' ' && r <= '~' && r != '"' && r != '\\' {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func (w *web) decode(resp *http.Response, address string, into any) error {
@@ -90,23 +142,28 @@ func (w *web) decode(resp *http.Response, address string, into any) error {
 }
 
 func (w *web) request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, errors.New("an address is no URL")
-	}
-	if err := w.guard.check(u); err != nil {
-		return nil, err
-	}
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, errors.New("an address is no URL")
+	}
+	if err := w.guard.check(r.URL); err != nil {
+		return nil, err
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", w.agent)
 	return r, nil
 }
 
-// place is where an address leads, without what may be secret in it.
+// send sends a request; the URL in an error is without what may be secret in it.
+func (w *web) send(r *http.Request) (*http.Response, error) {
+	resp, err := w.http.Do(r)
+	if err != nil {
+		return nil, bare(err)
+	}
+	return resp, nil
+}
+
+// place returns where an address leads, without what may be secret in it.
 func place(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -127,8 +184,6 @@ func bare(err error) error {
 // guard decides which URLs may be asked, and which addresses dialled.
 type guard struct{ reach.Rule }
 
-var errInsecure = errors.New("it is not https (http is for this machine only)")
-
 // check judges a URL before it is asked.
 func (g guard) check(u *url.URL) error {
 	host := u.Hostname()
@@ -138,7 +193,7 @@ func (g guard) check(u *url.URL) error {
 	case u.Scheme == "https":
 	case u.Scheme == "http" && reach.Here(host) && (g.Loopback || g.Private):
 	default:
-		return fmt.Errorf("%s cannot be used: %w", place(u.String()), errInsecure)
+		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", place(u.String()))
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return g.Address(addr)

@@ -276,7 +276,7 @@ func TestUseOfWhatIsNotListed(t *testing.T) {
 		t.Errorf("back, and clean: %v", err)
 	}
 	o := w.Catalog.Offers("s").Find(tool.KindResource, "notes://ok")
-	if err := w.Book.BlockOffer(t.Context(), tool.KindResource, tool.ID{Server: "s", Tool: "notes://ok"}, o.Fingerprint, "admin"); err != nil {
+	if err := w.Book.Block(t.Context(), tool.KindResource, tool.ID{Server: "s", Tool: "notes://ok"}, o.Fingerprint, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	w.lists("resources/list")

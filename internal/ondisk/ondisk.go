@@ -1,8 +1,8 @@
-// Package ondisk is what it takes that a file is on its disk, under its name, and
-// one process's alone.
+// Package ondisk writes files so that they survive a loss of power, and locks
+// them for one process.
 //
-// It guarantees that what WriteNew and SyncDir were given survives the loss of
-// power once they have returned, as far as the system can be asked for that. It
+// It guarantees that what WriteNew and SyncDir were given survives that loss once
+// they have returned, as far as the system can be asked for it. It
 // knows nothing of what is in files, and keeps no second copy of one.
 package ondisk
 

@@ -1,12 +1,14 @@
-// Package policy decides whether a call may go on: given the variant, the
-// declared intent, the facts about the tool and the rules, it says allow, warn
-// or reject, with the exact message of the contract.
+// Package policy decides whether a call may go on: given the variant (the tool
+// that was used: call_tool_read, _write or _destructive), the declared intent,
+// the facts about the tool and the rules, it says allow, warn or reject, with the
+// exact message of the contract. A destructive tool called as less is rejected;
+// other mismatches are warned of at most.
 //
 // It guarantees that the decision is pure (no I/O, no clock, no state), total
 // (every combination has an answer) and fails closed: the zero values of
 // Verdict, Status, Variant and Operation refuse. It reads a declaration (Add),
-// but it does not look tools up or write records; the gateway brings the facts
-// and carries the decision out.
+// but it does not look tools up or write records; door brings the facts and
+// carries the decision out.
 //
 // On intent and status stand facts and infer, on these messages, and on them
 // declare and decide.

@@ -27,7 +27,7 @@ type Rule struct {
 	Private  bool // private networks, and this machine
 }
 
-// For is the rule for the host of a URL that a person has written: what it says
+// For returns the rule for the host of a URL that a person has written: what it says
 // by itself, an address or localhost, is meant; where a name leads is not.
 func For(host string, allowPrivate bool) Rule {
 	r := Rule{Loopback: Here(host), Private: allowPrivate}
@@ -71,19 +71,22 @@ func (r Rule) Dial(ctx context.Context, network, address string) (net.Conn, erro
 func isProxy(address string) bool {
 	for _, scheme := range []string{"http", "https"} {
 		probe := &http.Request{URL: &url.URL{Scheme: scheme, Host: "mcpproxy.invalid"}}
-		if p, err := http.ProxyFromEnvironment(probe); err == nil && p != nil && proxyAddress(p) == address {
+		if p, err := http.ProxyFromEnvironment(probe); err == nil && p != nil && HostPort(p) == address {
 			return true
 		}
 	}
 	return false
 }
 
-func proxyAddress(p *url.URL) string {
-	port := p.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[p.Scheme]
+// HostPort returns what is dialled for a URL, or for that of a proxy.
+func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), Port(u.Scheme, u.Port())) }
+
+// Port returns the written port, or that of the scheme when none is written.
+func Port(scheme, written string) string {
+	if written != "" {
+		return written
 	}
-	return net.JoinHostPort(p.Hostname(), port)
+	return map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[scheme]
 }
 
 // The networks that are not the internet, besides those that netip knows.
@@ -134,7 +137,7 @@ func (e *Error) Error() string { return fmt.Sprintf("the address %s is not asked
 
 func refusedAddress(addr netip.Addr, why string) error { return &Error{addr, why} }
 
-// embedded is the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
+// embedded returns the IPv4 address that an IPv6 address stands for (NAT64, 6to4),
 // or the address itself.
 func embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {

@@ -84,8 +84,8 @@ func TestProxyAddress(t *testing.T) {
 		"https://proxy.example": "proxy.example:443", "socks5://proxy.example": "proxy.example:1080",
 	} {
 		u, err := url.Parse(proxy)
-		if err != nil || proxyAddress(u) != want {
-			t.Errorf("%s: %s %v", proxy, proxyAddress(u), err)
+		if err != nil || HostPort(u) != want {
+			t.Errorf("%s: %s %v", proxy, HostPort(u), err)
 		}
 	}
 }

@@ -93,11 +93,15 @@ func TestLinear(t *testing.T) {
 		"long word": "abcdefgh", "M": "M.", "cookies": "cookie: ", "escaped quotes": `\\\"token\\\":`, "tags": "<token>", "base64": "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4g", "base64 and signs": "VGhlIHF1aWNrIGJyb3duIGZveC+/", "lines of base64": strings.Repeat("VGhl", 16) + "\n", "ends of base64": "VGhlIHF1aWNrIGJyb3duIGZveC==",
 	} {
 		t.Run(name, func(t *testing.T) {
-			small := took(strings.Repeat(piece, size/len(piece)))
-			large := took(strings.Repeat(piece, factor*size/len(piece)))
-			if large > 4*factor*small+5*time.Millisecond {
-				t.Errorf("%v for %d KB, %v for %d KB", small, size>>10, large, factor*size>>10)
+			var small, large time.Duration
+			for range 5 { // a busy machine is slow at times, what is not linear always
+				small = took(strings.Repeat(piece, size/len(piece)))
+				large = took(strings.Repeat(piece, factor*size/len(piece)))
+				if large <= 4*factor*small+5*time.Millisecond {
+					return
+				}
 			}
+			t.Errorf("%v for %d KB, %v for %d KB", small, size>>10, large, factor*size>>10)
 		})
 	}
 }

@@ -175,6 +175,32 @@ func (w *Writer) Error(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: p.Code.JSONRPC(), Message: message, Data: append(data, '}')}
 }
 
+// Subscription returns the member _meta that names the subscription which a request
+// has opened, without its closing brace, as events of the subscription have it.
+func Subscription(listen *session.Request) string {
+	return `"_meta":{"` + mcp.MetaSubscription + `":` + string(listen.ID)
+}
+
+// Wanted returns what a subscription asks for, the member notifications, nil when
+// it is not there; bad is why it cannot be read.
+func Wanted(listen *session.Request) (wanted json.RawMessage, bad *jsonrpc.Error) {
+	wanted = rawjson.Find(listen.Params, "notifications")
+	if wanted != nil && rawjson.Kind(wanted) != '{' {
+		return nil, InvalidParams("params.notifications must be an object")
+	}
+	return wanted, nil
+}
+
+// Acknowledge tells a subscriber what it will get, an object.
+func Acknowledge(listen *session.Request, agreed string) {
+	listen.Say(session.Event{Method: mcp.Acknowledged, Params: []byte(`{` + Subscription(listen) + `},"notifications":` + agreed + `}`)})
+}
+
+// End is the result of a subscription that is over.
+func (w *Writer) End(listen *session.Request) session.Reply {
+	return session.Reply{Result: []byte(`{"resultType":"complete",` + Subscription(listen) + `,` + w.Introduction + `}}`)}
+}
+
 // Version returns the revision of a session that MCPProxy itself has with a
 // client, by the params of its initialize.
 func Version(initialize json.RawMessage) string {

@@ -70,7 +70,7 @@ func (f *file) read() (reading, error) {
 	return r, nil
 }
 
-// lines are what a change adds to the file; sync reports whether they are of a person,
+// lines returns what a change adds to the file; sync reports whether they are of a person,
 // and not only what a trust accepts by itself.
 func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	if c.Server == "" {
@@ -78,7 +78,7 @@ func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 	}
 	now := func(s subject) entry { return f.entries[s] }
 	if c.Forget {
-		lines, sync = append(lines, line{Server: c.Server, Forget: true}), true
+		lines, sync = append(lines, line{subject: subject{Server: c.Server}, Forget: true}), true
 		now = func(subject) entry { return entry{} }
 	}
 	launch := subject{c.Server, kindLaunch, ""}
@@ -87,35 +87,35 @@ func (f *file) lines(c approval.Change) (lines []line, sync bool) {
 		after = entry{}
 	}
 	if c.Launch != nil {
-		after = entry{was: c.Launch.Fingerprint}
+		after = entry{Was: digest(c.Launch.Fingerprint)}
 	}
-	if !after.equal(now(launch)) {
-		lines, sync = append(lines, written(launch, after)), true
+	if after != now(launch) {
+		lines, sync = append(lines, line{subject: launch, entry: after}), true
 	}
 	for _, row := range c.Tools {
 		s := subjectOf(c.Server, row)
 		before, after := now(s), entryOf(row.Entry)
-		if after.equal(before) {
+		if after == before {
 			continue
 		}
-		lines = append(lines, written(s, after))
-		before.was = after.was
-		sync = sync || row.Pin == nil || row.Pin.ByPerson() || !after.equal(before)
+		lines = append(lines, line{subject: s, entry: after})
+		before.Was = after.Was
+		sync = sync || row.Pin == nil || row.Pin.ByPerson() || after != before
 	}
 	return lines, sync
 }
 
-// now are the lines that make what lines are about what it is now.
+// now returns the lines that make what lines are about what it is now.
 func (f *file) now(lines []line) []line {
 	var all []line
 	for _, l := range lines {
 		if !l.Forget {
-			all = append(all, written(l.subject(), f.entries[l.subject()]))
+			all = append(all, line{subject: l.subject, entry: f.entries[l.subject]})
 			continue
 		}
 		for s, e := range f.entries {
-			if s.server == l.Server {
-				all = append(all, written(s, e))
+			if s.Server == l.Server {
+				all = append(all, line{subject: s, entry: e})
 			}
 		}
 	}
@@ -124,9 +124,7 @@ func (f *file) now(lines []line) []line {
 
 func (f *file) apply(lines []line) {
 	for _, l := range lines {
-		if e, ok := l.entry(); ok {
-			apply(f.entries, l, e)
-		}
+		apply(f.entries, l)
 	}
 }
 
@@ -239,24 +237,24 @@ func (f *file) open(head link, size int64) (err error) {
 	return nil
 }
 
-// all is what is known, in an order that is always the same.
+// all returns what is known, in an order that is always the same.
 func (f *file) all() []line {
 	subjects := slices.SortedFunc(maps.Keys(f.entries), func(a, b subject) int {
-		return cmp.Or(cmp.Compare(a.server, b.server), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	lines := make([]line, 0, len(subjects)+1)
 	if f.gaps {
 		lines = append(lines, line{Gaps: true})
 	}
 	for _, s := range subjects {
-		lines = append(lines, written(s, f.entries[s]))
+		lines = append(lines, line{subject: s, entry: f.entries[s]})
 	}
 	return lines
 }
 
 // become makes the file have these entries.
 func (f *file) become(entries map[subject]entry, gaps bool) error {
-	same := f.gaps == gaps && maps.EqualFunc(f.entries, entries, entry.equal)
+	same := f.gaps == gaps && maps.Equal(f.entries, entries)
 	f.entries, f.gaps = entries, gaps
 	if same && !f.stale && !f.moved() {
 		return nil
@@ -275,7 +273,7 @@ func (f *file) adopt(entries map[subject]entry, gaps bool, r reading) error {
 		}
 		return f.rewrite()
 	}
-	if !r.there || r.gaps != gaps || !maps.EqualFunc(r.entries, entries, entry.equal) {
+	if !r.there || r.gaps != gaps || !maps.Equal(r.entries, entries) {
 		return f.rewrite()
 	}
 	if err := f.close(); err != nil {

@@ -2,6 +2,7 @@ package restriction
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -11,9 +12,6 @@ import (
 // The file is text. Its first line says with what the chain begins, and how far
 // it was synced, so that a file that was cut off is noticed. Each other line is
 // the hash of the line before it and of itself, and an entry as JSON.
-
-// digest is one link of the chain.
-type digest [sha256.Size]byte
 
 // link is a place in the chain.
 type link struct {
@@ -37,7 +35,7 @@ func chainHash(prev digest, data []byte) (h digest) {
 	return h
 }
 
-// firstLine is the first line, which always has the same length.
+// firstLine returns the first line, which always has the same length.
 func firstLine(seed digest, head link) []byte {
 	text := fmt.Appendf(nil, "%s %x %020d %x ", format, seed, head.seq, head.hash)
 	sum := sha256.Sum256(text)
@@ -53,7 +51,7 @@ func parseFirst(text []byte) (seed digest, head link, ok bool) {
 	if head.seq, err = strconv.ParseInt(string(parts[3]), 10, 64); err != nil {
 		return seed, head, false
 	}
-	ok = parseHash(&seed, parts[2]) && parseHash(&head.hash, parts[4])
+	ok = seed.UnmarshalText(parts[2]) == nil && head.hash.UnmarshalText(parts[4]) == nil
 	return seed, head, ok && bytes.Equal(firstLine(seed, head), text)
 }
 
@@ -106,41 +104,34 @@ func (r *reading) line(text []byte, prev bool) (known bool) {
 	r.head.seq++
 	hash, data, _ := bytes.Cut(text, []byte{' '})
 	var h digest
-	known = parseHash(&h, hash)
+	known = h.UnmarshalText(hash) == nil
 	good := known && prev && chainHash(r.head.hash, data) == h
 	r.head.hash = h
 	var l line
-	bad := json.Unmarshal(data, &l) != nil
-	e, ok := l.entry()
-	if ok = ok && !bad; good && ok {
+	ok := json.Unmarshal(data, &l) == nil && l.valid()
+	if good && ok {
 		r.gaps = r.gaps || l.Gaps
-		apply(r.entries, l, e)
+		apply(r.entries, l)
 		return true
 	}
 	r.damaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
 	if ok {
-		r.narrow(l, e)
+		r.narrow(l)
 	}
 	return known
 }
 
 // narrow takes of a line that may be wrong what it adds, and nothing of what it
 // takes away.
-func (r *reading) narrow(l line, e entry) {
+func (r *reading) narrow(l line) {
 	if l.Forget || l.Server == "" {
 		return
 	}
-	was := r.entries[l.subject()]
-	if e.block == nil {
-		e.block = was.block
-	}
-	if e.off == nil {
-		e.off = was.off
-	}
-	if was.was != (entry{}).was {
-		e.was = was.was
-	}
-	apply(r.entries, l, e)
+	was := r.entries[l.subject]
+	l.Block = cmp.Or(l.Block, was.Block)
+	l.Off = cmp.Or(l.Off, was.Off)
+	l.Was = cmp.Or(was.Was, l.Was)
+	apply(r.entries, l)
 }
 
 func (r *reading) damaged(what string) {

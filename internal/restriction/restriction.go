@@ -150,10 +150,10 @@ func merge(saved *approval.Saved, r reading) (added bool) {
 	}
 	added = r.mergeLaunches(saved) || added
 	for s, e := range rest { // of which the store knows nothing
-		if s.kind != kindLaunch {
+		if s.Kind != kindLaunch {
 			row := s.row()
 			row.Entry = e.narrow(row.Entry, r.intact())
-			saved.Tools[s.server] = append(saved.Tools[s.server], row)
+			saved.Tools[s.Server] = append(saved.Tools[s.Server], row)
 			added = added || row.Decided()
 		}
 	}
@@ -165,8 +165,8 @@ func merge(saved *approval.Saved, r reading) (added bool) {
 func (r reading) mergeLaunches(saved *approval.Saved) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
 	for s, e := range r.entries {
-		if s.kind == kindLaunch {
-			saved.Reviewed[s.server] = e.was
+		if s.Kind == kindLaunch {
+			saved.Reviewed[s.Server] = tool.Fingerprint(e.Was)
 		}
 	}
 	var both []approval.Launch

@@ -92,7 +92,7 @@ func (h *home) decideAll() {
 	h.t.Helper()
 	ctx := context.Background()
 	h.admit("s", candidate("fine", 1), candidate("blocked", 1), candidate("off", 1), candidate("unlisted", 1))
-	h.must(h.Block(ctx, id("s", "blocked"), print(2), by))
+	h.must(h.Block(ctx, tool.KindTool, id("s", "blocked"), print(2), by))
 	h.must(h.Switch(ctx, id("s", "off"), false, by))
 	h.must(h.ApproveLaunch(ctx, "reviewed", print(3), by))
 }
@@ -264,7 +264,7 @@ func TestBothHomesOrNone(t *testing.T) {
 	h.decideAll()
 	h.store.Fail(errors.New("the database is full"))
 	for name, decide := range map[string]func() error{
-		"block":  func() error { return h.Block(ctx, id("s", "fine"), print(1), by) },
+		"block":  func() error { return h.Block(ctx, tool.KindTool, id("s", "fine"), print(1), by) },
 		"switch": func() error { return h.Switch(ctx, id("s", "fine"), false, by) },
 		"free":   func() error { return h.Switch(ctx, id("s", "off"), true, by) },
 		"forget": func() error { return h.Forget(ctx, "s") },
@@ -304,7 +304,7 @@ func TestCrashes(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	crashed := h.text()
-	h.must(h.Block(t.Context(), id("s", "fine"), print(1), by))
+	h.must(h.Block(t.Context(), tool.KindTool, id("s", "fine"), print(1), by))
 	ahead := h.text()
 	h.must(h.Approve(t.Context(), "s", by, []approval.Candidate{candidate("fine", 1)}, nil))
 	// The store has the approval, the file the refusal still.
@@ -460,7 +460,7 @@ func TestNoHistoryWidens(t *testing.T) {
 			h.must(h.Approve(ctx, "s", by, []approval.Candidate{candidate(name, n)}, nil))
 			m.approve(name, n)
 		case step < 65:
-			h.must(h.Block(ctx, id("s", name), print(n), by))
+			h.must(h.Block(ctx, tool.KindTool, id("s", name), print(n), by))
 			m.refuse(name, n)
 		case step < 75:
 			off := r.IntN(2)

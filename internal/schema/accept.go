@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -65,15 +66,7 @@ func (p *plain) acceptOthers(value []byte, left *int) bool {
 			return false
 		}
 	}
-	if p.either == nil {
-		return true
-	}
-	for _, other := range p.either {
-		if other.accept(value, left) {
-			return true
-		}
-	}
-	return false
+	return p.either == nil || slices.ContainsFunc(p.either, func(other *plain) bool { return other.accept(value, left) })
 }
 
 func (p *plain) acceptText(value []byte, left *int) bool {

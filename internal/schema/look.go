@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -96,62 +97,52 @@ func (l *looker) inside(out *look, all schemas) {
 	}
 }
 
-// reader decodes what is looked at, and counts the steps as the meter does.
-type reader struct{ left int }
-
+// The prices of reading, in steps.
 const (
-	decoderSteps   = 8   // to begin with what is decoded as a whole
+	decoderSteps   = 7   // to begin with what is decoded as a whole
 	nothingPerStep = 32  // elements that nobody looks at
 	stepOver       = 512 // bytes of an array or object
 	textPerStep    = 256 // bytes of a string
 )
 
+// used reports whether a value is looked at at all.
+func (l *look) used() bool { return l.itself || l.whole }
+
 // read decodes a value of a checked text. In the place of what is not looked at
 // is nil.
-func (r *reader) read(value []byte, l *look) (any, error) {
+func (m *meter) read(value []byte, l *look) (v any, err error) {
+	m.spend(1)
 	switch kind := rawjson.Kind(value); {
 	case l.whole && (kind == '[' || kind == '{'):
-		if err := r.spend(decoderSteps + len(value)/bytesPerStep + mostValues(value)); err != nil {
-			return nil, err
-		}
+		m.spend(decoderSteps + len(value)/bytesPerStep + mostValues(value))
 		return jsonschema.UnmarshalJSON(bytes.NewReader(value))
-	case !l.itself && !l.whole:
-		return nil, r.spend(1)
+	case !l.used() || kind == 'n':
+		return nil, nil
 	case kind == '[':
-		return r.elements(value, l)
+		return m.elements(value, l)
 	case kind == '{':
-		return r.members(value, l)
+		return m.members(value, l)
 	case kind == '"':
+		m.spend(len(value) / textPerStep)
 		text, _ := rawjson.String(value)
-		return text, r.spend(1 + len(value)/textPerStep)
+		return text, nil
 	case kind == '0':
-		return json.Number(value), r.spend(1)
-	case kind == 'n':
-		return nil, r.spend(1)
+		return json.Number(value), nil
 	default:
-		return kind == 't', r.spend(1)
+		return kind == 't', nil
 	}
 }
 
-func (r *reader) spend(steps int) error {
-	if r.left -= steps; r.left < 0 {
-		return ErrUndecided
+func (m *meter) elements(value []byte, l *look) (list []any, err error) {
+	list = []any{}
+	if !l.element.used() && !l.size {
+		return list, nil
 	}
-	return nil
-}
-
-func (r *reader) elements(value []byte, l *look) (any, error) {
-	list, looked := []any{}, l.element.itself || l.element.whole
-	if !looked && !l.size {
-		return list, r.spend(1)
-	}
-	if err := r.spend(1 + len(value)/stepOver); err != nil {
-		return nil, err
-	}
-	err := rawjson.Elements(value, func(element []byte) (err error) {
+	m.spend(len(value) / stepOver)
+	err = rawjson.Elements(value, func(element []byte) (err error) {
 		var v any
-		if looked || len(list)%nothingPerStep == 0 {
-			v, err = r.read(element, l.element)
+		if l.element.used() || len(list)%nothingPerStep == 0 {
+			v, err = m.read(element, l.element)
 		}
 		list = append(list, v)
 		return err
@@ -159,20 +150,18 @@ func (r *reader) elements(value []byte, l *look) (any, error) {
 	return list, err
 }
 
-func (r *reader) members(value []byte, l *look) (any, error) {
-	object := map[string]any{}
-	if len(l.names) == 0 && !l.size && !l.rest.itself && !l.rest.whole {
-		return object, r.spend(1)
+func (m *meter) members(value []byte, l *look) (object map[string]any, err error) {
+	object = map[string]any{}
+	if len(l.names) == 0 && !l.size && !l.rest.used() {
+		return object, nil
 	}
-	if err := r.spend(1 + len(value)/stepOver); err != nil {
-		return nil, err
-	}
-	err := rawjson.Members(value, func(name, value []byte) (err error) {
+	m.spend(len(value) / stepOver)
+	err = rawjson.Members(value, func(name, value []byte) (err error) {
 		inner := l.names[string(name)]
 		if inner == nil {
 			inner = l.rest
 		}
-		object[string(name)], err = r.read(value, inner)
+		object[string(name)], err = m.read(value, inner)
 		return err
 	})
 	return object, err
@@ -184,8 +173,7 @@ func (s *Schema) readSome(args json.RawMessage, steps int) (doc any, left int, e
 	if rawjson.Check(args, rawjson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return nil, 0, ErrUndecided
 	}
-	r := reader{left: steps}
-	l := looker{known: map[string]*look{}}
-	doc, err = r.read(args, l.at(schemas{s.root}))
-	return doc, r.left, err
+	m, l := meter{left: steps}, looker{known: map[string]*look{}}
+	undecided := bounded(func() { doc, err = m.read(args, l.at(schemas{s.root})) })
+	return doc, m.left, cmp.Or(undecided, err)
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -37,6 +38,19 @@ func (m *meter) spend(steps int) {
 	if m.left -= steps; m.left < 0 {
 		panic(ErrUndecided)
 	}
+}
+
+// bounded runs what spends steps, and returns why it did not come to its end.
+func bounded(run func()) (undecided error) {
+	defer func() {
+		if p := recover(); p == ErrUndecided {
+			undecided = ErrUndecided
+		} else if p != nil {
+			undecided = fmt.Errorf("validating the arguments failed: %v", p)
+		}
+	}()
+	run()
+	return nil
 }
 
 type schemas = []*jsonschema.Schema

@@ -87,12 +87,8 @@ func (c *plainCompiler) compile(doc any, depth int) (*plain, bool) {
 		switch name {
 		case "title", "description", "default", "examples", "$comment", "format":
 			continue
-		case "$schema": // of a draft that the library knows
-			if depth > 0 {
-				return nil, false
-			}
-			continue
-		case "$defs", "definitions": // looked at where something refers to them
+		case "$schema", // of a draft that the library knows
+			"$defs", "definitions": // looked at where something refers to them
 			if depth > 0 {
 				return nil, false
 			}

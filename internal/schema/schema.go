@@ -4,7 +4,7 @@
 // It guarantees that no schema makes it fetch anything, run unbounded or
 // panic, and that a schema which is itself broken is reported as such (Broken)
 // instead of refusing calls. It does not decide what a violation means: that
-// is the gateway's, by validate_arguments. Nor does it validate by itself:
+// is door's, by validate_arguments. Nor does it validate by itself:
 // github.com/santhosh-tekuri/jsonschema does, and here is what bounds it. Only
 // arguments that a plain schema, with none but the usual keywords, certainly
 // allows are accepted without it.
@@ -92,15 +92,9 @@ func (s *Schema) judge(doc any, steps int) (violations []Violation, undecided er
 	if size.depth > maxArgDepth || size.digits > maxDigits {
 		return nil, ErrUndecided
 	}
-	defer func() {
-		if p := recover(); p == ErrUndecided {
-			violations, undecided = nil, ErrUndecided
-		} else if p != nil {
-			violations, undecided = nil, fmt.Errorf("validating the arguments failed: %v", p)
-		}
-	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meter.left = steps / (1 + s.meter.slowness + size.depth/16 + size.digits/32)
-	return violationsIn(s.root.Validate(doc)), nil
+	undecided = bounded(func() { violations = violationsIn(s.root.Validate(doc)) })
+	return violations, undecided
 }

@@ -121,6 +121,15 @@ func Nearest(name string, among []string, n int) []string {
 	return out
 }
 
+// Meant returns the one of the names among that was probably meant by name, "" when
+// none is near.
+func Meant(name string, among []string) string {
+	if near := Nearest(name, among, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}
+
 // comparable returns a name as it is compared: in lower case, with one spelling
 // of the marks between words.
 func comparable(name string) string {

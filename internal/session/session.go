@@ -1,6 +1,6 @@
-// Package session is what a client of MCP can talk to, in three small
-// interfaces: a Doer answers requests, a Session is the state of one legacy
-// client on top of that, a Surface is what a path stands for. A connection to a
+// Package session has the three small interfaces of everything that a client of
+// MCP can talk to: a Doer answers requests, a Session is the state of one legacy
+// client on top of that, a Surface is what a path of a URL stands for. A connection to a
 // server, a bridge between protocol eras, all servers at once, the built-in
 // tools, and the door in front of them are all one of these. The package has
 // also what such things share: the Request and its Reply, the proof that a call
@@ -65,9 +65,6 @@ type Surface interface {
 	Open(ctx context.Context, initialize *Request) (Session, Reply, error)
 }
 
-// Field is one header line.
-type Field = mcp.Field
-
 // Request is one request on its way, at most once through each layer.
 type Request struct {
 	ID     json.RawMessage // the client's
@@ -78,7 +75,7 @@ type Request struct {
 	Call *Call
 	// Fields are the client's header lines that repeat what the body says; nil
 	// where the connection writes them itself, if its revision has them.
-	Fields []Field
+	Fields []mcp.Field
 	Caller *auth.Caller
 	// Owner tells the clients apart that share a connection, by its address; nil
 	// elsewhere.
@@ -94,7 +91,7 @@ type Request struct {
 	Say func(Event)
 	// Head gets the header lines of the answer that are for the client; nil:
 	// nobody wants them.
-	Head func([]Field)
+	Head func([]mcp.Field)
 }
 
 // Owner is one of the clients that share a connection.

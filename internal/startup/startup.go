@@ -3,8 +3,8 @@
 //
 // It guarantees that a process which still works is not given up on, that one
 // which does not work yields its place, that two package managers do not fetch
-// the same package into the same cache at once, and that an installation comes
-// to its end where it can. It starts and ends no process: that is process.
+// the same package into the same cache at once, and that an installation which
+// still makes progress may finish. It starts and ends no process: that is process.
 package startup
 
 import (

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
@@ -39,9 +38,9 @@ func (s *Surface) announce(ctx context.Context, r *session.Request, h *heard, sa
 
 // listen holds a subscription open: it tells what changes of what is wanted.
 func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply {
-	wanted := rawjson.Find(r.Params, "notifications")
-	if wanted != nil && rawjson.Kind(wanted) != '{' {
-		return session.Reply{Error: reply.InvalidParams("params.notifications must be an object")}
+	wanted, bad := reply.Wanted(r)
+	if bad != nil {
+		return session.Reply{Error: bad}
 	}
 	if r.Say == nil {
 		return session.Reply{Error: reply.InvalidParams("a subscription is a stream: send Accept: text/event-stream")}
@@ -53,15 +52,14 @@ func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply 
 			agreed = rawjson.SetMember(agreed, a.wish, json.RawMessage("true"))
 		}
 	}
-	meta := `{"_meta":{"` + mcp.MetaSubscription + `":` + string(r.ID) + `}`
 	var h heard
 	now, _ := s.listed(r)
 	h.changed(now) // before the client can list
-	r.Say(session.Event{Method: mcp.Acknowledged, Params: json.RawMessage(meta + `,"notifications":` + string(agreed) + `}`)})
+	reply.Acknowledge(r, string(agreed))
 	s.announce(ctx, r, &h, func(list int) {
 		if wants[list] {
-			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage(meta + "}")})
+			r.Say(session.Event{Method: announced[list].method, Params: json.RawMessage("{" + reply.Subscription(r) + "}}")})
 		}
 	})
-	return session.Reply{Result: []byte(`{"resultType":"complete","_meta":{"` + mcp.MetaSubscription + `":` + string(r.ID) + `,` + s.Reply.Introduction + `}}`)}
+	return s.Reply.End(r)
 }

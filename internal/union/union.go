@@ -125,7 +125,7 @@ func (s *Surface) answer(ctx context.Context, r *session.Request, open opener, h
 // reachable returns the servers that the client of a request can speak to.
 func (s *Surface) reachable(r *session.Request) (all []*catalog.Server) {
 	for _, server := range s.Catalog.Current().Servers() {
-		if server.Enabled && !server.Quarantined && door.InScope(r.Caller.Actor, server.Name) {
+		if s.Door.Reachable(server.Name, r.Caller.Actor) == nil {
 			all = append(all, server)
 		}
 	}

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"encoding/json"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 
 	"mcpproxy/internal/process"
@@ -25,23 +27,33 @@ type Options struct {
 type surroundings struct {
 	Options
 	launch *process.Launcher
-	large  *wire.Buffers   // of all budgets
-	starts *startup.Queue  // processes that start; nil: they start without waiting
-	ids    *atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
-	hard   <-chan struct{} // closed when stopping must not take its time any more
+	large  wire.Buffers   // of all budgets
+	starts *startup.Queue // processes that start; nil: they start without waiting
+	ids    atomic.Uint64  // of requests: unique over all servers and their connections, not to be guessed
+	hard   chan struct{}  // closed when stopping must not take its time any more
 }
+
+// NextID returns an id of ours, as JSON.
+func (s *surroundings) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
+
+// Hard returns what is closed when stopping must not take its time any more.
+func (s *surroundings) Hard() <-chan struct{} { return s.hard }
 
 // base is what the parts of a server have in common.
 type base struct {
 	*surroundings
-	Spec   Spec           // only read
-	runner startup.Runner // what fetches the server before it starts
-	mask   process.Masker
-	log    *process.Log
+	Spec     Spec           // only read
+	runner   startup.Runner // what fetches the server before it starts
+	mask     process.Masker
+	log      *process.Log
+	presence presence
+	place    atomic.Pointer[startup.Place] // among those that start; nil when there is none
+	began    atomic.Int64                  // when the last try began, in Unix nanoseconds
 }
 
 func newBase(spec Spec, around *surroundings) *base {
-	b := &base{surroundings: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets)}
+	b := &base{surroundings: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
+		presence: newPresence(spec.Name, around.Observer)}
 	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)
 	return b
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 	"sync/atomic"
 
 	"mcpproxy/internal/link"
@@ -19,13 +18,17 @@ import (
 type Connection struct {
 	link     link.Link
 	greeting *Greeting
-	leaving  atomic.Bool                                // it is going to be ended: nothing new goes there
-	watched  atomic.Bool                                // of a modern server: what it says of changes is heard
-	watching atomic.Int64                               // requests in flight that only listen
-	listed   atomic.Pointer[map[string]json.RawMessage] // the tools that the server lists now, as their bytes
-	upTo     atomic.Uint64                              // the last announced change that is on that list
-	own      atomic.Pointer[[]tool.Definition]          // what it has listed to us
-	others   atomic.Pointer[map[string]tool.Definition] // what it has listed to its clients alone
+	leaving  atomic.Bool  // it is going to be ended: nothing new goes there
+	watched  atomic.Bool  // of a modern server: what it says of changes is heard
+	watching atomic.Int64 // requests in flight that only listen
+	tools    atomic.Pointer[tools]
+	upTo     atomic.Uint64 // the last announced change that is on that list
+}
+
+// tools are what a server lists now.
+type tools struct {
+	own []tool.Definition          // to us
+	all map[string]tool.Definition // to us, or to its clients alone, by name
 }
 
 // Do sends a request. A tools/call is not checked here: see Server.Try.
@@ -53,7 +56,7 @@ func (c *Connection) Modern() bool { return c.greeting.Version == mcp.Modern }
 
 // SameTools reports whether the server lists the same tools as on o.
 func (c *Connection) SameTools(o *Connection) bool {
-	return maps.EqualFunc(*c.listed.Load(), *o.listed.Load(), func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+	return maps.EqualFunc(c.tools.Load().all, o.tools.Load().all, func(a, b tool.Definition) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 // usable reports whether calls may go there. A nil connection is not usable.
@@ -65,32 +68,21 @@ func (c *Connection) attended() bool { return c.watched.Load() || c.link.Health(
 // busy reports whether the server works on something.
 func (c *Connection) busy() bool { return int64(c.link.Health().InFlight) > c.watching.Load() }
 
-// setListed takes the tools that the server has from now on.
-func (c *Connection) setListed(tools []tool.Definition) {
-	listed := make(map[string]json.RawMessage, len(tools))
-	for _, d := range tools {
-		listed[d.ID.Tool] = d.Raw
-	}
-	c.listed.Store(&listed)
-}
-
 // stillLists reports whether the tool of a call is what the caller has judged.
 func (c *Connection) stillLists(r *session.Request) bool {
 	judged := r.Judged.Listed()
 	if judged == nil { // that does not matter
 		return true
 	}
-	raw, ok := (*c.listed.Load())[r.Judged.Tool()]
-	return ok && bytes.Equal(raw, judged)
+	d, ok := c.tools.Load().all[r.Judged.Tool()]
+	return ok && bytes.Equal(d.Raw, judged)
 }
 
 // forOthers reports whether the server has a tool for others and not for us.
-func (c *Connection) forOthers(name string) bool {
-	_, is := (*c.others.Load())[name]
-	return is
-}
+func (c *Connection) forOthers(name string) bool { return c.tools.Load().all[name].ForClients }
 
 // lists reports whether the server has listed a tool to us.
 func (c *Connection) lists(name string) bool {
-	return slices.ContainsFunc(*c.own.Load(), func(d tool.Definition) bool { return d.ID.Tool == name })
+	d, ok := c.tools.Load().all[name]
+	return ok && !d.ForClients
 }

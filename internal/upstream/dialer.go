@@ -25,14 +25,14 @@ type dialer struct {
 // dial makes a link that reports to up. sse says that it is of the older
 // transport. own is for one client alone.
 func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
-	o := link.Options{IDs: d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
+	o := link.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
 		if err != nil {
 			return nil, err
 		}
-		return link.NewStdio(proc, startup.New(proc, d.runner, spec.connectTime(), place), d.log, o), nil
+		return link.NewStdio(proc, startup.New(proc, d.runner, spec.ConnectTime(), place), d.log, o), nil
 	}
 	a := link.Address{URL: spec.URL, Headers: spec.Headers, Account: d.account, Dial: d.dialled}
 	if own {
@@ -57,7 +57,9 @@ func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (lin
 }
 
 // dialled returns the connections to u.
-func (d *dialer) dialled(u *url.URL) (wire.Client, error) { return link.Dial(u, d.Spec.AllowPrivate) }
+func (d *dialer) dialled(u *url.URL) (wire.Client, error) {
+	return wire.NewClient(u, d.Spec.AllowPrivate)
+}
 
 // shared returns the connections that all own links share.
 func (d *dialer) shared(u *url.URL) (wire.Client, error) {

@@ -40,15 +40,15 @@ const probeTime = 5 * time.Second
 // errShy is a process that ends when it is asked what it does not know.
 var errShy = problem.Ownf("the server ended itself when it was asked for its revision")
 
-// overSSE reports whether the server is reached over the older transport, as far
+// OverSSE reports whether the server is reached over the older transport, as far
 // as is known.
-func (h *handshake) overSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
+func (h *handshake) OverSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
 
 // refusesHTTP reports whether a server that is asked over streamable HTTP refuses
 // that in the way of one which knows the older transport alone.
 func (h *handshake) refusesHTTP(err error) bool {
 	var status *link.StatusError
-	if !h.Spec.TrySSE || h.overSSE() || !errors.As(err, &status) {
+	if !h.Spec.TrySSE || h.OverSSE() || !errors.As(err, &status) {
 		return false
 	}
 	switch status.Status {
@@ -110,12 +110,12 @@ func (h *handshake) introduce(ctx context.Context, open func() (link.Link, error
 // greet finds out what the server speaks and does the handshake of it.
 func (h *handshake) greet(ctx context.Context, l link.Link) (*Greeting, error) {
 	era := h.era.Swap(eraUnknown)
-	if h.overSSE() {
+	if h.OverSSE() {
 		era = eraLegacy // the modern revision does not have that transport
 	}
 	silent := false
 	if era != eraLegacy {
-		pctx, cancel := context.WithTimeout(ctx, min(probeTime, h.Spec.connectTime()/2))
+		pctx, cancel := context.WithTimeout(ctx, min(probeTime, h.Spec.ConnectTime()/2))
 		g, err := h.discover(pctx, l)
 		cancel()
 		switch {
@@ -174,7 +174,7 @@ func offersModern(e *jsonrpc.Error) bool {
 func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
 		mcp.Legacy, rawjson.AppendString(nil, h.ClientVersion))
-	result, err := h.ask(ctx, l, mcp.Initialize, params)
+	result, err := h.Ask(ctx, l, mcp.Initialize, params)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -194,8 +194,8 @@ func (h *handshake) initialize(ctx context.Context, l link.Link) (*Greeting, err
 	return g, nil
 }
 
-// ask sends a request of our own and returns its result.
-func (h *handshake) ask(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
+// Ask sends a request of our own and returns its result.
+func (h *handshake) Ask(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
 	reply, err := to.Do(ctx, &session.Request{Method: method, Params: params})
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (h *handshake) listTools(ctx context.Context, c *Connection) ([]tool.Defini
 	if !c.greeting.hasTools {
 		return nil, nil
 	}
-	return h.readTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		return h.ask(ctx, c, mcp.ListTools, params)
+	return h.ReadTools(ctx, c.link.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return h.Ask(ctx, c, mcp.ListTools, params)
 	})
 }

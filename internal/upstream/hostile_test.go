@@ -241,7 +241,7 @@ func daemonChild() {
 		return
 	}
 	w := newWatcher()
-	set := NewSet(Options{Observer: w}, nil)
+	set := NewSet(Options{Observer: w}, noClients)
 	command, err := os.Executable()
 	if err != nil {
 		os.Exit(1)
@@ -394,7 +394,7 @@ func TestIDsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]bool{}
 	for range 100 {
-		id := NewSet(Options{}, nil).ids.Add(1)
+		id := NewSet(Options{}, noClients).around.ids.Add(1)
 		if seen[id] || id < 1_000 || id > 1<<52 {
 			t.Errorf("id %d", id)
 		}

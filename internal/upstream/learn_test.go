@@ -32,8 +32,8 @@ func TestLearn(t *testing.T) {
 				return false
 			}
 			var names []string
-			for name, raw := range *l.listed.Load() {
-				if strings.Contains(string(raw), `"title":"second"`) {
+			for name, d := range l.tools.Load().all {
+				if strings.Contains(string(d.Raw), `"title":"second"`) {
 					name += " second"
 				}
 				names = append(names, name)

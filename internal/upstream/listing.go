@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// listing is what is known of a server's list of tools, over all its connections.
+// listing is what is known of the tools that a server lists, over all its connections.
 //
 // A server that announces that its tools have changed is known to do something
 // else than what calls were judged on, until it has listed them again. Calls
@@ -162,20 +162,19 @@ func (t *listing) forget() {
 // publish makes own, which the server has listed to us, and what was learnt
 // besides the tools of c, and returns them.
 func (t *listing) publish(c *Connection, own []tool.Definition) []tool.Definition {
-	c.own.Store(&own)
-	all := slices.Clone(own)
+	all, named := slices.Clone(own), make(map[string]tool.Definition, len(own))
+	for _, d := range own {
+		named[d.ID.Tool] = d
+	}
 	t.mu.Lock()
-	maps.DeleteFunc(t.learnt, func(name string, _ tool.Definition) bool { return c.lists(name) })
-	others := make(map[string]tool.Definition, len(t.learnt))
+	maps.DeleteFunc(t.learnt, func(name string, _ tool.Definition) bool { _, is := named[name]; return is })
 	for _, name := range slices.Sorted(maps.Keys(t.learnt)) {
 		d := t.learnt[name]
 		d.ForClients = true
-		others[name] = d
-		all = append(all, d)
+		named[name], all = d, append(all, d)
 	}
 	t.mu.Unlock()
-	c.others.Store(&others)
-	c.setListed(all) // before it is told: what was judged on the old list is not sent any more
+	c.tools.Store(&tools{own, named}) // before it is told: what was judged on the old list is not sent any more
 	return all
 }
 
@@ -189,7 +188,7 @@ const (
 	awaitedPause = 20 * time.Millisecond
 )
 
-// relists says when a server is asked for its tools again.
+// relists says when a server is asked again for what it lists.
 type relists struct {
 	due    <-chan time.Time // nil: it is not planned
 	at     time.Time
@@ -198,7 +197,7 @@ type relists struct {
 	failed int           // in a row
 }
 
-// plan has the tools listed when that pause has passed since the last time, if
+// plan has it asked when that pause has passed since the last time, if
 // that is not planned for an earlier time.
 func (r *relists) plan(pause time.Duration) {
 	at := r.ended.Add(pause)

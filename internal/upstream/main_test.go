@@ -43,6 +43,7 @@ func servers() map[string]func() *mcptest.Server {
 		"environ":      environServer,
 		"forger":       forger,
 		"slow starter": slowStarter,
+		"slow offers":  slowOffers,
 		"latin":        func() *mcptest.Server { return mcptest.New(mcptest.Options{}, latinTool()) },
 	}
 }
@@ -186,7 +187,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	for _, f := range change {
 		f(&opt)
 	}
-	f := &fixture{Set: NewSet(opt, nil), watcher: w, t: t}
+	f := &fixture{Set: NewSet(opt, noClients), watcher: w, t: t}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

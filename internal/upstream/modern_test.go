@@ -46,7 +46,7 @@ func TestRefusedRevisionThatIsOffered(t *testing.T) {
 			}
 		}))
 		defer s.Close()
-		set := NewSet(Options{}, nil)
+		set := NewSet(Options{}, noClients)
 		defer set.Close(context.Background())
 		set.Apply([]Spec{{Name: "s", Transport: HTTP, URL: s.URL}})
 		if err := tryCall(set); err != nil {

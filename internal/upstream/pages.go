@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// Bounds on what a server lists. All pages of its list of tools together may be
+// Bounds on what a server lists. all pages of its list of tools together may be
 // as long as a message may.
 const (
 	maxPages      = 1_000
@@ -91,10 +91,10 @@ func (p *pages) read(ctx context.Context, done <-chan struct{}, ask asker) (all 
 	return all, answered("the list has more than %d pages", maxPages)
 }
 
-// readTools reads all pages of a list of tools. Nothing is made of them before the last one has come: it
-// may never come. Definitions that cannot be used are left out; each has bytes
+// ReadTools reads all pages of a list of tools, until ctx or done ends. Nothing is
+// made of them before the last one has come: it may never come. Definitions that cannot be used are left out; each has bytes
 // of its own.
-func (b *base) readTools(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
+func (b *base) ReadTools(ctx context.Context, done <-chan struct{}, ask asker) ([]tool.Definition, error) {
 	list := pages{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, null: true, free: freeList}
 	all, err := list.read(ctx, done, ask)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpproxy/internal/problem"
+	"mcpproxy/internal/link"
 )
 
-// presence is whether a server is there: its connection, its state, and those
-// who wait for it.
+// presence is whether a server is there: its connection, its state, those who
+// wait for it, and what was asked for besides calls: that it runs, and that it is
+// started anew.
 type presence struct {
 	live     atomic.Pointer[Connection] // nil unless Ready
 	nudge    chan struct{}              // cap 1: somebody waits, or wishes something
@@ -24,6 +25,17 @@ type presence struct {
 	lastErr  error         // what state.LastError says
 	failed   State         // as it was after the last failure
 	failures int           // tries that have failed since the start
+
+	hasty      bool               // the next try was asked for, and goes before others
+	again      bool               // a restart was asked for
+	restarted  time.Time          // when, the last time
+	restarting bool               // for an agent: it waits until nothing is in flight
+	interrupt  context.CancelFunc // ends the try or the connection for a restart
+}
+
+func newPresence(server string, observer Observer) presence {
+	return presence{nudge: make(chan struct{}, 1), done: make(chan struct{}), changed: make(chan struct{}), observer: observer,
+		state: State{Name: server, Phase: Stopped, Since: time.Now()}}
 }
 
 // awayError says that a server could not be reached within the time or try
@@ -34,8 +46,6 @@ type awayError struct {
 }
 
 func (e *awayError) Error() string { return "the server is " + string(e.state.Phase) }
-
-var errSlow = problem.Ownf("it took too long")
 
 // ready returns the connection. Without one it has one made at once, and waits
 // for it: until it is there, or a try has failed, or ctx or the limit ends.
@@ -69,12 +79,9 @@ func (p *presence) ready(ctx context.Context, limit time.Duration) (*Connection,
 		case <-ctx.Done():
 			err = ctx.Err()
 		case <-late.C:
-			err = errSlow
+			err = p.away()
 		}
 		p.mu.Lock()
-		if err == errSlow {
-			err = &awayError{p.state, p.lastErr}
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +93,13 @@ func (p *presence) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiters
+}
+
+// needed reports whether somebody waits for the server to start, or has asked for it.
+func (p *presence) needed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiters > 0 || p.hasty
 }
 
 // away returns the state as an error.
@@ -128,6 +142,14 @@ func (p *presence) update(change func(*State)) {
 	}
 }
 
+// reset puts the state to phase, in which nothing is wrong; why says what a
+// request is told that cannot wait. The lock is held.
+func (p *presence) reset(phase Phase, why error) {
+	st := &p.state
+	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", link.Failure{}, time.Time{}, 0
+	p.lastErr = why
+}
+
 // wake wakes those who wait for a change. The lock is held.
 func (p *presence) wake() {
 	close(p.changed)
@@ -139,4 +161,44 @@ func (p *presence) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wake()
+}
+
+// run has the server run.
+func (p *presence) run() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hasty = true
+	signal(p.nudge)
+}
+
+// restart has the server started anew: it ends the try or the connection.
+func (p *presence) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again, p.restarted = true, time.Now()
+	if p.interrupt != nil {
+		p.interrupt()
+	}
+	signal(p.nudge)
+}
+
+// restartable returns a context that a restart ends, too.
+func (p *presence) restartable(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.interrupt = cancel
+	if p.again {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// takeRestart reports, once, whether a restart was asked for.
+func (p *presence) takeRestart() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := p.again
+	p.again, p.hasty = false, p.hasty || again
+	return again
 }

@@ -16,6 +16,7 @@ import (
 
 	"mcpproxy/internal/link"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 )
@@ -376,5 +377,25 @@ func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
 		}
 		f.pidOf("zoo")
 		untilPhase(t, f, "zoo", Idle)
+	}
+}
+
+// slowOffers takes longer to list its prompts than it may be idle.
+func slowOffers() *mcptest.Server {
+	return mcptest.New(mcptest.Options{Other: func(string, *mcptest.Call) (json.RawMessage, error) {
+		time.Sleep(300 * time.Millisecond)
+		return json.RawMessage(`{"prompts":[{"name":"a"}]}`), nil
+	}}, mcptest.Zoo()...)
+}
+
+// TestServerIsNotStoppedWhileItListsOffers: who has them listed uses the server.
+func TestServerIsNotStoppedWhileItListsOffers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	spec := stdioSpec(t, "s", "slow offers")
+	spec.IdleTimeout = 50 * time.Millisecond
+	f.Apply([]Spec{spec})
+	if all, err := f.Offered(t.Context(), "s", mcp.ListPrompts, "prompts"); err != nil || len(all) != 1 {
+		t.Errorf("%s %v", all, err)
 	}
 }

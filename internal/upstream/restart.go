@@ -2,17 +2,25 @@ package upstream
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"mcpproxy/internal/problem"
 )
 
+// The bounds of restarts that agents ask for.
+const (
+	restartPause = 10 * time.Second // after the last one, whoever asked for that
+	quietTime    = 3 * time.Second  // how long calls in flight are waited for, and new ones wait
+	quietLook    = 5 * time.Millisecond
+)
+
 // restartQuietly is Set.RestartQuietly.
 func (s *Server) restartQuietly(ctx context.Context, begin func() error) error {
-	if err := s.wishes.claim(s.Spec.Name, s.presence.snapshot().Phase, time.Now()); err != nil {
+	if err := s.presence.claim(); err != nil {
 		return err
 	}
-	defer s.wishes.release()
+	defer s.presence.release()
 	c := s.presence.live.Load()
 	var err error
 	if c != nil {
@@ -61,4 +69,36 @@ func (s *Server) untilQuiet(ctx context.Context, c *Connection) error {
 func (s *Server) quiet(c *Connection) bool {
 	waiting := int64(s.presence.waiting()) // for the next connection
 	return s.usage.uses.Load()-s.usage.listening.Load() <= waiting && !c.busy()
+}
+
+// claim takes the turn of a restart that an agent asks for, or says when it may
+// be asked for.
+func (p *presence) claim() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, phase := time.Now(), p.state.Phase
+	wait := p.restarted.Add(restartPause).Sub(now)
+	refused := func(why string, wait time.Duration) error {
+		seconds := int(math.Ceil(wait.Seconds()))
+		return problem.Newf(problem.Overloaded, "Server '%s' is not restarted: %s.", p.state.Name, why).
+			WithHint("Ask again in "+(time.Duration(seconds)*time.Second).String()+" if it is still needed; calls reach the server without a restart.").
+			With("server", p.state.Name).With("retry_after", seconds)
+	}
+	switch {
+	case p.restarting || p.again:
+		return refused("it is being restarted already", max(wait, quietTime))
+	case phase == Connecting || phase == Stopped:
+		return refused("it is being started", max(wait, restartPause))
+	case wait > 0:
+		return refused("it was a moment ago", wait)
+	}
+	p.restarting, p.restarted = true, now
+	return nil
+}
+
+// release ends the turn.
+func (p *presence) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarting = false
 }

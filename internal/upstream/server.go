@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
-	"mcpproxy/internal/tool"
 	"mcpproxy/internal/wire"
 )
 
@@ -40,28 +38,16 @@ const (
 	ForGood                // everything: nothing will be opened any more
 )
 
-// nobody is Clients where there are none.
-type nobody struct{}
-
-func (nobody) Connected(*Connection)              {}
-func (nobody) Heard(string, json.RawMessage) bool { return false }
-func (nobody) InUse() bool                        { return false }
-func (nobody) End(Ending)                         {}
-
 // Server keeps one wanted server connected. Its parts have each their own state;
 // what happens to the connection happens in the one goroutine of run.
 type Server struct {
 	*base
 	Clients Clients
 
-	words
 	usage
-	presence  presence
-	wishes    wishes
-	starting  starting
-	dialer    dialer
-	handshake handshake
-	listing   listing
+	handshake
+	dialer  dialer
+	listing listing
 
 	open   func() (link.Link, error) // makes a link that reports to this server
 	shared atomic.Bool               // clients that come now share the connection
@@ -74,28 +60,22 @@ type Server struct {
 	cancel   context.CancelFunc // ends run
 }
 
-// newServer makes a server; run starts it. Without clients there are none.
+// newServer makes a server; run starts it.
 func newServer(spec Spec, around *surroundings, clients func(*Server) Clients) *Server {
 	b := newBase(spec, around)
-	s := &Server{base: b, Clients: nobody{}, starting: starting{base: b}, handshake: handshake{base: b}, listing: newListing(),
+	s := &Server{base: b, handshake: handshake{base: b}, listing: newListing(),
 		reoffer: make(chan struct{}, 1), suspicion: make(chan struct{}, 1)}
-	s.words = words{base: b, presence: &s.presence, progress: s.starting.progress}
 	s.usage.born, s.usage.paced = time.Now(), make(chan struct{}, 1)
 	s.usage.pace.Store(spec.pace())
-	p := &s.presence
-	p.nudge, p.done, p.changed, p.observer = make(chan struct{}, 1), make(chan struct{}), make(chan struct{}), around.Observer
-	p.state = State{Name: spec.Name, Phase: Stopped, Since: time.Now()}
-	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, around.large)
+	s.dialer.base, s.dialer.budget = b, wire.NewBudget(around.MaxMessage, &around.large)
 	if around.Account != nil && !spec.Proves() { // the configuration's own goes first
 		s.dialer.account = around.Account(spec.Name)
 	}
 	s.open = func() (link.Link, error) {
-		return s.dialer.dial(s.Reports(), s.starting.place.Load(), s.handshake.overSSE(), false)
+		return s.dialer.dial(s.Reports(), s.place.Load(), s.OverSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
-	if clients != nil {
-		s.Clients = clients(s)
-	}
+	s.Clients = clients(s)
 	return s
 }
 
@@ -150,54 +130,26 @@ func (s *Server) Wake() {
 	if s.presence.live.Load() != nil {
 		return
 	}
-	s.wishes.run()
-	signal(s.presence.nudge)
+	s.presence.run()
 }
 
 // restart ends the connection, or the try, and makes a new one at once. Clients
 // that share the connection go on with the new one.
 func (s *Server) restart() {
 	s.listing.forget()
-	s.wishes.restart()
-	signal(s.presence.nudge)
+	s.presence.restart()
 }
 
 // inUse reports whether somebody needs the server now: a request is in flight,
 // or a client has something open.
 func (s *Server) inUse() bool { return s.usage.uses.Load() > 0 || s.Clients.InUse() }
 
-// needed reports whether somebody waits for the server to start.
-func (s *Server) needed() bool { return s.presence.waiting() > 0 || s.wishes.isHasty() }
-
 // Shared reports whether a client that comes now shares the connection.
 func (s *Server) Shared() bool { return s.shared.Load() }
 
-// OverSSE reports whether the server is reached over the older transport, as far
-// as is known.
-func (s *Server) OverSSE() bool { return s.handshake.overSSE() }
-
-// ConnectTime is how long a connection may take to be made.
-func (s *Server) ConnectTime() time.Duration { return s.Spec.connectTime() }
-
-// NextID returns an id of ours, as JSON.
-func (s *Server) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
-
-// Hard returns what is closed when stopping must not take its time any more.
-func (s *Server) Hard() <-chan struct{} { return s.hard }
-
 // Ready waits for the connection, and has one made if there is none.
 func (s *Server) Ready(ctx context.Context) (*Connection, error) {
-	return s.presence.ready(ctx, s.Spec.connectTime())
-}
-
-// Ask sends a request of our own and returns its result.
-func (s *Server) Ask(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
-	return s.handshake.ask(ctx, to, method, params)
-}
-
-// ReadTools reads a list of tools, whose pages ask returns.
-func (s *Server) ReadTools(ctx context.Context, ask func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) ([]tool.Definition, error) {
-	return s.readTools(ctx, nil, ask)
+	return s.presence.ready(ctx, s.Spec.ConnectTime())
 }
 
 // Place waits for a place among the processes that start, where a link of a
@@ -205,7 +157,7 @@ func (s *Server) ReadTools(ctx context.Context, ask func(ctx context.Context, pa
 // installation may take: that is left to our own connection. Its errors are
 // problems, or ctx.Err(). Leave the place when the session has begun.
 func (s *Server) Place(ctx context.Context) (*startup.Place, error) {
-	queue := s.starting.queue()
+	queue := s.queue()
 	if queue == nil {
 		return nil, nil
 	}
@@ -229,5 +181,5 @@ func (s *Server) Place(ctx context.Context) (*startup.Place, error) {
 
 // Open makes a link of one client's own, which reports to up.
 func (s *Server) Open(up link.Reports, place *startup.Place) (link.Link, error) {
-	return s.dialer.dial(up, place, s.handshake.overSSE(), true)
+	return s.dialer.dial(up, place, s.OverSSE(), true)
 }

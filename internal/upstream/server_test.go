@@ -169,9 +169,9 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 func superviseFor(t *testing.T, clients Clients, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
-		b.Set = NewSet(Options{Observer: b.watcher}, nil)
+		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
 		b.Set.around.starts = nil
-		sv := newServer(spec, &b.Set.around, nil)
+		sv := newServer(spec, &b.Set.around, noClients)
 		if clients != nil {
 			sv.Clients = clients
 		}

@@ -20,7 +20,6 @@ import (
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/startup"
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/wire"
 )
 
 const defaultMaxMessage = 64 << 20
@@ -29,9 +28,6 @@ const defaultMaxMessage = 64 << 20
 type Set struct {
 	around  surroundings
 	clients func(*Server) Clients
-	large   wire.Buffers
-	ids     atomic.Uint64
-	hard    chan struct{}
 	wg      sync.WaitGroup
 
 	servers atomic.Pointer[map[string]*Server] // replaced, never changed
@@ -42,7 +38,7 @@ type Set struct {
 	closed bool
 }
 
-// NewSet makes an empty Set. clients makes those of a server; nil: there are none.
+// NewSet makes an empty Set. clients makes those of a server.
 func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -53,9 +49,9 @@ func NewSet(opt Options, clients func(*Server) Clients) *Set {
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
 	}
-	s := &Set{clients: clients, hard: make(chan struct{}), applied: make(chan struct{})}
-	s.around = surroundings{Options: opt, launch: process.NewLauncher(), large: &s.large, starts: startup.NewQueue(), ids: &s.ids, hard: s.hard}
-	s.ids.Store(firstID())
+	s := &Set{clients: clients, applied: make(chan struct{}),
+		around: surroundings{Options: opt, launch: process.NewLauncher(), starts: startup.NewQueue(), hard: make(chan struct{})}}
+	s.around.ids.Store(firstID())
 	s.servers.Store(&map[string]*Server{})
 	return s
 }
@@ -80,15 +76,15 @@ func (s *Set) Apply(specs []Spec) {
 	old := *s.servers.Load()
 	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
+		if next[spec.Name] != nil {
+			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			continue
+		}
 		was := old[spec.Name]
 		if was != nil && was.Spec.Equal(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
 			was.apply(spec)
 			next[spec.Name] = was
-			continue
-		}
-		if next[spec.Name] != nil {
-			s.around.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
 			continue
 		}
 		next[spec.Name] = s.start(spec, was)
@@ -165,7 +161,7 @@ func (s *Set) Progress(server string) Progress {
 		return Progress{}
 	}
 	state := sv.presence.snapshot()
-	return sv.starting.progress(&state)
+	return sv.progress(&state)
 }
 
 // LogTail returns the last lines of a server's log, at most as many as asked for.
@@ -237,6 +233,8 @@ func (s *Set) Offered(ctx context.Context, server, method, list string) ([]json.
 		return nil, err
 	}
 	r := &session.Request{Method: method}
+	sv.Enter(r)
+	defer sv.Leave(r)
 	c, err := sv.Ready(ctx)
 	if err != nil {
 		return nil, sv.Explain(ctx, r, err)
@@ -315,10 +313,10 @@ func (s *Set) Close(ctx context.Context) error {
 		} else {
 			err = ctx.Err()
 		}
-		close(s.hard)
+		close(s.around.hard)
 		<-done
 	}
 	s.around.launch.Close()
-	s.large.Close()
+	s.around.large.Close()
 	return err
 }

@@ -475,7 +475,7 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 // A request that comes before it is known which servers there are waits.
 func TestCallBeforeTheFirstApply(t *testing.T) {
 	server := guarded(t, "", http.StatusUnauthorized)
-	s := NewSet(Options{}, nil)
+	s := NewSet(Options{}, noClients)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	called := make(chan error, 1)
 	go func() { called <- tryCall(s) }()
@@ -487,3 +487,18 @@ func TestCallBeforeTheFirstApply(t *testing.T) {
 		t.Errorf("a server that there is not: %v", err)
 	}
 }
+
+// TestTwoSpecsWithOneName: the first one stays, also where the second one is
+// what runs.
+func TestTwoSpecsWithOneName(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	running := stdioSpec(t, "s", "zoo")
+	f.Apply([]Spec{running})
+	f.untilReady(t, "s", 0)
+	pid := f.pidOf("s")
+	changed := running
+	changed.Dir = t.TempDir()
+	f.Apply([]Spec{changed, running})
+	f.until(t, "the first one runs", func() bool { return f.last("s").PID != pid && f.last("s").Phase == Ready })
+} // the fixture waits for the end of everything

@@ -100,7 +100,7 @@ func converse(t *testing.T, f *fixture) {
 
 // openOwn opens a client's own session with a server.
 func openOwn(ctx context.Context, sv *Server) (link.Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, sv.ConnectTime())
+	ctx, cancel := context.WithTimeout(ctx, sv.Spec.ConnectTime())
 	defer cancel()
 	place, err := sv.Place(ctx)
 	if err != nil {

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/link"
@@ -55,65 +54,58 @@ func Seconds(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// starting is a server's place among those that start.
-type starting struct {
-	*base
-	place atomic.Pointer[startup.Place] // nil when there is none
-	began atomic.Int64                  // when the try began, in Unix nanoseconds
-}
-
 // queue returns the queue of those that start; nil where nothing waits.
-func (s *starting) queue() *startup.Queue {
-	if s.Spec.Transport != Stdio {
+func (b *base) queue() *startup.Queue {
+	if b.Spec.Transport != Stdio {
 		return nil
 	}
-	return s.starts
+	return b.starts
 }
 
 // progress tells what a server of that state is at.
-func (s *starting) progress(st *State) Progress {
+func (b *base) progress(st *State) Progress {
 	if st.Phase != Connecting {
 		return Progress{}
 	}
-	if n, waits := s.place.Load().Ahead(); waits {
-		return Progress{Step: Queued, Since: st.Since, Ahead: n, With: s.runner.Name}
+	if n, waits := b.place.Load().Ahead(); waits {
+		return Progress{Step: Queued, Since: st.Since, Ahead: n, With: b.runner.Name}
 	}
-	p := Progress{Step: Starting, Since: st.Since, With: s.runner.Name}
-	if began := s.began.Load(); began != 0 {
+	p := Progress{Step: Starting, Since: st.Since, With: b.runner.Name}
+	if began := b.began.Load(); began != 0 {
 		p.Since = time.Unix(0, began)
 	}
-	if s.runner.Installs && st.ProtocolVersion == "" {
+	if b.runner.Installs && st.ProtocolVersion == "" {
 		p.Step = Installing
 	}
 	return p
 }
 
-// turn waits until the server may start a process. Whether it is needed is asked
-// at each nudge: then it goes before others.
-func (s *starting) turn(ctx context.Context, needed func() bool, nudge <-chan struct{}) error {
-	if queue := s.queue(); queue != nil {
-		p := queue.Join(s.runner, needed())
-		s.place.Store(p)
+// turn waits until the server may start a process. One that somebody needs goes
+// before others.
+func (b *base) turn(ctx context.Context) error {
+	if queue := b.queue(); queue != nil {
+		p := queue.Join(b.runner, b.presence.needed())
+		b.place.Store(p)
 		for granted := false; !granted; {
 			select {
 			case <-p.Turn():
 				granted = true
-			case <-nudge:
-				if needed() {
+			case <-b.presence.nudge:
+				if b.presence.needed() {
 					p.Hurry()
 				}
 			case <-ctx.Done():
-				s.leave(false)
+				b.leavePlace(false)
 				return link.ErrStopped
 			}
 		}
 	}
-	s.began.Store(time.Now().UnixNano())
+	b.began.Store(time.Now().UnixNano())
 	return nil
 }
 
-// leave ends the start for those who wait for their turn.
-func (s *starting) leave(ready bool) { s.place.Swap(nil).Leave(ready) }
+// leavePlace ends the start for those who wait for their turn.
+func (b *base) leavePlace(ready bool) { b.place.Swap(nil).Leave(ready) }
 
-// since returns for how long the try has run.
-func (s *starting) since(now time.Time) time.Duration { return now.Sub(time.Unix(0, s.began.Load())) }
+// tried returns for how long the last try has run.
+func (b *base) tried(now time.Time) time.Duration { return now.Sub(time.Unix(0, b.began.Load())) }

@@ -200,9 +200,9 @@ func TestAServerThatHangsYields(t *testing.T) {
 func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher()}
-		b.Set = NewSet(Options{Observer: b.watcher}, nil)
+		b.Set = NewSet(Options{Observer: b.watcher}, noClients)
 		b.Set.around.starts = nil
-		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, nil)
+		sv := newServer(Spec{Name: "s", Transport: Stdio}, &b.Set.around, noClients)
 		sv.open = func() (link.Link, error) {
 			b.mu.Lock()
 			b.opens = append(b.opens, time.Now())

@@ -95,13 +95,13 @@ func (s *Server) run(ctx context.Context, before <-chan struct{}) {
 // try makes one connection, when its turn to start has come. A restart ends it.
 func (s *Server) try(ctx context.Context) (*Connection, error) {
 	s.presence.update(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
-	ctx, cancel := s.wishes.restartable(ctx)
+	ctx, cancel := s.presence.restartable(ctx)
 	defer cancel()
-	if err := s.starting.turn(ctx, s.needed, s.presence.nudge); err != nil {
+	if err := s.turn(ctx); err != nil {
 		return nil, err
 	}
 	c, err := s.connect(ctx)
-	s.starting.leave(err == nil)
+	s.leavePlace(err == nil)
 	if err != nil {
 		s.log.Remark("not connected: " + err.Error())
 	}
@@ -110,7 +110,7 @@ func (s *Server) try(ctx context.Context) (*Connection, error) {
 
 // connect makes a connection and tells everybody of it.
 func (s *Server) connect(ctx context.Context) (*Connection, error) {
-	limit, why := s.Spec.connectTime(), problem.Slowf("it took longer than %v", s.Spec.connectTime())
+	limit, why := s.Spec.ConnectTime(), problem.Slowf("it took longer than %v", s.Spec.ConnectTime())
 	if s.Spec.Transport == Stdio { // its startup watches it
 		limit = startup.Longest
 	}
@@ -130,12 +130,11 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 	s.usage.Used()
 	s.Clients.Connected(c)
 	s.presence.live.Store(c)
-	s.wishes.met()
 	s.presence.update(func(st *State) {
 		if st.ProtocolVersion != "" && !s.slept {
 			st.Restarts++
 		}
-		s.slept = false
+		s.slept, s.presence.hasty = false, false
 		st.Phase, st.PID = Ready, c.link.Health().PID
 		st.Offers = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.greeting.Version, c.greeting.Info
@@ -146,7 +145,7 @@ func (s *Server) connect(ctx context.Context) (*Connection, error) {
 
 // keep serves a connection until it is lost and returns the reason.
 func (s *Server) keep(ctx context.Context, c *Connection, bo *backoff) error {
-	ctx, cancel := s.wishes.restartable(ctx)
+	ctx, cancel := s.presence.restartable(ctx)
 	defer cancel()
 	ready := time.Now()
 	err := s.serve(ctx, c)
@@ -175,10 +174,9 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 	}
 	var (
 		relist  = s.listing.relist
-		lists   relists
 		reoffer = s.reoffer
-		offerAt <-chan time.Time // set while a change waits for its time
-		offered time.Time
+		lists   relists
+		offers  relists
 		heard   = c.link.Health().Heard
 		tried   time.Time
 	)
@@ -207,13 +205,14 @@ func (s *Server) serve(ctx context.Context, c *Connection) error {
 			}
 			lists.done(began, listed)
 		case <-s.listing.taught:
-			s.publish(c, *c.own.Load())
+			s.publish(c, c.tools.Load().own)
 		case <-reoffer:
 			reoffer = nil
-			offerAt = time.After(max(0, relistPause-time.Since(offered)))
-		case <-offerAt:
-			reoffer, offerAt, offered = s.reoffer, nil, time.Now()
-			drain(s.reoffer)
+			offers.plan(relistPause)
+		case now := <-offers.due:
+			reoffer = s.reoffer
+			drain(reoffer)
+			offers.done(now, true)
 			s.presence.update(func(st *State) { st.Offers = s.ids.Add(1) })
 		case <-look.C:
 			if !c.greeting.saysChanges || !c.attended() {
@@ -316,19 +315,17 @@ func (s *Server) listAgain(ctx context.Context, c *Connection) (listed bool, err
 func (s *Server) lose(err error, failed bool, bo *backoff) {
 	wait := bo.next()
 	if failed { // what starts slowly and fails is dear
-		wait = max(wait, min(s.starting.since(time.Now()), longestPause))
-	}
-	p := &s.presence
-	if s.wishes.isRestart() { // by a person: no failure, and nothing to wait for
-		p.update(func(st *State) {
-			p.lastErr = errRestart
-			st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = Connecting, "", link.Failure{}, time.Time{}, 0
-		})
-		return
+		wait = max(wait, min(s.tried(time.Now()), longestPause))
 	}
 	err = s.mask.Err(err)
-	failure := s.words.failure(err)
+	failure := s.failure(err)
+	p := &s.presence
+	again := false
 	p.update(func(st *State) {
+		if again = p.again; again { // by a person: no failure, and nothing to wait for
+			p.reset(Connecting, errRestart)
+			return
+		}
 		if failed {
 			p.failures++
 		}
@@ -337,7 +334,9 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 		st.RetryAt, st.PID = st.FailedAt.Add(wait), 0
 		p.failed = *st
 	})
-	s.Logger.Info("server not connected", "server", s.Spec.Name, "error", err, "retry_in", wait)
+	if !again {
+		s.Logger.Info("server not connected", "server", s.Spec.Name, "error", err, "retry_in", wait)
+	}
 }
 
 // demandPause is how long a caller waits for the next try, the last one of
@@ -346,7 +345,7 @@ func (s *Server) lose(err error, failed bool, bo *backoff) {
 func (s *Server) demandPause(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
 	if at := s.presence.snapshot().FailedAt; failed {
-		pause = max(pause, min(s.starting.since(at), maxDemandPause)-time.Since(at))
+		pause = max(pause, min(s.tried(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
 }
@@ -359,7 +358,7 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 	defer due.Stop()
 	var demanded <-chan time.Time
 	for {
-		if s.wishes.takeRestart() {
+		if s.presence.takeRestart() {
 			bo.reset()
 			return
 		}
@@ -399,12 +398,9 @@ func (s *Server) retire(c *Connection) bool {
 func (s *Server) sleep(ctx context.Context) {
 	s.slept = true
 	p := &s.presence
-	p.update(func(st *State) {
-		st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = Idle, "", link.Failure{}, time.Time{}, 0
-		p.lastErr = nil
-	})
+	p.update(func(*State) { p.reset(Idle, nil) })
 	began := s.usage.pace.Load()
-	for !s.wishes.take(p.waiting() > 0) {
+	for !p.takeRestart() && !p.needed() {
 		if now := s.usage.pace.Load(); !now.lazy && (began.lazy || now.idle <= 0) {
 			return // it is to run by now
 		}

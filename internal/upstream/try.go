@@ -22,18 +22,25 @@ const maxSends = 2
 // was judged. f is called once more when it is certain that the server has not
 // acted on the request; a problem that f returns is the last word.
 //
-// The errors of Try are problems, or ctx.Err() when the caller has given up. Who
-// uses it calls Enter before, and Leave.
+// The errors of Try are problems, or ctx.Err() when the caller has given up.
+// Callers call Enter before it and Leave after it.
 func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsCall(r)
 	if isCall && !r.Judged.Allows(toolOf(r)) {
 		return session.Reply{}, Unjudged()
 	}
 	reached := false // the server has seen the call, and refused it
+	failed := func(err error) (session.Reply, error) {
+		err = s.Explain(ctx, r, err)
+		if p, ok := err.(*problem.Problem); ok && reached && p.Code == problem.ServerUnavailable {
+			p.Hint = mayHaveRun + " " + s.seeLogs()
+		}
+		return session.Reply{}, err
+	}
 	for sends := 1; ; sends++ {
 		c, waited, err := s.current(ctx, r)
 		if err != nil {
-			return session.Reply{}, s.explain(ctx, r, err, reached)
+			return failed(err)
 		}
 		if isCall {
 			if err := s.gate(c, r, waited || sends > 1); err != nil {
@@ -50,7 +57,7 @@ func (s *Server) Try(ctx context.Context, r *session.Request, f func(*Connection
 		gone := errors.Is(err, link.ErrSessionGone)
 		reached = reached || gone && isCall
 		if !gone && !session.NotSent(err) || ctx.Err() != nil || sends == maxSends {
-			return session.Reply{}, s.explain(ctx, r, err, reached)
+			return failed(err)
 		}
 	}
 }
@@ -97,7 +104,7 @@ func (s *Server) gate(c *Connection, r *session.Request, waited bool) error {
 	case !c.stillLists(r):
 		return s.Changed(r)
 	case r.Call != nil && c.forOthers(r.Call.Tool):
-		return s.words.forOthers(r)
+		return s.forOthers(r)
 	}
 	return nil
 }

@@ -12,6 +12,15 @@
 // What clients have open with a server is not its affair: it tells them what
 // happens to the connection, as Clients, and offers them Try and links of their
 // own. See adapt.
+//
+// Where things are: Set has the servers (set.go), a Server (server.go) its parts.
+// Its life is the goroutine of run (supervise.go); who waits for the connection
+// and whether a restart was asked for is its presence (presence.go, restart.go).
+// A link is made by the dialer (dialer.go), at the server's turn to start
+// (starting.go), and becomes a Connection by the handshake of either era
+// (handshake.go, greeting.go). What it lists, and who waits for that, is in
+// listing.go, pages.go and watch.go; when it may rest, in usage.go. Each request
+// goes through Try (try.go); problems.go has what callers are told when it fails.
 package upstream
 
 import (
@@ -87,8 +96,8 @@ func (s *Spec) Proves() bool {
 
 const defaultConnectTime = 30 * time.Second
 
-// connectTime is how long a connection may take to be made.
-func (s *Spec) connectTime() time.Duration {
+// ConnectTime is how long a connection may take to be made.
+func (s *Spec) ConnectTime() time.Duration {
 	if s.ConnectTimeout > 0 {
 		return s.ConnectTimeout
 	}

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/session"
 )
 
-// usage keeps account of who needs a server, and says when it may rest.
+// usage counts the requests that need a server, and tells when it may rest.
 type usage struct {
 	born      time.Time // by the monotonic clock, which nobody sets
 	pace      atomic.Pointer[pace]
@@ -37,7 +37,7 @@ func (s *Spec) pace() *pace {
 	return p
 }
 
-// Enter and Leave keep account of a request that needs the server. Between them
+// Enter counts a request that needs the server, until Leave. Between them
 // the connection is not ended for want of use.
 func (u *usage) Enter(r *session.Request) {
 	u.uses.Add(1)

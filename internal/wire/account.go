@@ -38,7 +38,7 @@ func (p *proving) Do(ctx context.Context, r *Request) (*Response, error) {
 	for again := false; ; again = true {
 		auth, err := p.account.Authorization(ctx)
 		if err != nil {
-			return nil, NotSent(fmt.Errorf("prove who asks: %w", err))
+			return nil, notSent(fmt.Errorf("prove who asks: %w", err))
 		}
 		sent := r
 		if auth != "" { // nothing is copied for servers that ask for none

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/reach"
+	"mcpproxy/internal/session"
 )
 
 // here is the rule for servers of tests.
@@ -95,7 +96,7 @@ func TestReachOfClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = client.Do(context.Background(), &Request{Method: "POST", Head: head}); !IsNotSent(err) || !strings.Contains(err.Error(), "allow_private") {
+		if _, err = client.Do(context.Background(), &Request{Method: "POST", Head: head}); !session.NotSent(err) || !strings.Contains(err.Error(), "allow_private") {
 			t.Errorf("%s: %v", name, err)
 		}
 		client.Close()

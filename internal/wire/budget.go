@@ -2,13 +2,16 @@ package wire
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // Budget is where the large messages of one server are read, over all of its
@@ -19,16 +22,8 @@ type Budget struct {
 	max     int // bytes of one message
 	buffers *Buffers
 
-	suspect atomic.Bool // the server has sent a message that is too long
-
-	mu    sync.Mutex // guards what follows
-	left  int
-	queue []*waiter // who waits for a place, in their order
-}
-
-type waiter struct {
-	n     int
-	there chan struct{} // closed when it has its place
+	suspect atomic.Bool         // the server has sent a message that is too long
+	places  *semaphore.Weighted // bytes
 }
 
 // roomOverhead is what a reader may want beyond the largest message.
@@ -37,7 +32,7 @@ const roomOverhead = 16 << 10
 // NewBudget returns the budget of one server, whose largest message may have
 // maxMessage bytes.
 func NewBudget(maxMessage int, buffers *Buffers) *Budget {
-	return &Budget{max: maxMessage, buffers: buffers, left: maxMessage + roomOverhead}
+	return &Budget{max: maxMessage, buffers: buffers, places: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
 }
 
 // Max returns the size of the largest message.
@@ -64,57 +59,17 @@ func (r *Budget) Crowded() error {
 // enter waits for a place for n bytes, until done is closed or for crowdedTime,
 // and reports whether there is one. It must be left.
 func (r *Budget) enter(n int, done <-chan struct{}) bool {
-	r.mu.Lock()
-	if len(r.queue) == 0 && n <= r.left {
-		r.left -= n
-		r.mu.Unlock()
+	if r.places.TryAcquire(int64(n)) {
 		return true
 	}
-	w := &waiter{n: n, there: make(chan struct{})}
-	r.queue = append(r.queue, w)
-	r.mu.Unlock()
-	limit := time.NewTimer(crowdedTime)
-	defer limit.Stop()
-	select {
-	case <-w.there:
-		return true
-	case <-done:
-	case <-limit.C:
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, other := range r.queue {
-		if other == w {
-			r.queue = append(r.queue[:i], r.queue[i+1:]...)
-			r.admit() // it may have been in the way of smaller ones
-			return false
-		}
-	}
-	return true // at the last moment
+	ctx, cancel := context.WithTimeout(context.Background(), crowdedTime)
+	defer cancel()
+	ctx, stop := session.Until(ctx, done, nil)
+	defer stop()
+	return r.places.Acquire(ctx, int64(n)) == nil
 }
 
-// Free returns how many bytes are left for messages that come.
-func (r *Budget) Free() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.left
-}
-
-func (r *Budget) leave(n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left += n
-	r.admit()
-}
-
-// admit lets in who has waited for longest. The lock is held.
-func (r *Budget) admit() {
-	for len(r.queue) > 0 && r.queue[0].n <= r.left {
-		r.left -= r.queue[0].n
-		close(r.queue[0].there)
-		r.queue = r.queue[1:]
-	}
-}
+func (r *Budget) leave(n int) { r.places.Release(int64(n)) }
 
 // Visit is a jsonrpc.Room for one reader, which waits no longer than until done
 // is closed.

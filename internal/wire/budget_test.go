@@ -9,23 +9,37 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"mcpproxy/internal/jsonrpc"
 )
 
+// left returns how many bytes are left, 0 while somebody waits.
+func left(r *Budget) int {
+	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
+		there := r.places.TryAcquire(int64(n))
+		if there {
+			r.leave(n)
+		}
+		return !there
+	}) - 1
+}
+
 // Places are given in the order in which they are asked for; who stops waiting
 // is in nobody's way.
-func TestPlacesInARoom(t *testing.T) {
+func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewBudget(100, &Buffers{})
-		r.left = 100
+		r.places = semaphore.NewWeighted(100)
 		if !r.enter(60, nil) {
-			t.Fatal("an empty room has no place")
+			t.Fatal("an empty budget has no place")
 		}
 		var mu sync.Mutex
 		var order []string
@@ -49,21 +63,21 @@ func TestPlacesInARoom(t *testing.T) {
 		cancel()
 		waiting.Wait() // the last one for crowdedTime
 		slices.Sort(order)
-		if got := fmt.Sprint(order); got != "[large false last false small true]" || r.left != 10 || len(r.queue) != 0 {
-			t.Errorf("%s, %d are left", got, r.left)
+		if got := fmt.Sprint(order); got != "[large false last false small true]" || left(r) != 10 {
+			t.Errorf("%s, %d are left", got, left(r))
 		}
 		wait("next", 20, nil)
 		r.leave(60)
 		waiting.Wait()
-		if len(order) != 4 || order[3] != "next true" || r.left != 50 {
-			t.Errorf("%s, %d are left", order, r.left)
+		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
+			t.Errorf("%s, %d are left", order, left(r))
 		}
 	})
 }
 
-// What is read in the room comes out as it was sent, whatever is said of its
-// length, and the room is as large afterwards.
-func TestBodiesAreReadInTheRoom(t *testing.T) {
+// What is read within the budget comes out as it was sent, whatever is said of its
+// length, and the budget is as large afterwards.
+func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
 	r := NewBudget(limit, &Buffers{})
@@ -86,18 +100,18 @@ func TestBodiesAreReadInTheRoom(t *testing.T) {
 			if !errors.Is(err, want) || err == nil && !bytes.Equal(body, sent) {
 				t.Errorf("%s length, %d bytes: %d bytes, %v, want %v", name, n, len(body), err, want)
 			}
-			if r.left != limit+roomOverhead {
-				t.Fatalf("%s length, %d bytes: %d are left", name, n, r.left)
+			if left(r) != limit+roomOverhead {
+				t.Fatalf("%s length, %d bytes: %d are left", name, n, left(r))
 			}
 		}
 	}
 	full := make(chan struct{})
 	close(full)
-	r.enter(r.left, nil)
+	r.enter(left(r), nil)
 	for _, length := range []int64{2 << 20, -1} {
 		a := &Response{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
 		if _, err := r.Until(full).ReadBody(a); !errors.Is(err, errCrowded) {
-			t.Errorf("length %d, no room: %v", length, err)
+			t.Errorf("length %d, no place: %v", length, err)
 		}
 	}
 }
@@ -118,7 +132,6 @@ func TestPaceOfTheSuspect(t *testing.T) {
 		const limit = 4 << 20
 		r := NewBudget(limit, &Buffers{})
 		defer r.buffers.Close()
-		r.left = limit + roomOverhead
 		endless := func(v *Visit) *jsonrpc.LineReader {
 			return jsonrpc.NewLineReaderIn(strings.NewReader(strings.Repeat("x", 4*limit)+"\n"), limit, v)
 		}

@@ -11,7 +11,7 @@ func newBuffer(n int) []byte {
 	return buf
 }
 
-// emptyBuffer gives the memory of a buffer back, and keeps its addresses.
+// emptyBuffer returns the memory of a buffer, and keeps its addresses.
 func emptyBuffer(buf []byte) { _ = syscall.Madvise(buf, syscall.MADV_DONTNEED) } // it stays then
 
 // endBuffer ends a buffer; one that was not mapped is refused, and collected.

@@ -11,8 +11,8 @@
 package wire
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +23,7 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/session"
 )
 
 // Client sends HTTP requests to one origin. It is the seam between MCP's
@@ -49,28 +50,18 @@ type Client interface {
 type Request struct {
 	Method string
 	Head   *Head
-	Fields []Field // of this request alone
+	Fields []mcp.Field // of this request alone
 	Body   []byte
 	auth   string // value of the Authorization header; "" when it has none, or Head has it
 	Passes bool   // the header lines of the answer are for a client
 }
 
-// Field is one header line of a request.
-type Field = mcp.Field
-
 // CheckFields returns an error unless all fields can stand in a head.
-func CheckFields(fields []Field) error {
+func CheckFields(fields []mcp.Field) error {
 	for _, f := range fields {
-		if err := checkField(f.Name, f.Value); err != nil {
-			return err
+		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return problem.Ownf("the header %q has a name or value that HTTP does not allow", f.Name)
 		}
-	}
-	return nil
-}
-
-func checkField(name, value string) error {
-	if !isToken(name) || strings.ContainsAny(value, "\r\n\x00") {
-		return problem.Ownf("the header %q has a name or value that HTTP does not allow", name)
 	}
 	return nil
 }
@@ -87,9 +78,9 @@ type Response struct {
 	Encoded   bool   // the body has a content encoding, which was not asked for
 	Body      io.ReadCloser
 
-	fields []Field  // where they are wanted: see Passable
-	hops   []string // the names that Connection gives
-	passed int      // bytes of fields
+	fields []mcp.Field // where they are wanted: see Passable
+	hops   []string    // the names that Connection lists
+	passed int         // bytes of fields
 }
 
 // Media is what kind of body an answer has.
@@ -103,11 +94,12 @@ const (
 )
 
 // mediaOf classifies a Content-Type.
-func mediaOf(contentType string) Media {
-	switch t, _, _ := strings.Cut(contentType, ";"); strings.ToLower(strings.TrimSpace(t)) {
-	case "application/json":
+func mediaOf(contentType []byte) Media {
+	kind, _, _ := bytes.Cut(contentType, []byte{';'})
+	switch kind = bytes.TrimSpace(kind); {
+	case bytes.EqualFold(kind, []byte("application/json")):
 		return JSON
-	case "text/event-stream":
+	case bytes.EqualFold(kind, []byte("text/event-stream")):
 		return Events
 	}
 	return other
@@ -123,20 +115,9 @@ const (
 	unfinishedTime = 5 * time.Second // how long they may take to end it
 )
 
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string { return e.err.Error() }
-func (e *unsentError) Unwrap() error { return e.err }
-
-// NotSent returns err as one after which the request can be sent again: the
+// notSent returns err as one after which the request can be sent again: the
 // server certainly has not seen the whole of it.
-func NotSent(err error) error { return &unsentError{err} }
-
-// IsNotSent reports whether err is one of NotSent.
-func IsNotSent(err error) bool {
-	var u *unsentError
-	return errors.As(err, &u)
-}
+func notSent(err error) error { return &session.NotSentError{Cause: err} }
 
 // expired reports whether ctx has ended. Dialling ends at the deadline of ctx by a
 // clock of its own, which may be a moment ahead of the one of ctx.
@@ -160,7 +141,7 @@ func NewHead(u *url.URL, fields http.Header) (*Head, error) {
 	block := fmt.Appendf(nil, " %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), hostOf(u, fields))
 	for name, values := range fields {
 		for _, v := range values {
-			if err := checkField(name, v); err != nil {
+			if err := CheckFields([]mcp.Field{{Name: name, Value: v}}); err != nil {
 				return nil, err
 			}
 			if name != "Host" {
@@ -225,18 +206,13 @@ func ReadBody(a *Response, limit int) ([]byte, error) {
 			return nil, err
 		}
 		if len(body) == cap(body) {
-			body = slices.Grow(body, growth(len(body), a.length))
+			more := len(body) // it doubles, up to the length where that is known
+			if a.length >= 0 {
+				more = min(more, int(a.length)-len(body))
+			}
+			body = slices.Grow(body, more)
 		}
 	}
-}
-
-// growth is by how much a full buffer of n bytes grows: it doubles, up to the
-// length of the body where that is known.
-func growth(n int, length int64) int {
-	if length < 0 {
-		return n
-	}
-	return int(min(int64(n), length-int64(n)))
 }
 
 // ErrTooLarge is wrapped by every error about a message above the bound.

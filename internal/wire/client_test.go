@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/session"
 )
 
 // rawServer answers each request on a connection with what script gives for
@@ -99,7 +101,7 @@ func TestLeanNeverSendsTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := fetch(c, r)
-	if err == nil || IsNotSent(err) || requests.Load() != 2 {
+	if err == nil || session.NotSent(err) || requests.Load() != 2 {
 		t.Errorf("error %v after %d requests", err, requests.Load())
 	}
 }
@@ -121,7 +123,7 @@ func TestLeanNoticesDeadConnections(t *testing.T) {
 
 func TestLeanDialFailureIsUnsent(t *testing.T) {
 	c, r := leanFor(t, &url.URL{Scheme: "http", Host: "127.0.0.1:1"})
-	if _, _, err := fetch(c, r); !IsNotSent(err) {
+	if _, _, err := fetch(c, r); !session.NotSent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -352,12 +354,12 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	if _, err := c.Do(ctx, &Request{Method: "POST", Head: head, Body: []byte("{}")}); err != context.Canceled || IsNotSent(err) {
+	if _, err := c.Do(ctx, &Request{Method: "POST", Head: head, Body: []byte("{}")}); err != context.Canceled || session.NotSent(err) {
 		t.Errorf("error %v", err)
 	}
 	close(hold)
 	s.Close()
-	if _, err := c.Do(t.Context(), &Request{Method: "POST", Head: head, Body: []byte("{}")}); !IsNotSent(err) {
+	if _, err := c.Do(t.Context(), &Request{Method: "POST", Head: head, Body: []byte("{}")}); !session.NotSent(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -365,7 +367,7 @@ func TestStdClientEndsWithTheContext(t *testing.T) {
 func TestNewExchanger(t *testing.T) {
 	for raw, lean := range map[string]bool{"http://127.0.0.1:1/": true, "https://127.0.0.1:1/": false} {
 		u, _ := url.Parse(raw)
-		c, err := NewClient(u, here)
+		c, err := NewClient(u, false)
 		if _, is := c.(*leanClient); err != nil || is != lean {
 			t.Errorf("%s: %T, error %v", raw, c, err)
 		}

@@ -2,8 +2,12 @@ package wire
 
 import (
 	"bytes"
-	"net/http"
+	_ "embed"
+	"slices"
 	"strings"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/wordlist"
 )
 
 // Bounds on the header lines of an answer that are passed on to a client. What
@@ -15,14 +19,39 @@ const (
 	maxFieldName    = 64
 )
 
-// passField keeps a header line of an answer for the client, if it is one that
-// a client may get.
-func (a *Response) passField(name, value []byte) {
-	if len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(name) || !printable(value) {
+// longestField is the length of the longest header name that means something.
+const longestField = len("www-authenticate")
+
+// field takes what a header line says of the answer. passes: it is kept for the
+// client, if it is one that a client may get.
+func (a *Response) field(name, value []byte, passes bool) {
+	if len(name) <= longestField {
+		var buf [longestField]byte
+		switch string(lowered(buf[:0], name)) {
+		case "content-type":
+			a.Media = mediaOf(value)
+		case "content-encoding":
+			a.Encoded = !bytes.EqualFold(value, []byte("identity"))
+		case "mcp-session-id":
+			a.Session = string(value)
+		case "location":
+			a.Location = string(value)
+		case "www-authenticate":
+			if a.Challenge != "" {
+				a.Challenge += ", "
+			}
+			a.Challenge += string(value)
+		case "connection":
+			if passes {
+				a.passHop(value)
+			}
+		}
+	}
+	if !passes || len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(name) || !printable(value) {
 		return
 	}
 	a.passed += len(name) + len(value)
-	a.fields = append(a.fields, Field{Name: string(name), Value: string(value)})
+	a.fields = append(a.fields, mcp.Field{Name: string(name), Value: string(value)})
 }
 
 // passHop takes a Connection line, which names header lines that are for us
@@ -38,11 +67,11 @@ func (a *Response) passHop(value []byte) {
 
 // Passable returns the header lines of the answer that its client may get,
 // valid for as long as anybody wants them.
-func (a *Response) Passable() []Field {
+func (a *Response) Passable() []mcp.Field {
 	if len(a.hops) == 0 {
 		return a.fields
 	}
-	var rest []Field
+	var rest []mcp.Field
 	for _, f := range a.fields {
 		hop := false
 		for _, name := range a.hops {
@@ -55,47 +84,28 @@ func (a *Response) Passable() []Field {
 	return rest
 }
 
-// passAll is passField for the headers of net/http.
-func (a *Response) passAll(h http.Header) {
-	for name, values := range h {
-		for _, v := range values {
-			if name == "Connection" {
-				a.passHop([]byte(v))
-			} else {
-				a.passField([]byte(name), []byte(v))
-			}
-		}
-	}
-}
+//go:embed withheld.txt
+var withheldText string
 
-// endToEnd reports whether a header line of that name is for the client. Not for
-// it is what is about the connection or the bytes of the body, which is put
-// into another envelope; what is ours to say or ours to be told, above all
-// credentials; and what a browser would take for the policy of our address.
+// withheld are the header lines that are not for the client, in lower case.
+var withheld = func() (w struct {
+	names    map[string]bool
+	prefixes []string
+}) {
+	f := wordlist.Read(withheldText)
+	w.names, w.prefixes = f.Of("names").Set(), f.Of("prefixes").Words()
+	return w
+}()
+
+// endToEnd reports whether a header line of that name is for the client.
 func endToEnd(name []byte) bool {
 	var buf [maxFieldName]byte
 	if len(name) == 0 || len(name) > len(buf) || !isToken(string(name)) {
 		return false
 	}
 	lower := lowered(buf[:0], name)
-	switch string(lower) {
-	case "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length", "content-type",
-		"content-encoding", "content-range", "content-location", "accept-ranges", "content-md5", "digest", "content-digest", "repr-digest",
-		"signature", "signature-input", "date", "server", "alt-svc", "location", "refresh", "host", "x-accel-buffering",
-		"mcp-session-id", "set-cookie", "set-cookie2", "www-authenticate", "authentication-info", "authorization",
-		"strict-transport-security", "x-frame-options", "x-content-type-options", "x-xss-protection", "referrer-policy",
-		"permissions-policy", "feature-policy", "clear-site-data", "origin-agent-cluster", "timing-allow-origin",
-		"service-worker-allowed", "sourcemap", "x-sourcemap", "nel", "report-to", "reporting-endpoints", "expect-ct", "public-key-pins",
-		"accept-ch", "critical-ch", "set-login", "speculation-rules", "use-as-dictionary", "x-dns-prefetch-control", "x-permitted-cross-domain-policies":
-		return false
-	}
-	for _, prefix := range [...]string{"proxy-", "access-control-", "cross-origin-", "content-security-policy", "document-", "integrity-policy", "attribution-reporting-",
-		"secure-session-", "sec-", "x-accel-"} {
-		if bytes.HasPrefix(lower, []byte(prefix)) {
-			return false
-		}
-	}
-	return true
+	return !withheld.names[string(lower)] &&
+		!slices.ContainsFunc(withheld.prefixes, func(p string) bool { return bytes.HasPrefix(lower, []byte(p)) })
 }
 
 // lowered appends a name in lower case to buf.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpproxy/internal/mcp"
 )
 
 // TestFieldsForTheClient: both clients give the same header lines of an answer,
@@ -37,7 +39,7 @@ func TestFieldsForTheClient(t *testing.T) {
 	lean, r := leanFor(t, u)
 	std := newStdClient(here)
 	defer std.Close()
-	fields := func(c Client) []Field {
+	fields := func(c Client) []mcp.Field {
 		t.Helper()
 		a, err := c.Do(t.Context(), r)
 		if err != nil {

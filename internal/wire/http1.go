@@ -112,70 +112,29 @@ func (c *leanConn) readFields(budget *int) error {
 	}
 }
 
-// longestField is the length of the longest header name that means something.
-const longestField = len("transfer-encoding")
-
+// field takes a header line: what it says of the connection and of the end of
+// the body, and what it says of the answer.
 func (c *leanConn) field(name, value []byte) error {
-	if len(name) > longestField {
-		if c.passes {
-			c.answer.passField(name, value)
-		}
-		return nil
-	}
-	var buf [longestField]byte
 	a := &c.answer
-	switch string(lowered(buf[:0], name)) {
-	case "content-length":
+	switch {
+	case bytes.EqualFold(name, []byte("content-length")):
 		n, ok := number(value, 10, mostDigits)
 		if !ok || a.length >= 0 && a.length != n {
 			return malformed("its Content-Length is no number")
 		}
 		a.length = n
-	case "transfer-encoding":
+	case bytes.EqualFold(name, []byte("transfer-encoding")):
 		if c.old || !bytes.EqualFold(value, []byte("chunked")) {
 			return malformed("its Transfer-Encoding is not chunked, or the version is 1.0")
 		}
 		c.frame = frameChunked
-	case "connection":
-		if c.passes {
-			a.passHop(value)
-		}
-		switch {
-		case containsToken(value, "close"):
-			c.keep = false
-		case containsToken(value, "keep-alive"):
-			c.keep = true
-		}
-	case "content-type":
-		a.Media = mediaOfBytes(value)
-	case "content-encoding":
-		a.Encoded = !bytes.EqualFold(value, []byte("identity"))
-	case "mcp-session-id":
-		a.Session = string(value)
-	case "location":
-		a.Location = string(value)
-	case "www-authenticate":
-		if a.Challenge != "" {
-			a.Challenge += ", "
-		}
-		a.Challenge += string(value)
-	default:
-		if c.passes {
-			a.passField(name, value)
-		}
+	case bytes.EqualFold(name, []byte("connection")) && containsToken(value, "close"):
+		c.keep = false
+	case bytes.EqualFold(name, []byte("connection")) && containsToken(value, "keep-alive"):
+		c.keep = true
 	}
+	a.field(name, value, c.passes)
 	return nil
-}
-
-// mediaOfBytes is mediaOf without an allocation for the usual spellings.
-func mediaOfBytes(v []byte) Media {
-	switch string(v) {
-	case "application/json", "application/json; charset=utf-8":
-		return JSON
-	case "text/event-stream", "text/event-stream; charset=utf-8":
-		return Events
-	}
-	return mediaOf(string(v))
 }
 
 func containsToken(list []byte, token string) bool {
@@ -220,7 +179,7 @@ func (c *leanConn) Read(p []byte) (int, error) {
 		}
 	}
 	if n > 0 {
-		return n, nil // the next Read gives the error
+		return n, nil // the next Read returns the error
 	}
 	return n, c.err
 }

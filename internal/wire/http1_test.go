@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"mcpproxy/internal/session"
 )
 
 func TestLeanResponses(t *testing.T) {
@@ -107,7 +109,7 @@ func TestLeanRefusesWhatIsMalformed(t *testing.T) {
 			u := rawServer(t, func(int, int) string { return raw })
 			c, r := leanFor(t, u)
 			_, _, err := fetch(c, r)
-			if !errors.Is(err, errMalformed) || IsNotSent(err) {
+			if !errors.Is(err, errMalformed) || session.NotSent(err) {
 				t.Errorf("error %v", err)
 			}
 			if n := len(c.idle) + len(c.unfinished); n != 0 {

@@ -45,19 +45,19 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		conn.watch(ctx)
 		err = conn.send(r)
 		if err != nil {
 			conn.discard()
 			if ctx.Err() != nil {
-				return nil, NotSent(ctx.Err())
+				return nil, notSent(ctx.Err())
 			}
 			if reused {
 				continue
 			}
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		a, err := conn.readHead()
 		if err != nil {
@@ -74,7 +74,7 @@ func (c *leanClient) Do(ctx context.Context, r *Request) (*Response, error) {
 // get takes the most recently used connection that is alive, or dials.
 func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err error) {
 	for {
-		conn := c.pop()
+		conn := c.take(&c.idle, true)
 		if conn == nil {
 			break
 		}
@@ -93,16 +93,20 @@ func (c *leanClient) get(ctx context.Context) (conn *leanConn, reused bool, err 
 	return newLeanConn(c, nc), false, nil
 }
 
-func (c *leanClient) pop() *leanConn {
+// take takes a connection out of one of the lists, the newest or the oldest one.
+func (c *leanClient) take(list *[]*leanConn, newest bool) *leanConn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(c.idle)
+	n := len(*list)
 	if n == 0 {
 		return nil
 	}
-	conn := c.idle[n-1]
-	c.idle[n-1] = nil
-	c.idle = c.idle[:n-1]
+	at := 0
+	if newest {
+		at = n - 1
+	}
+	conn := (*list)[at]
+	*list = slices.Delete(*list, at, at+1)
 	return conn
 }
 
@@ -113,7 +117,7 @@ const maxLooks = 4
 // ones that have waited longest are looked at first.
 func (c *leanClient) popFinished() *leanConn {
 	for range maxLooks {
-		conn := c.shiftUnfinished()
+		conn := c.take(&c.unfinished, false)
 		if conn == nil {
 			return nil
 		}
@@ -129,17 +133,6 @@ func (c *leanClient) popFinished() *leanConn {
 	return nil
 }
 
-func (c *leanClient) shiftUnfinished() *leanConn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.unfinished) == 0 {
-		return nil
-	}
-	conn := c.unfinished[0]
-	c.unfinished = slices.Delete(c.unfinished, 0, 1)
-	return conn
-}
-
 // put keeps a connection in one of the lists, which has at most so many.
 func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 	c.mu.Lock()
@@ -153,26 +146,22 @@ func (c *leanClient) put(list *[]*leanConn, most int, conn *leanConn) {
 
 func (c *leanClient) Reap(now time.Time) {
 	var old []*leanConn
+	since := func(limit time.Time) func(*leanConn) bool {
+		return func(conn *leanConn) bool {
+			if !conn.since.Before(limit) {
+				return false
+			}
+			old = append(old, conn)
+			return true
+		}
+	}
 	c.mu.Lock()
-	c.idle, old = splitOld(c.idle, old, now.Add(-idleConnTime))
-	c.unfinished, old = splitOld(c.unfinished, old, now.Add(-unfinishedTime))
+	c.idle = slices.DeleteFunc(c.idle, since(now.Add(-idleConnTime)))
+	c.unfinished = slices.DeleteFunc(c.unfinished, since(now.Add(-unfinishedTime)))
 	c.mu.Unlock()
 	for _, conn := range old {
 		conn.nc.Close()
 	}
-}
-
-func splitOld(list, old []*leanConn, limit time.Time) (kept, dropped []*leanConn) {
-	kept = list[:0]
-	for _, conn := range list {
-		if conn.since.Before(limit) {
-			old = append(old, conn)
-		} else {
-			kept = append(kept, conn)
-		}
-	}
-	clear(list[len(kept):])
-	return kept, old
 }
 
 func (c *leanClient) Close() {
@@ -195,6 +184,7 @@ type leanConn struct {
 	out    []byte
 	since  time.Time // idle since
 	stop   func() bool
+	cut    func() // interrupts the exchange
 	answer Response
 	passes bool // the exchange's
 
@@ -215,18 +205,17 @@ const (
 )
 
 func newLeanConn(c *leanClient, nc net.Conn) *leanConn {
-	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine)}
+	return &leanConn{client: c, nc: nc, peek: newPeek(nc), br: bufio.NewReaderSize(nc, maxHeadLine),
+		cut: func() { nc.SetDeadline(time.Unix(1, 0)) }}
 }
 
-// watch makes the end of ctx interrupt the connection.
+// watch makes the end of ctx interrupt the exchange.
 func (c *leanConn) watch(ctx context.Context) {
 	c.stop = nil
 	if ctx.Done() != nil {
-		c.stop = context.AfterFunc(ctx, c.interrupt)
+		c.stop = context.AfterFunc(ctx, c.cut)
 	}
 }
-
-func (c *leanConn) interrupt() { c.nc.SetDeadline(time.Unix(1, 0)) }
 
 // unwatch reports whether the connection has been left alone.
 func (c *leanConn) unwatch() bool { return c.stop == nil || c.stop() }
@@ -275,7 +264,7 @@ func (c *leanConn) send(r *Request) error {
 	return err
 }
 
-// Close gives the connection back: at once when the body has been read to its
+// Close returns the connection: at once when the body has been read to its
 // end, to the unfinished ones when only the end of a stream is missing.
 func (c *leanConn) Close() error {
 	left := c.unwatch()

@@ -8,8 +8,10 @@ import (
 	"mcpproxy/internal/reach"
 )
 
-// NewClient returns the client for u, which dials what rule allows.
-func NewClient(u *url.URL, rule reach.Rule) (Client, error) {
+// NewClient returns the client for u: it reaches what u says by itself, and else
+// the internet; private networks too, if that is allowed.
+func NewClient(u *url.URL, allowPrivate bool) (Client, error) {
+	rule := reach.For(u.Hostname(), allowPrivate)
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	if err != nil {
 		return nil, fmt.Errorf("read the proxy settings of the environment: %w", err)

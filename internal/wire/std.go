@@ -6,10 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"time"
 
-	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/reach"
 )
 
@@ -62,19 +60,15 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 			err = ctx.Err()
 		}
 		if !connected {
-			return nil, NotSent(err)
+			return nil, notSent(err)
 		}
 		return nil, err
 	}
-	h := resp.Header
-	a := &Response{
-		Status: resp.StatusCode, Media: mediaOf(h.Get("Content-Type")), length: resp.ContentLength,
-		Session: h.Get(mcp.HeaderSession), Location: h.Get("Location"), Challenge: strings.Join(h.Values("WWW-Authenticate"), ", "),
-		Encoded: h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity",
-		Body:    resp.Body,
-	}
-	if r.Passes {
-		a.passAll(h)
+	a := &Response{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
+	for name, values := range resp.Header {
+		for _, v := range values {
+			a.field([]byte(name), []byte(v), r.Passes)
+		}
 	}
 	return a, nil
 }

@@ -13,13 +13,6 @@ import (
 	"mcpproxy/internal/wire"
 )
 
-// words make problems of what goes wrong with a server, with its secrets masked.
-type words struct {
-	*base
-	presence *presence
-	progress func(*State) Progress
-}
-
 const mayHaveRun = "The call may have been carried out: check before you try again."
 
 var (
@@ -50,52 +43,44 @@ func Unjudged() *problem.Problem {
 
 // Explain makes the problem of a failed request, unless err is one; it returns
 // ctx.Err() when its caller has given up.
-func (w *words) Explain(ctx context.Context, r *session.Request, err error) error {
+func (b *base) Explain(ctx context.Context, r *session.Request, err error) error {
 	if p, ok := err.(*problem.Problem); ok {
 		return p
 	}
-	return w.explain(ctx, r, err, false)
-}
-
-// explain is Explain; reached says that the server has seen the call.
-func (w *words) explain(ctx context.Context, r *session.Request, err error, reached bool) error {
 	var (
 		away   *awayError
 		status *link.StatusError
 	)
-	err = w.mask.Err(err)
+	err = b.mask.Err(err)
 	isAway := errors.As(err, &away)
 	switch {
 	case ctx.Err() != nil && !session.TimeIsUp(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
-		return w.unlisted(r, reached)
-	case ctx.Err() != nil && w.presence.live.Load() == nil:
-		isAway, away = true, w.presence.away()
+		return b.unlisted(r)
+	case ctx.Err() != nil && b.presence.live.Load() == nil:
+		isAway, away = true, b.presence.away()
 	case ctx.Err() != nil:
-		return w.problem(problem.Timeout, r, "Server '"+w.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
+		return b.problem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+subject(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
 	if !isAway && session.NotSent(err) {
-		isAway, away = true, w.presence.away()
-		away.state.Failure = w.failure(err)
+		isAway, away = true, b.presence.away()
+		away.state.Failure = b.failure(err)
 	}
 	if isAway {
-		p := w.unavailable(away, err)
-		if reached {
-			p.Hint = mayHaveRun + " " + w.seeLogs()
-		}
+		p := b.unavailable(away, err)
 		if errors.As(away.last, &status) {
-			w.askLogin(p, status)
+			b.askLogin(p, status)
 		}
 		return p
 	}
-	p := w.problem(problem.UpstreamError, r, "The call of '"+subject(r)+"' on server '"+w.Spec.Name+"' failed: "+w.failure(err).Said, err).
+	p := b.problem(problem.UpstreamError, r, "The call of '"+subject(r)+"' on server '"+b.Spec.Name+"' failed: "+b.failure(err).Said, err).
 		WithHint(mayHaveRun)
 	if errors.As(err, &status) {
 		p.With("http_status", status.Status)
-		p.Hint = w.seeLogs()
-		w.askLogin(p, status)
+		p.Hint = b.seeLogs()
+		b.askLogin(p, status)
 	}
 	if errors.Is(err, wire.ErrTooLarge) {
 		p.Hint = mayHaveRun + " Ask the tool for less at once."
@@ -104,66 +89,62 @@ func (w *words) explain(ctx context.Context, r *session.Request, err error, reac
 }
 
 // failure returns what went wrong.
-func (w *words) failure(err error) link.Failure { return link.FailureOf(err).Masked(w.mask) }
+func (b *base) failure(err error) link.Failure { return link.FailureOf(err).Masked(b.mask) }
 
-func (w *words) seeLogs() string { return "See mcpproxy upstream logs " + w.Spec.Name + "." }
+func (b *base) seeLogs() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
 
 // askLogin turns p into a call for a login when that is what the status means.
-func (w *words) askLogin(p *problem.Problem, status *link.StatusError) {
+func (b *base) askLogin(p *problem.Problem, status *link.StatusError) {
 	if status.WantsLogin() {
-		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+w.Spec.Name+"`, or check the server's headers in the configuration."
+		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+b.Spec.Name+"`, or check the server's headers in the configuration."
 	}
 }
 
-func (w *words) problem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
-	return problem.New(code, message, "").With("server", w.Spec.Name).With("tool", subject(r)).Because(err)
+func (b *base) problem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
+	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", subject(r)).Because(err)
 }
 
 // Changed refuses a call of a tool that the server now lists as another one, or
 // not at all.
-func (w *words) Changed(r *session.Request) *problem.Problem {
-	return w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+"' has just changed the definition of '"+subject(r)+
+func (b *base) Changed(r *session.Request) *problem.Problem {
+	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+subject(r)+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
 
 // unlisted refuses a call to a server that has announced other tools and has not
 // listed them in the time that the call has.
-func (w *words) unlisted(r *session.Request, reached bool) *problem.Problem {
-	p := w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+
+func (b *base) unlisted(r *session.Request) *problem.Problem {
+	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
 		"' has announced that its tools have changed and has not listed them yet, so the call of '"+subject(r)+"' was not sent", nil).
-		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.Spec.Name+".").With("changed", true)
-	if reached {
-		p.Hint = mayHaveRun + " " + w.seeLogs()
-	}
-	return p
+		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
 }
 
 // forOthers refuses a call of our own of a tool that the server has for clients
 // that it can ask something.
-func (w *words) forOthers(r *session.Request) *problem.Problem {
-	return w.problem(problem.ServerUnavailable, r, "Server '"+w.Spec.Name+"' has '"+subject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
-		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + w.Spec.Name + ".")
+func (b *base) forOthers(r *session.Request) *problem.Problem {
+	return b.problem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+subject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
+		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
 }
 
 // Unreachable is the problem of a server to which no session can be opened for
 // the reason why; err is what that comes from.
-func (w *words) Unreachable(why, err error) *problem.Problem {
-	return w.unavailable(&awayError{state: State{Name: w.Spec.Name, Phase: Failed, Failure: w.failure(why)}, last: why}, err)
+func (b *base) Unreachable(why, err error) *problem.Problem {
+	return b.unavailable(&awayError{state: State{Name: b.Spec.Name, Phase: Failed, Failure: b.failure(why)}, last: why}, err)
 }
 
 // unavailable says in which state a server is that cannot take a call, and why.
-func (w *words) unavailable(away *awayError, err error) *problem.Problem {
+func (b *base) unavailable(away *awayError, err error) *problem.Problem {
 	st := away.state
-	message := "Server '" + w.Spec.Name + "' is not available (" + string(st.Phase) + ")"
-	if doing := w.progress(&st).String(); doing != "" {
+	message := "Server '" + b.Spec.Name + "' is not available (" + string(st.Phase) + ")"
+	if doing := b.progress(&st).String(); doing != "" {
 		message += ": " + doing
 	} else if st.Failure.Code != "" {
 		message += ": " + st.Failure.Said
 	}
 	p := problem.New(problem.ServerUnavailable, message,
-		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+w.Spec.Name+".").
-		With("server", w.Spec.Name).With("state", string(st.Phase)).Because(err)
+		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").
+		With("server", b.Spec.Name).With("state", string(st.Phase)).Because(err)
 	if st.Failure.Code != "" {
 		p.With("last_error", st.Failure.String())
 	}
@@ -174,19 +155,19 @@ func (w *words) unavailable(away *awayError, err error) *problem.Problem {
 }
 
 // Over says that a client's session has ended, and why.
-func (w *words) Over(cause error) *problem.Problem {
-	cause = w.mask.Err(cause)
-	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", w.Spec.Name, cause).
+func (b *base) Over(cause error) *problem.Problem {
+	cause = b.mask.Err(cause)
+	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", b.Spec.Name, cause).
 		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
-		With("server", w.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrOver, cause))
+		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrOver, cause))
 }
 
 // NotTaken is the problem of something that is no request and that the server
 // did not take.
-func (w *words) NotTaken(what string, err error) *problem.Problem {
-	err = w.mask.Err(err)
-	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", w.Spec.Name, what, err).
-		With("server", w.Spec.Name).Because(err)
+func (b *base) NotTaken(what string, err error) *problem.Problem {
+	err = b.mask.Err(err)
+	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", b.Spec.Name, what, err).
+		With("server", b.Spec.Name).Because(err)
 	if status, ok := errors.AsType[*link.StatusError](err); ok {
 		p.With("http_status", status.Status)
 	}
