@@ -145,7 +145,7 @@ func findTail(f io.ReaderAt, size int64) (t tail, ok bool, err error) {
 			break
 		}
 		if from == 0 {
-			return t, false, nil
+			return tail{}, false, nil
 		}
 	}
 	if h, ok := readHeader(f); ok {
@@ -170,7 +170,8 @@ func lastLink(buf []byte, from int64) (tail, bool) {
 	for end >= 0 {
 		start := bytes.LastIndexByte(buf[:end], '\n') + 1
 		if start == 0 {
-			return onlyHeader(buf[:end], from)
+			h, prev, ok := parseHeader(buf[:end])
+			return tail{seq: h.First - 1, hash: prev, at: h.At, size: int64(end) + 1}, ok && from == 0
 		}
 		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
 		if before == 0 && from > 0 {
@@ -186,17 +187,6 @@ func lastLink(buf []byte, from int64) (tail, bool) {
 		end = start - 1
 	}
 	return tail{}, false
-}
-
-func onlyHeader(line []byte, from int64) (tail, bool) {
-	if from > 0 {
-		return tail{}, false
-	}
-	h, prev, ok := parseHeader(line)
-	if !ok {
-		return tail{}, false
-	}
-	return tail{seq: h.First - 1, hash: prev, at: h.At, size: int64(len(line)) + 1}, true
 }
 
 // placeOf reads the number of an entry and the time of its id.

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"runtime"
+	"slices"
 
 	"mcpproxy/internal/activity"
 )
@@ -317,13 +318,14 @@ func (e *engine) sealChunk(ctx context.Context) error {
 	t := &e.index.tail
 	chunk := t.first / chunkSize
 	times := t.times[:chunkSize]
-	info := chunkInfo{minTime: times[0], maxTime: times[0]}
+	info := chunkInfo{
+		minTime: slices.Min(times), maxTime: slices.Max(times),
+		refused: refusedIn(t.columns[fieldType][:chunkSize], nil),
+	}
 	raw := make([]uint64, chunkSize)
 	for i, v := range times {
-		info.minTime, info.maxTime = min(info.minTime, v), max(info.maxTime, v)
 		raw[i] = uint64(v)
 	}
-	info.refused = refusedIn(t.columns[fieldType][:chunkSize], nil)
 	err := e.conn.tx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {

@@ -173,9 +173,11 @@ func (db *DB) look(ctx context.Context, x *examination) (*engine, error) {
 		return nil, err
 	}
 	err = e.check(ctx)
-	if err == nil && db.tooWrong() {
+	db.mu.Lock()
+	if err == nil && db.wrong >= maxWrong { // though the check finds nothing
 		err = x.why
 	}
+	db.mu.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -218,14 +220,6 @@ func freshSchema(ctx context.Context) (text string, err error) {
 func schema(ctx context.Context, db *sql.DB) (text string, err error) {
 	err = db.QueryRowContext(ctx, "SELECT group_concat(name || char(10) || coalesce(sql, ''), char(10)) FROM (SELECT name, sql FROM sqlite_master ORDER BY name)").Scan(&text)
 	return text, err
-}
-
-// tooWrong reports whether the rows were wrong so often that the file counts as
-// damaged, though the check finds nothing.
-func (db *DB) tooWrong() bool {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.wrong >= maxWrong
 }
 
 // readable reads a file to its end.
