@@ -1,9 +1,9 @@
 // Package adapt gives clients access to one server: as requests that stand for
-// themselves, or in a session. Modern is revision 2026-07-28 of the protocol, legacy
-// all before it; adapt translates between the two eras. A session is one of the server's own, a place on
-// the connection that MCPProxy has, which several clients share, or a bridge to a
-// server that speaks the modern revision alone. A modern client's request to a
-// legacy server has a session while it runs.
+// themselves, or in a session. Modern is revision 2026-07-28 of the protocol,
+// legacy all before it; adapt translates between the two eras. A session is one of
+// the server's own, a place on the connection that MCPProxy has, which several
+// clients share, or a bridge to a server that speaks the modern revision alone. A
+// modern client's request to a legacy server has a session while it runs.
 //
 // It guarantees that what a server says or asks in one client's session reaches
 // that client alone, and on a shared connection that it goes to nobody by guess;
