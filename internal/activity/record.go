@@ -1,9 +1,10 @@
 // Package activity is the log: every call, refusal, decision and change is a
 // record in it.
 //
-// It guarantees that Begin and Append return only when the entry is in the
+// It guarantees that Begin, Append and End return only when the entry is in the
 // spool (an append-only file of entries each chained to the one before by
-// SHA-256), that no entry is dropped, that secrets are masked before anything
+// SHA-256), where it outlives the process, and with activity_durability: power a
+// loss of power; that no entry is dropped, that secrets are masked before anything
 // is stored, and that a query sees everything appended before it. Of identical
 // refusals the first is an entry at once and the others are a count, and what one
 // actor can write by being refused is bounded (refusals.go). A projector
@@ -12,7 +13,7 @@
 //
 // Where things are: spool.go and spool_write.go append, segment.go is one file of the
 // spool, reader.go and recover.go read it (again), recent.go keeps the end of it a
-// second time in memory; projector.go brings entries to the Store; response.go cuts
+// second time, in a file in memory that outlives the process, where there is one; projector.go brings entries to the Store; response.go cuts
 // and masks what is kept of a response.
 package activity
 

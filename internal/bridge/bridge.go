@@ -1,9 +1,10 @@
 // Package bridge is `mcpproxy stdio`: it carries MCP between stdin and stdout and a
 // surface of the daemon, for clients that only start commands. The daemon reads
 // the same lines as the client writes (docs/adr/0050-lines-over-the-socket.md), so
-// what is left is what only the client's side can do: find or start a daemon,
-// and when it was started anew, open the client's session again and repeat its
-// subscriptions and log level.
+// what is left is what only the client's side can do: have a daemon started
+// (cli/stdio.go does), and when it was started anew, open the client's session
+// again and repeat its subscriptions and log level (session.go). A request in flight
+// at that moment gets an error, and is not repeated.
 //
 // It guarantees that what it writes is one message a line and nothing else, that
 // the messages of a client reach the daemon in their order, that a request which

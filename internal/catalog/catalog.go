@@ -2,8 +2,8 @@
 // and approvals say: the servers, the tools with their effective hints and
 // status, the counts, and the search index. It keeps each server's last known
 // tools, also across restarts, so that a server which is away, disabled or
-// still connecting can be found. What a server lists is put before approval.Judge
-// and only then published: what the server's trust allows is approved, the rest
+// still connecting can be found. What a server lists is put before approval
+// (Book.Admit, which asks Judge; admit.go) and only then published: what the server's trust allows is approved, the rest
 // waits. Prompts and resources are judged likewise, and kept outside the snapshots
 // (Offers).
 //

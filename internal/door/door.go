@@ -1,5 +1,5 @@
-// Package door is the one way to the tools of servers: it decides about a call,
-// records it, waits until it may run, asks the server and records the outcome. What
+// Package door is the one way to the tools of servers: it has policy decide about a
+// call, records it, waits until it may run, asks the server and records the outcome. What
 // clients say to one server by themselves it guards as well: a server's Surface,
 // as clients get it, is the door's.
 //
@@ -13,8 +13,10 @@
 // that policy does not say.
 //
 // Where things are: the way of a call is call.go and settle.go, what it asks policy
-// decide.go; how many run at a time (max_concurrent_calls) admission.go; the check
-// of arguments against the schema arguments.go; a large result is cut in result.go;
+// decide.go; how many requests run at a time, in all and at each server, admission.go;
+// the check
+// of arguments against the schema arguments.go; a large result of the built-in tools and REST is cut,
+// and the whole of it put into the store, in result.go;
 // what clients say to one server by themselves is wrap.go.
 package door
 

@@ -7,7 +7,7 @@
 // precedes, that it goes to the request or the client that it belongs to and to
 // nobody by guess, that a server which does not read or never stops sending
 // holds up nobody but itself, and that everything is bounded. An answer's stream
-// that the server ends early is taken up again with Last-Event-ID (follow.go); a
+// that a legacy server ends early is taken up again with Last-Event-ID (follow.go); a
 // link that is lost stays lost: its supervisor makes another one. It decides nothing
 // about a call,
 // and it starts no process by itself.

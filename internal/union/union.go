@@ -16,6 +16,9 @@
 // meanwhile; and that a client is told of a change of a list that it has seen.
 // It decides nothing about a call, records nothing itself, and knows no
 // transport.
+//
+// Where things are: names.go names, route.go finds back what a name stands for,
+// list.go makes the lists, session.go and listen.go are a client's session.
 package union
 
 import (

@@ -46,16 +46,6 @@ func (a *audience) End(what Ending) {
 	a.ended = append(a.ended, what)
 }
 
-// nobody is Clients where there are none.
-type nobody struct{}
-
-func (nobody) Connected(*Connection)              {}
-func (nobody) Heard(string, json.RawMessage) bool { return false }
-func (nobody) InUse() bool                        { return false }
-func (nobody) End(Ending)                         {}
-
-func noClients(*Server) Clients { return nobody{} }
-
 // told returns the endings since the last time.
 func (a *audience) told() []Ending {
 	a.mu.Lock()

@@ -14,7 +14,8 @@
 // link of its own.
 //
 // Where things are: Set has the servers (set.go), a Server (server.go) its parts.
-// Its life is the goroutine of run (supervise.go); who waits for the connection
+// Its life is the goroutine of run (supervise.go), which connects, serves and, when
+// a connection is lost, tries again after a growing pause; who waits for the connection
 // and whether a restart was asked for is its presence (presence.go, restart.go).
 // A link is made by the dialer (dialer.go), at the server's turn to start
 // (starting.go), and becomes a Connection by the handshake of either era

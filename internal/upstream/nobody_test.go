@@ -1,0 +1,13 @@
+package upstream
+
+import "encoding/json"
+
+// nobody is Clients where there are none.
+type nobody struct{}
+
+func (nobody) Connected(*Connection)              {}
+func (nobody) Heard(string, json.RawMessage) bool { return false }
+func (nobody) InUse() bool                        { return false }
+func (nobody) End(Ending)                         {}
+
+func noClients(*Server) Clients { return nobody{} }
