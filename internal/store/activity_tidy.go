@@ -31,6 +31,8 @@ func (db *DB) Tidy(ctx context.Context, now time.Time, keep activity.Retention, 
 }
 
 func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
+	e.tidying.Lock()
+	defer e.tidying.Unlock()
 	e.mu.RLock()
 	there := e.index.kept()
 	e.mu.RUnlock()

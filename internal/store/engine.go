@@ -22,6 +22,8 @@ type engine struct {
 	files     identity    // as they were opened
 	resumed   atomic.Bool // it was asked how far it is
 
+	tidying sync.Mutex // held from what Tidy decides to what it removes by that
+
 	writing sync.Mutex // one transaction at a time; guards what follows
 	conn    *rawConn
 	hashes  hashes
