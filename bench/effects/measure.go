@@ -113,7 +113,7 @@ func corpus(path string) ([]sample, error) {
 	return samples, lines.Err()
 }
 
-// held says whether the tools of a server are of the half that nothing was
+// held reports whether the tools of a server are of the half that nothing was
 // tuned to.
 func held(server string) bool {
 	h := fnv.New32a()
@@ -159,7 +159,7 @@ func warned(samples []sample, keep func(sample) bool) (reading, readers, changin
 	return reading, readers, changing, changers
 }
 
-// share gives a of b, and 0 of nothing.
+// share returns a of b, and 0 of nothing.
 func share(a, b int) float64 {
 	if b == 0 {
 		return 0
@@ -218,7 +218,7 @@ func namedLikeDeleting(name string) bool {
 	return likeDeleting.MatchString(other.ReplaceAllString(name, " "))
 }
 
-// escaped gives the tools that are named like a deletion and inferred to read.
+// escaped returns the tools that are named like a deletion and inferred to read.
 func escaped(samples []sample) (like int, read []string) {
 	for _, s := range samples {
 		if !namedLikeDeleting(s.definition.ID.Tool) {

@@ -67,7 +67,7 @@ func (s *set) measureUsed(habits func(query int) *search.Habits) map[string]figu
 	return out
 }
 
-// judge gives the figures of one answer.
+// judge returns the figures of one answer.
 func judge(q *query, found []string) figures {
 	all5 := 0.0
 	if recall(q, found, 5) == 1 {

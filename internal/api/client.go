@@ -124,7 +124,7 @@ func (c *Client) setHeaders(req *http.Request, body bool) {
 	}
 }
 
-// unreachable says why there is no answer.
+// unreachable returns why there is no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errSilent):

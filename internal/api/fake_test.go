@@ -234,7 +234,7 @@ func (f *fake) instead() []Operation {
 	return all
 }
 
-// serve gives a server over TCP, where a key is needed.
+// serve returns a server over TCP, where a key is needed.
 func serve(t *testing.T, f *fake) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(serverOf(t, f))
@@ -251,7 +251,7 @@ func serverOf(t *testing.T, f *fake) *Server {
 	return s
 }
 
-// serveSocket gives the endpoint of a server on a unix socket.
+// serveSocket returns the endpoint of a server on a unix socket.
 func serveSocket(t *testing.T, f *fake) Endpoint {
 	t.Helper()
 	dir := t.TempDir()

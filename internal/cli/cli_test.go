@@ -245,7 +245,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// commands gives every command of the tree.
+// commands returns every command of the tree.
 func commands(root *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{root}
 	for _, c := range root.Commands() {

@@ -200,7 +200,7 @@ func lookAgain(err error, done, command string) error {
 	return err
 }
 
-// stillLocked says why a tool with this status cannot be called all the same.
+// stillLocked returns why a tool with this status cannot be called all the same.
 func stillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {

@@ -297,7 +297,7 @@ func inspect(t *testing.T, data []byte) {
 	}
 }
 
-// corpus gives the malformed-json corpus, by id.
+// corpus returns the malformed-json corpus, by id.
 func corpus(t testing.TB) map[string][]byte {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")

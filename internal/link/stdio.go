@@ -124,7 +124,7 @@ func (l *Stdio) endSkip() {
 	}
 }
 
-// readError says why the output ended. When it is the process that ended, its
+// readError returns why the output ended. When it is the process that ended, its
 // status says more than the end of the pipe does.
 func (l *Stdio) readError(err error) error {
 	if l.skipping {
@@ -139,7 +139,7 @@ func (l *Stdio) readError(err error) error {
 	return err
 }
 
-// writeError says why the input cannot be written.
+// writeError returns why the input cannot be written.
 func (l *Stdio) writeError(err error) error {
 	switch {
 	case err == process.ErrNotReading:

@@ -76,7 +76,7 @@ func (o *outlet) flush(pieces ...[]byte) {
 	}
 }
 
-// end gives up on the client: what is still said to it is forgotten.
+// end drops the client: what is still said to it is discarded.
 func (o *outlet) end() {
 	o.ending.Do(func() {
 		o.mu.Lock()

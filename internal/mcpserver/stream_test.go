@@ -43,7 +43,7 @@ func (h *harness) openStream(method string, header map[string]string, body strin
 	return st
 }
 
-// next gives the data of the next event, "" at the end.
+// next returns the data of the next event, "" at the end.
 func (st *openStream) next() string {
 	st.h.t.Helper()
 	e, err := st.events.Next()

@@ -43,5 +43,5 @@ func Reference() []byte {
 	).Replace(referenceText))
 }
 
-// Known says whether the code is in the vocabulary.
+// Known reports whether the code is in the vocabulary.
 func (c Code) Known() bool { _, ok := codes[c]; return ok }

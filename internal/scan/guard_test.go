@@ -167,7 +167,7 @@ func checkReport(t *testing.T, r Report, d tool.Definition) {
 	}
 }
 
-// stringAt gives the string that a pointer names: a value, or else the name of
+// stringAt returns the string that a pointer names: a value, or else the name of
 // a member.
 func stringAt(raw json.RawMessage, pointer string) (string, bool) {
 	name := ""

@@ -117,7 +117,7 @@ func manyWords(n int) string {
 // build makes a view of all tools.
 func build(defs []tool.Definition) *View { return Assemble(partsOf(defs)).View(nil) }
 
-// names gives the ids of hits.
+// names returns the ids of hits.
 func (v *View) names(hits []Hit) []string {
 	out := []string{}
 	for _, h := range hits {

@@ -103,7 +103,7 @@ func value(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(kinds...)
 }
 
-// same says whether two trees are equal, numbers by their exact value.
+// same reports whether two trees are equal, numbers by their exact value.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// realTools gives the tools of the real servers, by "server/number".
+// realTools returns the tools of the real servers, by "server/number".
 func realTools(t testing.TB) map[string]json.RawMessage {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")
@@ -271,7 +271,7 @@ func TestFingerprintIgnoresSpelling(t *testing.T) {
 	}
 }
 
-// mutations gives a tree with one thing changed, for every place in it.
+// mutations returns a tree with one thing changed, for every place in it.
 func mutations(v any, path string, emit func(path string, changed any)) {
 	switch v := v.(type) {
 	case map[string]any:
