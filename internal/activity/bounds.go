@@ -83,7 +83,13 @@ func maskedText(s string, most int) string {
 	if s == "" {
 		return s
 	}
-	return clip(redact.Text(clip(s, most+cutMargin)), most)
+	if len(s) > most {
+		s = clip(s, most+cutMargin)
+	}
+	if s = redact.Text(s); len(s) > most {
+		s = clip(s, most)
+	}
+	return s
 }
 
 // clip returns at most the first most bytes of s. What is cut is a copy, which

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 // recent is a second copy of the newest entries: of those at least that are not
@@ -22,13 +23,14 @@ import (
 // Only who writes to the spool uses it, but for safe.
 type recent struct {
 	halves [2][]byte
-	at     int      // the half that is written to
-	off    int      // where its next byte goes; 0 when it begins
-	last   [2]int64 // the number of the last entry in each
-	mark   []byte   // has the number of the entry up to which all is safe
-	file   *os.File // nil when it is in the memory of the process alone
-	ends   *os.File // outcomes that could not be written; see keepEnd
-	lost   error    // why nothing more is written to it
+	at     int          // the half that is written to
+	off    int          // where its next byte goes; 0 when it begins
+	last   [2]int64     // the number of the last entry in each
+	mark   []byte       // has the number of the entry up to which all is safe
+	marked atomic.Int64 // what was written there last
+	file   *os.File     // nil when it is in the memory of the process alone
+	ends   *os.File     // outcomes that could not be written; see keepEnd
+	lost   error        // why nothing more is written to it
 	unmap  func() error
 }
 
@@ -43,10 +45,12 @@ func processRecent() *recent { return &recent{mark: make([]byte, 8)} }
 
 // recentOver is a copy in memory that lasts.
 func recentOver(memory []byte, file, ends *os.File) *recent {
-	return &recent{
+	r := &recent{
 		mark: memory[:8], file: file, ends: ends,
 		halves: [2][]byte{memory[recentHead : recentHead+recentHalf], memory[recentHead+recentHalf:]},
 	}
+	r.marked.Store(int64(binary.LittleEndian.Uint64(r.mark)))
+	return r
 }
 
 // ready makes room for n bytes. It reports whether it could: entries after good
@@ -96,7 +100,7 @@ func (r *recent) skip(seq int64) {
 // safe notes that entries up to seq need not be in it, whatever becomes of the
 // spool: they are on the disk and in the store.
 func (r *recent) safe(seq int64) {
-	if r.lost == nil {
+	if r.lost == nil && r.marked.Swap(seq) != seq {
 		defer r.faults(debug.SetPanicOnFault(true), new(error))
 		binary.LittleEndian.PutUint64(r.mark, uint64(seq))
 	}

@@ -149,7 +149,15 @@ type request struct {
 
 // read finds the parts of the params.
 func (q *request) read() {
-	q.name, q.args = rawjson.Find(q.Params, "name"), rawjson.Find(q.Params, "arguments")
+	_ = rawjson.Members(q.Params, func(name, value []byte) error {
+		switch string(name) {
+		case "name":
+			q.name = value
+		case "arguments":
+			q.args = value
+		}
+		return nil
+	})
 }
 
 // Refused puts a call on record that was refused before it got here.

@@ -115,8 +115,7 @@ func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
 // late makes the end of a context by its clock that of a time limit, where
 // nobody has said yet what it means.
 func late(ctx context.Context, err error) error {
-	var p *problem.Problem
-	if errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) && !errors.As(err, &p) {
+	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.TimeIsUp(ctx) {
 		return context.DeadlineExceeded
 	}
 	return err

@@ -129,24 +129,36 @@ type envelope struct {
 	version, id, method, params, result, err []byte
 }
 
-// known are the members of an envelope, in the order of slots.
+// known are the members of an envelope.
 var known = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-func (e *envelope) slots() [len(known)]*[]byte {
-	return [...]*[]byte{&e.version, &e.id, &e.method, &e.params, &e.result, &e.err}
+func (e *envelope) slot(name []byte) *[]byte {
+	switch string(name) {
+	case "jsonrpc":
+		return &e.version
+	case "id":
+		return &e.id
+	case "method":
+		return &e.method
+	case "params":
+		return &e.params
+	case "result":
+		return &e.result
+	case "error":
+		return &e.err
+	}
+	return nil
 }
 
 // set takes a member. A member that MCP does not know is left out, unless a
 // parser that is careless about case or NUL may take it for one that it knows.
 func (e *envelope) set(name, value []byte) error {
-	for i, slot := range e.slots() {
-		if string(name) == known[i] {
-			if *slot != nil {
-				return errors.New(`duplicate member "` + known[i] + `"`)
-			}
-			*slot = value
-			return nil
+	if slot := e.slot(name); slot != nil {
+		if *slot != nil {
+			return errors.New(`duplicate member "` + string(name) + `"`)
 		}
+		*slot = value
+		return nil
 	}
 	if bytes.IndexByte(name, 0) >= 0 {
 		return errors.New("a member name contains NUL")

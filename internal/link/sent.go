@@ -214,7 +214,12 @@ func eventOf(m *jsonrpc.Message) session.Event {
 }
 
 // numericID reads an id that we made.
-func numericID(raw json.RawMessage) (uint64, bool) {
-	id, err := strconv.ParseUint(string(raw), 10, 64)
-	return id, err == nil
+func numericID(raw json.RawMessage) (id uint64, ok bool) {
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		id = id*10 + uint64(c-'0')
+	}
+	return id, 0 < len(raw) && len(raw) < 20 // more may not fit
 }

@@ -228,7 +228,7 @@ func (l *lines) launch(parent context.Context, x *message) {
 		defer l.recover(x)
 		defer x.end(cancel)
 		switch o := x.ask(ctx, cancel, &l.out); {
-		case o.over && !o.said && (x.modern || !x.entry.closed()):
+		case o.over && !x.told && (x.modern || !x.entry.closed()):
 			l.line([]byte(mcp.LineOver+" "), appendReply(nil, x.ID, &o.Reply))
 			l.leave()
 		default:

@@ -48,6 +48,7 @@ type message struct {
 	caller auth.Caller
 	req    session.Request // it, as the surface gets it
 	form   session.Form
+	told   bool // something was said before the answer that its client is not to miss
 }
 
 // read reads the message and what it says about itself.
@@ -59,6 +60,9 @@ func (m *message) read(text []byte) *jsonrpc.Error {
 	}
 	if msg.Params != nil && rawjson.Kind(msg.Params) != '{' {
 		return reply.InvalidParams("params must be an object")
+	}
+	if !rawjson.MayName(msg.Params, "_meta") {
+		return nil
 	}
 	if meta := m.param("_meta"); meta != nil && rawjson.Kind(meta) != 'n' {
 		if m.meta, err = mcp.SplitMeta(meta); err != nil {
@@ -207,7 +211,7 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 // ask has a request answered that was prepared, within a context of begin. What
 // is said before goes out by out; nil: nobody can be told.
 func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *outlet) outcome {
-	within, said := ctx, false
+	within := ctx
 	if m.req.Endless {
 		select {
 		case m.s.streams <- struct{}{}:
@@ -225,7 +229,7 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 		m.req.Say = out.pass
 	default:
 		m.req.Say = func(e session.Event) {
-			if said = true; !out.tell(e) {
+			if m.told = true; !out.tell(e) {
 				cancel(errStalled)
 			}
 		}
@@ -238,7 +242,6 @@ func (m *message) ask(ctx context.Context, cancel context.CancelCauseFunc, out *
 	if _, o.cancelled = errors.AsType[*session.Cancelled](context.Cause(ctx)); o.cancelled {
 		o = outcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
 	}
-	o.said = said
 	return o
 }
 
@@ -278,7 +281,6 @@ type outcome struct {
 	session.Reply
 	over      bool // the session that the request is of has ended
 	cancelled bool // by the client
-	said      bool // something that the client is not to miss was said before
 }
 
 // outcome is the table of what the answer of a surface means for the client.

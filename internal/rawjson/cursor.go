@@ -79,7 +79,14 @@ func (c *Cursor) Name() []byte {
 	if c.Peek() != '"' {
 		c.lost("expected a member name in double quotes")
 	}
-	name := c.Value()
+	var name []byte
+	if c.Depth > 0 || c.err != nil {
+		name = c.value()
+	} else if end := skipString(c.Text, c.i+1); end > 0 {
+		name, c.i = c.Text[c.i:end:end], end
+	} else {
+		c.lost("expected a value")
+	}
 	if len(name) == 0 {
 		return nil
 	}
@@ -93,10 +100,14 @@ func (c *Cursor) Name() []byte {
 
 // Value steps over a value and returns it.
 func (c *Cursor) Value() []byte {
+	c.Peek()
+	return c.value()
+}
+
+func (c *Cursor) value() []byte {
 	if c.err != nil {
 		return nil
 	}
-	c.Peek()
 	start, end := c.i, failed
 	if c.Depth > 0 {
 		s := scanner{data: c.Text, depth: c.Depth}

@@ -50,8 +50,19 @@ func plainEnd(s []byte, i int) int {
 			return i + bits.TrailingZeros64(m)>>3
 		}
 	}
+	for i < len(s) && plain[s[i]] {
+		i++
+	}
 	return i
 }
+
+// plain are the bytes that stand for themselves.
+var plain = func() (t [256]bool) {
+	for c := byte(' '); c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
 
 // AppendRune appends a rune as AppendString writes it in a string. A lone
 // surrogate becomes its escape.

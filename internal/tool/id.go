@@ -64,8 +64,13 @@ func CheckServerName(s string) error {
 		return errors.New("the server name contains \"__\"")
 	case s == "." || s == "..":
 		return errors.New("the server name is a dot path")
-	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") != "":
-		return errors.New("the server name may hold letters, digits, dot, dash and underscore only")
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return errors.New("the server name may hold letters, digits, dot, dash and underscore only")
+		}
 	}
 	return nil
 }

@@ -20,31 +20,28 @@ const (
 )
 
 // longestField is the length of the longest header name that means something.
-const longestField = len("www-authenticate")
+const longestField = len("transfer-encoding")
 
-// field takes what a header line says of the answer. passes: it is kept for the
-// client, if it is one that a client may get.
-func (a *Response) field(name, value []byte, passes bool) {
-	if len(name) <= longestField {
-		var buf [longestField]byte
-		switch string(lowered(buf[:0], name)) {
-		case "content-type":
-			a.Media = mediaOf(value)
-		case "content-encoding":
-			a.Encoded = !bytes.EqualFold(value, []byte("identity"))
-		case "mcp-session-id":
-			a.Session = string(value)
-		case "location":
-			a.Location = string(value)
-		case "www-authenticate":
-			if a.Challenge != "" {
-				a.Challenge += ", "
-			}
-			a.Challenge += string(value)
-		case "connection":
-			if passes {
-				a.passHop(value)
-			}
+// field takes what a header line says of the answer; lower is its name as lowered
+// returns it. passes: it is kept for the client, if it is one that a client may get.
+func (a *Response) field(lower, name, value []byte, passes bool) {
+	switch string(lower) {
+	case "content-type":
+		a.Media = mediaOf(value)
+	case "content-encoding":
+		a.Encoded = !bytes.EqualFold(value, []byte("identity"))
+	case "mcp-session-id":
+		a.Session = string(value)
+	case "location":
+		a.Location = string(value)
+	case "www-authenticate":
+		if a.Challenge != "" {
+			a.Challenge += ", "
+		}
+		a.Challenge += string(value)
+	case "connection":
+		if passes {
+			a.passHop(value)
 		}
 	}
 	if !passes || len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(name) || !printable(value) {
@@ -108,8 +105,11 @@ func endToEnd(name []byte) bool {
 		!slices.ContainsFunc(withheld.prefixes, func(p string) bool { return bytes.HasPrefix(lower, []byte(p)) })
 }
 
-// lowered appends a name in lower case to buf.
+// lowered appends a name in lower case to buf; nothing when it has no room.
 func lowered(buf, name []byte) []byte {
+	if len(name) > cap(buf) {
+		return buf
+	}
 	for _, b := range name {
 		if 'A' <= b && b <= 'Z' {
 			b += 'a' - 'A'

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"mcpproxy/internal/problem"
 )
@@ -116,24 +117,28 @@ func (c *leanConn) readFields(budget *int) error {
 // the body, and what it says of the answer.
 func (c *leanConn) field(name, value []byte) error {
 	a := &c.answer
-	switch {
-	case bytes.EqualFold(name, []byte("content-length")):
+	var buf [longestField]byte
+	lower := lowered(buf[:0], name)
+	switch string(lower) {
+	case "content-length":
 		n, ok := number(value, 10, mostDigits)
 		if !ok || a.length >= 0 && a.length != n {
 			return malformed("its Content-Length is no number")
 		}
 		a.length = n
-	case bytes.EqualFold(name, []byte("transfer-encoding")):
+	case "transfer-encoding":
 		if c.old || !bytes.EqualFold(value, []byte("chunked")) {
 			return malformed("its Transfer-Encoding is not chunked, or the version is 1.0")
 		}
 		c.frame = frameChunked
-	case bytes.EqualFold(name, []byte("connection")) && containsToken(value, "close"):
-		c.keep = false
-	case bytes.EqualFold(name, []byte("connection")) && containsToken(value, "keep-alive"):
-		c.keep = true
+	case "connection":
+		if containsToken(value, "close") {
+			c.keep = false
+		} else if containsToken(value, "keep-alive") {
+			c.keep = true
+		}
 	}
-	a.field(name, value, c.passes)
+	a.field(lower, name, value, c.passes)
 	return nil
 }
 
@@ -237,8 +242,14 @@ func (c *leanConn) nextChunk() error {
 
 // number reads a number of at most so many digits.
 func number(b []byte, base, most int) (n int64, ok bool) {
-	v, err := strconv.ParseUint(string(b), base, 63)
-	return int64(v), err == nil && len(b) <= most
+	for _, c := range b {
+		digit := strings.IndexByte("0123456789abcdef", c|0x20) // of a letter, the small one
+		if c < '0' || digit < 0 || digit >= base {
+			return 0, false
+		}
+		n = n*int64(base) + int64(digit)
+	}
+	return n, len(b) > 0 && len(b) <= most
 }
 
 // What fits into an int64 whatever the digits are.
