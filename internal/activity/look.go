@@ -51,8 +51,8 @@ func (w *watcher) look() {
 		w.fallIll(fmt.Errorf("the disk of %s has not answered for %s", w.dir, stalledAfter))
 	})
 	defer stalled.Stop()
-	err := w.probe(w.lock)
 	target, syncErr := w.syncAll()
+	err := w.probe(w.lock)       // after the sync, which may seem to go well on a disk that dies meanwhile
 	gone, lostErr := w.examine() // after the sync: what was synced counts when it is still there
 	if err = errors.Join(err, syncErr, lostErr); err == nil {
 		w.foundGood(target)
