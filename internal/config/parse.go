@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// byteOrderMark is what some editors put before the text.
-const byteOrderMark = "\uFEFF"
-
 // input is a file with what outranks it.
 type input struct {
 	file    string // its name, for messages
