@@ -109,9 +109,9 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 		d.wrongType(e.value, e.path, "an object")
 		return resolved, shown
 	}
-	d.parked = parked(e.value)
+	d.parked, d.within, d.withinPath = d.literally || parked(e.value), e.name, e.path
 	g := d.object(e.value, e.path, resolved.keys(), shown.keys())
-	d.parked = false
+	d.parked, d.within, d.withinPath = false, "", ""
 	d.named(g, e)
 	d.launch(g, &resolved, e)
 	d.login(&resolved, e)
