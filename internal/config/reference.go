@@ -23,11 +23,12 @@ const (
 	BraceVariable                        // {env:NAME}
 	BraceFile                            // {file:path}
 	EditorVariable                       // ${workspaceFolder}
+	Template                             // ${{ secrets.NAME }}
 	Input                                // ${input:id}: a mistake here, not text
 )
 
 var (
-	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
+	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|(\$\{\{)[^}]*\}\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
 	barePattern    = regexp.MustCompile(`^(?:(?i:bearer|basic|token) )?(\$[A-Z_][A-Z0-9_]*)$`)
 	editorPattern  = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
 )
@@ -62,7 +63,9 @@ func ForeignReferences(text string) []ForeignReference {
 		case m[6] >= 0:
 			r.Name, r.Kind = part(3), Input
 		case part(5) != "":
-			r.Name, r.Kind = part(5), BraceVariable
+			r.Kind = Template
+		case part(6) != "":
+			r.Name, r.Kind = part(6), BraceVariable
 		default:
 			r.Kind = BraceFile
 		}
@@ -84,6 +87,8 @@ func (r ForeignReference) Advice() (message, hint string) {
 		return "{env:" + name + "} is no reference here, and stays as it is", "write " + reference
 	case BraceFile:
 		return "{file:…} is no reference here, and stays as it is", "put what the file holds into an environment variable, and write ${env:NAME}"
+	case Template:
+		return "${{ … }} is no reference here, and stays as it is", "write ${env:NAME}, and set that variable"
 	case EditorVariable:
 		return "${" + name + "} is a variable of editors, and stays as it is", "write the path itself, or ${env:HOME} for the home directory"
 	case Input:

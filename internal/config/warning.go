@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+
 	"github.com/tailscale/hujson"
 )
 
@@ -28,7 +30,7 @@ func (d *decoder) foreign(m hujson.ObjectMember, in, path, name string) bool {
 	}
 	advice, ok := foreign(object, name, m.Value.Value.Kind())
 	if ok {
-		d.warn(m.Name.StartOffset, path, quote(name)+" is a key of other clients and has no effect here", advice)
+		d.warn(m.Name.StartOffset, path, quote(name)+" is a key of other clients and has no effect here", cmp.Or(advice, "take it out"))
 	}
 	return ok
 }
