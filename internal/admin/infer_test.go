@@ -46,7 +46,7 @@ func TestInferHints(t *testing.T) {
 			map[string]string{"s:delete_note": "destructive", "s:get_note": "read", "s:note": "write"},
 			map[string]string{"s:delete_note": "call_tool_destructive", "s:get_note": "call_tool_read", "s:note": "call_tool_write"},
 			[]call{{read, "s:delete_note", problem.ServerMismatch, 0}, {write, "s:delete_note", problem.ServerMismatch, 0}, {destructive, "s:delete_note", "", 0},
-				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 1}, {read, "s:note", "", 0}},
+				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 1}, {read, "s:note", problem.ServerMismatch, 0}, {write, "s:note", "", 0}},
 		},
 	} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -104,6 +104,37 @@ func TestOverrideEndsInference(t *testing.T) {
 	}
 	if r, p := w.call(policy.CallToolRead, "s:delete_note", `{}`); p != nil || len(r.Warnings) != 0 {
 		t.Errorf("%v, %q", p, r.Warnings)
+	}
+}
+
+// Whose hint it is for which a call is refused is said: of the server, of the
+// person who corrected it, or of nobody but MCPProxy.
+func TestRefusalNamesWhoseHintItIs(t *testing.T) {
+	for _, c := range []struct {
+		name, definition, source string
+		override                 tool.Hints
+		infers                   policy.InferMode
+	}{
+		{"server", `{"name":"note","annotations":{"readOnlyHint":false}}`, "server", tool.Hints{}, policy.InferEnforce},
+		{"server, destructive", `{"name":"note","annotations":{"destructiveHint":true}}`, "server", tool.Hints{OpenWorld: tool.True}, policy.InferEnforce},
+		{"override", `{"name":"note","annotations":{"readOnlyHint":true}}`, "override", tool.Hints{ReadOnly: tool.False}, policy.InferEnforce},
+		{"override, destructive", `{"name":"note"}`, "override", tool.Hints{Destructive: tool.True}, policy.InferAdvise},
+		{"inference", silentOther, "inference", tool.Hints{}, policy.InferEnforce},
+		{"inference, destructive", `{"name":"note","description":"Permanently deletes all notes"}`, "inference", tool.Hints{}, policy.InferEnforce},
+	} {
+		w := newWorld(t, func(cfg *config.Config) {
+			cfg.Intent.InferHints = c.infers
+			cfg.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "note", Hints: c.override}}
+		}, c.definition)
+		_, p := w.call(policy.CallToolRead, "s:note", `{}`)
+		if p == nil || p.Code != problem.ServerMismatch || p.Detail("source") != c.source {
+			t.Errorf("%s: %+v", c.name, p)
+			continue
+		}
+		variant, _ := policy.ParseVariant(p.Detail("call_with").(string))
+		if _, p := w.call(variant, "s:note", `{}`); p != nil {
+			t.Errorf("%s: with %s: %v", c.name, variant, p)
+		}
 	}
 }
 

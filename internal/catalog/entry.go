@@ -107,8 +107,8 @@ type Tool struct {
 	Effective tool.Hints
 	CallWith  policy.Variant
 	Status    policy.Status
+	Infers    policy.InferMode // what is made of it when it says nothing
 	entry     *entry
-	infer     policy.InferMode
 	inferred  bool // neither the server nor an override says what it does
 }
 
@@ -129,7 +129,7 @@ func (t *Tool) Inferred() effect.Inference {
 }
 
 // Candidate is the tool's definition as it is judged.
-func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.infer) }
+func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
 
 // candidate has the hints that are declared. Where what is inferred counts as
 // such, a change must not loosen that either.

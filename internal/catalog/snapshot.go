@@ -80,7 +80,7 @@ func (s *Snapshot) Nearest(id tool.ID) []string {
 }
 
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
-	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, infer: infer}
+	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
 			t.Effective = o.Hints.Over(t.Effective)
