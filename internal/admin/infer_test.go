@@ -107,6 +107,46 @@ func TestOverrideEndsInference(t *testing.T) {
 	}
 }
 
+// A server may have an infer_hints of its own, which decides, is shown and is
+// warned by whatever the general one is.
+func TestInferHintsOfOneServer(t *testing.T) {
+	type want struct {
+		with string
+		code problem.Code // of a call in the read lane
+		said int          // its warnings
+	}
+	wants := map[policy.InferMode]want{
+		policy.InferOff: {"call_tool_write", "", 0}, policy.InferAdvise: {"call_tool_write", "", 1}, policy.InferEnforce: {"call_tool_destructive", problem.ServerMismatch, 0},
+	}
+	for general := range wants {
+		w := newWorld(t, func(c *config.Config) { c.Intent.InferHints = general }, silentDelete)
+		for own, want := range wants {
+			w.Reload(func(c *config.Config) { c.Servers[0].InferHints = own })
+			view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "delete_note"})
+			r, p := w.call(policy.CallToolRead, "s:delete_note", `{}`)
+			if err != nil || view.CallWith != want.with || len(r.Warnings) != want.said || want.code == "" && p != nil || want.code != "" && (p == nil || p.Code != want.code) {
+				t.Errorf("%s, of the server %s: %+v, %v, %v, %q", general, own, view, err, p, r.Warnings)
+			}
+			if p != nil && p.Detail("source") != "inference" {
+				t.Errorf("%s, of the server %s: %v", general, own, p.Detail("source"))
+			}
+		}
+	}
+}
+
+// Where what is inferred counts for one server alone, a change that loosens it is
+// held there alone.
+func TestLoosenedInferenceOfOneServer(t *testing.T) {
+	for own, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferOff: "callable", "": "callable"} {
+		w := newWorld(t, func(c *config.Config) { c.Servers[0].InferHints, c.Intent.InferHints = own, policy.InferAdvise })
+		w.ListOn("s", `{"name":"note","description":"Permanently deletes all notes"}`)
+		w.ListOn("s", `{"name":"note","description":"Gets a note"}`)
+		if s := w.status("s:note"); s != want {
+			t.Errorf("%q: %s, want %s", own, s, want)
+		}
+	}
+}
+
 // Whose hint it is for which a call is refused is said: of the server, of the
 // person who corrected it, or of nobody but MCPProxy.
 func TestRefusalNamesWhoseHintItIs(t *testing.T) {

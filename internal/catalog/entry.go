@@ -2,12 +2,14 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"mcpproxy/internal/approval"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/effect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/scan"
@@ -142,6 +144,11 @@ func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
 		Definition: e.definition.Raw, Report: e.report,
 	}
+}
+
+// infers is what is made of tools of a server that say nothing.
+func infers(s config.Server, general policy.InferMode) policy.InferMode {
+	return cmp.Or(s.InferHints, general)
 }
 
 // counts reports whether what is inferred is part of the effective hints.
