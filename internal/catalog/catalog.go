@@ -347,6 +347,9 @@ func (c *Catalog) Refresh() {
 			for _, e := range l.entries {
 				t := newTool(configured, decided, infers(configured, c.infer), e)
 				server.Tools = append(server.Tools, t)
+				if amongWhich(t) == amongCallable {
+					server.Callable++
+				}
 				next.tools[t.ID] = t
 			}
 			tools = append(tools, server.Tools...)

@@ -20,8 +20,9 @@ type Server struct {
 	// life of the daemon.
 	Listed bool
 	// Told reports whether it has done so since it is launched as it is, in this life.
-	Told  bool
-	Tools []*Tool // in the server's order
+	Told     bool
+	Tools    []*Tool // in the server's order
+	Callable int     // how many of them are found by who looks for tools that can be called
 }
 
 // Snapshot is one consistent view of everything. It never changes.

@@ -66,6 +66,9 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	if raw, _ := json.Marshal(server.Tools); err != nil || string(raw) != `{"callable":1,"for_clients":1}` || server.ToolCount != 2 {
 		t.Errorf("%s of %d, %v", raw, server.ToolCount, err)
 	}
+	if usable, _ := w.gateway.Usable(anAgent.Actor); usable[0].Tools != 1 {
+		t.Errorf("%+v", usable)
+	}
 	var again Counts
 	if raw, _ := json.Marshal(server.Tools); json.Unmarshal(raw, &again) != nil || again != *server.Tools {
 		t.Errorf("%v read back is %v", server.Tools, again)
