@@ -33,7 +33,7 @@ func (b *builder) read(n *node) {
 	b.from = map[string]string{}
 	for _, m := range n.members {
 		if m.value.kind != null {
-			b.member(m, n)
+			b.member(m)
 		}
 	}
 	b.tools(member{name: "", at: n.at})
@@ -79,7 +79,7 @@ func (b *builder) useless(n *node) {
 
 // member reads one key: what only one client has, then what is ours by this or
 // another name, then what is known to have no effect.
-func (b *builder) member(m member, n *node) {
+func (b *builder) member(m member) {
 	if read := special[m.name]; read != nil && read(b, m) {
 		return
 	}
