@@ -75,7 +75,7 @@ func (m *model) call(modern bool, tool, arguments string) (a answer) {
 		Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))}
 	var do session.Doer = m.surface
 	if !modern {
-		do = legacy{m.surface}
+		do = &legacy{Surface: m.surface}
 	}
 	got, err := do.Do(m.T.Context(), r)
 	if err != nil {
@@ -248,6 +248,7 @@ var refused = []slip{
 
 	{what: "the read lane for what deletes", tool: inRead, arguments: `{"name":"s:wipe"}`, code: "SERVER_MISMATCH", helps: []string{inDestructive, "same name and arguments"}, tool2: inDestructive, right: `{"name":"s:wipe"}`, got: `wipe {}`},
 	{what: "the write lane for what deletes", tool: inWrite, arguments: `{"name":"s:wipe","intent":"write"}`, code: "SERVER_MISMATCH", helps: []string{inDestructive, `"destructive"`}, tool2: inDestructive, right: `{"name":"s:wipe","intent":"destructive"}`, got: `wipe {}`},
+	{what: "the read lane for what changes things", tool: inRead, arguments: `{"name":"s:add","args":{"title":"a"},"intent":"read"}`, code: "SERVER_MISMATCH", helps: []string{"use " + inWrite, `"write"`}, tool2: inWrite, right: `{"name":"s:add","args":{"title":"a"},"intent":"write"}`, got: `add {"title":"a"}`},
 	{what: "another intent than the lane's", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent":"write"}`, code: "INTENT_MISMATCH",
 		helps: []string{`intent.operation_type "read"`}, right: `{"name":"s:list","args":{"folder":"a"},"intent":{"operation_type":"read"}}`, got: listA},
 	{what: "a flat intent of another lane", tool: inRead, arguments: `{"name":"s:add","args":{"title":"a"},"intent_operation_type":"write"}`, code: "INTENT_MISMATCH",
