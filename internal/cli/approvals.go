@@ -22,10 +22,25 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 	for _, s := range waiting.Servers {
 		t.add(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
+	for _, s := range waiting.Forgotten {
+		findings := 0
+		for _, w := range waitingIn(waiting) {
+			if w.of.Server == s.Name {
+				findings += len(w.Findings)
+			}
+		}
+		t.add(visibleLine(s.Name), "server: approvals lost", findingCount(findings), "", "mcpproxy upstream approve "+quotedWord(s.Name))
+	}
 	for _, w := range waitingIn(waiting) {
+		if slices.ContainsFunc(waiting.Forgotten, func(s gateway.Forgotten) bool { return s.Name == w.of.Server }) {
+			continue // approved with their server
+		}
 		t.add(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
 	}
 	t.write()
+	for _, warning := range waiting.Warnings {
+		p.note("%s", oneLine(warning))
+	}
 	noteLeftOut(p, tool.KindTool, waiting)
 	noteLeftOut(p, tool.KindPrompt, waiting)
 }

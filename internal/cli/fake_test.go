@@ -34,6 +34,8 @@ type fake struct {
 	answer  gateway.CallResult
 	failure error
 	empty   bool
+	// forgotten has it that the approvals of a server were lost.
+	forgotten bool
 
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string

@@ -70,13 +70,17 @@ func writeNotReady(p *printer, servers []gateway.NotReady) {
 // waitingNote is what waits for a person, in one line; empty when nothing does.
 func waitingNote(waiting gateway.Waiting) string {
 	var what []string
-	if n := len(waiting.Servers); n > 0 {
+	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
+	for _, s := range waiting.Forgotten { // approved with their server
+		tools, offers = tools-s.Tools, offers-s.Offers
+	}
+	if n := len(waiting.Servers) + len(waiting.Forgotten); n > 0 {
 		what = append(what, counted(n, "server"))
 	}
-	if n := max(waiting.TotalTools, len(waiting.Tools)); n > 0 {
+	if n := tools; n > 0 {
 		what = append(what, counted(n, "tool"))
 	}
-	if n := max(waiting.TotalOffers, len(waiting.Offers)); n > 0 {
+	if n := offers; n > 0 {
 		what = append(what, fmt.Sprintf("%d beside tools", n))
 	}
 	if what == nil {
