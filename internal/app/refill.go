@@ -54,16 +54,3 @@ func (d *daemon) damaged(note string) {
 	d.record(activity.Record{Type: activity.System, Status: activity.Failed,
 		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
 }
-
-// warnOfLoss says in the log, once the approvals are read, why so much waits when
-// those of an earlier database were lost.
-func (d *daemon) warnOfLoss(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-d.book.Loaded():
-	}
-	for _, warning := range d.gateway.TrustWarnings() {
-		d.logger.Warn(warning)
-	}
-}

@@ -19,14 +19,11 @@ var errLeftOut = errors.New("this program was built without the command")
 func serveCommand(r *run) command {
 	var listen string
 	return command{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
-		path, err := r.configFile()
-		if err != nil {
-			return err
-		}
 		if r.Serve == nil {
 			return errLeftOut
 		}
-		return r.Serve(cmd.Context(), app.Options{ConfigPath: path, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
+		person, _ := terminal(r.Stderr)
+		return r.Serve(cmd.Context(), app.Options{Person: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
