@@ -119,21 +119,24 @@ func upstreamRestart(r *run) command {
 		}); err != nil {
 			return err
 		}
-		return failedRestart(s)
+		return notUp(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
-// failedRestart is the failure of a server that did not come up again; nil when
-// it did, or is still at it.
-func failedRestart(s gateway.ServerView) error {
-	if s.State == "ready" || s.State == "connecting" || s.State == "idle" {
+// notUp is the failure of a server that did not come up; nil when it did, or is
+// still at it.
+func notUp(s gateway.ServerView, how, hint string) error {
+	switch {
+	case s.State == "ready" || s.State == "connecting" || s.State == "idle":
 		return nil
+	case s.NeedsLogin:
+		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginNote(s)+"`.")
 	}
-	message := "Server '" + s.Name + "' did not come up again."
+	message := "Server '" + s.Name + "' " + how + "."
 	if s.LastError != "" {
-		message = "Server '" + s.Name + "' did not come up again: " + s.LastError
+		message = "Server '" + s.Name + "' " + how + ": " + s.LastError
 	}
-	return problem.New(problem.ServerUnavailable, message, "See `mcpproxy upstream logs "+s.Name+"`.")
+	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
 func writeLog(p *printer, tail gateway.LogTail) {

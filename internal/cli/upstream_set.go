@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,18 +9,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
 )
 
 func upstreamSet(r *run) command {
-	var key string
 	var unset bool
+	members := map[string]*parts{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
+	env, headers := members["env"], members["headers"]
 	return command{
-		flags: map[string]any{"unset": &unset},
+		flags: map[string]any{
+			"unset": &unset, "env": &env.given, "unset-env": &env.unset, "header": &headers.given, "unset-header": &headers.unset,
+		},
 		args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && (env.any() || headers.any()) {
+				return nil
+			}
 			return exactly("server", "key")(cmd, args[:min(len(args), 2)])
 		},
 		complete: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -33,15 +42,69 @@ func upstreamSet(r *run) command {
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
-		run: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
-			in.Name, in.Key = args[0], args[1]
-			in.Value, err = setting(in.Key, args[2:], unset)
-			key = in.Key
-			return in, err
-		}, func(p *printer, v gateway.ServerView) {
-			fmt.Fprintf(p, "%s of %s is %s.\n", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			in := api.Change{ServerChange: gateway.ServerChange{ServerRef: gateway.ServerRef{Name: args[0]}}}
+			var err error
+			switch {
+			case (env.any() || headers.any()) && (len(args) > 1 || unset), env.any() && headers.any():
+				return usage("One change at a time: give a key with its value, or --env, or --header.", "")
+			case env.any():
+				in.Key = "env"
+			case headers.any():
+				in.Key = "headers"
+			default:
+				in.Key = args[1]
+			}
+			if given := members[in.Key]; given != nil && given.any() {
+				in.Value, err = given.value()
+			} else {
+				in.Value, err = setting(in.Key, args[2:], unset)
+			}
+			if err != nil {
+				return err
+			}
+			v, err := change(r, ctx, c, api.ChangeServer, in, func(f admin.File, in api.Change) (gateway.ServerView, error) {
+				return f.ChangeServer(in.ServerChange)
+			})
+			if err != nil {
+				return err
+			}
+			return r.print(v, func(p *printer) {
+				fmt.Fprintf(p, "%s of %s is %s.\n", in.Key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[in.Value == nil])
+				writeWarnings(p, v)
+				if v.Quarantined {
+					p.note("It is quarantined: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+				}
+			})
 		}),
 	}
+}
+
+// parts are what a command line says of the members of a key.
+type parts struct {
+	flag, between string
+	given, unset  []string
+}
+
+func (m *parts) any() bool { return len(m.given)+len(m.unset) > 0 }
+
+// value is the members as a change has them: null takes one out.
+func (m *parts) value() (json.RawMessage, error) {
+	set, err := pairs(m.flag, m.given, m.between)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*string{}
+	for name, value := range set {
+		all[name] = &value
+	}
+	for _, name := range m.unset {
+		if _, both := all[name]; both || name == "" {
+			return nil, usage("Invalid value '"+printable(name)+"' for --unset-"+m.flag[2:]+": it must be the name of one that is not set at the same time.", "")
+		}
+		all[name] = nil
+	}
+	return rawjson.Marshal(all)
 }
 
 // setting is the value of a key as it stands in the file; nil takes it out.
@@ -60,12 +123,12 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 		return nil, nil
 	case len(values) == 0:
 		return nil, usage("Missing argument: value.", "Or take the key out with --unset.")
-	case strings.HasSuffix(key, "_tools"):
+	case strings.HasSuffix(key, "_tools") || key == "command":
 		return json.Marshal(values)
 	case len(values) > 1:
 		return nil, usage("Unexpected argument '"+printable(values[1])+"'.", "The key "+key+" has one value.")
-	case key == "trust":
-		return json.Marshal(values[0])
+	case slices.Contains([]string{"trust", "call_timeout", "url", "working_dir"}, key):
+		return rawjson.Marshal(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {
 		return nil, usage("Invalid value for "+key+": it must be JSON.", `Give one object, in single quotes for the shell: '{"list_*": {"readOnlyHint": true}}'.`)
