@@ -150,10 +150,7 @@ func writeLog(p *printer, tail gateway.LogTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &lines}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
-		if lines < 1 {
-			return in, usage("Invalid value '"+strconv.Itoa(lines)+"' for --lines: must be at least 1", "")
-		}
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
 		return gateway.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
 	}, writeLog)}
 }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
@@ -14,6 +16,10 @@ func usage(message, hint string) *problem.Problem { return problem.New(problem.U
 
 // flagError names the command whose help tells its flags.
 func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.Unwrap() != nil {
+		err = fmt.Errorf("Invalid value '%s' for --%s: %w", printable(invalid.GetValue()), invalid.GetFlag().Name, invalid.Unwrap())
+	}
 	return usage(sentence(err.Error()), "See `"+cmd.CommandPath()+" --help`.")
 }
 
