@@ -136,6 +136,9 @@ type setting struct {
 	value       json.RawMessage
 }
 
+// maxSettings is how much one change sets at most: the file is read anew for each.
+const maxSettings = 256
+
 // settings are what a change sets, one after the other.
 func settings(field string, value json.RawMessage) (out []setting, err error) {
 	switch kind := rawjson.Kind(value); {
@@ -157,6 +160,10 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 			out = append(out, setting{field, string(name), value})
 			return nil
 		})
+		if len(out) > maxSettings {
+			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; %d is the most.", quote(field), len(out), maxSettings).
+				WithHint("Make several changes of it.").With("parameter", field)
+		}
 		return out, err
 	}
 	return []setting{{key: field, value: value}}, nil

@@ -40,7 +40,8 @@ func (l *Live) itself(c *Config, launch Launch) string {
 	return ""
 }
 
-// answersAt reports whether a URL leads to a listener of this MCPProxy.
+// answersAt reports whether a URL leads to a listener of this MCPProxy, by an address
+// of this machine or by a name under which clients come to it.
 func (l *Live) answersAt(c *Config, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -56,7 +57,7 @@ func (l *Live) answersAt(c *Config, text string) bool {
 	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), reach.Port(u.Scheme, u.Port())
 	return slices.ContainsFunc(listeners, func(listener string) bool {
 		at, its, err := net.SplitHostPort(listener)
-		return err == nil && its == port && sameHost(strings.ToLower(at), host)
+		return err == nil && its == port && (sameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
 	})
 }
 

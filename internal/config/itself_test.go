@@ -13,7 +13,7 @@ func TestItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := open(t, `{"listen": "127.0.0.1:9000", "data_dir": "/srv/mcp"}`, func(o *Options) {
+	f := open(t, `{"listen": "127.0.0.1:9000", "data_dir": "/srv/mcp", "trusted_hosts": ["mcp.example.com"]}`, func(o *Options) {
 		o.Addresses = func() []string { return []string{"127.0.0.1:9001", "[::]:9002"} }
 	})
 	stdio := func(command string, args ...string) Launch { return Launch{Command: command, Args: args} }
@@ -31,6 +31,8 @@ func TestItself(t *testing.T) {
 		{Launch{URL: "http://a.localhost:9000/mcp"}, true},
 		{Launch{URL: "http://user:pass@127.0.0.1:9001/mcp"}, true},
 		{Launch{URL: "http://localhost:9002/mcp"}, true},
+		{Launch{URL: "http://MCP.example.com:9002/mcp"}, true},
+		{Launch{URL: "http://mcp.example.com:9003/mcp"}, false},
 		{Launch{URL: "http://localhost:9003/mcp"}, false},
 		{Launch{URL: "http://localhost/mcp"}, false},
 		{Launch{URL: "http://example.com:9000/mcp"}, false},
