@@ -73,7 +73,7 @@ func upstreamSet(r *run) command {
 				fmt.Fprintf(p, "%s of %s is %s.\n", in.Key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[in.Value == nil])
 				writeWarnings(p, v)
 				if v.Quarantined {
-					p.note("It is quarantined: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+					p.note("It waits for your review: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 				}
 			})
 		}),

@@ -16,11 +16,12 @@ func usage(message, hint string) *problem.Problem { return problem.New(problem.U
 
 // flagError names the command whose help tells its flags.
 func flagError(cmd *cobra.Command, err error) error {
+	message := sentence(err.Error())
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && invalid.Unwrap() != nil {
-		err = fmt.Errorf("Invalid value '%s' for --%s: %w", printable(invalid.GetValue()), invalid.GetFlag().Name, invalid.Unwrap())
+		message = fmt.Sprintf("Invalid value '%s' for --%s: %v", printable(invalid.GetValue()), invalid.GetFlag().Name, invalid.Unwrap())
 	}
-	return usage(sentence(err.Error()), "See `"+cmd.CommandPath()+" --help`.")
+	return usage(message, "See `"+cmd.CommandPath()+" --help`.")
 }
 
 func sentence(s string) string {
