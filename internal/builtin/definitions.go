@@ -16,10 +16,6 @@ const (
 	upstreamServers = "upstream_servers"
 )
 
-// instructions is what a client may tell its model about this server.
-const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
-	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive."
-
 const retrieveDefinition = `{"name":"retrieve_tools",` +
 	`"description":"Find tools for what you want to do, among those of all connected MCP servers; start here. ` +
 	`Results carry annotations and call_with, the variant to call the tool with: ` +
@@ -129,8 +125,8 @@ func definitions(requireIntent bool, management config.Management) string {
 // texts are the parts of answers that are the same each time. Nobody writes to
 // them.
 type texts struct {
-	initialize []byte // what follows the protocol version
-	discover   []byte
+	initialize []byte // what follows the protocol version, up to the instructions
+	discover   []byte // up to the instructions
 	lists      map[listing][]byte
 }
 
@@ -144,12 +140,15 @@ type listing struct {
 // for everybody.
 const caching = `"ttlMs":60000,"cacheScope":"public"`
 
+// changing is said of what may change at any time, and differ between clients.
+const changing = `,"ttlMs":0,"cacheScope":"private"`
+
 func makeTexts(w *reply.Writer) texts {
-	about := `"instructions":"` + instructions + `"`
+	const able = `"capabilities":{"tools":{"listChanged":true}}`
 	front := string(w.Front(true))
 	t := texts{
-		initialize: []byte(`","capabilities":{"tools":{}},"serverInfo":` + w.ServerInfo + `,` + about + `}`),
-		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,"capabilities":{"tools":{}},` + about + `,` + caching + `}`),
+		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
+		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,` + able + `,"instructions":`),
 		lists:      map[listing][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {

@@ -20,8 +20,9 @@ type Server struct {
 	// life of the daemon.
 	Listed bool
 	// Told reports whether it has done so since it is launched as it is, in this life.
-	Told  bool
-	Tools []*Tool // in the server's order
+	Told     bool
+	Tools    []*Tool // in the server's order
+	Callable int     // how many of them are found by who looks for tools that can be called
 }
 
 // Snapshot is one consistent view of everything. It never changes.
@@ -80,7 +81,7 @@ func (s *Snapshot) Nearest(id tool.ID) []string {
 }
 
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
-	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, infer: infer}
+	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
 			t.Effective = o.Hints.Over(t.Effective)

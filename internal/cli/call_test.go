@@ -127,6 +127,15 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	}
 }
 
+// What is refused in the read lane is called as a write where that is enough.
+func TestLaneAtThePrompt(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
+	if got := w.run("call", "tool-read", "s:t"); got.stderr != "Error: no\nHint: Use `mcpproxy call tool-write s:t` with the same arguments.\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Who is refused at a prompt is told the command that helps, and of a lock of
 // the configuration that no command does.
 func TestLockedAtThePrompt(t *testing.T) {

@@ -18,16 +18,18 @@ import (
 )
 
 func upstreamSet(r *run) command {
+	var infer string
 	var unset bool
 	members := map[string]*parts{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
 	env, headers := members["env"], members["headers"]
 	return command{
 		flags: map[string]any{
 			"unset": &unset, "env": &env.given, "unset-env": &env.unset, "header": &headers.given, "unset-header": &headers.unset,
+			"infer-hints": &infer,
 		},
 		args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && (env.any() || headers.any()) {
-				return nil
+			if env.any() || headers.any() || infer != "" {
+				return exactly("server")(cmd, args)
 			}
 			return exactly("server", "key")(cmd, args[:min(len(args), 2)])
 		},
@@ -39,6 +41,8 @@ func upstreamSet(r *run) command {
 				return gateway.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
 				return config.TrustWords(), cobra.ShellCompDirectiveNoFileComp
+			case args[1] == "infer_hints":
+				return config.InferWords(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
@@ -46,8 +50,11 @@ func upstreamSet(r *run) command {
 			in := api.Change{ServerChange: gateway.ServerChange{ServerRef: gateway.ServerRef{Name: args[0]}}}
 			var err error
 			switch {
-			case (env.any() || headers.any()) && (len(args) > 1 || unset), env.any() && headers.any():
-				return usage("One change at a time: give a key with its value, or --env, or --header.", "")
+			case env.any() && (headers.any() || infer != "" || unset), headers.any() && (infer != "" || unset):
+				return usage("One change at a time: give --env, or --header, or --infer-hints, or --unset with a key.", "")
+			case infer != "":
+				args = append(args, "infer_hints", infer)
+				in.Key = "infer_hints"
 			case env.any():
 				in.Key = "env"
 			case headers.any():
@@ -127,7 +134,7 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 		return json.Marshal(values)
 	case len(values) > 1:
 		return nil, usage("Unexpected argument '"+printable(values[1])+"'.", "The key "+key+" has one value.")
-	case slices.Contains([]string{"trust", "call_timeout", "url", "working_dir"}, key):
+	case slices.Contains([]string{"trust", "infer_hints", "call_timeout", "url", "working_dir"}, key):
 		return rawjson.Marshal(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {

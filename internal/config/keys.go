@@ -39,7 +39,7 @@ func (c *Config) keys() []key {
 		{name: "activity_durability", to: &c.Activity.Durability, def: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
 		{name: "intent_declaration.strict_server_validation", to: &c.Intent.StrictServerValidation, def: true},
 		{name: "intent_declaration.require_intent", to: &c.Intent.RequireIntent},
-		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: []string{"off", "advise", "enforce"}},
+		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: InferWords()},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, def: true},
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
@@ -79,6 +79,7 @@ func (s *Server) keys() []key {
 		{name: "call_timeout", to: &s.CallTimeout, shortest: time.Millisecond, longest: 24 * time.Hour},
 		{name: "max_concurrent_calls", to: &s.MaxConcurrent, max: 1_000_000},
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
+		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
 	}
 }
 

@@ -44,7 +44,10 @@ func expected(variant, declared, tool string, strict, require bool) row {
 	case variant != "destructive" && destroys && strict:
 		r.code = "SERVER_MISMATCH"
 		r.message = fmt.Sprintf("Tool 'm:%s' is marked destructive by server, use call_tool_destructive instead of %s", tool, called)
-	case variant != "destructive" && destroys:
+	case variant == "read" && tool == "plain_false" && strict:
+		r.code = "SERVER_MISMATCH"
+		r.message = fmt.Sprintf("Tool 'm:%s' is marked as not read-only by server, use call_tool_write instead of %s", tool, called)
+	case variant != "destructive" && destroys, variant == "read" && tool == "plain_false":
 		r.warns = true
 	case variant == "write" && tool == "reads":
 		r.warns = true

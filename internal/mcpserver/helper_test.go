@@ -42,6 +42,7 @@ type fakeGateway struct {
 	retrieve func(context.Context, gateway.RetrieveRequest) (json.RawMessage, error)
 	read     func(context.Context, gateway.ReadRequest) (json.RawMessage, error)
 	servers  []gateway.ServerView
+	usable   func() ([]gateway.Usable, <-chan struct{})
 
 	mu      sync.Mutex
 	calls   []gateway.CallRequest
@@ -50,6 +51,13 @@ type fakeGateway struct {
 	added   []gateway.NewServer
 	asked   []gateway.Caller // of restart and add
 	refused []gateway.Refusal
+}
+
+func (g *fakeGateway) Usable(auth.Actor) ([]gateway.Usable, <-chan struct{}) {
+	if g.usable == nil {
+		return nil, nil
+	}
+	return g.usable()
 }
 
 func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {

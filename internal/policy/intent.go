@@ -1,9 +1,9 @@
 // Package policy decides whether a call may go on: given the variant (the tool
 // that was used: call_tool_read, _write or _destructive), the declared intent,
 // the facts about the tool and the rules, it says allow, warn or reject, with the
-// exact message of the contract. A destructive tool called as less is rejected
-// (warned of, without strict_server_validation); other mismatches are warned of at
-// most.
+// exact message of the contract. A destructive tool called as less, and one that is
+// not read-only called as a read, are rejected (warned of, without
+// strict_server_validation); other mismatches are warned of at most.
 //
 // It guarantees that the decision is pure (no I/O, no clock, no state), total
 // (every combination has an answer) and fails closed: the zero values of

@@ -34,12 +34,6 @@ func warnOverlyCautious(r Request, f *Facts, inferred Operation) string {
 		" is overly cautious: call_tool_read is enough"
 }
 
-// warnServerMismatch is the warning for a call that strict validation would
-// have refused.
-func warnServerMismatch(r Request, f *Facts, inferred Operation) string {
-	return serverMismatchText(r, f, inferred) + " (let through since strict_server_validation is off)"
-}
-
 // warnInferred is the warning for a call in a more harmless lane than the tool
 // seems to belong to.
 func warnInferred(r Request, f *Facts) string {
@@ -67,16 +61,63 @@ func said(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + does(inferred) + " (" + clip(f.InferredWhy) + ")"
 }
 
-func serverMismatchText(r Request, f *Facts, inferred Operation) string {
-	return "Tool " + quote(r.ID.String()) + said("marked destructive", inferred, f) + ", use call_tool_destructive instead of " + r.Variant.String()
+// hint is a hint that a variant may contradict.
+type hint uint8
+
+const (
+	agrees hint = iota
+	saysDestructive
+	saysNotReadOnly
+)
+
+// mismatch is a hint that the variant contradicts; inferred is what the tool
+// seems to do, where that is what counts.
+type mismatch struct {
+	of       hint
+	inferred Operation
 }
 
-func serverMismatch(r Request, f *Facts, inferred Operation) *problem.Problem {
-	hint := `Call call_tool_destructive with the same name and arguments; intent.operation_type, if you give it, must then be "destructive".`
-	if inferred != NoOperation {
-		hint += " If the tool does not delete, the user can say so with hint_overrides."
+// hints is what differs by the hint.
+var hints = [...]struct {
+	marked, isNot string // what the tool is said to be, and what it may be instead
+	use           Variant
+}{
+	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},
+	saysNotReadOnly: {"marked as not read-only", "only reads", CallToolWrite},
+}
+
+func (m mismatch) text(r Request, f *Facts) string {
+	h := hints[m.of]
+	return "Tool " + quote(r.ID.String()) + said(h.marked, m.inferred, f) + ", use " + h.use.String() + " instead of " + r.Variant.String()
+}
+
+// warning is for a call that strict validation would have refused.
+func (m mismatch) warning(r Request, f *Facts) string {
+	return m.text(r, f) + " (let through since strict_server_validation is off)"
+}
+
+func (m mismatch) problem(r Request, f *Facts) *problem.Problem {
+	h := hints[m.of]
+	hint := "Call " + h.use.String() + ` with the same name and arguments; intent.operation_type, if you give it, must then be "` + h.use.Operation().String() + `".`
+	if m.inferred != NoOperation {
+		hint += " If the tool " + h.isNot + ", the user can say so with hint_overrides."
 	}
-	return problem.New(problem.ServerMismatch, serverMismatchText(r, f, inferred), hint).With("call_with", CallToolDestructive.String())
+	return problem.New(problem.ServerMismatch, m.text(r, f), hint).With("call_with", h.use.String()).With("source", m.source(f))
+}
+
+// source is who said the hint: server, override or inference.
+func (m mismatch) source(f *Facts) string {
+	byServer := f.ServerHints.ReadOnly == tool.False
+	if m.of == saysDestructive {
+		byServer = f.ServerHints.Destructive == tool.True
+	}
+	switch {
+	case m.inferred != NoOperation:
+		return "inference"
+	case byServer:
+		return "server"
+	}
+	return "override"
 }
 
 func intentMismatch(v Variant, declared Operation) *problem.Problem {

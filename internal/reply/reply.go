@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -193,6 +194,28 @@ func Wanted(listen *session.Request) (wanted json.RawMessage, bad *jsonrpc.Error
 // Acknowledge tells a subscriber what it will get, an object.
 func Acknowledge(listen *session.Request, agreed string) {
 	listen.Say(session.Event{Method: mcp.Acknowledged, Params: []byte(`{` + Subscription(listen) + `},"notifications":` + agreed + `}`)})
+}
+
+// settleTime is how long changes are collected before they are announced: when
+// a server comes or goes there are many at once.
+const settleTime = 100 * time.Millisecond
+
+// Settled waits for a change, and then until it is time to announce it. Its error
+// is ctx's.
+func Settled(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	settle := time.NewTimer(settleTime)
+	defer settle.Stop()
+	select {
+	case <-settle.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // End is the result of a subscription that is over.
