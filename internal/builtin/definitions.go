@@ -33,8 +33,9 @@ const retrieveDefinition = `{"name":"retrieve_tools",` +
 // everything else is found and called with.
 const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
 
-// looking are the annotations of what only looks at MCPProxy itself.
-const looking = `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
+// looking are the annotations of what only looks at MCPProxy itself. That such is
+// idempotent goes without saying.
+const looking = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
 
 const readResultDefinition = `{"name":"read_result",` +
 	`"description":"Read on in a result that was cut for its size. The cut result names the handle, good for two hours.",` +
@@ -73,34 +74,36 @@ type variant struct {
 
 var variants = [...]variant{
 	{policy.Read, "queries without changing state",
-		"Refused if it is not, or if the server marks the tool destructive.",
-		`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}`},
+		"Refused if marked destructive or not read-only.",
+		`{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
 	{policy.Write, "creates or updates",
-		"Refused if it is not, or if the server marks the tool destructive.",
+		"Refused if marked destructive.",
 		`{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
 	{policy.Destructive, "deletes or does what cannot be undone",
-		"Refused if it is not; allowed whatever the server's hints say.",
+		"Allowed, never refused, whatever the server's hints say.",
 		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
 }
 
-// definition writes the definition of a calling tool. The intent object is
-// advertised only where it is obligatory: nested parameters trouble some model
-// APIs.
+// definition writes the definition of a calling tool. The intent is advertised only
+// where it is obligatory, and flat, too: nested parameters trouble some model APIs.
+// What is accepted beside, such as args_json, is not advertised at all.
 func (v variant) definition(requireIntent bool) string {
 	operation := v.operation.String()
+	declares := "Choosing this tool declares the intent " + operation + "."
 	intent, required := "", `"name"`
 	if requireIntent {
-		intent = `,"intent":{"type":"object","properties":{"operation_type":{"type":"string","enum":["` + operation + `"]},` +
-			`"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
+		declares = "Requires intent.operation_type='" + operation + "'."
+		only := `{"type":"string","enum":["` + operation + `"]}`
+		intent = `,"intent_operation_type":` + only + `,"intent":{"type":"object","properties":{"operation_type":` + only +
+			`,"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
 		required = `"name","intent"`
 	}
 	return `{"name":"` + policy.VariantOf(v.operation).String() + `",` +
-		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `. ` +
-		`The intent must be ` + operation + `. ` + v.when + `",` +
+		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `, with args as its inputSchema describes. ` +
+		declares + ` ` + v.when + `",` +
 		`"inputSchema":{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"server:tool"},` +
 		`"args":{"type":"object"},` +
-		`"args_json":{"type":"string","description":"Instead of args: the same as JSON text"},` +
 		`"intent_data_sensitivity":{"type":"string","enum":["` + strings.Join(policy.Sensitivities(), `","`) + `"]},` +
 		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`

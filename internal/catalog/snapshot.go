@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
@@ -78,6 +80,22 @@ func (s *Snapshot) Nearest(id tool.ID) []string {
 		near[i] = tool.ID{Server: id.Server, Tool: name}.String()
 	}
 	return near
+}
+
+// Named suggests names, as "server:tool", for one that is no id: of the callable
+// tools that it names without their server, or with another mark between the two.
+func (s *Snapshot) Named(name string) []string {
+	var found []string
+	for _, server := range s.servers {
+		own, _ := strings.CutPrefix(name, server.Name)
+		own = strings.TrimLeft(own, "_-./ ")
+		for _, t := range server.Tools {
+			if (t.ID.Tool == name || t.ID.Tool == own) && t.Status == policy.Callable && len(found) < maxNearest {
+				found = append(found, t.ID.String())
+			}
+		}
+	}
+	return found
 }
 
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {

@@ -64,6 +64,28 @@ func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
+// TestOldCallTool: whatever a person types for the old call_tool, the answer is the
+// one that a model gets.
+func TestOldCallTool(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	for _, line := range []string{"call tool", "call tool a:b", `call tool a:b --args {"x":1}`, "call tool --tool-name=a:b", "call call_tool a:b", "call_tool a:b", "call-tool a:b --args {}"} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, policy.NoCallTool) || !strings.Contains(got.stderr, "`mcpproxy call tool-read`") {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	for line, want := range map[string]string{"call tool-raed a:b --args {}": "Did you mean `mcpproxy call tool-read`?", "call --args {}": "unknown flag: --args"} {
+		if got := w.run(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(strings.ToLower(got.stderr), strings.ToLower(want)) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	if len(f.calls) > 0 {
+		t.Errorf("%d calls", len(f.calls))
+	}
+}
+
 func TestContent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ result, want string }{

@@ -48,8 +48,10 @@ type Config struct {
 	LogFormat         string
 	Servers           []Server // in the order of the file
 
-	// shown is what may be shown of it, nil when it was not parsed.
-	shown *Config
+	// shown is what may be shown of it, nil when it was not parsed; warnings are
+	// what its file should have otherwise.
+	shown    *Config
+	warnings []string
 }
 
 // Server returns the server of that name; nil when there is none.

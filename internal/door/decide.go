@@ -24,6 +24,9 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 	if !c.Validates {
 		return nil
 	}
+	if p := misplaced(c); p != nil {
+		return p
+	}
 	warnings, p := checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
 	c.decision.Warnings = append(c.decision.Warnings, warnings...)
 	return p
@@ -57,6 +60,9 @@ func (c *call) rules(t *catalog.Tool) policy.Rules {
 func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
 	facts := policy.Facts{InScope: InScope(c.caller.Actor, c.asked.ID.Server)}
 	if c.asked.NameErr != nil {
+		if facts.InScope {
+			facts.Nearest = s.Named(c.asked.Name)
+		}
 		return facts
 	}
 	if t == nil {

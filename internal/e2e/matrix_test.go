@@ -147,8 +147,8 @@ func viaMCP(t *testing.T, a *agent, r row, arguments string) outcome {
 		return outcome{warned: result.Meta["mcpproxy/warnings"] != nil}
 	}
 	p := result.refusal(t)
-	if result.text() != p.Message {
-		t.Errorf("the text %q is not the message %q", result.text(), p.Message)
+	if want := p.Message + "\nHint: " + p.Hint; result.text() != want {
+		t.Errorf("the text %q is not message and hint %q", result.text(), want)
 	}
 	if p.Hint == "" {
 		t.Errorf("%s has no hint", p.Code)

@@ -381,10 +381,18 @@ func (a answer) refused(code problem.Code) problemAnswer {
 	switch {
 	case !r.IsError || s.Error.Code != code:
 		a.t.Fatalf("want a refusal with %s: %s", code, a.body)
-	case len(r.Content) != 1 || r.Content[0].Text != s.Error.Message || s.Error.Message == "":
-		a.t.Fatalf("the text is not exactly the message: %s", a.body)
+	case s.Error.Message == "" || len(r.Content) != 1 || !strings.HasPrefix(r.Content[0].Text+"\n", said(s.Error.Message, s.Error.Hint)):
+		a.t.Fatalf("the text does not begin with message and hint: %s", a.body)
 	}
 	return s.Error
+}
+
+// said is how the text of a refusal begins.
+func said(message, hint string) string {
+	if hint != "" {
+		message += "\nHint: " + hint
+	}
+	return message + "\n"
 }
 
 func shared(t testing.TB, path string) []byte {

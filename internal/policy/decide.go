@@ -43,7 +43,7 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 	case r.Variant.Operation() == NoOperation:
 		d.Problem = invalidVariant()
 	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
-		d.Problem = invalidName(r.Name, r.NameErr)
+		d.Problem = invalidName(r.Name, r.NameErr, f.Nearest)
 	case bad != nil:
 		d.Problem = bad
 	case r.ArgsErr != nil:
@@ -124,11 +124,11 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 	}
 	switch {
 	case d.Malformed != "":
-		return in, malformedIntent(d.Malformed)
+		return in, malformedIntent(v, d.Malformed, rules.RequireIntent)
 	case d.HasOperation && !known:
-		return in, invalidOperation(d.OperationType)
+		return in, invalidOperation(d.OperationType, rules.RequireIntent)
 	case known && declared != v.Operation():
-		return in, intentMismatch(v, declared)
+		return in, intentMismatch(v, declared, rules.RequireIntent)
 	case !d.HasOperation && rules.RequireIntent && !d.Present:
 		return in, missingIntent(v)
 	case !d.HasOperation && rules.RequireIntent:

@@ -48,8 +48,8 @@ const (
 const MaxReason = 1000
 
 // Declared is what the caller said about its intent, before any check: the
-// strings as they came. The flat parameters (intent_data_sensitivity,
-// intent_reason) and the members of the intent object both end up here.
+// strings as they came. The flat parameters (intent_operation_type,
+// intent_data_sensitivity, intent_reason) and the members of the intent object both end up here.
 //
 // An operation_type that is not a JSON string is a bad operation type: it is
 // given as its JSON text. Everything else that cannot be read is Malformed.
@@ -60,8 +60,8 @@ type Declared struct {
 	// IntentNotObject, FieldNotString and FieldsDiffer); empty when it can.
 	// Such a call is refused with INVALID_ARGS, in either mode.
 	Malformed string
-	// HasOperation tells a missing operation_type from an empty one: the first
-	// is inferred from the variant (or required), the second is invalid.
+	// HasOperation says that an operation type was given. Without one it is
+	// inferred from the variant, or required.
 	HasOperation  bool
 	OperationType string
 	// HasSensitivity and HasReason say that the member was there. An empty

@@ -12,10 +12,24 @@ import (
 
 // whenUnsure is what every refusal of an intent ends with: the way out that
 // needs no further knowledge.
-const whenUnsure = ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive" or none).`
+func whenUnsure(required bool) string {
+	return ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive"` + unless(required, " or none") + ")."
+}
+
+// unless is what holds only where no intent is required.
+func unless(required bool, text string) string {
+	if required {
+		return ""
+	}
+	return text
+}
 
 // IntentNotObject is the message for an intent that is not a JSON object.
 const IntentNotObject = "intent must be an object with operation_type and, optionally, data_sensitivity and reason"
+
+// NoCallTool is what the old call_tool, which does not exist, is answered with.
+const NoCallTool = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. " +
+	"See retrieve_tools for annotations and recommendations."
 
 // FieldNotString is the message for a member of the intent, or a flat intent
 // parameter, that is not a string.
@@ -120,12 +134,12 @@ func (m mismatch) source(f *Facts) string {
 	return "override"
 }
 
-func intentMismatch(v Variant, declared Operation) *problem.Problem {
+func intentMismatch(v Variant, declared Operation, required bool) *problem.Problem {
 	return problem.New(problem.IntentMismatch,
 		"Intent mismatch: tool is "+v.String()+" but intent declares "+declared.String(),
 		"If the call is a "+declared.String()+" operation, use "+VariantOf(declared).String()+
 			"; if it is a "+v.Operation().String()+" operation, declare intent.operation_type \""+v.Operation().String()+
-			"\" or leave it out."+whenUnsure).
+			"\""+unless(required, " or leave it out")+"."+whenUnsure(required)).
 		With("tool_variant", v.String()).With("operation_type", declared.String())
 }
 
@@ -139,10 +153,10 @@ func missingOperation(v Variant) *problem.Problem {
 		`Set intent.operation_type to "`+v.Operation().String()+`", which is what `+v.String()+" is for.")
 }
 
-func invalidOperation(given string) *problem.Problem {
+func invalidOperation(given string, required bool) *problem.Problem {
 	return problem.New(problem.InvalidOperationType,
 		"Invalid intent.operation_type "+quote(given)+": must be read, write, or destructive",
-		"Declare the operation type of the variant you call: call_tool_read read, call_tool_write write, call_tool_destructive destructive."+whenUnsure).
+		"Declare the operation type of the variant you call: call_tool_read read, call_tool_write write, call_tool_destructive destructive."+whenUnsure(required)).
 		With("parameter", "intent.operation_type").With("value", clip(given)).
 		With("allowed", []string{"read", "write", "destructive"})
 }
@@ -161,9 +175,10 @@ func reasonTooLong() *problem.Problem {
 		"Say it in a sentence or two, or leave it out.")
 }
 
-func malformedIntent(why string) *problem.Problem {
+func malformedIntent(v Variant, why string, required bool) *problem.Problem {
 	return problem.New(problem.InvalidArgs, why,
-		`Give intent as an object such as {"operation_type": "read", "data_sensitivity": "internal", "reason": "why"}, or leave it out.`).
+		`Give intent as an object such as {"operation_type": "`+v.Operation().String()+`", "data_sensitivity": "internal", "reason": "why"}`+
+			unless(required, ", or leave it out")+".").
 		With("parameter", "intent")
 }
 
@@ -175,15 +190,26 @@ func invalidVariant() *problem.Problem {
 		With("allowed", []string{CallToolRead.String(), CallToolWrite.String(), CallToolDestructive.String()})
 }
 
-func invalidName(name string, why error) *problem.Problem {
+func invalidName(name string, why error, nearest []string) *problem.Problem {
 	reason := "the server part or the tool part is empty"
-	if why != nil {
+	switch {
+	case name == "":
+		reason = "it is missing"
+	case why != nil:
 		reason = why.Error()
 	}
-	return problem.New(problem.InvalidName,
-		"Invalid name "+quote(name)+": "+reason+"; must be server:tool, for example github:create_issue",
-		"Use the name exactly as retrieve_tools gives it.").
+	example := "; must be server:tool, for example github:create_issue"
+	if len(nearest) > 0 {
+		example = "; must be server:tool." + didYouMean(nearest)
+	}
+	p := problem.New(problem.InvalidName,
+		"Invalid name "+quote(name)+": "+reason+example,
+		"Give as name exactly what retrieve_tools gives as name.").
 		With("parameter", "name").With("value", clip(name)).Because(why)
+	if len(nearest) > 0 {
+		p.With("nearest", nearest)
+	}
+	return p
 }
 
 func outOfScope(r Request) *problem.Problem {
