@@ -23,6 +23,8 @@ type Editor interface {
 	AddServer(name string, s config.ServerEdit) error
 	RemoveServer(name string) error
 	SetServer(name, field string, value json.RawMessage) error
+	// Itself refuses a launch that leads back to this MCPProxy.
+	Itself(config.Launch) error
 }
 
 // Admin is all operations: those of the Gateway, and those that decide.

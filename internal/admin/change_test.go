@@ -12,12 +12,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// How a server is launched, or whether it is quarantined, is not changed key
-// by key.
+// Whether a server is quarantined, and what is no key of its own, is not changed
+// key by key.
 func TestChangeableKeys(t *testing.T) {
 	w := newWorld(t, nil, full)
 	ctx := context.Background()
-	for _, key := range []string{"command", "args", "env", "url", "headers", "working_dir", "quarantined", "enabled", "name", "", "Trust"} {
+	for _, key := range []string{"args", "protocol", "quarantined", "enabled", "name", "", "Trust"} {
 		if p := problem.From(second(w.gateway.ChangeServer(ctx, aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(`"x"`)}))); p == nil || p.Code != problem.InvalidParameter {
 			t.Errorf("%q: %v", key, p)
 		}
@@ -44,6 +44,35 @@ func TestChangeableKeys(t *testing.T) {
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("%s of a proposal: %v", name, p)
 		}
+	}
+}
+
+// A launch that is changed is on record without what may be secret in it.
+func TestLaunchChangesAreOnRecordWithoutValues(t *testing.T) {
+	w := newWorld(t, nil, full)
+	const secret = "hunter2-hunter2"
+	for change, want := range map[string]string{
+		`env {"A":"` + secret + `","B":null}`:            "set_env A, B taken out",
+		`headers {"X-A":"` + secret + `"}`:               "set_headers X-A",
+		`command ["x","--token","` + secret + `"]`:       "set_command ",
+		`url "https://example.com/mcp?k=` + secret + `"`: "set_url ",
+		`working_dir "/srv"`:                             `set_working_dir "/srv"`,
+	} {
+		w.Begun = nil
+		key, value, _ := strings.Cut(change, " ")
+		_, _ = w.gateway.ChangeServer(t.Context(), aPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
+		if len(w.Begun) != 1 || w.Begun[0].Metadata.Action+" "+w.Begun[0].Metadata.Detail != want {
+			t.Errorf("%s: on record is %+v", change, w.Begun)
+		}
+	}
+}
+
+// Not even a proposal of MCPProxy itself is taken.
+func TestItselfIsNotProposed(t *testing.T) {
+	w := newWorld(t, nil, full)
+	_, err := w.gateway.AddServer(t.Context(), anAgent, NewServer{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
+	if p := problem.From(err); p == nil || p.Code != problem.InvalidParameter || len(w.Book.Proposals()) != 0 {
+		t.Errorf("%v, %+v", err, w.Book.Proposals())
 	}
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/activity"
@@ -132,16 +133,20 @@ func (p proposals) drop(ctx context.Context, goes func(name string) bool, why st
 // nameIsFree refuses a name that a server has, in whatever case; to an agent also
 // one that is proposed. A person's server goes before a proposal.
 func (p proposals) nameIsFree(name string, c Caller) error {
-	taken := false
-	for _, s := range p.config().Servers {
-		taken = taken || strings.EqualFold(s.Name, name)
+	if !c.Person() && slices.ContainsFunc(p.book.Proposals(), func(other approval.Proposal) bool { return strings.EqualFold(other.Name, name) }) {
+		return nameIsTaken(name)
 	}
-	for _, other := range p.book.Proposals() {
-		taken = taken || !c.Person() && strings.EqualFold(other.Name, name)
-	}
-	if taken {
-		return problem.Newf(problem.Conflict, "There is a server named '%s' already.", name).
-			WithHint("Choose another name, or remove that server first.")
+	return nameIsFree(name, p.config())
+}
+
+func nameIsFree(name string, c *config.Config) error {
+	if slices.ContainsFunc(c.Servers, func(s config.Server) bool { return strings.EqualFold(s.Name, name) }) {
+		return nameIsTaken(name)
 	}
 	return nil
+}
+
+func nameIsTaken(name string) error {
+	return problem.Newf(problem.Conflict, "There is a server named '%s' already.", name).
+		WithHint("Choose another name, or remove that server first.")
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -27,7 +29,9 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (g
 			return a.editor.AddServer(s.Name, edit)
 		})
 	case c.Known():
-		err = a.proposals.propose(ctx, s.Name, edit, c)
+		if err = a.editor.Itself(edit.Launch); err == nil {
+			err = a.proposals.propose(ctx, s.Name, edit, c)
+		}
 	default:
 		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
 	}
@@ -80,10 +84,7 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in gateway.ServerRe
 // That it is enabled or not, and that it is quarantined, is on record under the
 // names of the operations that do only that.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerChange) (gateway.ServerView, error) {
-	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), problem.Brief(string(in.Value))
-	if in.Value == nil {
-		detail = "taken out"
-	}
+	kind, action, detail := activity.ConfigChange, "set_"+problem.Brief(in.Key), changeOf(in)
 	allowed := slices.Contains(gateway.ChangeableKeys(), in.Key)
 	switch in.Key + " " + detail {
 	case "quarantined true":
@@ -96,7 +97,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 	err := a.act(c, gateway.Action(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(in.Key)).
-				WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())
+				WithHint("The keys are "+strings.Join(gateway.ChangeableKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {
 		case err != nil:
@@ -107,4 +108,32 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in gateway.ServerCha
 		return a.editor.SetServer(in.Name, in.Key, in.Value)
 	})
 	return a.after(ctx, c, in.ServerRef, err)
+}
+
+func notChangeable(key string) error {
+	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.Brief(key)).
+		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", gateway.ChangeableKeys())
+}
+
+// changeOf is a change as it is on record. How a server is launched may hold
+// secrets: of variables and headers it has the names, of the rest nothing.
+func changeOf(in gateway.ServerChange) string {
+	if in.Value == nil {
+		return "taken out"
+	}
+	switch in.Key {
+	case "env", "headers":
+		var names []string
+		_ = rawjson.Members(in.Value, func(name, value []byte) error {
+			if rawjson.Kind(value) == 'n' {
+				name = append(name, " taken out"...)
+			}
+			names = append(names, string(name))
+			return nil
+		})
+		return problem.Brief(strings.Join(names, ", "))
+	case "command", "url":
+		return ""
+	}
+	return problem.Brief(string(in.Value))
 }

@@ -143,6 +143,14 @@ func (w *world) SetServer(name, field string, value json.RawMessage) error {
 	})
 }
 
+// Itself is what config.Live says of one command.
+func (w *world) Itself(l config.Launch) error {
+	if l.Command == "mcpproxy" {
+		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
+	}
+	return nil
+}
+
 func trust(kind config.Trust) func(*config.Config) {
 	return func(c *config.Config) { c.Servers[0].Trust = kind }
 }

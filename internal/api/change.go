@@ -36,7 +36,8 @@ func (in *Change) readMembers(of *input, body []byte) error {
 	}
 	on, isBool := rawjson.Bool(in.Value)
 	switch {
-	case asked.schema.kind() == "boolean" && !isBool:
+	case asked.schema.kind() == "boolean" && !isBool,
+		asked.schema.kind() == "array" && rawjson.Kind(in.Value) != '[' && rawjson.Kind(in.Value) != 'n':
 		return asked.wrongType()
 	case in.Key == "quarantined" && !on:
 		return invalidValue(in.Key, "false", "true").

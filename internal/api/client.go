@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -142,6 +143,14 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.where()+" broke off.",
 		"See whether it still runs with `mcpproxy status`.").Because(err)
+}
+
+// Absent reports whether an error says that no daemon is there: nothing was asked,
+// and nobody runs who could have been.
+func Absent(err error) bool {
+	var op *net.OpError
+	return err != nil && problem.From(err).Code == problem.DaemonNotRunning && errors.As(err, &op) && op.Op == "dial" &&
+		!op.Timeout() && !errors.Is(err, fs.ErrPermission)
 }
 
 func (c *Client) where() string {

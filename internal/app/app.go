@@ -160,7 +160,7 @@ func (d *daemon) openConfig() error {
 	d.logger = newLogger(d.opt.Stderr, "text", d.level, d.person)
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
-		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged,
+		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
 	})
 	if err != nil {
 		return err
@@ -172,6 +172,14 @@ func (d *daemon) openConfig() error {
 	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level, d.person)
 	_ = d.level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked the name
 	return nil
+}
+
+// addresses are where the daemon listens by now.
+func (d *daemon) addresses() []string {
+	if d.tcp == nil {
+		return nil
+	}
+	return []string{d.tcp.Addr().String()}
 }
 
 func (d *daemon) openDataDir() error {

@@ -81,35 +81,46 @@ func proposal(a *arguments) gateway.NewServer {
 	if (s.URL == "") == (s.Command == "") {
 		a.missing("url or command", "one of the two")
 	}
-	if args := a.jsonText("args_json", '[', "a JSON array of strings"); args != nil {
+	argsName, envName := a.given("args_json", "args"), a.given("env_json", "env")
+	if args := a.jsonText(argsName, '[', "a JSON array of strings"); args != nil {
 		_ = rawjson.Elements(args, func(value []byte) error {
 			one, ok := rawjson.String(value)
 			if !ok {
-				a.wrong("args_json", value, "a JSON array of strings", "a JSON array of strings")
+				a.wrong(argsName, value, "a JSON array of strings", "a JSON array of strings")
 			}
 			s.Args = append(s.Args, one)
 			return nil
 		})
 	}
-	if env := a.jsonText("env_json", '{', "a JSON object of strings"); env != nil {
+	if env := a.jsonText(envName, '{', "a JSON object of strings"); env != nil {
 		s.Env = map[string]string{}
 		_ = rawjson.Members(env, func(name, value []byte) error {
 			one, ok := rawjson.String(value)
 			if !ok {
-				a.wrong("env_json", name, "a JSON object of strings", "a JSON object of strings")
+				a.wrong(envName, name, "a JSON object of strings", "a JSON object of strings")
 			}
 			s.Env[string(name)] = one
 			return nil
 		})
 	}
-	a.unknown("args", "Give them as args_json, a JSON array as text.")
-	a.unknown("env", "Give it as env_json, a JSON object as text.")
 	a.unknown("headers", "Propose the server without; the user can add headers in mcp_config.json.")
 	a.literal("url", s.URL)
 	a.literal("command", s.Command)
-	a.literal("args_json", s.Args...)
-	a.literal("env_json", slices.Collect(maps.Values(s.Env))...)
+	a.literal(argsName, s.Args...)
+	a.literal(envName, slices.Collect(maps.Values(s.Env))...)
 	return s
+}
+
+// given returns the name under which something is given: its own, or the one by which
+// configuration files call it. It is not given under both.
+func (a *arguments) given(name, other string) string {
+	switch {
+	case a.find(other) == nil:
+		return name
+	case a.find(name) != nil:
+		a.set(problem.New(problem.InvalidParameter, "There are both "+name+" and "+other+", which say the same.", "Give "+name+" alone.").With("parameter", other))
+	}
+	return other
 }
 
 // unknown refuses what configuration files call a part of a server and a

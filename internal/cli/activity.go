@@ -25,7 +25,7 @@ func activityList(r *run) command {
 			"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaList)(&f.IntentTypes),
 			"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
 			"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
-			"limit": &f.Limit, "cursor": &f.Cursor, "no-icons": &flags.noIcons,
+			"limit": &atMostFlag{&f.Limit, 1000}, "cursor": &f.Cursor, "no-icons": &flags.noIcons,
 		},
 		run: does(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
 			func(p *printer, page gateway.ActivityList) { writeActivities(p, page, flags.noIcons) }),

@@ -62,9 +62,6 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 	if in.Name == "" {
 		return in, usage("Missing argument: server:tool.", "Find tools with `mcpproxy tools search`.")
 	}
-	if f.timeout < 0 {
-		return in, usage("Invalid value '"+f.timeout.String()+"' for --timeout: must be positive", "")
-	}
 	if f.timeout > 0 {
 		in.Timeout = f.timeout.String()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -104,8 +105,8 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy tools stats":           toolsStats(r),
 		"mcpproxy upstream add":          upstreamAdd(r),
 		"mcpproxy upstream approve":      upstreamApprove(r),
-		"mcpproxy upstream disable":      {run: does(r, api.DisableServer, named, writeDisabled)},
-		"mcpproxy upstream enable":       {run: does(r, api.EnableServer, named, writeEnabled)},
+		"mcpproxy upstream disable":      {run: changes(r, api.DisableServer, admin.File.DisableServer, named, writeDisabled)},
+		"mcpproxy upstream enable":       {run: changes(r, api.EnableServer, admin.File.EnableServer, named, writeEnabled)},
 		"mcpproxy upstream get":          {run: does(r, api.GetServer, named, writeServer)},
 		"mcpproxy upstream list":         {run: does(r, api.ListServers, nothing, writeServers)},
 		"mcpproxy upstream login":        upstreamLogin(r),

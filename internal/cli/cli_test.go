@@ -105,6 +105,33 @@ func TestLogLinesBelowOne(t *testing.T) {
 	}
 }
 
+// What a number or a duration may be is said, whichever flag it is.
+func TestFlagsOutOfBounds(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	for line, says := range map[string]string{
+		"activity list --limit 0":            "Invalid value '0' for --limit: must be at least 1 and at most 1000",
+		"activity list --limit 1001":         "Invalid value '1001' for --limit: must be at least 1 and at most 1000",
+		"activity list --limit ten":          "Invalid value 'ten' for --limit: must be at least 1 and at most 1000",
+		"tools search x --limit 0":           "Invalid value '0' for --limit: must be at least 1 and at most 100",
+		"upstream logs github -n 0":          "Invalid value '0' for --lines: must be at least 1 and at most 10000",
+		"upstream logs github -n 10001":      "Invalid value '10001' for --lines: must be at least 1 and at most 10000",
+		"call tool-read a:b --timeout 5":     "Invalid value '5' for --timeout: must be a duration longer than 0, such as 500ms, 30s, 2m or 1h",
+		"call tool-read a:b --timeout 0":     "Invalid value '0' for --timeout: must be a duration",
+		"call tool-read a:b --timeout -3s":   "Invalid value '-3s' for --timeout: must be a duration",
+		"call tool-read a:b --timeout 2days": "Invalid value '2days' for --timeout: must be a duration",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitUsage || got.stdout != "" || !strings.HasPrefix(got.stderr, "Error: "+says) || !strings.Contains(got.stderr, " --help`") {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	if len(f.calls)+len(f.filters) != 0 {
+		t.Errorf("%v %v came through", f.calls, f.filters)
+	}
+}
+
 func divided(stderr string) string {
 	if stderr == "" {
 		return ""

@@ -137,10 +137,10 @@ func addFlag(flags *pflag.FlagSet, name string, text flagText, variable any) {
 		flags.StringVarP(v, name, text.letter, *v, text.usage)
 	case *bool:
 		flags.BoolVarP(v, name, text.letter, *v, text.usage)
-	case *int:
-		flags.IntVarP(v, name, text.letter, *v, text.usage)
+	case *atMostFlag:
+		flags.VarP(v, name, text.letter, text.usage)
 	case *time.Duration:
-		flags.DurationVarP(v, name, text.letter, *v, text.usage)
+		flags.VarP((*waitFlag)(v), name, text.letter, text.usage)
 	case *[]string:
 		flags.StringArrayVarP(v, name, text.letter, *v, text.usage)
 	case *commaList:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
 
@@ -21,7 +24,7 @@ type validity struct {
 }
 
 func configValidate(r *run) command {
-	return command{run: func(_ *cobra.Command, args []string) error {
+	return command{run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		path, err := r.configFile()
 		if len(args) > 0 {
 			path, err = config.ResolvePath(args[0], r.lookup)
@@ -38,8 +41,23 @@ func configValidate(r *run) command {
 		if !v.Exists && len(args) > 0 {
 			return problem.Newf(problem.NotFound, "There is no file %s.", printable(path))
 		}
+		if !v.Exists {
+			if err := vanished(ctx, c, path); err != nil {
+				return err
+			}
+		}
 		return r.print(v, func(p *printer) { writeValidity(p, v) })
-	}}
+	})}
+}
+
+// vanished is what a running daemon says of a file that it had and that is gone:
+// not the defaults hold, as they would without a daemon.
+func vanished(ctx context.Context, c *api.Client, path string) error {
+	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
+		return nil // the file alone counts
+	}
+	return problem.New(problem.InvalidConfig, s.ConfigError, "Put the file back, or restart MCPProxy to have the defaults.")
 }
 
 func writeValidity(p *printer, v validity) {

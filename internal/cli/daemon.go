@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
@@ -54,6 +55,39 @@ func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, 
 			return err
 		}
 		out, err := op.Call(ctx, c, asked)
+		if err != nil {
+			return err
+		}
+		return r.print(out, func(p *printer) { show(p, out) })
+	})
+}
+
+// change does one operation that changes the configuration file: the daemon, or when
+// none runs this process, with the same checks.
+func change[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(admin.File, In) (Out, error)) (Out, error) {
+	out, err := op.Call(ctx, c, in)
+	if !api.Absent(err) {
+		return out, err
+	}
+	path, err := r.configFile()
+	if err != nil {
+		return out, err
+	}
+	live, err := r.open(path)
+	if err != nil {
+		return out, err
+	}
+	return offline(admin.NewFile(live), in)
+}
+
+// changes is the run of a command that does one such operation and shows the answer.
+func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(admin.File, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+		asked, err := in(args)
+		if err != nil {
+			return err
+		}
+		out, err := change(r, ctx, c, op, asked, offline)
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,7 @@ type fake struct {
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string
 	added     []gateway.NewServer
+	looks     int      // at servers that were added
 	warnings  []string // of the server that is added
 }
 
@@ -97,7 +98,30 @@ func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef)
 			return s, nil
 		}
 	}
+	for _, s := range f.added {
+		if s.Name == name {
+			return f.cameUp(s), nil
+		}
+	}
 	return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
+}
+
+// cameUp is how a server is that was added, the second time that it is looked at.
+func (f *fake) cameUp(s gateway.NewServer) gateway.ServerView {
+	v := gateway.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
+	f.looks++
+	switch {
+	case f.looks < 2 || s.Name == "slow":
+	case s.Name == "bad":
+		v.State, v.LastError = "failed", "exit status 3: oh no"
+	case s.Name == "closed":
+		v.State, v.NeedsLogin = "needs_login", true
+	case s.Name == "half":
+		v.State, v.ToolCount, v.Tools = "ready", 14, &gateway.Counts{policy.Callable: 12, policy.PendingApproval: 2}
+	default:
+		v.State, v.ToolCount = "ready", 1
+	}
+	return v
 }
 
 func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {

@@ -112,3 +112,18 @@ func TestConfigCommands(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Of a file that the daemon had and that is gone, it is told what the daemon says.
+func TestValidateAVanishedFile(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	w.env["HOME"] = "/home/me" // where the fake has its file
+	got := w.run("config", "validate")
+	if got.code != problem.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "Error: mcp_config.json:3:5: unknown key") || !strings.Contains(got.stderr, "Put the file back") {
+		t.Errorf("%+v", got)
+	}
+	w.env["HOME"] = "/home/nobody"
+	if got = w.run("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+		t.Errorf("%+v", got)
+	}
+}

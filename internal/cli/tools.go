@@ -104,7 +104,7 @@ func summary(v gateway.ToolView) string {
 func toolsSearch(r *run) command {
 	var q gateway.SearchQuery
 	return command{
-		flags: map[string]any{"limit": &q.Limit, "operation": &q.Operation, "explain": &q.Explain},
+		flags: map[string]any{"limit": &atMostFlag{&q.Limit, 100}, "operation": &q.Operation, "explain": &q.Explain},
 		args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return usage("Missing argument: words.", "Usage: `"+cmd.UseLine()+"`.")

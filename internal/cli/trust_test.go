@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -133,7 +136,10 @@ func TestConsent(t *testing.T) {
 		{"upstream set github trust a b", "", problem.ExitUsage, "", "one value"},
 		{"upstream set github trust a --unset", "", problem.ExitUsage, "", "either"},
 		{"upstream set github trst auto", "", problem.ExitUsage, "", "Did you mean trust?"},
-		{"upstream set github command sh", "", problem.ExitUsage, "", "The keys are"},
+		{"upstream set github args sh", "", problem.ExitUsage, "", "The keys are"},
+		{"upstream set github command -- sh -c", "", 0, `set github command ["sh","-c"]`, "set."},
+		{"upstream set github --env A=1 --unset-env B", "", 0, `set github env {"A":"1","B":null}`, "env of github is set."},
+		{"upstream set github --header A:1", "", 0, `set github headers {"A":"1"}`, "set."},
 		{"upstream set github", "", problem.ExitUsage, "", "key"},
 		{"upstream set gitub trust auto", "", problem.ExitNotFound, "set gitub trust \"auto\"", ""},
 		{"upstream quarantine github", "", 0, "quarantine github", "github is quarantined."},
@@ -170,7 +176,7 @@ func TestUpstreamAdd(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is now quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
 		t.Errorf("%+v", got)
 	}
-	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now connecting.\n" {
+	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
 		t.Errorf("%+v", got)
 	}
 	want := []gateway.NewServer{
@@ -205,6 +211,118 @@ func TestUpstreamAdd(t *testing.T) {
 	}
 	if len(f.added) != 2 {
 		t.Errorf("%d servers came through", len(f.added))
+	}
+}
+
+// A server that is added is waited for, and how its first try ended is told.
+func TestAddTellsHowItEnded(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		code           int
+		stdout, stderr []string
+	}{
+		"half": {0, []string{"Added half: it is now ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
+		"bad": {problem.ExitTryAgain, []string{"Added bad: it is now failed.\n"},
+			[]string{"Error: Server 'bad' did not come up: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
+		"closed": {problem.ExitLogin, []string{"Added closed: it is now needs"}, []string{"did not come up: it asks for a login", "`mcpproxy upstream login closed`"}},
+	} {
+		w := daemon(t, &fake{})
+		got := w.run("upstream", "add", name, "--", "x")
+		for _, s := range want.stdout {
+			if got.code != want.code || !strings.Contains(got.stdout, s) {
+				t.Errorf("%s: no %q in %+v", name, s, got)
+			}
+		}
+		for _, s := range want.stderr {
+			if !strings.Contains(got.stderr, s) {
+				t.Errorf("%s: no %q in %q", name, s, got.stderr)
+			}
+		}
+		got = daemon(t, &fake{}).run("upstream", "add", name, "-o", "json", "--", "x")
+		var v gateway.ServerView
+		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || v.Name != name || got.code != want.code || v.State == "connecting" {
+			t.Errorf("%s: %v, %+v", name, err, got)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if got := daemon(t, &fake{}).runIn(ctx, "upstream", "add", "slow", "--", "x"); got.code != problem.ExitInterrupted || !strings.Contains(got.stderr, "stays configured") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What only edits the file works without the daemon, with its checks; what decides
+// does not.
+func TestServersWithoutTheDaemon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	path := filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")
+	file := func() string { text, _ := os.ReadFile(path); return string(text) }
+	do := func(code int, says string, args ...string) {
+		t.Helper()
+		before := file()
+		got := w.run(append([]string{"upstream"}, args...)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) || code != 0 && file() != before {
+			t.Errorf("%q: %+v\n%s", args, got, file())
+		}
+	}
+	const later = "takes effect when MCPProxy starts"
+	do(0, later, "add", "files", "--env", "A=1", "--env", "B=${env:HOME}", "--", "npx", "-y", "pkg")
+	do(0, `"state": "stopped"`, "add", "remote", "--url", "https://example.com/mcp", "-o", "json")
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	do(problem.ExitFailed, "There is a server named 'Files' already", "add", "Files", "--", "x")
+	do(problem.ExitUsage, "The url must begin", "add", "x", "--url", "ftp://x")
+	do(problem.ExitUsage, "cannot be a server behind itself", "add", "me", "--url", "http://localhost:8080/mcp")
+	do(problem.ExitUsage, "cannot be a server behind itself", "set", "files", "command", "--", "/usr/bin/mcpproxy", "stdio")
+	do(problem.ExitFailed, "NOT_SET", "set", "files", "--env", "C=${env:NOT_SET}")
+	do(problem.ExitFailed, "call_timeout must be", "set", "files", "call_timeout", "soon")
+	do(0, later, "set", "files", "--env", "A=2", "--unset-env", "B")
+	do(0, later, "set", "files", "call_timeout", "30s")
+	do(0, later, "set", "files", "command", "--", "node", "-v")
+	do(0, later, "set", "remote", "--header", "X-A: b c")
+	do(0, later, "set", "remote", "url", "https://example.org/mcp")
+	do(0, later, "disable", "remote")
+	do(problem.ExitNotFound, "not in the configuration file", "enable", "other")
+	do(problem.ExitUsage, "--yes", "remove", "files")
+	do(problem.ExitNoDaemon, "MCPProxy is not running", "approve", "files")
+	do(problem.ExitNoDaemon, "MCPProxy is not running", "list")
+	live, err := config.Open(path, config.Options{Lookup: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, remote := live.Current().Server("files"), live.Current().Server("remote")
+	if files == nil || files.Command != "node" || !slices.Equal(files.Args, []string{"-v"}) || len(files.Env) != 1 || files.Env["A"] != "2" || files.CallTimeout != 30*time.Second || files.Quarantined {
+		t.Errorf("%s", file())
+	}
+	if remote == nil || remote.Enabled || remote.URL != "https://example.org/mcp" || remote.Headers["X-A"] != "b c" {
+		t.Errorf("%s", file())
+	}
+	do(0, "are not forgotten", "remove", "files", "--yes")
+	if strings.Contains(file(), "files") {
+		t.Errorf("%s", file())
+	}
+}
+
+func TestSetArguments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const secret = "hunter2-hunter2"
+	for says, args := range map[string][]string{
+		"Missing argument: key":        {"a"},
+		"One change at a time":         {"a", "--env", "A=1", "--header", "B: 1"},
+		"One change at a time: give":   {"a", "--infer-hints", "off", "--env", "A=1"},
+		"One change at a time: ":       {"a", "--unset", "--unset-header", "A"},
+		"Unexpected argument 'trust'":  {"a", "trust", "manual", "--env", "A=1"},
+		"Invalid value for --env: it":  {"a", "--env", secret},
+		"not set at the same time":     {"a", "--env", "A=1", "--unset-env", "A"},
+		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
+		"There is no key 'args'":       {"a", "args", "x"},
+	} {
+		if got := w.run(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 }
 

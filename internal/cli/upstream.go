@@ -132,21 +132,24 @@ func upstreamRestart(r *run) command {
 		}); err != nil {
 			return err
 		}
-		return failedRestart(s)
+		return notUp(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
-// failedRestart is the failure of a server that did not come up again; nil when
-// it did, or is still at it.
-func failedRestart(s gateway.ServerView) error {
-	if s.State == "ready" || s.State == "connecting" || s.State == "idle" {
+// notUp is the failure of a server that did not come up; nil when it did, or is
+// still at it.
+func notUp(s gateway.ServerView, how, hint string) error {
+	switch {
+	case s.State == "ready" || s.State == "connecting" || s.State == "idle":
 		return nil
+	case s.NeedsLogin:
+		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginNote(s)+"`.")
 	}
-	message := "Server '" + s.Name + "' did not come up again."
+	message := "Server '" + s.Name + "' " + how + "."
 	if s.LastError != "" {
-		message = "Server '" + s.Name + "' did not come up again: " + s.LastError
+		message = "Server '" + s.Name + "' " + how + ": " + s.LastError
 	}
-	return problem.New(problem.ServerUnavailable, message, "See `mcpproxy upstream logs "+s.Name+"`.")
+	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
 func writeLog(p *printer, tail gateway.LogTail) {
@@ -160,10 +163,7 @@ func writeLog(p *printer, tail gateway.LogTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &lines}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
-		if lines < 1 {
-			return in, usage("Invalid value '"+strconv.Itoa(lines)+"' for --lines: must be at least 1", "")
-		}
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
 		return gateway.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
 	}, writeLog)}
 }

@@ -1,25 +1,33 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
 )
 
 func upstreamSet(r *run) command {
-	var key, infer string
+	var infer string
 	var unset bool
+	members := map[string]*parts{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
+	env, headers := members["env"], members["headers"]
 	return command{
-		flags: map[string]any{"unset": &unset, "infer-hints": &infer},
+		flags: map[string]any{
+			"unset": &unset, "env": &env.given, "unset-env": &env.unset, "header": &headers.given, "unset-header": &headers.unset,
+			"infer-hints": &infer,
+		},
 		args: func(cmd *cobra.Command, args []string) error {
-			if infer != "" {
+			if env.any() || headers.any() || infer != "" {
 				return exactly("server")(cmd, args)
 			}
 			return exactly("server", "key")(cmd, args[:min(len(args), 2)])
@@ -37,18 +45,72 @@ func upstreamSet(r *run) command {
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
-		run: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
-			if infer != "" {
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			in := api.Change{ServerChange: gateway.ServerChange{ServerRef: gateway.ServerRef{Name: args[0]}}}
+			var err error
+			switch {
+			case env.any() && (headers.any() || infer != "" || unset), headers.any() && (infer != "" || unset):
+				return usage("One change at a time: give --env, or --header, or --infer-hints, or --unset with a key.", "")
+			case infer != "":
 				args = append(args, "infer_hints", infer)
+				in.Key = "infer_hints"
+			case env.any():
+				in.Key = "env"
+			case headers.any():
+				in.Key = "headers"
+			default:
+				in.Key = args[1]
 			}
-			in.Name, in.Key = args[0], args[1]
-			in.Value, err = setting(in.Key, args[2:], unset)
-			key = in.Key
-			return in, err
-		}, func(p *printer, v gateway.ServerView) {
-			p.line("%s of %s is %s.", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
+			if given := members[in.Key]; given != nil && given.any() {
+				in.Value, err = given.value()
+			} else {
+				in.Value, err = setting(in.Key, args[2:], unset)
+			}
+			if err != nil {
+				return err
+			}
+			v, err := change(r, ctx, c, api.ChangeServer, in, func(f admin.File, in api.Change) (gateway.ServerView, error) {
+				return f.ChangeServer(in.ServerChange)
+			})
+			if err != nil {
+				return err
+			}
+			return r.print(v, func(p *printer) {
+				p.line("%s of %s is %s.", in.Key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[in.Value == nil])
+				writeWarnings(p, v)
+				if v.Quarantined {
+					p.note("It waits for your review: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+				}
+			})
 		}),
 	}
+}
+
+// parts are what a command line says of the members of a key.
+type parts struct {
+	flag, between string
+	given, unset  []string
+}
+
+func (m *parts) any() bool { return len(m.given)+len(m.unset) > 0 }
+
+// value is the members as a change has them: null takes one out.
+func (m *parts) value() (json.RawMessage, error) {
+	set, err := pairs(m.flag, m.given, m.between)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*string{}
+	for name, value := range set {
+		all[name] = &value
+	}
+	for _, name := range m.unset {
+		if _, both := all[name]; both || name == "" {
+			return nil, usage("Invalid value '"+printable(name)+"' for --unset-"+m.flag[2:]+": it must be the name of one that is not set at the same time.", "")
+		}
+		all[name] = nil
+	}
+	return rawjson.Marshal(all)
 }
 
 // setting is the value of a key as it stands in the file; nil takes it out.
@@ -67,12 +129,12 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 		return nil, nil
 	case len(values) == 0:
 		return nil, usage("Missing argument: value.", "Or take the key out with --unset.")
-	case strings.HasSuffix(key, "_tools"):
+	case strings.HasSuffix(key, "_tools") || key == "command":
 		return json.Marshal(values)
 	case len(values) > 1:
 		return nil, usage("Unexpected argument '"+printable(values[1])+"'.", "The key "+key+" has one value.")
-	case key == "trust", key == "infer_hints":
-		return json.Marshal(values[0])
+	case slices.Contains([]string{"trust", "infer_hints", "call_timeout", "url", "working_dir"}, key):
+		return rawjson.Marshal(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {
 		return nil, usage("Invalid value for "+key+": it must be JSON.", `Give one object, in single quotes for the shell: '{"list_*": {"readOnlyHint": true}}'.`)

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
@@ -32,18 +34,84 @@ func upstreamAdd(r *run) command {
 			}
 			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
 		},
-		run: does(r, api.AddServer, func(args []string) (_ gateway.NewServer, err error) {
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) (err error) {
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
 			}
 			if s.Env, err = pairs("--env", env, "="); err != nil {
-				return s, err
+				return err
 			}
-			s.Headers, err = pairs("--header", headers, ":")
-			return s, err
-		}, writeAdded),
+			if s.Headers, err = pairs("--header", headers, ":"); err != nil {
+				return err
+			}
+			return addServer(r, ctx, c, s)
+		}),
 	}
+}
+
+func addServer(r *run, ctx context.Context, c *api.Client, s gateway.NewServer) error {
+	offline := false
+	added, err := change(r, ctx, c, api.AddServer, s, func(f admin.File, s gateway.NewServer) (gateway.ServerView, error) {
+		offline = true
+		return f.AddServer(s)
+	})
+	if err != nil {
+		return err
+	}
+	v := added
+	if !offline {
+		if v, err = onceUp(r, ctx, c, added); err != nil {
+			return err
+		}
+		v.Warnings = added.Warnings
+	}
+	if err := r.print(v, func(p *printer) { writeAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
+		return err
+	}
+	return notUp(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+quotedWord(v.Name)+
+		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+quotedWord(v.Name)+"`.")
+}
+
+// How often, and for how long, it is asked whether a server that was added has come up.
+const (
+	lookUp  = 100 * time.Millisecond
+	awaitUp = time.Minute
+)
+
+// onceUp returns a server when its first try has ended: it is ready, or has failed,
+// or does not start by itself.
+func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (gateway.ServerView, error) {
+	look, limit := time.NewTicker(lookUp), time.NewTimer(awaitUp)
+	defer look.Stop()
+	defer limit.Stop()
+	for told := false; firstTry(v); {
+		if v.State == "connecting" && !told {
+			told = true
+			r.say("Waiting until %s is ready.", oneLine(v.Name))
+		}
+		select {
+		case <-ctx.Done():
+			return v, problem.Newf(problem.Interrupted, "Interrupted; server '%s' stays configured and goes on starting.", v.Name).
+				WithHint("See `mcpproxy upstream get " + quotedWord(v.Name) + "`.")
+		case <-limit.C:
+			return v, nil
+		case <-look.C:
+		}
+		next, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: v.Name})
+		if ctx.Err() == nil {
+			if err != nil {
+				return v, err
+			}
+			v = next
+		}
+	}
+	return v, nil
+}
+
+// firstTry reports whether it is not known yet how the first try of a server ends.
+func firstTry(v gateway.ServerView) bool {
+	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
 // launchArguments takes a name and, after --, a command; or a name and --url.
@@ -85,41 +153,79 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 	return out, nil
 }
 
-func writeAdded(p *printer, v gateway.ServerView) {
-	p.line("Added %s: it is now %s.", oneLine(v.Name), state(p, v))
-	for _, warning := range v.Warnings {
-		p.note("%s", oneLine(warning))
+func writeAdded(p *printer, v gateway.ServerView, offline bool) {
+	switch {
+	case offline:
+		p.line("Added %s.", oneLine(v.Name))
+	case v.State == "ready":
+		p.line("Added %s: it is now %s, with %s", oneLine(v.Name), state(p, v), readyWith(v))
+	case v.State == "connecting":
+		p.line("Added %s: it is still %s.", oneLine(v.Name), state(p, v))
+		p.note("See how it goes on with `mcpproxy upstream get %s`.", quotedWord(v.Name))
+	default:
+		p.line("Added %s: it is now %s.", oneLine(v.Name), state(p, v))
 	}
+	writeWarnings(p, v)
 	if v.Quarantined {
 		p.note("It is not started before you have approved it: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
+	}
+}
+
+// readyWith is what a server that is ready has: tools, and how many wait.
+func readyWith(v gateway.ServerView) string {
+	s := counted(v.ToolCount, "tool")
+	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
+		return s + "."
+	}
+	n := v.Tools[policy.PendingApproval]
+	return s + ", " + strconv.Itoa(n) + map[bool]string{true: " waits", false: " wait"}[n == 1] + ": mcpproxy approvals"
+}
+
+func writeWarnings(p *printer, v gateway.ServerView) {
+	for _, warning := range v.Warnings {
+		p.note("%s", oneLine(warning))
 	}
 }
 
 func upstreamRemove(r *run) command {
 	var given consent
 	return command{flags: map[string]any{"yes": &given.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
-		s, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: args[0]})
+		offline := false
+		s, err := change(r, ctx, c, api.GetServer, gateway.ServerRef{Name: args[0]}, func(f admin.File, in gateway.ServerRef) (gateway.ServerView, error) {
+			offline = true
+			return f.Server(in)
+		})
 		if err != nil {
 			return err
 		}
-		if err := r.consented(ctx, given, "Remove "+visibleLine(s.Name)+" and forget its approvals?",
-			"Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
+		question := "Remove " + visibleLine(s.Name) + " and forget its approvals?"
+		if offline {
+			question = "Remove " + visibleLine(s.Name) + " from the configuration file?"
+		}
+		if err := r.consented(ctx, given, question, "Say `mcpproxy upstream remove "+quotedWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
-		gone, err := api.RemoveServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
+		gone, err := change(r, ctx, c, api.RemoveServer, gateway.ServerRef{Name: s.Name}, admin.File.RemoveServer)
 		if err != nil {
 			return err
 		}
-		return r.print(gone, func(p *printer) { p.line("Removed %s.", oneLine(gone.Removed)) })
+		return r.print(gone, func(p *printer) {
+			p.line("Removed %s.", oneLine(gone.Removed))
+			if offline {
+				p.note("MCPProxy is not running: what was approved of %s, and a login to it, are not forgotten, and count again for a server of this name.", oneLine(gone.Removed))
+			}
+		})
 	})}
 }
 
 func writeDisabled(p *printer, v gateway.ServerView) {
 	p.line("%s is disabled.", oneLine(v.Name))
+	writeWarnings(p, v)
 }
 
 func writeEnabled(p *printer, v gateway.ServerView) {
 	p.line("%s is enabled.", oneLine(v.Name))
+	writeWarnings(p, v)
 	if v.Quarantined {
 		p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	}

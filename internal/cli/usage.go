@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -20,7 +22,12 @@ func flagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return unknownCommand(cmd, words[0])
 	}
-	return usage(sentence(err.Error()), "See `"+cmd.CommandPath()+" --help`.")
+	message := sentence(err.Error())
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.Unwrap() != nil {
+		message = fmt.Sprintf("Invalid value '%s' for --%s: %v", printable(invalid.GetValue()), invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return usage(message, "See `"+cmd.CommandPath()+" --help`.")
 }
 
 func sentence(s string) string {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -103,19 +104,105 @@ func (l *Live) RemoveServer(name string) error {
 
 // SetServer sets one key of a server in the file, or takes it out when value is
 // nil, and applies the file. field is the key's own name; where the file uses
-// another name for it, that one is kept.
+// another name for it, that one is kept. Of env and headers an object changes the
+// members that it has, and takes those out that are null; a list for command is
+// the program with its arguments, and sets args, too.
 func (l *Live) SetServer(name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
 		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quote(field)).
 			WithHint(`Write true, false, a number, a list, an object, or text in double quotes.`).With("parameter", field)
 	}
-	return l.edit(name, func(d *document) ([]splice, error) {
-		servers, i := d.server(name)
-		if i < 0 {
-			return nil, noServer(name)
+	steps, err := settings(field, value)
+	if err != nil {
+		return err
+	}
+	var edits []edit
+	for _, one := range steps {
+		edits = append(edits, func(d *document) ([]splice, error) {
+			servers, i := d.server(name)
+			if i < 0 {
+				return nil, noServer(name)
+			}
+			return d.set(parts(servers.items[i].value), one)
+		})
+	}
+	return l.edit(name, edits...)
+}
+
+// setting is a key of a server with its new value, nil to take it out; or a member
+// of such a key.
+type setting struct {
+	key, member string
+	value       json.RawMessage
+}
+
+// maxSettings is how much one change sets at most: the file is read anew for each.
+const maxSettings = 256
+
+// settings are what a change sets, one after the other.
+func settings(field string, value json.RawMessage) (out []setting, err error) {
+	switch kind := rawjson.Kind(value); {
+	case field == "command" && kind == '[':
+		var words []json.RawMessage
+		if err := json.Unmarshal(value, &words); err != nil || len(words) == 0 {
+			return nil, problem.New(problem.InvalidParameter, "The list for command is empty.", "Give the program and its arguments.").With("parameter", field)
 		}
-		return d.setMember(parts(servers.items[i].value), field, value)
+		out = []setting{{key: "command", value: words[0]}, {key: "args"}}
+		if len(words) > 1 {
+			out[1].value, err = rawjson.Marshal(words[1:])
+		}
+		return out, err
+	case (field == "env" || field == "headers") && kind == '{':
+		err := rawjson.Members(value, func(name, value []byte) error {
+			if rawjson.Kind(value) == 'n' {
+				value = nil
+			}
+			out = append(out, setting{field, string(name), value})
+			return nil
+		})
+		if len(out) > maxSettings {
+			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; %d is the most.", quote(field), len(out), maxSettings).
+				WithHint("Make several changes of it.").With("parameter", field)
+		}
+		return out, err
+	}
+	return []setting{{key: field, value: value}}, nil
+}
+
+// set makes one setting of a server.
+func (d *document) set(server container, s setting) ([]splice, error) {
+	if s.member == "" {
+		return d.setMember(server, s.key, s.value)
+	}
+	i := slices.IndexFunc(server.items, func(it item) bool { return it.name == s.key })
+	switch {
+	case i < 0 && s.value == nil:
+		return nil, nil
+	case i < 0:
+		object, err := rawjson.Marshal(map[string]json.RawMessage{s.member: s.value})
+		if err != nil {
+			return nil, err
+		}
+		return d.setMember(server, s.key, object)
+	}
+	object := parts(server.items[i].value)
+	at := slices.IndexFunc(object.items, func(it item) bool {
+		return it.name == s.member || s.key == "headers" && strings.EqualFold(it.name, s.member)
 	})
+	switch {
+	case at < 0 && s.value == nil:
+		return nil, nil
+	case s.value == nil:
+		return d.remove(object, at), nil
+	}
+	v, err := hujson.Parse(s.value)
+	if err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		return d.insert(object, func(indent string, lines bool) string { return d.member(s.member, v, indent, 0, lines) }), nil
+	}
+	return []splice{d.replace(object.items[at], v)}, nil
 }
 
 func noServer(name string) error {
@@ -234,13 +321,16 @@ func (d *document) setMember(server container, field string, value json.RawMessa
 // errMeanwhile says that the file was saved while it was edited.
 var errMeanwhile = errors.New("the file was changed meanwhile")
 
+// edit is one change of a file's text.
+type edit func(*document) ([]splice, error)
+
 // edit changes the file, which concerns the server name alone, and applies it.
-func (l *Live) edit(name string, change func(*document) ([]splice, error)) error {
+func (l *Live) edit(name string, changes ...edit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const tries = 20
 	for range tries {
-		err := l.editOnce(name, change)
+		err := l.editOnce(name, changes)
 		if !errors.Is(err, errMeanwhile) {
 			return err
 		}
@@ -251,7 +341,7 @@ func (l *Live) edit(name string, change func(*document) ([]splice, error)) error
 
 // editOnce makes one try. The caller holds mu, so that no file is applied
 // meanwhile, and what is written is known before the watch can see it.
-func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) error {
+func (l *Live) editOnce(name string, changes []edit) error {
 	r := l.read()
 	switch {
 	case r.err != nil:
@@ -264,9 +354,11 @@ func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) e
 	if err != nil {
 		return problem.From(err).WithHint("Correct the file first; nothing was changed.")
 	}
-	text, err := edited(r.data, change)
-	if err != nil {
-		return err
+	text := r.data
+	for _, change := range changes {
+		if text, err = edited(text, change); err != nil {
+			return err
+		}
 	}
 	next, err := l.parse(text)
 	if err != nil {
@@ -276,6 +368,11 @@ func (l *Live) editOnce(name string, change func(*document) ([]splice, error)) e
 		if key != join("mcpServers", name) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
 				WithHint("Edit the file by hand: " + l.path)
+		}
+	}
+	if s, was := next.Server(name), before.Server(name); s != nil && (was == nil || !reflect.DeepEqual(s.Launch, was.Launch)) {
+		if err := l.Itself(s.Launch); err != nil {
+			return err
 		}
 	}
 	return l.publish(r, text, next)
@@ -304,7 +401,7 @@ func (l *Live) publish(r reading, text []byte, next *Config) error {
 }
 
 // edited returns the new text of a file; nil stands for no file.
-func edited(data []byte, change func(*document) ([]splice, error)) ([]byte, error) {
+func edited(data []byte, change edit) ([]byte, error) {
 	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
 	ending := ""
 	if data == nil {

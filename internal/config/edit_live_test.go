@@ -347,3 +347,27 @@ func editForever(path string) {
 		fmt.Print(".")
 	}
 }
+
+// A change of members has a bound, and is made as a whole or not at all.
+func TestManyMembers(t *testing.T) {
+	f := open(t, `{"mcpServers": {"a": {"command": "x"}}}`)
+	members := func(n int, last string) json.RawMessage {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"V%d":"1",`, i)
+		}
+		return json.RawMessage("{" + b.String() + last + "}")
+	}
+	before := contents(t, f.path)
+	for last, says := range map[string]string{`"V256":"1"`: "256 is the most", `"A=B":"1"`: "256 is the most"} {
+		if err := f.SetServer("a", "env", members(maxSettings, last)); err == nil || !strings.Contains(err.Error(), says) || contents(t, f.path) != before {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := f.SetServer("a", "env", members(10, `"A=B":"1"`)); err == nil || contents(t, f.path) != before || len(f.Current().Server("a").Env) != 0 {
+		t.Errorf("half of it is made: %v\n%s", err, contents(t, f.path))
+	}
+	if err := f.SetServer("a", "env", members(maxSettings-1, `"B":"1"`)); err != nil || len(f.Current().Server("a").Env) != maxSettings {
+		t.Errorf("got %v", err)
+	}
+}

@@ -35,7 +35,10 @@ type Options struct {
 	DataDir string
 	// Lookup is the environment; nil means that of the process.
 	Lookup func(name string) (string, bool)
-	Logger *slog.Logger // nil: nothing is logged
+	// Addresses are where the process listens, host:port, besides what the file
+	// says; nil: nowhere.
+	Addresses func() []string
+	Logger    *slog.Logger // nil: nothing is logged
 	// Observe is told of every change and of every refused file, one after the
 	// other. It must not call Reload.
 	Observe func(Change)
@@ -255,7 +258,7 @@ func (l *Live) observe(c Change) {
 
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
-	next := &outcome{err: err, warnings: append(l.nowhere(), l.laxMode()...)}
+	next := &outcome{err: err, warnings: slices.Concat(l.nowhere(), l.laxMode(), l.leadingBack())}
 	if err == nil { // else the lines are those of another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
 	}
@@ -268,9 +271,9 @@ func (l *Live) conclude(err error) {
 }
 
 // nowhere warns of a file that was named and does not exist: the name may be
-// misspelt.
+// misspelt. Of one that vanished LastError tells: what was in it holds.
 func (l *Live) nowhere() []string {
-	if _, err := os.Stat(l.path); !l.named || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return []string{l.path + " does not exist, so the defaults hold, without any server; check its name, or add servers with `mcpproxy upstream add`"}

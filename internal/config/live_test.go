@@ -380,10 +380,10 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 		t.Errorf("got %s, %s, %q", c.Listen, c.DataDir, wait)
 	}
 	for listen, want := range map[string]string{
-		"0.0.0.0:80": `mcp_config.json: listen is not a loopback address, so that others can reach it (set "require_mcp_auth": true, or listen on 127.0.0.1)`,
+		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so that others can reach it (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
 		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
-		if _, err := Open(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want {
+		if _, err := Open(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
 			t.Errorf("%s gives %v", listen, err)
 		}
 	}

@@ -61,11 +61,11 @@ func refused(file string, mistakes []Mistake, more int) *problem.Problem {
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %d more", file, more))
 	}
-	hint := "Correct the file; until then nothing of it is applied."
+	code, hint := problem.InvalidConfig, "Correct the file; until then nothing of it is applied."
 	if !slices.ContainsFunc(mistakes, func(m Mistake) bool { return !m.ofFlag() }) {
-		hint = "Correct the flag."
+		code, hint = problem.Usage, "Correct the flag."
 	}
-	return problem.New(problem.InvalidConfig, strings.Join(lines, "\n"), hint).With("problems", mistakes)
+	return problem.New(code, strings.Join(lines, "\n"), hint).With("problems", mistakes)
 }
 
 // maxWarnings bounds what is told of a file that is right.

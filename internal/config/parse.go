@@ -88,11 +88,15 @@ func (in input) exposed(d *decoder, g given, c *Config) {
 		return
 	}
 	const message, hint = "listen is not a loopback address, so that others can reach it", `set "require_mcp_auth": true, or listen on 127.0.0.1`
-	if member, ok := g["listen"]; ok && in.listen == "" {
+	member, inFile := g["listen"]
+	switch {
+	case in.listen != "":
+		d.nowhere("--listen", "--listen: "+in.listen+" is not a loopback address, so that others can reach it", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
+	case inFile:
 		d.wrong(member.Value.StartOffset, "listen", message, hint)
-		return
+	default:
+		d.nowhere("listen", message, hint)
 	}
-	d.nowhere("listen", message, hint)
 }
 
 // expandHome puts the home directory in the place of "~".

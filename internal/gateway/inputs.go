@@ -104,8 +104,9 @@ type ServerChange struct {
 	Value json.RawMessage
 }
 
-// Changeable is what can be changed about a server, one thing at a time. How a server
-// is launched is not part of it: that is a new server, with a review of its own.
+// Changeable is what can be changed about a server, one thing at a time. A launch
+// that a person has reviewed and that changes is reviewed again; what is approved
+// of its tools stays.
 type Changeable struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
@@ -114,6 +115,12 @@ type Changeable struct {
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
 	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"What is made of tools that carry no hints, for this server."`
 	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's."`
+	CallTimeout   string          `json:"call_timeout" null:"true" doc:"How long a call may take, such as 30s or 5m; the general one without it."`
+	Command       []string        `json:"command" null:"true" doc:"The program to start and all its arguments."`
+	URL           string          `json:"url" null:"true" doc:"Where the server answers."`
+	WorkingDir    string          `json:"working_dir" null:"true" doc:"The directory that the command starts in."`
+	Env           json.RawMessage `json:"env" null:"true" type:"object" doc:"Environment variables to set, by their names; null for one takes it out, the others stay."`
+	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"Headers to set, by their names; null for one takes it out, the others stay."`
 }
 
 // ChangeableKeys are the keys of a server that can be set and taken out.

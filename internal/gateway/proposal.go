@@ -64,10 +64,16 @@ func (g *Gateway) Proposals() []Proposal {
 
 // view is a proposed server among the others.
 func (p *Proposal) view() ServerView {
-	shown := p.Config.ShownLaunch()
+	v := Unstarted(p.Config)
+	v.Stage, v.ProposedBy = StageLaunch, p.By
+	return v
+}
+
+// Unstarted is a server of which nothing but its configuration is known.
+func Unstarted(s config.Server) ServerView {
+	shown := s.ShownLaunch()
 	return ServerView{
-		Name: p.Config.Name, Protocol: p.Config.Protocol, Enabled: true, Quarantined: true, Stage: StageLaunch,
-		ProposedBy: p.By, State: StateOf(nil),
+		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: StateOf(nil),
 		Command: shown.Command, Args: shown.Args, URL: shown.URL,
 	}
 }

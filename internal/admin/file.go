@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// File is the operations on servers that a person has while no daemon runs: they
+// change the configuration file, which is checked as a daemon would. As when a
+// person edits it by hand, nothing is on record, and what is decided about
+// servers stays as it is.
+type File struct{ live *config.Live }
+
+// NewFile makes a File of a configuration that nobody else has in force.
+func NewFile(live *config.Live) File { return File{live} }
+
+// later is what each change of the file alone is told with.
+func (f File) later() string {
+	return "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts."
+}
+
+// view is a server of the file, of which nothing else is known.
+func (f File) view(name string) (gateway.ServerView, error) {
+	s := f.live.Current().Server(name)
+	if s == nil {
+		return gateway.ServerView{}, problem.Newf(problem.ServerNotFound, "Server '%s' is not in the configuration file.", problem.Brief(name)).
+			WithHint("MCPProxy is not running, so that only the file is known: see it with `mcpproxy config show`.")
+	}
+	v := gateway.Unstarted(*s)
+	v.Trust, v.Warnings = string(s.Trust), []string{f.later()}
+	return v, nil
+}
+
+// Server returns a server of the file.
+func (f File) Server(in gateway.ServerRef) (gateway.ServerView, error) { return f.view(in.Name) }
+
+// AddServer adds a server. That a person writes it into the file is what lets it
+// start, as in Admin.AddServer.
+func (f File) AddServer(s gateway.NewServer) (gateway.ServerView, error) {
+	edit, err := check(s)
+	if err == nil {
+		err = nameIsFree(s.Name, f.live.Current())
+	}
+	if err == nil {
+		err = f.live.AddServer(s.Name, edit)
+	}
+	if err != nil {
+		return gateway.ServerView{}, err
+	}
+	return f.view(s.Name)
+}
+
+// RemoveServer takes a server out.
+func (f File) RemoveServer(in gateway.ServerRef) (gateway.Removed, error) {
+	return gateway.Removed{Removed: in.Name}, f.live.RemoveServer(in.Name)
+}
+
+// ChangeServer sets one key of a server, or takes it out.
+func (f File) ChangeServer(in gateway.ServerChange) (gateway.ServerView, error) {
+	if in.Key != "enabled" && !slices.Contains(gateway.ChangeableKeys(), in.Key) {
+		return gateway.ServerView{}, notChangeable(in.Key)
+	}
+	if err := f.live.SetServer(in.Name, in.Key, in.Value); err != nil {
+		return gateway.ServerView{}, err
+	}
+	return f.view(in.Name)
+}
+
+// EnableServer enables a server.
+func (f File) EnableServer(in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.ChangeServer(gateway.ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("true")})
+}
+
+// DisableServer disables a server.
+func (f File) DisableServer(in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.ChangeServer(gateway.ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("false")})
+}
