@@ -14,6 +14,7 @@ type naming struct {
 	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words
 	meant   map[uint32]bool    // tools whose name says the same in other words
 	servers map[uint32]bool    // parts with whose name it begins
+	listed  map[uint32]bool    // parts whose name it is: all of their tools match
 }
 
 // maxCalled is how many words a query has at most that is compared with names:
@@ -32,6 +33,12 @@ func (v *View) naming(text string) (n naming) {
 	for i, p := range v.ix.parts {
 		part := uint32(i)
 		v.literal(&n, part, literal)
+		if len(p.ids) > 0 && (len(words) > 0 && slices.Equal(words, p.server) || strings.EqualFold(text, p.ids[0].Server)) {
+			if n.listed == nil {
+				n.listed = make(map[uint32]bool)
+			}
+			n.listed[part] = true
+		}
 		if !short || v.of[i] == not {
 			continue
 		}
@@ -101,4 +108,17 @@ func (v *View) wordingOf(words []string) wording {
 		}
 	}
 	return newWording(mended)
+}
+
+// Mentions returns what reports whether a query has a word of a name. Servers of
+// which no tool is known are found by it.
+func Mentions(query string) func(name string) bool {
+	asked := make(map[string]bool)
+	sp := splitter{emit: func(word []byte) { asked[stem(string(word))] = true }}
+	sp.text(rawjson.Clip(query, maxQuery))
+	return func(name string) bool {
+		return slices.ContainsFunc(apart(plainWords(name)), func(word string) bool {
+			return !stopWords()[word] && asked[stem(word)]
+		})
+	}
 }

@@ -234,7 +234,7 @@ const (
 	Joined                   // words written as one, or one as several
 	Synonym                  // a word of the same meaning
 	Misspelt                 // a word that is spelt nearly so
-	Named                    // the query is the name of the tool, or begins with that of its server
+	Named                    // the query is the name of the tool, or begins with or is that of its server
 	Used                     // the tool was called after searches with such words
 )
 

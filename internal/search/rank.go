@@ -22,6 +22,13 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	for doc := range named.meant {
 		s.touch(doc)
 	}
+	for part := range named.listed {
+		for doc := v.ix.first[part]; doc < v.ix.first[part+1]; doc++ {
+			if v.shows(doc) {
+				s.touch(doc)
+			}
+		}
+	}
 	used := v.habits(h, query)
 	for doc := range used {
 		s.touch(doc)
@@ -42,8 +49,11 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
-	if named.servers != nil || named.meant != nil {
-		ideal *= 2 // what is named stands above the others by as much
+	switch { // what is named stands above the others by as much
+	case named.listed != nil:
+		ideal *= 3
+	case named.servers != nil || named.meant != nil:
+		ideal *= 2
 	}
 	return top.take(ideal), total
 }
@@ -211,6 +221,9 @@ func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	}
 	if named.servers[part] || named.meant[doc] {
 		score += s.top * bestShares
+	}
+	if named.listed[part] {
+		score += 2 * s.top * bestShares
 	}
 	return score + named.bonus[doc]
 }
