@@ -43,7 +43,7 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 func (g *Gateway) SearchTools(_ context.Context, _ Caller, q SearchQuery) (SearchAnswer, error) {
 	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
 	snapshot, text, used := g.Catalog.Current(), problem.Shown(q.Query, maxQuery), g.learned()
-	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), calledFor(operation))
+	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), calledFor(operation, nil))
 	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
 	for i, h := range hits {
 		answer.Tools[i] = viewTool(h.Tool, h.Score)
