@@ -121,7 +121,11 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 			out = append(out, guessNotes[in]...)
 		}
 	}
-	return append(out, `"}`...)
+	out = append(out, '"')
+	if t.Deprecated() {
+		out = append(out, `,"deprecated":true`...)
+	}
+	return append(out, '}')
 }
 
 // guessNotes says what to do with a guess that differs from call_with.

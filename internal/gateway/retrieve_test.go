@@ -215,6 +215,20 @@ func TestGuessesAreExplained(t *testing.T) {
 	}
 }
 
+// Deprecated tools come after their successors, and say so, also with a signature.
+func TestDeprecatedToolsSaySo(t *testing.T) {
+	w := newWorld(t, nil, `{"name":"show","description":"Shows a note. DEPRECATED: use show_note instead."}`, readsNote,
+		`{"name":"print_note","description":"Prints a note.","_meta":{"deprecated":true}}`)
+	for _, detail := range []config.Detail{config.Full, config.Compact} {
+		a, _ := w.answer(RetrieveRequest{Query: "show", Detail: detail})
+		for i, f := range a.Tools {
+			if f.Deprecated != (f.Name != "s:show_note") || (i == 0) == f.Deprecated {
+				t.Errorf("%s is number %d, deprecated: %v", f.Name, i+1, f.Deprecated)
+			}
+		}
+	}
+}
+
 func TestUsageInstructions(t *testing.T) {
 	for _, require := range []bool{false, true} {
 		for _, definition := range []string{readsNote, silentNote} {

@@ -11,7 +11,7 @@ import (
 // naming is what a query calls by name. It comes before all that is only
 // described.
 type naming struct {
-	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words
+	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words, and those to use instead
 	meant   map[uint32]bool    // tools whose name says the same in other words
 	servers map[uint32]bool    // parts with whose name it begins
 	listed  map[uint32]bool    // parts whose name it is: all of their tools match
@@ -60,22 +60,34 @@ func (v *View) literal(n *naming, part uint32, name string) {
 	v.call(n, part, p.named.of(name), literalBonus)
 	for _, mark := range [...]string{":", "__"} {
 		if server, tool, ok := strings.Cut(name, mark); ok && len(p.ids) > 0 && strings.EqualFold(server, p.ids[0].Server) {
-			v.call(n, part, p.named.of(tool), 2*literalBonus)
+			v.call(n, part, p.named.of(tool), exactBonus)
 		}
 	}
 }
 
 func (v *View) call(n *naming, part uint32, docs iter.Seq[uint32], bonus float32) {
+	first, p := v.ix.first[part], v.ix.parts[part]
 	for d := range docs {
-		doc := v.ix.first[part] + d
-		if !v.shows(doc) {
+		if !v.shows(first + d) {
 			continue
 		}
-		if n.bonus == nil {
-			n.bonus = make(map[uint32]float32)
+		n.give(first+d, bonus)
+		if bonus == exactBonus {
+			continue
 		}
-		n.bonus[doc] = max(n.bonus[doc], bonus)
+		for _, next := range p.deprecated[d] {
+			if v.shows(first + next) {
+				n.give(first+next, bonus)
+			}
+		}
 	}
+}
+
+func (n *naming) give(doc uint32, bonus float32) {
+	if n.bonus == nil {
+		n.bonus = make(map[uint32]float32)
+	}
+	n.bonus[doc] = max(n.bonus[doc], bonus)
 }
 
 // worded notes the tools whose name has the words of the query, or others that

@@ -112,6 +112,41 @@ func TestTheNameOfAServerListsItsTools(t *testing.T) {
 	}
 }
 
+// A deprecated tool comes after what it names as its successor, however well it
+// fits; only its id finds it first.
+func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
+	tools := append([]tool.Definition{
+		definition("files", "read_file", "Read a file: the file to read is read from disk. DEPRECATED: Use read_text_file, or stream.file.", ""),
+		definition("files", "read_text_file", "Gives text", ""),
+		definition("files", "stream.file", "Gives a stream", ""),
+		definition("files", "a", "DEPRECATED. Use b", ""), definition("files", "b", "DEPRECATED. Use a, or read_file and c.", ""),
+		definition("other", "open_page", "Deprecated: opens a page of paper", ""),
+		definition("other", "page", "Opens it", ""),
+	}, shelf...)
+	ix := build(tools)
+	for query, want := range map[string]string{
+		"read a file": "read_text_file stream.file read_file", "read_file": "read_text_file stream.file read_file",
+		"read file from disk": "read_text_file stream.file read_file", "files:read_file": "read_file", "a page of paper to open": "page open_page",
+		"files": "read_text_file read_file",
+	} {
+		hits, _ := ix.Search(nil, query, 100, nil)
+		at := -1
+		for _, name := range strings.Fields(want) {
+			next := slices.IndexFunc(hits, func(h Hit) bool { return ix.ix.id(uint32(h.Doc)).Tool == name })
+			if next <= at || query == "files:read_file" && next != 0 {
+				t.Errorf("%q finds %v, want %s", query, ix.names(hits), want)
+				break
+			}
+			at = next
+		}
+	}
+	// Without a successor that can be found it is found as before.
+	hidden := Assemble(partsOf(tools)).View(func(doc int) bool { return doc == 0 || doc > 2 })
+	if hits, _ := hidden.Search(nil, "read_file", 1, nil); hidden.names(hits)[0] != "files:read_file" {
+		t.Errorf("with its successors hidden: %v", hidden.names(hits))
+	}
+}
+
 func TestMentions(t *testing.T) {
 	for name, want := range map[string]bool{"github": true, "GitHub-prod": true, "my_issues": true, "gitlab": false, "for": false, "a": false} {
 		if got := Mentions("open an issue for a repository on GitHub")(name); got != want {
