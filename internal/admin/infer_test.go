@@ -46,7 +46,7 @@ func TestInferHints(t *testing.T) {
 			map[string]string{"s:delete_note": "destructive", "s:get_note": "read", "s:note": "write"},
 			map[string]string{"s:delete_note": "call_tool_destructive", "s:get_note": "call_tool_read", "s:note": "call_tool_write"},
 			[]call{{read, "s:delete_note", problem.ServerMismatch, 0}, {write, "s:delete_note", problem.ServerMismatch, 0}, {destructive, "s:delete_note", "", 0},
-				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 1}, {read, "s:note", "", 0}},
+				{read, "s:get_note", "", 0}, {write, "s:get_note", "", 1}, {read, "s:note", problem.ServerMismatch, 0}, {write, "s:note", "", 0}},
 		},
 	} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -104,6 +104,77 @@ func TestOverrideEndsInference(t *testing.T) {
 	}
 	if r, p := w.call(policy.CallToolRead, "s:delete_note", `{}`); p != nil || len(r.Warnings) != 0 {
 		t.Errorf("%v, %q", p, r.Warnings)
+	}
+}
+
+// A server may have an infer_hints of its own, which decides, is shown and is
+// warned by whatever the general one is.
+func TestInferHintsOfOneServer(t *testing.T) {
+	type want struct {
+		with string
+		code problem.Code // of a call in the read lane
+		said int          // its warnings
+	}
+	wants := map[policy.InferMode]want{
+		policy.InferOff: {"call_tool_write", "", 0}, policy.InferAdvise: {"call_tool_write", "", 1}, policy.InferEnforce: {"call_tool_destructive", problem.ServerMismatch, 0},
+	}
+	for general := range wants {
+		w := newWorld(t, func(c *config.Config) { c.Intent.InferHints = general }, silentDelete)
+		for own, want := range wants {
+			w.Reload(func(c *config.Config) { c.Servers[0].InferHints = own })
+			view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "delete_note"})
+			r, p := w.call(policy.CallToolRead, "s:delete_note", `{}`)
+			if err != nil || view.CallWith != want.with || len(r.Warnings) != want.said || want.code == "" && p != nil || want.code != "" && (p == nil || p.Code != want.code) {
+				t.Errorf("%s, of the server %s: %+v, %v, %v, %q", general, own, view, err, p, r.Warnings)
+			}
+			if p != nil && p.Detail("source") != "inference" {
+				t.Errorf("%s, of the server %s: %v", general, own, p.Detail("source"))
+			}
+		}
+	}
+}
+
+// Where what is inferred counts for one server alone, a change that loosens it is
+// held there alone.
+func TestLoosenedInferenceOfOneServer(t *testing.T) {
+	for own, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferOff: "callable", "": "callable"} {
+		w := newWorld(t, func(c *config.Config) { c.Servers[0].InferHints, c.Intent.InferHints = own, policy.InferAdvise })
+		w.ListOn("s", `{"name":"note","description":"Permanently deletes all notes"}`)
+		w.ListOn("s", `{"name":"note","description":"Gets a note"}`)
+		if s := w.status("s:note"); s != want {
+			t.Errorf("%q: %s, want %s", own, s, want)
+		}
+	}
+}
+
+// Whose hint it is for which a call is refused is said: of the server, of the
+// person who corrected it, or of nobody but MCPProxy.
+func TestRefusalNamesWhoseHintItIs(t *testing.T) {
+	for _, c := range []struct {
+		name, definition, source string
+		override                 tool.Hints
+		infers                   policy.InferMode
+	}{
+		{"server", `{"name":"note","annotations":{"readOnlyHint":false}}`, "server", tool.Hints{}, policy.InferEnforce},
+		{"server, destructive", `{"name":"note","annotations":{"destructiveHint":true}}`, "server", tool.Hints{OpenWorld: tool.True}, policy.InferEnforce},
+		{"override", `{"name":"note","annotations":{"readOnlyHint":true}}`, "override", tool.Hints{ReadOnly: tool.False}, policy.InferEnforce},
+		{"override, destructive", `{"name":"note"}`, "override", tool.Hints{Destructive: tool.True}, policy.InferAdvise},
+		{"inference", silentOther, "inference", tool.Hints{}, policy.InferEnforce},
+		{"inference, destructive", `{"name":"note","description":"Permanently deletes all notes"}`, "inference", tool.Hints{}, policy.InferEnforce},
+	} {
+		w := newWorld(t, func(cfg *config.Config) {
+			cfg.Intent.InferHints = c.infers
+			cfg.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "note", Hints: c.override}}
+		}, c.definition)
+		_, p := w.call(policy.CallToolRead, "s:note", `{}`)
+		if p == nil || p.Code != problem.ServerMismatch || p.Detail("source") != c.source {
+			t.Errorf("%s: %+v", c.name, p)
+			continue
+		}
+		variant, _ := policy.ParseVariant(p.Detail("call_with").(string))
+		if _, p := w.call(variant, "s:note", `{}`); p != nil {
+			t.Errorf("%s: with %s: %v", c.name, variant, p)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 func vocabulary(name string) []string {
 	switch name {
 	case "status":
+		return statuses()
+	case "shown status":
 		return gateway.Counts{}.Words()[1:]
 	case "status or callable":
 		return gateway.Counts{}.Words()
@@ -26,8 +28,17 @@ func vocabulary(name string) []string {
 		return policy.Sensitivities()
 	case "trust":
 		return config.TrustWords()
+	case "infer":
+		return config.InferWords()
 	}
 	panic("there is no vocabulary " + name)
+}
+
+func statuses() (words []string) {
+	for _, s := range policy.Statuses() {
+		words = append(words, s.String())
+	}
+	return words
 }
 
 func operations() []string {

@@ -82,6 +82,9 @@ func Loosened(was, is tool.Hints) []string {
 	if was.Destructive == tool.True && is.Destructive == tool.Unsaid {
 		out = append(out, "destructiveHint")
 	}
+	if was.ReadOnly == tool.False && is.ReadOnly == tool.Unsaid { // the read lane opens
+		out = append(out, "readOnlyHint")
+	}
 	becomes("destructiveHint", was.Destructive, is.Destructive, tool.False)
 	becomes("readOnlyHint", was.ReadOnly, is.ReadOnly, tool.True)
 	becomes("idempotentHint", was.Idempotent, is.Idempotent, tool.True)

@@ -82,7 +82,7 @@ func TestLoosened(t *testing.T) {
 				want    bool
 			}{
 				"destructiveHint": {tool.Hints{Destructive: was}, tool.Hints{Destructive: is}, was == tool.True && is != tool.True || was == tool.Unsaid && is == tool.False},
-				"readOnlyHint":    {tool.Hints{ReadOnly: was}, tool.Hints{ReadOnly: is}, was != tool.True && is == tool.True},
+				"readOnlyHint":    {tool.Hints{ReadOnly: was}, tool.Hints{ReadOnly: is}, was != tool.True && is == tool.True || was == tool.False && is == tool.Unsaid},
 				"idempotentHint":  {tool.Hints{Idempotent: was}, tool.Hints{Idempotent: is}, was != tool.True && is == tool.True},
 				"openWorldHint":   {tool.Hints{OpenWorld: was}, tool.Hints{OpenWorld: is}, was != tool.False && is == tool.False},
 			} {

@@ -12,7 +12,9 @@ import (
 )
 
 // arguments reads the parameters of a built-in tool. The first one that is
-// wrong is the problem; an explicit null counts as not given.
+// wrong is the problem; an explicit null counts as not given, and so does an empty
+// string that does not have to be there. Where a number or a boolean is due, one
+// that is written as a string is taken.
 type arguments struct {
 	tool string
 	raw  []byte
@@ -35,6 +37,9 @@ func (a *arguments) text(name, what string) string {
 	return a.optional(name)
 }
 
+// name reads a name that has to be there, without blanks around it.
+func (a *arguments) name(name, what string) string { return strings.TrimSpace(a.text(name, what)) }
+
 func (a *arguments) optional(name string) string {
 	return take(a, name, "a string", "a string", rawjson.String)
 }
@@ -54,29 +59,46 @@ func listed(words []string) string {
 }
 
 func (a *arguments) flag(name string) bool {
-	return take(a, name, "true or false", []bool{true, false}, rawjson.Bool)
+	return take(a, name, "true or false", []bool{true, false}, written(rawjson.Bool))
 }
 
 // clamped reads a number and takes the nearest that is allowed.
 func (a *arguments) clamped(name string, least, most int) int {
 	allowed := "an integer from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return take(a, name, allowed, allowed, func(v []byte) (int, bool) {
+	return take(a, name, allowed, allowed, written(func(v []byte) (int, bool) {
 		n, ok := whole(v)
 		return max(least, min(most, n)), ok
-	})
+	}))
 }
 
 func (a *arguments) atLeast(name string, least int) int {
 	allowed := "an integer, at least " + strconv.Itoa(least)
-	return take(a, name, allowed, allowed, func(v []byte) (int, bool) {
+	return take(a, name, allowed, allowed, written(func(v []byte) (int, bool) {
 		n, ok := whole(v)
 		return n, ok && n >= least
-	})
+	}))
+}
+
+// limits bound JSON as text, as those of a request bound it.
+var limits = rawjson.Limits{Bytes: 4 << 20, Depth: 64}
+
+// written returns what reads a value, or the JSON text of one.
+func written[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
+	return func(v []byte) (T, bool) {
+		value, ok := read(v)
+		if text, isText := rawjson.String(v); !ok && isText {
+			inside := []byte(strings.TrimSpace(text))
+			if rawjson.Check(inside, limits) == nil {
+				return read(inside)
+			}
+		}
+		return value, ok
+	}
 }
 
 // take reads a parameter; the zero value when it is not given.
 func take[T any](a *arguments, name, must string, allowed any, read func([]byte) (T, bool)) (value T) {
-	if v := a.find(name); v != nil {
+	if v := a.find(name); v != nil && string(v) != `""` {
 		var ok bool
 		if value, ok = read(v); !ok {
 			a.wrong(name, v, must, allowed)

@@ -4,15 +4,18 @@
 //
 // It guarantees that what it hands to the gateway are the bytes that the client
 // sent, that arguments it cannot read are refused with what is wrong and what is
-// allowed, that such refusals are on record, and that nothing a model asks for
-// here has a person's rights. It decides nothing about a call (door does), contacts
+// allowed, that such refusals are on record, that nothing a model asks for here has
+// a person's rights, and that it is introduced to the servers in MCPProxy's words
+// and the user's. It decides nothing about a call (door does), contacts
 // no upstream and knows no transport.
 package builtin
 
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
@@ -32,9 +35,10 @@ type Gateway interface {
 	RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error)
 	AddServer(ctx context.Context, c gateway.Caller, in gateway.NewServer) (gateway.ServerView, error)
 	Refuse(ctx context.Context, r gateway.Refusal) string
+	Usable(a auth.Actor) (all []gateway.Usable, changed <-chan struct{})
 }
 
-// Surface is a session.Surface. Its sessions have no state.
+// Surface is a session.Surface.
 type Surface struct {
 	gateway Gateway
 	config  func() *config.Config
@@ -62,7 +66,8 @@ func (s *Surface) Form(method string) session.Form {
 func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: s.texts.discover}, nil
+		now, _ := s.shows(r.Caller.Actor)
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(), []byte(changing+"}"))}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
@@ -87,36 +92,77 @@ func (s *Surface) listTools(r *session.Request, modern bool) session.Reply {
 	if c := rawjson.Find(r.Params, "cursor"); c != nil && rawjson.Kind(c) != 'n' && string(c) != `""` {
 		return session.Reply{Error: reply.InvalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
 	}
+	return session.Reply{Result: s.texts.lists[s.listing(modern)]}
+}
+
+// shows returns what an actor is shown, and a channel that is closed when it may be
+// something else.
+func (s *Surface) shows(a auth.Actor) (shown, <-chan struct{}) {
+	servers, changed := s.gateway.Usable(a)
+	return shown{s.listing(false), servers}, changed
+}
+
+// listing is what the list of the tools depends on now.
+func (s *Surface) listing(modern bool) listing {
 	cfg := s.config()
 	l := listing{modern, cfg.Intent.RequireIntent, cfg.MCPManagement}
 	if !manages(cfg) {
 		l.management = config.ManageOff
 	}
-	return session.Reply{Result: s.texts.lists[l]}
+	return l
 }
 
-// listen holds a subscription open. The list of the built-in tools changes
-// with the configuration at most, which is not announced, so there is nothing
-// to agree to and nothing that will come.
+// announce says that what the client knows has changed, until ctx ends.
+func (s *Surface) announce(ctx context.Context, a auth.Actor, k *known, say func()) {
+	for {
+		now, changed := s.shows(a)
+		if k.gets(now) {
+			say()
+		}
+		if reply.Settled(ctx, changed) != nil {
+			return
+		}
+	}
+}
+
+// listen holds a subscription open: it tells when the tools, or the servers that
+// they lead to, have changed.
 func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply {
-	if _, bad := reply.Wanted(r); bad != nil {
+	wanted, bad := reply.Wanted(r)
+	if bad != nil {
 		return session.Reply{Error: bad}
 	}
-	reply.Acknowledge(r, "{}")
-	<-ctx.Done()
+	if tools, _ := rawjson.Bool(rawjson.Find(wanted, "toolsListChanged")); !tools {
+		reply.Acknowledge(r, "{}")
+		<-ctx.Done()
+		return s.reply.End(r)
+	}
+	var k known
+	now, _ := s.shows(r.Caller.Actor)
+	k.gets(now) // before the client can list
+	reply.Acknowledge(r, `{"toolsListChanged":true}`)
+	s.announce(ctx, r.Caller.Actor, &k, func() {
+		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + reply.Subscription(r) + "}}")})
+	})
 	return s.reply.End(r)
 }
 
 // Open opens a session.
 func (s *Surface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	version := reply.Version(initialize.Params)
-	return legacy{s}, session.Reply{Result: append([]byte(`{"protocolVersion":"`+version), s.texts.initialize...)}, nil
+	l := &legacy{Surface: s, actor: initialize.Caller.Actor}
+	now, _ := s.shows(l.actor)
+	l.known.gets(now)
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+reply.Version(initialize.Params)), s.texts.initialize, now.instructions(), []byte("}"))}, nil
 }
 
-// legacy is the session of every client: there is nothing to remember.
-type legacy struct{ *Surface }
+// legacy is the session of a client.
+type legacy struct {
+	*Surface
+	actor auth.Actor
+	known known
+}
 
-func (l legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (l *legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Ping {
 		return session.Reply{Result: []byte("{}")}, nil
 	}
@@ -125,15 +171,16 @@ func (l legacy) Do(ctx context.Context, r *session.Request) (session.Reply, erro
 
 // Notify takes a notification, of which there are none that matter here, and
 // Respond an answer, to nothing that was asked.
-func (legacy) Notify(context.Context, string, json.RawMessage) error         { return nil }
-func (legacy) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
-func (legacy) Close()                                                        {}
-func (legacy) Done() <-chan struct{}                                         { return nil }
+func (*legacy) Notify(context.Context, string, json.RawMessage) error         { return nil }
+func (*legacy) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
+func (*legacy) Close()                                                        {}
+func (*legacy) Done() <-chan struct{}                                         { return nil }
 
-// Listen hands on what a server may say unasked: nothing, here.
-func (legacy) Listen(ctx context.Context, _ func(session.Event), opened func()) error {
+// Listen tells the client when the tools, or the servers that they lead to, have
+// changed. Of several listeners one is told.
+func (l *legacy) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
-	<-ctx.Done()
+	l.announce(ctx, l.actor, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
 	return ctx.Err()
 }
 

@@ -105,7 +105,7 @@ func (q *request) callVariant(ctx context.Context, v policy.Variant) session.Rep
 		return q.reply.Refusal(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
 	}
-	return q.reply.Passed(q.modern, res.Result)
+	return q.reply.Passed(q.modern, reply.Warned(res.Result, res.Warnings))
 }
 
 // notices returns what hands on the notifications that belong on the stream of a
@@ -123,9 +123,12 @@ func notices(say func(session.Event), modern bool) func(method string, params js
 	}
 }
 
+// maxStrays bounds the parameters that no calling tool has and that are handed on.
+const maxStrays = 64
+
 // readCall reads the arguments of a calling tool. What cannot be read goes to
-// the gateway as a problem or as its JSON text, so that the refusal is on
-// record like any other. An explicit null counts as not given.
+// the gateway as its JSON text, so that the refusal is on record like any other.
+// An explicit null counts as not given.
 func readCall(args []byte, r *gateway.CallRequest) {
 	_ = rawjson.Members(args, func(name, value []byte) error {
 		if rawjson.Kind(value) == 'n' {
@@ -140,13 +143,11 @@ func readCall(args []byte, r *gateway.CallRequest) {
 		case "args":
 			r.Args = value
 		case "args_json":
-			if text, ok := rawjson.String(value); ok {
-				r.ArgsJSON = &text
-			} else {
-				r.ArgsProblem = "args_json must be a string that holds the arguments as JSON; give an object as args"
-			}
+			r.ArgsJSON = value
 		default:
-			r.Declared.Add(string(name), value) // what it does not know is ignored
+			if !r.Declared.Add(string(name), value) && len(r.Strays) < maxStrays {
+				r.Strays = append(r.Strays, gateway.Stray{Name: string(name), Value: value})
+			}
 		}
 		return nil
 	})
@@ -157,7 +158,7 @@ func (q *request) unknownTool(name string) string {
 	message := "Unknown tool: " + reply.Quote(name) + "."
 	switch nearest := q.nearest(name); {
 	case name == "call_tool":
-		message = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. See retrieve_tools for annotations and recommendations."
+		message = policy.NoCallTool
 	case strings.Contains(name, ":"):
 		message += " Tools of the connected servers are called through call_tool_read, call_tool_write or call_tool_destructive, with their name as the parameter name."
 	case nearest != "":

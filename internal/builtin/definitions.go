@@ -16,10 +16,6 @@ const (
 	upstreamServers = "upstream_servers"
 )
 
-// instructions is what a client may tell its model about this server.
-const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
-	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive."
-
 const retrieveDefinition = `{"name":"retrieve_tools",` +
 	`"description":"Find tools for what you want to do, among those of all connected MCP servers; start here. ` +
 	`Results carry annotations and call_with, the variant to call the tool with: ` +
@@ -37,8 +33,9 @@ const retrieveDefinition = `{"name":"retrieve_tools",` +
 // everything else is found and called with.
 const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
 
-// looking are the annotations of what only looks at MCPProxy itself.
-const looking = `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`
+// looking are the annotations of what only looks at MCPProxy itself. That such is
+// idempotent goes without saying.
+const looking = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
 
 const readResultDefinition = `{"name":"read_result",` +
 	`"description":"Read on in a result that was cut for its size. The cut result names the handle, good for two hours.",` +
@@ -77,34 +74,36 @@ type variant struct {
 
 var variants = [...]variant{
 	{policy.Read, "queries without changing state",
-		"Refused if it is not, or if the server marks the tool destructive.",
-		`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":true}`},
+		"Refused if marked destructive or not read-only.",
+		`{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":true}`},
 	{policy.Write, "creates or updates",
-		"Refused if it is not, or if the server marks the tool destructive.",
+		"Refused if marked destructive.",
 		`{"readOnlyHint":false,"destructiveHint":false,"openWorldHint":true}`},
 	{policy.Destructive, "deletes or does what cannot be undone",
-		"Refused if it is not; allowed whatever the server's hints say.",
+		"Allowed, never refused, whatever the server's hints say.",
 		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
 }
 
-// definition writes the definition of a calling tool. The intent object is
-// advertised only where it is obligatory: nested parameters trouble some model
-// APIs.
+// definition writes the definition of a calling tool. The intent is advertised only
+// where it is obligatory, and flat, too: nested parameters trouble some model APIs.
+// What is accepted beside, such as args_json, is not advertised at all.
 func (v variant) definition(requireIntent bool) string {
 	operation := v.operation.String()
+	declares := "Choosing this tool declares the intent " + operation + "."
 	intent, required := "", `"name"`
 	if requireIntent {
-		intent = `,"intent":{"type":"object","properties":{"operation_type":{"type":"string","enum":["` + operation + `"]},` +
-			`"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
+		declares = "Requires intent.operation_type='" + operation + "'."
+		only := `{"type":"string","enum":["` + operation + `"]}`
+		intent = `,"intent_operation_type":` + only + `,"intent":{"type":"object","properties":{"operation_type":` + only +
+			`,"data_sensitivity":{"type":"string"},"reason":{"type":"string"}},"required":["operation_type"]}`
 		required = `"name","intent"`
 	}
 	return `{"name":"` + policy.VariantOf(v.operation).String() + `",` +
-		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `. ` +
-		`The intent must be ` + operation + `. ` + v.when + `",` +
+		`"description":"Call a tool discovered via retrieve_tools that ` + v.purpose + `, with args as its inputSchema describes. ` +
+		declares + ` ` + v.when + `",` +
 		`"inputSchema":{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"server:tool"},` +
 		`"args":{"type":"object"},` +
-		`"args_json":{"type":"string","description":"Instead of args: the same as JSON text"},` +
 		`"intent_data_sensitivity":{"type":"string","enum":["` + strings.Join(policy.Sensitivities(), `","`) + `"]},` +
 		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
@@ -129,8 +128,8 @@ func definitions(requireIntent bool, management config.Management) string {
 // texts are the parts of answers that are the same each time. Nobody writes to
 // them.
 type texts struct {
-	initialize []byte // what follows the protocol version
-	discover   []byte
+	initialize []byte // what follows the protocol version, up to the instructions
+	discover   []byte // up to the instructions
 	lists      map[listing][]byte
 }
 
@@ -144,12 +143,15 @@ type listing struct {
 // for everybody.
 const caching = `"ttlMs":60000,"cacheScope":"public"`
 
+// changing is said of what may change at any time, and differ between clients.
+const changing = `,"ttlMs":0,"cacheScope":"private"`
+
 func makeTexts(w *reply.Writer) texts {
-	about := `"instructions":"` + instructions + `"`
+	const able = `"capabilities":{"tools":{"listChanged":true}}`
 	front := string(w.Front(true))
 	t := texts{
-		initialize: []byte(`","capabilities":{"tools":{}},"serverInfo":` + w.ServerInfo + `,` + about + `}`),
-		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,"capabilities":{"tools":{}},` + about + `,` + caching + `}`),
+		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
+		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,` + able + `,"instructions":`),
 		lists:      map[listing][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {

@@ -9,6 +9,19 @@ import (
 	"mcpproxy/internal/policy"
 )
 
+// TestDefinitionsAreSmall: what an agent loads stays under 5,000 bytes in every mode.
+func TestDefinitionsAreSmall(t *testing.T) {
+	for _, intent := range []bool{false, true} {
+		for _, management := range []config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
+			n := len(definitions(intent, management))
+			t.Logf("require_intent %v, mcp_management %s: %d bytes", intent, management, n)
+			if n >= 5000 {
+				t.Errorf("require_intent %v, mcp_management %s: %d bytes", intent, management, n)
+			}
+		}
+	}
+}
+
 // What every definition has to keep to.
 func TestDefinitionRules(t *testing.T) {
 	for _, intent := range []bool{false, true} {
@@ -51,10 +64,15 @@ func TestDefinitionRules(t *testing.T) {
 			if !calls {
 				continue
 			}
-			if _, advertised := d.InputSchema.Properties["intent"]; advertised != intent {
-				t.Errorf("%s: intent advertised %v", d.Name, advertised)
+			for _, name := range []string{"intent", "intent_operation_type"} {
+				if _, advertised := d.InputSchema.Properties[name]; advertised != intent {
+					t.Errorf("%s: %s advertised %v", d.Name, name, advertised)
+				}
 			}
-			for _, word := range []string{"retrieve_tools", "intent", v.Operation().String(), "efused"} {
+			if intent && !strings.Contains(d.Description, "Requires intent.operation_type='"+v.Operation().String()+"'.") {
+				t.Errorf("%s does not say what it requires: %s", d.Name, d.Description)
+			}
+			for _, word := range []string{"retrieve_tools", "intent", v.Operation().String(), "efused", "args", "inputSchema"} {
 				if !strings.Contains(d.Description, word) {
 					t.Errorf("%s does not say %q: %s", d.Name, word, d.Description)
 				}

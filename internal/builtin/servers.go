@@ -31,9 +31,9 @@ func (q *request) upstreamServers(ctx context.Context) session.Reply {
 	var s gateway.NewServer
 	switch operation {
 	case getServer:
-		s.Name = a.text("name", "the server to get")
+		s.Name = a.name("name", "the server to get")
 	case restartServer:
-		s.Name = a.text("name", "the server to restart")
+		s.Name = a.name("name", "the server to restart")
 	case addServer:
 		s = proposal(&a)
 	}
@@ -76,7 +76,7 @@ func (q *request) operation(a *arguments) string {
 // proposal reads the server that an agent proposes. What may be in it is for
 // the gateway to say.
 func proposal(a *arguments) gateway.NewServer {
-	s := gateway.NewServer{Name: a.text("name", "a name for the new server")}
+	s := gateway.NewServer{Name: a.name("name", "a name for the new server")}
 	s.URL, s.Command = a.optional("url"), a.optional("command")
 	if (s.URL == "") == (s.Command == "") {
 		a.missing("url or command", "one of the two")
@@ -133,14 +133,11 @@ func (a *arguments) literal(name string, texts ...string) {
 	}
 }
 
-// limits bound JSON as text, as those of a request bound it.
-var limits = rawjson.Limits{Bytes: 4 << 20, Depth: 64}
-
 // jsonText reads a parameter that is JSON as text, or, as some models send it,
 // the value itself; nil when it is not given.
 func (a *arguments) jsonText(name string, kind byte, what string) []byte {
 	value := a.find(name)
-	if value == nil {
+	if value == nil || string(value) == `""` {
 		return nil
 	}
 	text, ok := rawjson.String(value)

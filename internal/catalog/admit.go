@@ -89,6 +89,8 @@ func (c *Catalog) rules(server string) (rules approval.Rules, decided *approval.
 	return approval.Rules{Trust: approval.Trust(configured.Trust), Quarantined: Quarantined(configured, decided)}, decided, there && decided.Known()
 }
 
+// configured returns what the configuration says of a server, and what is made of
+// its tools that say nothing.
 func (c *Catalog) configured(server string) (s config.Server, infer policy.InferMode, there bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,7 @@ func (c *Catalog) configured(server string) (s config.Server, infer policy.Infer
 	if i < 0 {
 		return config.Server{}, c.infer, false
 	}
-	return c.servers[i], c.infer, true
+	return c.servers[i], infers(c.servers[i], c.infer), true
 }
 
 // admitRest tries again what could not be accepted, and judges anew what a

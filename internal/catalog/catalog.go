@@ -108,11 +108,11 @@ func (c *Catalog) ToolsListed(server string, tools []tool.Definition) {
 // Prepare implements config.Component: the commit publishes the new status of
 // every tool before it returns.
 func (c *Catalog) Prepare(next *config.Config) (func(), error) {
-	if counts(next.Intent.InferHints) {
+	for _, s := range next.Servers {
 		c.mu.Lock()
-		lists := slices.Collect(maps.Values(c.lists))
+		l := c.lists[s.Name]
 		c.mu.Unlock()
-		for _, l := range lists {
+		if l != nil && counts(infers(s, next.Intent.InferHints)) {
 			inferAll(l.entries)
 		}
 	}
@@ -163,8 +163,9 @@ func (c *Catalog) Remember() {
 // receive takes a list over and reports whether it differs from the one known.
 func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Definition, received bool) bool {
 	for {
+		_, infer, _ := c.configured(server)
 		c.mu.Lock()
-		old, infer := c.lists[server], c.infer
+		old := c.lists[server]
 		c.mu.Unlock()
 		if old != nil && old.received && !received {
 			return false // what a restart remembers never replaces what a server said
@@ -344,8 +345,11 @@ func (c *Catalog) Refresh() {
 			server.Listed, server.Told = true, l.received
 			parts = append(parts, l.part)
 			for _, e := range l.entries {
-				t := newTool(configured, decided, c.infer, e)
+				t := newTool(configured, decided, infers(configured, c.infer), e)
 				server.Tools = append(server.Tools, t)
+				if amongWhich(t) == amongCallable {
+					server.Callable++
+				}
 				next.tools[t.ID] = t
 			}
 			tools = append(tools, server.Tools...)

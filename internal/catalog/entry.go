@@ -2,12 +2,14 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"mcpproxy/internal/approval"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/effect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/scan"
@@ -107,8 +109,8 @@ type Tool struct {
 	Effective tool.Hints
 	CallWith  policy.Variant
 	Status    policy.Status
+	Infers    policy.InferMode // what is made of it when it says nothing
 	entry     *entry
-	infer     policy.InferMode
 	inferred  bool // neither the server nor an override says what it does
 }
 
@@ -129,7 +131,7 @@ func (t *Tool) Inferred() effect.Inference {
 }
 
 // Candidate is the tool's definition as it is judged.
-func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.infer) }
+func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
 
 // candidate has the hints that are declared. Where what is inferred counts as
 // such, a change must not loosen that either.
@@ -142,6 +144,11 @@ func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
 		Definition: e.definition.Raw, Report: e.report,
 	}
+}
+
+// infers is what is made of tools of a server that say nothing.
+func infers(s config.Server, general policy.InferMode) policy.InferMode {
+	return cmp.Or(s.InferHints, general)
 }
 
 // counts reports whether what is inferred is part of the effective hints.

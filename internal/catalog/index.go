@@ -34,6 +34,16 @@ const (
 	amongLocked
 )
 
+func amongWhich(t *Tool) found {
+	switch {
+	case t.Status != policy.Callable:
+		return amongLocked
+	case !t.ForClients:
+		return amongCallable
+	}
+	return nowhere
+}
+
 // newLookup makes a lookup of the tools in parts. It takes over what old has
 // of it: the index when the parts are the same, the views when the same tools
 // can be called. So a tool that a person allows costs no index, and a server
@@ -41,12 +51,7 @@ const (
 func newLookup(old *lookup, parts []*search.Part, tools []*Tool) *lookup {
 	l := &lookup{parts: parts, tools: tools, found: make([]found, len(tools))}
 	for i, t := range tools {
-		switch {
-		case t.Status != policy.Callable:
-			l.found[i] = amongLocked
-		case !t.ForClients:
-			l.found[i] = amongCallable
-		}
+		l.found[i] = amongWhich(t)
 	}
 	sameParts := old != nil && slices.Equal(old.parts, parts)
 	if sameParts {

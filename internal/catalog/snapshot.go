@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
@@ -20,8 +22,9 @@ type Server struct {
 	// life of the daemon.
 	Listed bool
 	// Told reports whether it has done so since it is launched as it is, in this life.
-	Told  bool
-	Tools []*Tool // in the server's order
+	Told     bool
+	Tools    []*Tool // in the server's order
+	Callable int     // how many of them are found by who looks for tools that can be called
 }
 
 // Snapshot is one consistent view of everything. It never changes.
@@ -79,8 +82,24 @@ func (s *Snapshot) Nearest(id tool.ID) []string {
 	return near
 }
 
+// Named suggests names, as "server:tool", for one that is no id: of the callable
+// tools that it names without their server, or with another mark between the two.
+func (s *Snapshot) Named(name string) []string {
+	var found []string
+	for _, server := range s.servers {
+		own, _ := strings.CutPrefix(name, server.Name)
+		own = strings.TrimLeft(own, "_-./ ")
+		for _, t := range server.Tools {
+			if (t.ID.Tool == name || t.ID.Tool == own) && t.Status == policy.Callable && len(found) < maxNearest {
+				found = append(found, t.ID.String())
+			}
+		}
+	}
+	return found
+}
+
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
-	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, infer: infer}
+	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
 			t.Effective = o.Hints.Over(t.Effective)

@@ -82,7 +82,13 @@ func forShell(err error, name string) error {
 	p := *problem.From(err)
 	switch p.Code {
 	case problem.ServerMismatch:
-		p.Hint = "Use `mcpproxy call tool-destructive " + name + "` with the same arguments."
+		raw, _ := p.Detail("call_with").(json.RawMessage)
+		said, _ := rawjson.String(raw)
+		variant, known := policy.ParseVariant(said)
+		if !known {
+			variant = policy.CallToolDestructive // which always passes
+		}
+		p.Hint = "Use `mcpproxy call tool-" + variant.Operation().String() + " " + name + "` with the same arguments."
 	case problem.ArgsMismatch:
 		p.Hint = "See its input schema with `mcpproxy tools show " + name + "`."
 	case problem.InvalidArgs:

@@ -64,6 +64,28 @@ func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
+// TestOldCallTool: whatever a person types for the old call_tool, the answer is the
+// one that a model gets.
+func TestOldCallTool(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	w := daemon(t, f)
+	for _, line := range []string{"call tool", "call tool a:b", `call tool a:b --args {"x":1}`, "call tool --tool-name=a:b", "call call_tool a:b", "call_tool a:b", "call-tool a:b --args {}"} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, policy.NoCallTool) || !strings.Contains(got.stderr, "`mcpproxy call tool-read`") {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	for line, want := range map[string]string{"call tool-raed a:b --args {}": "Did you mean `mcpproxy call tool-read`?", "call --args {}": "unknown flag: --args"} {
+		if got := w.run(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(strings.ToLower(got.stderr), strings.ToLower(want)) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	if len(f.calls) > 0 {
+		t.Errorf("%d calls", len(f.calls))
+	}
+}
+
 func TestContent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ result, want string }{
@@ -123,6 +145,15 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	message := "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, message, "")})
 	if got := w.run("call", "tool-read", "github:delete_repo"); got.code != problem.ExitRefused || got.stderr != "Error: "+message+"\nHint: Use `mcpproxy call tool-destructive github:delete_repo` with the same arguments.\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is refused in the read lane is called as a write where that is enough.
+func TestLaneAtThePrompt(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
+	if got := w.run("call", "tool-read", "s:t"); got.stderr != "Error: no\nHint: Use `mcpproxy call tool-write s:t` with the same arguments.\n" {
 		t.Errorf("%+v", got)
 	}
 }

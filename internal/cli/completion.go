@@ -43,6 +43,8 @@ func vocabulary(name string) []string {
 		return policy.Sensitivities()
 	case "trust":
 		return config.TrustWords()
+	case "infer":
+		return config.InferWords()
 	case "kind":
 		return kindWords()
 	case "tool status":

@@ -68,7 +68,8 @@ func servers() []gateway.ServerView {
 	retry := at("2026-01-15T09:31:00Z")
 	return []gateway.ServerView{
 		{Name: "github", Protocol: "http", Enabled: true, State: "ready", ToolCount: 16, URL: "https://api.example.com/mcp", Since: &since,
-			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{policy.Callable: 12, policy.DisabledByConfig: 3, policy.DisabledByUser: 1}},
+			ProtocolVersion: "2025-11-25", Tools: &gateway.Counts{policy.Callable: 11, policy.DisabledByConfig: 3, policy.DisabledByUser: 1, gateway.CountForClients: 1},
+			Unhinted: &gateway.Unhinted{Server: "github", Tools: 7, Reads: 5}},
 		{Name: "notes", Protocol: "stdio", Enabled: true, State: "failed", RetryAt: &retry, Restarts: 2,
 			Detail:    "failed, exit status 1: \x1b[31mno such file\x1b[0m; see `mcpproxy upstream logs notes`",
 			LastError: "exit status 1: \x1b[31mno such file\x1b[0m", LastErrorAt: &since, Command: "notes", Args: []string{"--dir", "/tmp"}},
@@ -151,6 +152,9 @@ func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter gateway.ToolFil
 		}
 	}
 	out.Total = len(out.Tools)
+	if !f.empty {
+		out.Unhinted = []gateway.Unhinted{{Server: "github", Tools: 34, Reads: 28}, {Server: "notes", Tools: 1, Reads: 1}, {Server: "c", Tools: 9, Reads: 1}, {Server: "d", Tools: 1, Reads: 1}}
+	}
 	return out, nil
 }
 

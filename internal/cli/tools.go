@@ -30,7 +30,10 @@ func toolsList(r *run) command {
 					return err
 				}
 			}
-			return r.print(found, func(p *printer) { writeTools(p, found.Tools) })
+			return r.print(found, func(p *printer) {
+				writeTools(p, found.Tools)
+				noteUnhinted(p, found.Unhinted)
+			})
 		}),
 	}
 }
@@ -153,6 +156,9 @@ func writeTool(p *printer, v gateway.ToolView) {
 	f.add("Tool", oneLine(v.Name))
 	f.add("Title", oneLine(v.Title))
 	f.add("Status", toolStatus(p, v))
+	if v.Status == gateway.ForClients {
+		f.add("", "only clients that can be asked something have it, on /mcp/servers/"+oneLine(v.Server))
+	}
 	f.add("Call with", oneLine(v.CallWith))
 	f.add("Hints", compactJSON(v.Annotations))
 	f.add("Declared hints", compactJSON(v.DeclaredAnnotations))

@@ -85,6 +85,7 @@ func writeServer(p *printer, s gateway.ServerView) {
 	if s.Tools != nil {
 		f.add("", counts(*s.Tools))
 	}
+	f.add("Hints", unhinted(s.Unhinted))
 	addOffers(&f, s.Offers)
 	f.write(p)
 }
@@ -104,6 +105,9 @@ func counts(c gateway.Counts) string {
 		if c[s] > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c[s], s))
 		}
+	}
+	if n := c[gateway.CountForClients]; n > 0 {
+		out = append(out, fmt.Sprintf("%d %s, which can be asked something", n, gateway.ForClients))
 	}
 	return strings.Join(out, "\n")
 }

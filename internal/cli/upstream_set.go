@@ -15,11 +15,14 @@ import (
 )
 
 func upstreamSet(r *run) command {
-	var key string
+	var key, infer string
 	var unset bool
 	return command{
-		flags: map[string]any{"unset": &unset},
+		flags: map[string]any{"unset": &unset, "infer-hints": &infer},
 		args: func(cmd *cobra.Command, args []string) error {
+			if infer != "" {
+				return exactly("server")(cmd, args)
+			}
 			return exactly("server", "key")(cmd, args[:min(len(args), 2)])
 		},
 		complete: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -30,10 +33,15 @@ func upstreamSet(r *run) command {
 				return gateway.ChangeableKeys(), cobra.ShellCompDirectiveNoFileComp
 			case args[1] == "trust":
 				return config.TrustWords(), cobra.ShellCompDirectiveNoFileComp
+			case args[1] == "infer_hints":
+				return config.InferWords(), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		run: does(r, api.ChangeServer, func(args []string) (in api.Change, err error) {
+			if infer != "" {
+				args = append(args, "infer_hints", infer)
+			}
 			in.Name, in.Key = args[0], args[1]
 			in.Value, err = setting(in.Key, args[2:], unset)
 			key = in.Key
@@ -64,7 +72,7 @@ func setting(key string, values []string, unset bool) (json.RawMessage, error) {
 		return json.Marshal(values)
 	case len(values) > 1:
 		return nil, usage("Unexpected argument '"+printable(values[1])+"'.", "The key "+key+" has one value.")
-	case key == "trust":
+	case key == "trust", key == "infer_hints":
 		return json.Marshal(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {

@@ -2,18 +2,24 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
 )
 
 func usage(message, hint string) *problem.Problem { return problem.New(problem.Usage, message, hint) }
 
-// flagError names the command whose help tells its flags.
+// flagError names the command whose help tells its flags. Where there is no such
+// command, that is said first.
 func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownCommand(cmd, words[0])
+	}
 	return usage(sentence(err.Error()), "See `"+cmd.CommandPath()+" --help`.")
 }
 
@@ -32,7 +38,13 @@ func helpOrUnknown(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
+// oldCallTool are the words with which people call the old call_tool.
+var oldCallTool = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcpproxy call_tool", "mcpproxy call-tool"}
+
 func unknownCommand(parent *cobra.Command, name string) error {
+	if slices.Contains(oldCallTool, parent.CommandPath()+" "+name) {
+		return usage(policy.NoCallTool, "Say what the call does: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
+	}
 	var names []string
 	for _, c := range parent.Commands() {
 		if !c.Hidden {

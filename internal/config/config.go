@@ -49,8 +49,10 @@ type Config struct {
 	LogFormat         string
 	Servers           []Server // in the order of the file
 
-	// shown is what may be shown of it, nil when it was not parsed.
-	shown *Config
+	// shown is what may be shown of it, nil when it was not parsed; warnings are
+	// what its file should have otherwise.
+	shown    *Config
+	warnings []string
 }
 
 // Server returns the server of that name; nil when there is none.
@@ -87,10 +89,11 @@ type Server struct {
 	Trust             Trust    // never "" in a Config that is out
 	EnabledTools      []string // globs; exclusive with DisabledTools
 	DisabledTools     []string
-	HintOverrides     []HintOverride // in the order of the file; the last match wins per hint
-	CallTimeout       time.Duration  // 0 = the general one
-	MaxConcurrent     int            // 0 = no limit of its own
-	ValidateArguments Validation     // "" = the general one
+	HintOverrides     []HintOverride   // in the order of the file; the last match wins per hint
+	CallTimeout       time.Duration    // 0 = the general one
+	MaxConcurrent     int              // 0 = no limit of its own
+	ValidateArguments Validation       // "" = the general one
+	InferHints        policy.InferMode // "" = the general one
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
@@ -152,6 +155,11 @@ const (
 // TrustWords are the kinds of trust, as the file has them.
 func TrustWords() []string {
 	return []string{string(TrustManual), string(TrustScan), string(TrustAuto)}
+}
+
+// InferWords are what may be made of tools that say nothing, as the file has them.
+func InferWords() []string {
+	return []string{string(policy.InferOff), string(policy.InferAdvise), string(policy.InferEnforce)}
 }
 
 // ShownLaunch is how s is launched, as it may be shown.

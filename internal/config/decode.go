@@ -22,6 +22,11 @@ type decoder struct {
 	newServer Server // a server with the defaults
 	mistakes  []Mistake
 	more      int // mistakes beyond the bound, which are only counted
+	warnings  warnings
+	// within is the name of the server that is being decoded, withinPath its place.
+	within, withinPath string
+	// literally leaves every reference alone that cannot be resolved.
+	literally bool
 	// parked is set inside a disabled server: a variable that is not set does
 	// no harm there.
 	parked bool
@@ -75,6 +80,9 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 			continue
 		}
 		i, inverse := find(keys, name)
+		if d.foreign(m, path, at, name) {
+			continue
+		}
 		if i < 0 {
 			d.unknown(m, at, name, names(keys))
 			continue
@@ -243,6 +251,7 @@ func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok boo
 	if !d.parked {
 		e.mistakes = append(e.mistakes, e.missing...)
 	}
+	d.foreignReferences(v, path, raw)
 	for _, m := range e.mistakes {
 		d.wrong(v.StartOffset, path, m.Message, m.Hint)
 	}
@@ -415,8 +424,11 @@ func (d *decoder) wrongType(v hujson.Value, path, want string) {
 		got, hint = map[hujson.Kind]string{'t': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list"}[v.Value.Kind()], ""
 	}
 	what := label(path)
-	if path == "" {
+	switch {
+	case path == "":
 		what = "the file"
+	case what == "command" && v.Value.Kind() == '[':
+		hint = "write the program here, and the rest of the list in args"
 	}
 	d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not %s", what, want, got), hint)
 }

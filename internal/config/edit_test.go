@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/tailscale/hujson"
 
+	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
 )
 
@@ -170,7 +171,7 @@ func FuzzEdit(f *testing.F) {
 							t.Errorf("%s changed:\n%s", key, set)
 						}
 					}
-				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < maxFile {
+				} else if _, mistake := (source{set}).parse(); mistake != nil && len(set) < jsonc.MaxSize {
 					t.Errorf("no JSON any more: %v\n%s", mistake, set)
 				}
 			}
@@ -196,7 +197,7 @@ func comments(t *testing.T, text []byte) []string {
 	var out []string
 	add := func(extra hujson.Extra) {
 		for len(extra) > 0 {
-			n := extent(extra)
+			n := jsonc.Extent(extra)
 			if n > 1 && extra[0] == '/' {
 				out = append(out, strings.TrimRight(string(extra[:n]), "\r"))
 			}

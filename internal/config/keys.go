@@ -40,7 +40,7 @@ func (c *Config) keys() []key {
 		{name: "activity_durability", to: &c.Activity.Durability, def: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
 		{name: "intent_declaration.strict_server_validation", to: &c.Intent.StrictServerValidation, def: true},
 		{name: "intent_declaration.require_intent", to: &c.Intent.RequireIntent},
-		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: []string{"off", "advise", "enforce"}},
+		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: InferWords()},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, def: true},
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
@@ -55,10 +55,10 @@ func (s *Server) keys() []key {
 	return []key{
 		{name: "name", to: &s.Name, check: tool.CheckServerName},
 		{name: "protocol", to: &s.Protocol, def: "auto", oneOf: []string{"auto", "stdio", "http", "sse"}, aliases: []string{"type", "transport"},
-			spellings: map[string]string{"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}},
+			spellings: map[string]string{"local": "stdio", "remote": "auto", "streamable-http": "http", "streamableHttp": "http", "streamable_http": "http"}},
 		{name: "command", to: &s.Command, check: checkFilled},
 		{name: "args", to: &s.Args},
-		{name: "env", to: &s.Env, checkName: checkEnvName, secret: true},
+		{name: "env", to: &s.Env, aliases: []string{"environment"}, checkName: checkEnvName, secret: true},
 		{name: "working_dir", to: &s.WorkingDir, check: checkDir, aliases: []string{"cwd"}},
 		{name: "url", to: &s.URL, check: checkURL, aliases: []string{"serverUrl", "httpUrl"}},
 		{name: "headers", to: &s.Headers, checkName: checkHeaderName, check: checkHeaderValue, folded: true, secret: true},
@@ -74,12 +74,13 @@ func (s *Server) keys() []key {
 		{name: "lazy", to: &s.Lazy},
 		{name: "session", to: &s.Session, def: SessionPerClient, oneOf: []string{"per_client", "shared"}},
 		{name: "trust", to: &s.Trust, oneOf: TrustWords()},
-		{name: "enabled_tools", to: &s.EnabledTools, check: checkPattern},
-		{name: "disabled_tools", to: &s.DisabledTools, check: checkPattern},
+		{name: "enabled_tools", to: &s.EnabledTools, check: checkPattern, aliases: []string{"enabledTools", "includeTools", "tools"}},
+		{name: "disabled_tools", to: &s.DisabledTools, check: checkPattern, aliases: []string{"disabledTools", "excludeTools"}},
 		{name: "hint_overrides", to: &s.HintOverrides},
 		{name: "call_timeout", to: &s.CallTimeout, shortest: time.Millisecond, longest: 24 * time.Hour},
 		{name: "max_concurrent_calls", to: &s.MaxConcurrent, max: 1_000_000},
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
+		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
 	}
 }
 

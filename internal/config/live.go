@@ -256,6 +256,9 @@ func (l *Live) observe(c Change) {
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
 	next := &outcome{err: err, warnings: append(l.nowhere(), l.laxMode()...)}
+	if err == nil { // else the lines are those of another text
+		next.warnings = append(next.warnings, l.Current().warnings...)
+	}
 	if last := l.outcome.Load(); last == nil || !slices.Equal(last.warnings, next.warnings) {
 		for _, w := range next.warnings {
 			l.options.Logger.Warn("the configuration file should be put right", "file", l.path, "warning", w)

@@ -67,3 +67,23 @@ func refused(file string, mistakes []Mistake, more int) *problem.Problem {
 	}
 	return problem.New(problem.InvalidConfig, strings.Join(lines, "\n"), hint).With("problems", mistakes)
 }
+
+// maxWarnings bounds what is told of a file that is right.
+const maxWarnings = 20
+
+// warnings are what is not wrong with a file but should be otherwise.
+type warnings struct {
+	list []Mistake
+	more int // beyond the bound, which are only counted
+}
+
+func (w warnings) texts(file string) []string {
+	var out []string
+	for _, m := range w.list {
+		out = append(out, m.text(file))
+	}
+	if w.more > 0 {
+		out = append(out, fmt.Sprintf("%s: and %d more of this kind", file, w.more))
+	}
+	return out
+}

@@ -2,11 +2,12 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
+	"slices"
 	"strings"
-)
 
-// byteOrderMark is what some editors put before the text.
-const byteOrderMark = "\uFEFF"
+	"mcpproxy/internal/rawjson"
+)
 
 // input is a file with what outranks it.
 type input struct {
@@ -47,6 +48,7 @@ func (in input) parse() (*Config, error) {
 	}
 	hide(shown.keys())
 	c.shown = shown
+	c.warnings = d.warnings.texts(in.file)
 	return c, nil
 }
 
@@ -111,4 +113,26 @@ func (d *decoder) expandHome(g given, c, shown *Config) {
 			d.nowhere(join(join("mcpServers", s.Name), "working_dir"), "~ stands for the home directory, but HOME is not set", "write an absolute path")
 		}
 	}
+}
+
+// CheckServer returns what would be wrong with a server of the file, without
+// lines and columns. References are left alone: what they stand for may not be
+// known yet.
+func CheckServer(name string, entry json.RawMessage) []Mistake {
+	quoted, err := rawjson.Marshal(name)
+	if err != nil {
+		return []Mistake{{Message: err.Error()}}
+	}
+	src := source{slices.Concat([]byte(`{"mcpServers": {`), quoted, []byte(": "), entry, []byte("}}"))}
+	tree, mistake := src.parse()
+	if mistake != nil {
+		return []Mistake{*mistake}
+	}
+	d := newDecoder(src, func(string) (string, bool) { return "", false })
+	d.literally = true
+	d.object(tree, "", new(Config).keys(), new(Config).keys())
+	for i := range d.mistakes {
+		d.mistakes[i].Line, d.mistakes[i].Column = 0, 0
+	}
+	return d.mistakes
 }

@@ -78,7 +78,7 @@ func TestEverything(t *testing.T) {
 				{"*", tool.Hints{ReadOnly: tool.True}},
 				{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
 				{"a", tool.Hints{}},
-			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff},
+			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise},
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 	}
@@ -318,7 +318,7 @@ func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
 		"activity_max_size_mb activity_max_response_size intent_declaration quarantine_enabled log telemetry mcpServers"
 	server := "command args env working_dir url headers oauth protocol enabled quarantined trust enabled_tools disabled_tools hint_overrides call_timeout " +
-		"max_concurrent_calls lazy session type transport disabled cwd serverUrl httpUrl"
+		"max_concurrent_calls lazy session infer_hints type transport disabled cwd serverUrl httpUrl"
 	var text strings.Builder
 	for _, name := range strings.Fields(top) {
 		if name == "mcpServers" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
 )
 
@@ -130,5 +131,5 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
 }

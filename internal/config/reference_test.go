@@ -27,7 +27,11 @@ func Reference() []byte {
 			aliases = append(aliases, fmt.Sprintf("`%s` for the opposite of `%s`", k.inverse, k.name))
 		}
 		if len(k.spellings) > 0 {
-			aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `http`", code(slices.Sorted(maps.Keys(k.spellings))), k.name))
+			for _, meaning := range slices.Compact(slices.Sorted(maps.Values(k.spellings))) {
+				words := slices.Sorted(maps.Keys(k.spellings))
+				words = slices.DeleteFunc(words, func(w string) bool { return k.spellings[w] != meaning })
+				aliases = append(aliases, fmt.Sprintf("the values %s of `%s` for `%s`", code(words), k.name, meaning))
+			}
 		}
 	}
 	for _, k := range new(Config).keys() {

@@ -80,7 +80,8 @@ func nameOf(v hujson.Value) (string, int) {
 // a file system may take for it.
 func (d *decoder) distinct(taken map[string]string, e entry) bool {
 	name := e.name
-	for _, look := range []string{strings.ToLower(name), skeleton(name)} {
+	looks := Looks(name)
+	for _, look := range looks {
 		other, found := taken[look]
 		switch {
 		case found && other == name:
@@ -91,12 +92,16 @@ func (d *decoder) distinct(taken map[string]string, e entry) bool {
 			return false
 		}
 	}
-	taken[strings.ToLower(name)], taken[skeleton(name)] = name, name
+	for _, look := range looks {
+		taken[look] = name
+	}
 	return true
 }
 
-// skeleton is the same for names that look the same.
-func skeleton(name string) string { return lookAlikes.Replace(name) }
+// Looks are what a name looks like: no two servers have one in common.
+func Looks(name string) []string {
+	return []string{strings.ToLower(name), lookAlikes.Replace(name)}
+}
 
 var lookAlikes = strings.NewReplacer("I", "l", "1", "l", "0", "o", "O", "o", "rn", "m", "vv", "w")
 
@@ -109,9 +114,9 @@ func (d *decoder) server(e entry) (resolved, shown Server) {
 		d.wrongType(e.value, e.path, "an object")
 		return resolved, shown
 	}
-	d.parked = parked(e.value)
+	d.parked, d.within, d.withinPath = d.literally || parked(e.value), e.name, e.path
 	g := d.object(e.value, e.path, resolved.keys(), shown.keys())
-	d.parked = false
+	d.parked, d.within, d.withinPath = false, "", ""
 	d.named(g, e)
 	d.launch(g, &resolved, e)
 	d.login(&resolved, e)

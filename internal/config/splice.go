@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/jsonc"
 )
 
 // document is the text of a valid file with what edits need to know of it.
@@ -207,7 +209,7 @@ func (d *document) remove(c container, i int) []splice {
 // it there is nothing but white space and comments.
 func (d *document) restOfLine(at, end int) (next int, ok bool) {
 	for at < end {
-		n := extent(d.text[at:])
+		n := jsonc.Extent(d.text[at:])
 		switch {
 		case d.text[at] == '\n':
 			return at + 1, true

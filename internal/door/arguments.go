@@ -18,33 +18,51 @@ const maxArguments = 4 << 20
 
 var noArguments = json.RawMessage("{}")
 
-// readArguments returns the arguments, which come in one of two forms, as the one
-// JSON object that is judged and forwarded. bad is why they cannot be read.
-func readArguments(args json.RawMessage, text *string, bad string) (json.RawMessage, *problem.Problem) {
+// given returns the arguments of a call in a lane, which come in one of two forms,
+// as the one JSON object that is judged and forwarded. A form that holds the other
+// one is taken as what it is.
+func given(args, text json.RawMessage) (json.RawMessage, *problem.Problem) {
+	form := "args"
+	args, text = meant(args), meant(text)
 	switch {
-	case bad != "":
-		return nil, invalidArgs(bad)
 	case args != nil && text != nil:
-		return nil, invalidArgs("args and args_json are both given")
-	case args == nil && text == nil:
+		return nil, invalidArgs("args and args_json are both given", "args")
+	case text != nil:
+		form, args = "args_json", text
+	}
+	return readArguments(form, args)
+}
+
+// meant returns what is given as the arguments: an object as it is, and what a
+// string says; nil when that is nothing.
+func meant(args json.RawMessage) json.RawMessage {
+	if text, ok := rawjson.String(args); ok {
+		args = json.RawMessage(strings.TrimSpace(text))
+	}
+	if len(args) == 0 || string(args) == "null" {
+		return nil
+	}
+	return args
+}
+
+// readArguments returns arguments that are fit to be judged and forwarded, an
+// object. The problem is why they are not.
+func readArguments(form string, args json.RawMessage) (json.RawMessage, *problem.Problem) {
+	if args == nil {
 		return noArguments, nil
 	}
-	form := "args"
-	if text != nil {
-		form, args = "args_json", []byte(*text)
-	}
 	if err := rawjson.Check(args, rawjson.Limits{Bytes: maxArguments}); err != nil {
-		return nil, invalidArgs(form + ": " + err.Error())
+		return nil, invalidArgs(form+": "+err.Error(), form)
 	}
 	if kind := rawjson.Kind(args); kind != '{' {
-		return nil, invalidArgs(form + " is " + kindName(kind) + ", not an object")
+		return nil, invalidArgs(form+" is "+kindName(kind)+", not an object", form)
 	}
 	return args, nil
 }
 
-func invalidArgs(what string) *problem.Problem {
+func invalidArgs(what, form string) *problem.Problem {
 	return problem.New(problem.InvalidArgs, "Invalid arguments: "+what,
-		"Give the tool's arguments once, as a JSON object: args {\"key\": value} or args_json with the same as text.")
+		"Give the tool's arguments once, as a JSON object: "+strings.TrimSuffix(form, "_json")+" {\"key\": value}.")
 }
 
 func kindName(kind byte) string {
@@ -98,7 +116,7 @@ func argsMismatch(t *catalog.Tool, violations []schema.Violation) *problem.Probl
 		places[i] = where(v)
 	}
 	return problem.Newf(problem.ArgsMismatch, "The arguments do not fit the input schema of '%s': %s", t.ID, strings.Join(places, "; ")).
-		WithHint("Change the arguments to fit details.inputSchema and call again.").
+		WithHint("Change args to fit the tool's inputSchema, which is given here, and call again.").
 		With("violations", violations).
 		With("inputSchema", t.InputSchema)
 }

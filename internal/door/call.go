@@ -40,6 +40,7 @@ type call struct {
 	cfg    *config.Config
 	caller auth.Caller
 	asked  policy.Request
+	strays []Stray
 	limit  time.Duration // that its caller has set; 0: none
 	way    way
 	open   opener // opens its session; nil: it has what it needs

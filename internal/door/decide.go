@@ -17,12 +17,15 @@ import (
 // decide brings the facts to the policy, then checks the arguments against the
 // tool's schema. It does no I/O.
 func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
-	c.decision = policy.Decide(c.asked, d.facts(c, c.tool, s), c.rules())
+	c.decision = policy.Decide(c.asked, d.facts(c, c.tool, s), c.rules(c.tool))
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
 	if !c.Validates {
 		return nil
+	}
+	if p := misplaced(c); p != nil {
+		return p
 	}
 	warnings, p := checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
 	c.decision.Warnings = append(c.decision.Warnings, warnings...)
@@ -32,16 +35,20 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 // recheck decides about the call once more, after it has waited.
 func (c *call) recheck() error {
 	s := c.door.Catalog.Current()
-	if d := policy.Decide(c.asked, c.door.facts(c, s.Tool(c.asked.ID), s), c.rules()); d.Verdict == policy.Reject {
+	t := s.Tool(c.asked.ID)
+	if d := policy.Decide(c.asked, c.door.facts(c, t, s), c.rules(t)); d.Verdict == policy.Reject {
 		return d.Problem
 	}
 	return nil
 }
 
 // rules are the rules that hold for the call: who cannot declare an intent does
-// not have to.
-func (c *call) rules() policy.Rules {
+// not have to, and what is made of what seems so is what the snapshot has made of it.
+func (c *call) rules(t *catalog.Tool) policy.Rules {
 	rules := c.cfg.Intent
+	if t != nil {
+		rules.InferHints = t.Infers
+	}
 	if !c.Declares {
 		rules.RequireIntent = false
 	}
@@ -53,6 +60,9 @@ func (c *call) rules() policy.Rules {
 func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
 	facts := policy.Facts{InScope: InScope(c.caller.Actor, c.asked.ID.Server)}
 	if c.asked.NameErr != nil {
+		if facts.InScope {
+			facts.Nearest = s.Named(c.asked.Name)
+		}
 		return facts
 	}
 	if t == nil {
@@ -66,10 +76,9 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		facts.Nearest = s.Nearest(c.asked.ID)
 		return facts
 	}
-	facts.Existence, facts.Status, facts.Hints = policy.Exists, d.Catalog.StatusNow(t), t.Effective
-	if in := t.Inferred(); !in.Unsure {
-		facts.Inferred, facts.InferredWhy = in.Operation, in.Reason
-	}
+	facts.Existence, facts.Status, facts.Hints, facts.ServerHints = policy.Exists, d.Catalog.StatusNow(t), t.Effective, t.Hints
+	in := t.Inferred()
+	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/policy"
@@ -21,21 +23,38 @@ import (
 func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 	c := &call{Manner: Manner{Declares: true, Validates: true, Cuts: true},
 		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, limit: r.Timeout,
-		asked: policy.Request{Variant: r.Variant, Name: r.Name, Declared: r.Declared}}
-	c.asked.ID, c.asked.NameErr = tool.ParseID(r.Name)
+		asked: policy.Request{Variant: r.Variant, Declared: r.Declared}, strays: r.Strays}
+	snapshot := d.Catalog.Current()
+	if c.name(snapshot, r.Name); c.tool == nil {
+		c.name(snapshot, trimmed(r.Name))
+	}
 	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
-	c.parts.Arguments, c.asked.ArgsErr = readArguments(r.Args, r.ArgsJSON, r.ArgsProblem)
+	c.parts.Arguments, c.asked.ArgsErr = given(r.Args, r.ArgsJSON)
 	c.request = session.Request{Method: mcp.CallTool, Call: &c.parts, Caller: &c.caller, Size: r.RequestBytes}
 	if notify := r.Notify; notify != nil {
 		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
 	}
 	c.way = way{server: c.asked.ID.Server, Doer: d.Servers(c.asked.ID.Server)}
-	snapshot := d.Catalog.Current()
-	c.tool = snapshot.Tool(c.asked.ID)
 	if _, err := d.through(ctx, c, snapshot); err != nil {
 		return CallResult{ActivityID: c.id}, err
 	}
 	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
+}
+
+// name says which tool is called.
+func (c *call) name(s *catalog.Snapshot, name string) {
+	c.asked.Name = name
+	c.asked.ID, c.asked.NameErr = tool.ParseID(name)
+	c.tool = s.Tool(c.asked.ID)
+}
+
+// trimmed returns the name of a tool without blanks around it and its parts.
+func trimmed(name string) string {
+	server, own, ok := strings.Cut(name, ":")
+	if !ok {
+		return strings.TrimSpace(name)
+	}
+	return strings.TrimSpace(server) + ":" + strings.TrimSpace(own)
 }
 
 // Named is what a client calls that is not with one server: a tool, by its name
@@ -66,7 +85,7 @@ func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (s
 		c.asked.ID, c.asked.NameErr = tool.ParseID(c.asked.Name)
 	}
 	given := rawjson.Find(r.Params, "arguments")
-	c.parts.Arguments, c.asked.ArgsErr = readArguments(given, nil, "")
+	c.parts.Arguments, c.asked.ArgsErr = readArguments("arguments", given)
 	snapshot := d.Catalog.Current()
 	if c.tool = snapshot.Tool(c.asked.ID); c.tool != nil {
 		c.asked.Variant = c.tool.CallWith

@@ -9,23 +9,30 @@ import (
 )
 
 // CallRequest is a call as a surface received it. Args and ArgsJSON are the
-// two forms of the arguments; giving both is a problem, giving none means {}.
+// two forms of the arguments, as JSON values; giving both is a problem, giving
+// none means {}.
 type CallRequest struct {
 	Variant  policy.Variant
 	Name     string
-	Args     json.RawMessage // the JSON value given as args; nil when not given
-	ArgsJSON *string         // nil when not given
-	// ArgsProblem is set when the surface already found that the arguments
-	// cannot be read (args_json is not a string, …).
-	ArgsProblem string
-	Declared    policy.Declared
-	Caller      auth.Caller // without a SessionID it gets one
+	Args     json.RawMessage // nil when not given
+	ArgsJSON json.RawMessage
+	// Strays are what else was given that is no parameter of a calling tool: perhaps
+	// arguments of the tool in the wrong place.
+	Strays   []Stray
+	Declared policy.Declared
+	Caller   auth.Caller // without a SessionID it gets one
 	// Meta is the client's _meta to pass on; Notify gets the notifications of
 	// the call, in order. See session.Call and session.Request.
 	Meta         json.RawMessage
 	Notify       func(method string, params json.RawMessage)
 	RequestBytes int
 	Timeout      time.Duration // 0 = the configured one; a shorter one wins
+}
+
+// Stray is a parameter that no calling tool has.
+type Stray struct {
+	Name  string
+	Value json.RawMessage
 }
 
 // CallResult is the answer of a tool.

@@ -101,6 +101,7 @@ func TestPassedCallRefused(t *testing.T) {
 		`{"name":"nope"}`:                     problem.ToolNotFound,
 		`{"name":7}`:                          problem.InvalidName,
 		`{"name":"reads","arguments":[1]}`:    problem.InvalidArgs,
+		`{"name":"reads","arguments":"{}"}`:   problem.InvalidArgs, // these bytes would be sent
 		`{"name":"reads:deletes"}`:            problem.ToolNotFound,
 		`{"name":"denied","name2":"deletes"}`: problem.ToolLocked,
 	} {

@@ -231,3 +231,43 @@ func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
 		}
 	}
 }
+
+// TestSlipsAreTakenEverywhere: where it is certain what was meant, the call reaches
+// the server with just the bytes that were meant, whichever way it comes in, and
+// arguments beside args reach nobody.
+func TestSlipsAreTakenEverywhere(t *testing.T) {
+	upstream := startUpstream(t, strictTool)
+	d := startDaemon(t, upstream.config("m", ""))
+	d.awaitTools("m:plain")
+	const sent = `{ "n": 1 }`
+	text := fmt.Sprintf("%q", sent)
+	for _, a := range []*agent{d.legacy(), d.stateless()} {
+		for _, arguments := range []string{
+			`{"name":" m:plain\n","args":` + text + `}`,
+			`{"name":"m: plain","args_json":` + sent + `,"args":""}`,
+			`{"name":"m:plain","args_json":` + text + `,"args":null,"intent":"write"}`,
+			`{"name":"m:plain","args":` + sent + `,"intent_operation_type":"write","intent":{"intent_operation_type":"write"},"more":1}`,
+		} {
+			if r := a.call("call_tool_write", arguments); r.IsError || r.text() != "got "+sent {
+				t.Errorf("%s: %+v", arguments, r)
+			}
+		}
+		calls := upstream.calls.Load()
+		r := a.call("call_tool_write", `{"name":"m:plain","n":1}`)
+		if p := r.refusal(t); p.Code != "INVALID_ARGS" || !strings.HasSuffix(r.text(), `Call again with "args": {"n":1} instead.`) || upstream.calls.Load() != calls {
+			t.Errorf("%s", r.text())
+		}
+	}
+	for _, body := range []string{
+		`{"tool_variant":"call_tool_write","name":" m:plain ","args":` + text + `}`,
+		`{"tool_variant":"call_tool_write","name":"m:plain","args":` + sent + `,"intent":"write"}`,
+		`{"tool_variant":"call_tool_write","name":"m:plain","args":` + sent + `,"intent":{"intent_operation_type":"write","operation_type":""}}`,
+	} {
+		if status, answer := d.rest("POST", "/tools/call", body); status != http.StatusOK || !strings.Contains(string(answer), `"got { \"n\": 1 }"`) {
+			t.Errorf("rest: %s: %d %s", body, status, answer)
+		}
+	}
+	if exit, stdout, stderr := d.cli("call", "tool-write", " m:plain", "--args", text); exit != 0 || strings.TrimSpace(stdout) != "got "+sent {
+		t.Errorf("cli: %d %s%s", exit, stdout, stderr)
+	}
+}

@@ -17,8 +17,12 @@ func inferredRow(mode, variant, tool string) row {
 	r := row{variant: variant, declared: variant, tool: tool}
 	lane := map[string]int{"read": 1, "write": 2, "destructive": 3}
 	inferred := unhinted[tool]
-	why := map[string]string{"delete_page": `its name says "delete"`, "pages.purge": `its name says "purge"`}[tool]
+	why := map[string]string{"delete_page": `its name says "delete"`, "pages.purge": `its name says "purge"`,
+		"create_page": `its name says "create"`, "page": "nothing says that it only reads"}[tool]
 	switch {
+	case mode == "enforce" && inferred == "write" && variant == "read":
+		r.code = "SERVER_MISMATCH"
+		r.message = fmt.Sprintf("Tool 'm:%s' carries no hints and seems to write (%s), use call_tool_write instead of call_tool_read", tool, why)
 	case mode == "off" || tool == "page": // of page nothing is known: it is the agent's word
 	case mode == "enforce" && inferred == "destructive" && variant != "destructive":
 		r.code = "SERVER_MISMATCH"

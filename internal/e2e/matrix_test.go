@@ -44,7 +44,10 @@ func expected(variant, declared, tool string, strict, require bool) row {
 	case variant != "destructive" && destroys && strict:
 		r.code = "SERVER_MISMATCH"
 		r.message = fmt.Sprintf("Tool 'm:%s' is marked destructive by server, use call_tool_destructive instead of %s", tool, called)
-	case variant != "destructive" && destroys:
+	case variant == "read" && tool == "plain_false" && strict:
+		r.code = "SERVER_MISMATCH"
+		r.message = fmt.Sprintf("Tool 'm:%s' is marked as not read-only by server, use call_tool_write instead of %s", tool, called)
+	case variant != "destructive" && destroys, variant == "read" && tool == "plain_false":
 		r.warns = true
 	case variant == "write" && tool == "reads":
 		r.warns = true
@@ -144,8 +147,8 @@ func viaMCP(t *testing.T, a *agent, r row, arguments string) outcome {
 		return outcome{warned: result.Meta["mcpproxy/warnings"] != nil}
 	}
 	p := result.refusal(t)
-	if result.text() != p.Message {
-		t.Errorf("the text %q is not the message %q", result.text(), p.Message)
+	if want := p.Message + "\nHint: " + p.Hint; result.text() != want {
+		t.Errorf("the text %q is not message and hint %q", result.text(), want)
 	}
 	if p.Hint == "" {
 		t.Errorf("%s has no hint", p.Code)

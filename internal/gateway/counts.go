@@ -4,12 +4,46 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/policy"
 )
 
 // Counts tells how many tools of a server have each status. In JSON it is an
-// object with a member for each: callable, and reasons with any tool.
-type Counts [policy.StatusCount]int
+// object with a member for each: callable, and reasons with any tool. The last
+// count is of those ForClients.
+type Counts [policy.StatusCount + 1]int
+
+// ForClients is the status of a tool that nothing locks, but that its server has
+// only for clients that it can ask something, on the server's own address: who
+// looks here cannot call it (ADR 0053).
+const ForClients = "for_clients"
+
+// CountForClients is the index of their number in Counts.
+const CountForClients = policy.StatusCount
+
+// statusOf is the status of a tool as it is shown; "" for one that can be called.
+func statusOf(t *catalog.Tool) string {
+	if t.Callable() && t.ForClients {
+		return ForClients
+	}
+	return t.Status.String()
+}
+
+// count is nil when every tool can be called.
+func count(tools []*catalog.Tool) *Counts {
+	var c Counts
+	for _, t := range tools {
+		if statusOf(t) == ForClients {
+			c[CountForClients]++
+		} else {
+			c[t.Status]++
+		}
+	}
+	if c[policy.Callable] == len(tools) {
+		return nil
+	}
+	return &c
+}
 
 // Words are the members, first the one that is always there.
 func (Counts) Words() []string {
@@ -17,17 +51,21 @@ func (Counts) Words() []string {
 	for _, s := range policy.Statuses() {
 		words = append(words, s.Word())
 	}
-	return words
+	return append(words, ForClients)
 }
 
 // MarshalJSON implements json.Marshaler.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	out := strconv.AppendInt([]byte(`{"callable":`), int64(c[policy.Callable]), 10)
-	for _, s := range policy.Statuses() {
-		if c[s] > 0 {
-			out = strconv.AppendInt(append(out, `,"`+s.Word()+`":`...), int64(c[s]), 10)
+	reason := func(word string, n int) {
+		if n > 0 {
+			out = strconv.AppendInt(append(out, `,"`+word+`":`...), int64(n), 10)
 		}
 	}
+	for _, s := range policy.Statuses() {
+		reason(s.Word(), c[s])
+	}
+	reason(ForClients, c[CountForClients])
 	return append(out, '}'), nil
 }
 
@@ -35,8 +73,9 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 func (c *Counts) UnmarshalJSON(raw []byte) error {
 	var members map[string]int
 	err := json.Unmarshal(raw, &members)
-	for s := range c {
-		c[s] = members[policy.Status(s).Word()]
+	for s := range policy.Status(policy.StatusCount) {
+		c[s] = members[s.Word()]
 	}
+	c[CountForClients] = members[ForClients]
 	return err
 }

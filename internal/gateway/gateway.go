@@ -85,6 +85,7 @@ func New(d Deps) *Gateway { return &Gateway{Deps: d} }
 type (
 	CallRequest = door.CallRequest
 	CallResult  = door.CallResult
+	Stray       = door.Stray
 	Refusal     = door.Refusal
 )
 

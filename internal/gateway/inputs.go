@@ -112,6 +112,7 @@ type Changeable struct {
 	Trust         string          `json:"trust" null:"true" words:"trust" doc:"What becomes of tools that nobody has approved."`
 	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"The only tools that may be called, names or patterns."`
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
+	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"What is made of tools that carry no hints, for this server."`
 	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's."`
 }
 

@@ -9,7 +9,6 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/policy"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
@@ -64,6 +63,7 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		shown := c.Shown()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
+		v.Unhinted = unhinted(s, c)
 		if c.Session == config.SessionShared {
 			v.Session = string(c.Session)
 		}
@@ -158,18 +158,6 @@ func WhenSet(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// count is nil when every tool can be called.
-func count(tools []*catalog.Tool) *Counts {
-	var c Counts
-	for _, t := range tools {
-		c[t.Status]++
-	}
-	if c[policy.Callable] == len(tools) {
-		return nil
-	}
-	return &c
 }
 
 // ServerLogs returns the last lines that a server wrote to its stderr.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 
 	"mcpproxy/internal/approval"
@@ -14,19 +15,20 @@ import (
 // Tools returns the known tools that a filter selects, by server and in the
 // server's order.
 func (g *Gateway) Tools(_ context.Context, _ Caller, f ToolFilter) (ToolList, error) {
-	views := []ToolView{}
+	views, servers := []ToolView{}, []*catalog.Server{}
 	for _, s := range g.Catalog.Current().Servers() {
 		if f.Server != "" && s.Name != f.Server {
 			continue
 		}
+		servers = append(servers, s)
 		for _, t := range s.Tools {
 			if (f.CallWith == "" || t.CallWith.String() == f.CallWith) && (f.Operation == "" || t.CallWith.Operation().String() == f.Operation) &&
-				(f.Status == "" || t.Status.Word() == f.Status) {
+				(f.Status == "" || cmp.Or(statusOf(t), policy.Callable.Word()) == f.Status) {
 				views = append(views, g.viewTrusted(t))
 			}
 		}
 	}
-	return ToolList{views, len(views)}, nil
+	return ToolList{views, len(views), allUnhinted(servers, g.Config())}, nil
 }
 
 // Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest
@@ -66,7 +68,7 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: t.Status.String(), Deprecated: t.Deprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: statusOf(t), Deprecated: t.Deprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)

@@ -32,6 +32,7 @@ type ServerView struct {
 	LastErrorAt     *time.Time      `json:"last_error_at,omitempty"`
 	Failure         string          `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
 	Tools           *Counts         `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
+	Unhinted        *Unhinted       `json:"unhinted,omitempty" doc:"What infer_hints: enforce would be good for. Absent when it was chosen what is inferred, or nothing is gained."`
 	Offers          *OfferCounts    `json:"offers,omitempty" doc:"What the server offers beside tools, as far as it is known. Absent when it is nothing."`
 	Command         string          `json:"command,omitempty"`
 	Args            []string        `json:"args,omitempty"`
@@ -85,7 +86,7 @@ type ToolView struct {
 	CallWith            string          `json:"call_with" words:"variant"`
 	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
 	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
-	Status              string          `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
+	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can. for_clients: nothing locks it, but only clients have it that its server can ask something, on /mcp/servers/{server}."`
 	Deprecated          bool            `json:"deprecated,omitempty" doc:"The tool says so, in its description or its _meta. A search finds what it names as its successor first."`
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
 	Score               float64         `json:"score,omitempty"`
@@ -103,8 +104,9 @@ type Why struct {
 
 // ToolList is the tools that a filter selects.
 type ToolList struct {
-	Tools []ToolView `json:"tools"`
-	Total int        `json:"total"`
+	Tools    []ToolView `json:"tools"`
+	Total    int        `json:"total"`
+	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would be good for something, where it is most first."`
 }
 
 // SearchAnswer is what a search found. Total counts the callable matches.

@@ -42,6 +42,7 @@ type fakeGateway struct {
 	retrieve func(context.Context, gateway.RetrieveRequest) (json.RawMessage, error)
 	read     func(context.Context, gateway.ReadRequest) (json.RawMessage, error)
 	servers  []gateway.ServerView
+	usable   func() ([]gateway.Usable, <-chan struct{})
 
 	mu      sync.Mutex
 	calls   []gateway.CallRequest
@@ -50,6 +51,13 @@ type fakeGateway struct {
 	added   []gateway.NewServer
 	asked   []gateway.Caller // of restart and add
 	refused []gateway.Refusal
+}
+
+func (g *fakeGateway) Usable(auth.Actor) ([]gateway.Usable, <-chan struct{}) {
+	if g.usable == nil {
+		return nil, nil
+	}
+	return g.usable()
 }
 
 func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {
@@ -373,10 +381,18 @@ func (a answer) refused(code problem.Code) problemAnswer {
 	switch {
 	case !r.IsError || s.Error.Code != code:
 		a.t.Fatalf("want a refusal with %s: %s", code, a.body)
-	case len(r.Content) != 1 || r.Content[0].Text != s.Error.Message || s.Error.Message == "":
-		a.t.Fatalf("the text is not exactly the message: %s", a.body)
+	case s.Error.Message == "" || len(r.Content) != 1 || !strings.HasPrefix(r.Content[0].Text+"\n", said(s.Error.Message, s.Error.Hint)):
+		a.t.Fatalf("the text does not begin with message and hint: %s", a.body)
 	}
 	return s.Error
+}
+
+// said is how the text of a refusal begins.
+func said(message, hint string) string {
+	if hint != "" {
+		message += "\nHint: " + hint
+	}
+	return message + "\n"
 }
 
 func shared(t testing.TB, path string) []byte {

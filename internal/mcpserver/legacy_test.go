@@ -37,7 +37,7 @@ func TestInitialize(t *testing.T) {
 		if err := json.Unmarshal(a.rpc().Result, &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.ProtocolVersion != want || len(r.Capabilities) != 1 || string(r.Capabilities["tools"]) != "{}" ||
+		if r.ProtocolVersion != want || len(r.Capabilities) != 1 || string(r.Capabilities["tools"]) != `{"listChanged":true}` ||
 			r.ServerInfo.Name != "mcpproxy" || r.ServerInfo.Version != "1.2.3" || r.Instructions == "" {
 			t.Errorf("%s: %s", asked, a.body)
 		}

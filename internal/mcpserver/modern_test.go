@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -34,7 +36,7 @@ func TestDiscover(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.ResultType != "complete" || !slices.Equal(r.SupportedVersions, versions) || len(r.Capabilities) != 1 ||
-		string(r.Capabilities["tools"]) != "{}" || r.Instructions == "" || r.TTLMs == nil || *r.TTLMs < 0 || r.CacheScope != "public" {
+		string(r.Capabilities["tools"]) != `{"listChanged":true}` || r.Instructions == "" || r.TTLMs == nil || *r.TTLMs != 0 || r.CacheScope != "private" {
 		t.Errorf("%s", a.body)
 	}
 	if got := string(r.Meta[mcp.MetaServerInfo]); got != `{"name":"mcpproxy","title":"MCPProxy","version":"1.2.3"}` {
@@ -280,13 +282,88 @@ func TestListen(t *testing.T) {
 		body := `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + modernMeta + `}}`
 		st := h.openStream("POST", map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 			mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"}, body)
-		want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{}}}`, id)
+		want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"toolsListChanged":true}}}`, id)
 		if got := st.next(); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 		st.close()
 	}
 	h.modern("subscriptions/listen", `"notifications":5`).is(400).fails(jsonrpc.CodeInvalidParams)
+}
+
+// Who does not want to hear of the tools agrees to nothing.
+func TestListenToNothing(t *testing.T) {
+	h := newHarness(t)
+	for _, wanted := range []string{`{}`, `{"toolsListChanged":false}`, `{"toolsListChanged":"true"}`, `{"promptsListChanged":true}`} {
+		next, stop := h.events(http.MethodPost, "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":`+wanted+`,`+modernMeta+`}}`)
+		if got := next(); !strings.HasSuffix(got, `"notifications":{}}}`) {
+			t.Errorf("%s: %s", wanted, got)
+		}
+		stop()
+	}
+}
+
+// usables are servers that change.
+type usables struct {
+	mu      sync.Mutex
+	all     []gateway.Usable
+	changed chan struct{}
+}
+
+func (u *usables) now() ([]gateway.Usable, <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.all, u.changed
+}
+
+func (u *usables) become(all ...gateway.Usable) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	close(u.changed)
+	u.all, u.changed = all, make(chan struct{})
+}
+
+// A client hears that the servers, or the built-in tools, have changed, in either
+// era, also when that was before it listened; and its introduction names them.
+func TestServersChange(t *testing.T) {
+	h := newHarness(t)
+	u := &usables{changed: make(chan struct{})}
+	h.gw.usable = u.now
+	session := h.open("2025-06-18")
+	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 3})
+	next, stop := h.events(http.MethodGet, "/mcp", session, "")
+	defer stop()
+	const said = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"`
+	if got := next(); got != said+`}` {
+		t.Errorf("what changed before: %s", got)
+	}
+	nextModern, stopModern := h.events(http.MethodPost, "/mcp", "", `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+modernMeta+`}}`)
+	defer stopModern()
+	if got := nextModern(); !strings.Contains(got, "acknowledged") {
+		t.Errorf("agreed: %s", got)
+	}
+	heard := func() {
+		t.Helper()
+		if got := next(); got != said+`}` {
+			t.Errorf("legacy: %s", got)
+		}
+		if got := nextModern(); got != said+`,"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}` {
+			t.Errorf("modern: %s", got)
+		}
+	}
+	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 4})
+	heard()
+	for _, introduced := range []string{string(h.modern("server/discover", "").body),
+		string(h.post(nil, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`).body)} {
+		if !strings.Contains(introduced, `The servers, with how many tools each has: one (4)."`) {
+			t.Errorf("%s", introduced)
+		}
+	}
+	cfg := *h.cfg.Load()
+	cfg.MCPManagement = config.ManageOff
+	h.cfg.Store(&cfg)
+	u.become(gateway.Usable{Name: "one", Listed: true, Tools: 4}) // but another tool is not there any more
+	heard()
 }
 
 // The server ends a subscription with a result, so that its client knows that

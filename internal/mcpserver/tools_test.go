@@ -129,11 +129,14 @@ func TestRetrieveTools(t *testing.T) {
 		`{"query":null}`: {},
 		`{}`:             {},
 		`{"query":"q","limit":5,"operation_type":"write","detail":"compact","include_disabled":true}`: {Query: "q", Limit: 5, Operation: policy.Write, Detail: "compact", IncludeDisabled: true},
-		`{"query":"q","limit":0}`:     {Query: "q", Limit: 1},
-		`{"query":"q","limit":-5}`:    {Query: "q", Limit: 1},
-		`{"query":"q","limit":1000}`:  {Query: "q", Limit: 100},
-		`{"query":"q","limit":1e300}`: {Query: "q", Limit: 100},
-		`{"query":"q","limit":10.0}`:  {Query: "q", Limit: 10},
+		`{"query":"q","limit":0}`:                                                        {Query: "q", Limit: 1},
+		`{"query":"q","limit":-5}`:                                                       {Query: "q", Limit: 1},
+		`{"query":"q","limit":1000}`:                                                     {Query: "q", Limit: 100},
+		`{"query":"q","limit":1e300}`:                                                    {Query: "q", Limit: 100},
+		`{"query":"q","limit":10.0}`:                                                     {Query: "q", Limit: 10},
+		`{"query":"q","limit":"5","include_disabled":"true"}`:                            {Query: "q", Limit: 5, IncludeDisabled: true},
+		`{"query":"q","limit":" 1e1 ","include_disabled":"false"}`:                       {Query: "q", Limit: 10},
+		`{"query":"q","limit":"","operation_type":"","detail":"","include_disabled":""}`: {Query: "q"},
 		`{"query":"q","limit":null,"operation_type":null,"detail":null,"include_disabled":null,"nonsense":{}}`: {Query: "q"},
 	} {
 		h.callModern(retrieveTools, args).tool()
@@ -151,11 +154,14 @@ func TestRetrieveTools(t *testing.T) {
 		`{"query":5}`:                            {"query", "5", "a string"},
 		`{"query":["a"]}`:                        {"query", `["a"]`, "a string"},
 		`{"query":"q","limit":"abc"}`:            {"limit", "abc", "an integer from 1 to 100"},
-		`{"query":"q","limit":"5"}`:              {"limit", "5", "an integer from 1 to 100"},
+		`{"query":"q","limit":"1.5"}`:            {"limit", "1.5", "an integer from 1 to 100"},
+		`{"query":"q","limit":"[5]"}`:            {"limit", "[5]", "an integer from 1 to 100"},
+		`{"query":"q","limit":"-inf"}`:           {"limit", "-inf", "an integer from 1 to 100"},
+		`{"query":"q","limit":"0x1p4"}`:          {"limit", "0x1p4", "an integer from 1 to 100"},
 		`{"query":"q","limit":1.5}`:              {"limit", "1.5", "an integer from 1 to 100"},
 		`{"query":"q","limit":true}`:             {"limit", "true", "an integer from 1 to 100"},
 		`{"query":"q","operation_type":"Read"}`:  {"operation_type", "Read", "read"},
-		`{"query":"q","operation_type":""}`:      {"operation_type", "", "read"},
+		`{"query":"q","operation_type":" "}`:     {"operation_type", " ", "read"},
 		`{"query":"q","operation_type":5}`:       {"operation_type", "5", "read"},
 		`{"query":"q","detail":"all"}`:           {"detail", "all", "compact"},
 		`{"query":"q","include_disabled":"yes"}`: {"include_disabled", "yes", "true"},
@@ -181,14 +187,18 @@ func TestReadResult(t *testing.T) {
 	if r := h.callModern(readResult, `{"handle":"h","offset":100,"limit":50,"path":"$.content[0]"}`).tool(); r.Content[0].Text != `{"text":"part"}` {
 		t.Errorf("%+v", r)
 	}
+	h.callModern(readResult, `{"handle":"h","offset":"100","limit":"50","path":"$.content[0]"}`).tool()
 	got := h.gw.reads[0]
+	if h.gw.reads[1] != got {
+		t.Errorf("numbers as text: %+v", h.gw.reads[1])
+	}
 	if got.Handle != "h" || got.Offset != 100 || got.Limit != 50 || got.Path != "$.content[0]" || got.Caller.Actor.String() != "agent" {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range []string{`{}`, `{"handle":5}`, `{"handle":"h","offset":-1}`, `{"handle":"h","offset":"x"}`, `{"handle":"h","limit":0}`, `{"handle":"h","path":5}`} {
 		h.callModern(readResult, args).refused(problem.InvalidParameter)
 	}
-	if len(h.gw.reads) != 1 {
+	if len(h.gw.reads) != 2 {
 		t.Error("a wrong request came through")
 	}
 }

@@ -43,7 +43,7 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 	case r.Variant.Operation() == NoOperation:
 		d.Problem = invalidVariant()
 	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
-		d.Problem = invalidName(r.Name, r.NameErr)
+		d.Problem = invalidName(r.Name, r.NameErr, f.Nearest)
 	case bad != nil:
 		d.Problem = bad
 	case r.ArgsErr != nil:
@@ -70,23 +70,35 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 // what it seems to do. It is the only place that allows.
 func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
 	h := Effective(f.Hints, f.Inferred, rules.InferHints)
-	destructive := h.Destructive == tool.True
 	inferred := f.Inferred
 	if rules.InferHints == InferOff {
 		inferred = NoOperation
 	}
+	m := mismatch{of: hintAgainst(r.Variant, h), inferred: inferred}
 	switch {
-	case destructive && r.Variant != CallToolDestructive && rules.StrictServerValidation:
-		d.Problem = serverMismatch(r, f, inferred)
-	case destructive && r.Variant != CallToolDestructive:
-		d.warn(warnServerMismatch(r, f, inferred))
+	case m.of != agrees && rules.StrictServerValidation:
+		d.Problem = m.problem(r, f)
+	case m.of != agrees:
+		d.warn(m.warning(r, f))
 	case r.Variant == CallToolWrite && CallWith(h) == CallToolRead:
 		d.warn(warnOverlyCautious(r, f, inferred))
-	case r.Variant.Operation() < inferred:
+	case r.Variant.Operation() < inferred && !f.InferredUnsure:
 		d.warn(warnInferred(r, f))
 	default:
 		d.Verdict = Allow
 	}
+}
+
+// hintAgainst returns the hint that a variant contradicts. What CallWith says of
+// the same hints contradicts none.
+func hintAgainst(v Variant, h tool.Hints) hint {
+	switch {
+	case h.Destructive == tool.True && v != CallToolDestructive:
+		return saysDestructive
+	case h.ReadOnly == tool.False && v == CallToolRead && h.Destructive != tool.True:
+		return saysNotReadOnly
+	}
+	return agrees
 }
 
 func (d *Decision) warn(text string) {
@@ -112,11 +124,11 @@ func checkIntent(v Variant, d *Declared, rules Rules) (Intent, *problem.Problem)
 	}
 	switch {
 	case d.Malformed != "":
-		return in, malformedIntent(d.Malformed)
+		return in, malformedIntent(v, d.Malformed, rules.RequireIntent)
 	case d.HasOperation && !known:
-		return in, invalidOperation(d.OperationType)
+		return in, invalidOperation(d.OperationType, rules.RequireIntent)
 	case known && declared != v.Operation():
-		return in, intentMismatch(v, declared)
+		return in, intentMismatch(v, declared, rules.RequireIntent)
 	case !d.HasOperation && rules.RequireIntent && !d.Present:
 		return in, missingIntent(v)
 	case !d.HasOperation && rules.RequireIntent:

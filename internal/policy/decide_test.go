@@ -43,6 +43,8 @@ func TestContractMessages(t *testing.T) {
 			problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"},
 		{"server mismatch in the write lane", policy.CallToolWrite, policy.Declared{}, hints(tool.True, tool.True), strict,
 			problem.ServerMismatch, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_write"},
+		{"not read-only in the read lane", policy.CallToolRead, policy.Declared{}, hints(tool.False, tool.Unsaid), strict,
+			problem.ServerMismatch, "Tool 'github:delete_repo' is marked as not read-only by server, use call_tool_write instead of call_tool_read"},
 		{"invalid sensitivity", policy.CallToolRead, policy.Declared{HasSensitivity: true, DataSensitivity: "secret"}, tool.Hints{}, strict,
 			problem.InvalidSensitivity, "Invalid intent.data_sensitivity 'secret': must be public, internal, private, or unknown"},
 		{"reason too long", policy.CallToolRead, policy.Declared{HasReason: true, Reason: strings.Repeat("界", 1001)}, tool.Hints{}, strict,
@@ -124,6 +126,22 @@ func TestProblems(t *testing.T) {
 			f.Existence, f.Unlisted, f.LoginNeeded = policy.Unlisted, "401", true
 		}},
 		{"hints", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Hints.Destructive = tool.True }},
+		{"hints of the server", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			f.Hints.Destructive, f.ServerHints.Destructive = tool.True, tool.True
+		}},
+		{"not read-only", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) { f.Hints.ReadOnly = tool.False }},
+		{"not read-only, of the server", func(_ *policy.Request, f *policy.Facts, _ *policy.Rules) {
+			f.Hints.ReadOnly, f.ServerHints.ReadOnly = tool.False, tool.False
+		}},
+		{"not read-only, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Hints.ReadOnly, rules.StrictServerValidation = tool.False, false
+		}},
+		{"inferred write, enforced", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredWhy, rules.InferHints = policy.Write, `its name says "create"`, policy.InferEnforce
+		}},
+		{"inferred write for want of a sign, enforced", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
+			f.Inferred, f.InferredUnsure, f.InferredWhy, rules.InferHints = policy.Write, true, `nothing says that it only reads`, policy.InferEnforce
+		}},
 		{"hints, not strict", func(_ *policy.Request, f *policy.Facts, rules *policy.Rules) {
 			f.Hints.Destructive, rules.StrictServerValidation = tool.True, false
 		}},

@@ -4,16 +4,19 @@ import "mcpproxy/internal/rawjson"
 
 // Add takes one parameter of a call, as its JSON value, into the declaration,
 // and reports whether it was one of the declaration's: intent, and the flat
-// intent_data_sensitivity and intent_reason. The value has passed
-// rawjson.Check. It is the one reader of intents, so that every surface
+// intent_operation_type, intent_data_sensitivity and intent_reason. The value has
+// passed rawjson.Check. It is the one reader of intents, so that every surface
 // takes the same thing for the same declaration.
 //
-// A null, and an empty sensitivity or reason, say nothing. A sensitivity or
-// reason that is given twice must be the same both times.
+// Models slip in what is certain all the same: an intent that is a text is its
+// operation type, or the object as JSON text. A null and an empty string say
+// nothing. What is given twice must be the same both times.
 func (d *Declared) Add(name string, value []byte) bool {
 	switch name {
 	case "intent":
-		d.addObject(value)
+		d.addIntent(value)
+	case "intent_operation_type":
+		d.addOperation(value)
 	case "intent_data_sensitivity":
 		d.addSensitivity(name, value)
 	case "intent_reason":
@@ -24,14 +27,22 @@ func (d *Declared) Add(name string, value []byte) bool {
 	return true
 }
 
-func (d *Declared) addObject(value []byte) {
-	if rawjson.Kind(value) == 'n' {
+func (d *Declared) addIntent(value []byte) {
+	text, isText := rawjson.String(value)
+	switch object := []byte(text); {
+	case rawjson.Kind(value) == 'n' || isText && text == "":
+		return
+	case isText && rawjson.Kind(object) == '{' && rawjson.Check(object, rawjson.Limits{}) == nil:
+		value = object
+	case isText:
+		d.Present = true
+		d.addOperation(value)
 		return
 	}
 	d.Present = true
 	err := rawjson.Members(value, func(name, value []byte) error {
 		switch string(name) {
-		case "operation_type":
+		case "operation_type", "intent_operation_type":
 			d.addOperation(value)
 		case "data_sensitivity":
 			d.addSensitivity("intent.data_sensitivity", value)
@@ -50,14 +61,18 @@ func (d *Declared) addObject(value []byte) {
 }
 
 func (d *Declared) addOperation(value []byte) {
-	if rawjson.Kind(value) == 'n' {
+	said, ok := rawjson.String(value)
+	switch {
+	case rawjson.Kind(value) == 'n' || ok && said == "":
+		return
+	case !ok:
+		said = string(value) // no operation has such a name
+	}
+	if d.HasOperation && said != d.OperationType {
+		d.Malformed = FieldsDiffer("intent.operation_type", "intent_operation_type")
 		return
 	}
-	var ok bool
-	if d.OperationType, ok = rawjson.String(value); !ok {
-		d.OperationType = string(value) // no operation has such a name
-	}
-	d.HasOperation = true
+	d.HasOperation, d.OperationType = true, said
 }
 
 func (d *Declared) addSensitivity(from string, value []byte) {

@@ -45,11 +45,14 @@ type Facts struct {
 	// LoginNeeded says that it has not because nobody has logged in to it.
 	LoginNeeded bool
 	Status      Status
-	// Hints are the effective hints.
-	Hints tool.Hints
+	// Hints are the effective hints, ServerHints those that the server has given.
+	Hints, ServerHints tool.Hints
 	// Inferred is what a tool seems to do that does not say so itself, and
 	// InferredWhy the reason; NoOperation when it does, or when there is no sign
 	// of it.
 	Inferred    Operation
 	InferredWhy string
+	// InferredUnsure says that this is only the careful choice. It counts where
+	// what is inferred is enforced, and is nothing to warn of.
+	InferredUnsure bool
 }

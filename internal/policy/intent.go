@@ -1,9 +1,9 @@
 // Package policy decides whether a call may go on: given the variant (the tool
 // that was used: call_tool_read, _write or _destructive), the declared intent,
 // the facts about the tool and the rules, it says allow, warn or reject, with the
-// exact message of the contract. A destructive tool called as less is rejected
-// (warned of, without strict_server_validation); other mismatches are warned of at
-// most.
+// exact message of the contract. A destructive tool called as less, and one that is
+// not read-only called as a read, are rejected (warned of, without
+// strict_server_validation); other mismatches are warned of at most.
 //
 // It guarantees that the decision is pure (no I/O, no clock, no state), total
 // (every combination has an answer) and fails closed: the zero values of
@@ -48,8 +48,8 @@ const (
 const MaxReason = 1000
 
 // Declared is what the caller said about its intent, before any check: the
-// strings as they came. The flat parameters (intent_data_sensitivity,
-// intent_reason) and the members of the intent object both end up here.
+// strings as they came. The flat parameters (intent_operation_type,
+// intent_data_sensitivity, intent_reason) and the members of the intent object both end up here.
 //
 // An operation_type that is not a JSON string is a bad operation type: it is
 // given as its JSON text. Everything else that cannot be read is Malformed.
@@ -60,8 +60,8 @@ type Declared struct {
 	// IntentNotObject, FieldNotString and FieldsDiffer); empty when it can.
 	// Such a call is refused with INVALID_ARGS, in either mode.
 	Malformed string
-	// HasOperation tells a missing operation_type from an empty one: the first
-	// is inferred from the variant (or required), the second is invalid.
+	// HasOperation says that an operation type was given. Without one it is
+	// inferred from the variant, or required.
 	HasOperation  bool
 	OperationType string
 	// HasSensitivity and HasReason say that the member was there. An empty

@@ -157,13 +157,13 @@ func TestInferredMatrix(t *testing.T) {
 	out.WriteString("The decision for a callable tool without hints, by infer_hints (rows) and what is inferred (columns).\n")
 	for _, strict := range bools {
 		for _, v := range variants {
-			fmt.Fprintf(&out, "\n%s  strict_server_validation=%v\n  %-12s%-10s%-10s%-10s%s\n", v, strict, "", "nothing", "read", "write", "destructive")
+			fmt.Fprintf(&out, "\n%s  strict_server_validation=%v\n  %-12s%-17s%-17s%-17s%s\n", v, strict, "", "nothing", "read", "write", "destructive")
 			for _, mode := range modes {
 				row := fmt.Sprintf("  %-12s", cmp.Or(string(mode), "(not said)"))
 				for _, inferred := range operations {
 					r, f := sound(v, policy.Declared{})
 					f.Inferred = inferred
-					row += fmt.Sprintf("%-10s", outcome(policy.Decide(r, f, policy.Rules{StrictServerValidation: strict, InferHints: mode})))
+					row += fmt.Sprintf("%-17s", outcome(policy.Decide(r, f, policy.Rules{StrictServerValidation: strict, InferHints: mode})))
 				}
 				fmt.Fprintln(&out, strings.TrimRight(row, " "))
 			}
@@ -302,8 +302,10 @@ func eachGuess(r policy.Request, f policy.Facts, rules policy.Rules, fn func(pol
 		return
 	}
 	for _, f.Inferred = range operations {
-		for _, rules.InferHints = range modes {
-			fn(r, f, rules)
+		for _, f.InferredUnsure = range bools {
+			for _, rules.InferHints = range modes {
+				fn(r, f, rules)
+			}
 		}
 	}
 }
@@ -318,7 +320,9 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 	enforced := silent && rules.InferHints != policy.InferOff && rules.InferHints != policy.InferAdvise
 	destructive := f.Hints.Destructive == tool.True || enforced && f.Inferred == policy.Destructive
 	readOnly := f.Hints.ReadOnly == tool.True || enforced && f.Inferred == policy.Read
-	lanePermits := !destructive || lane == "destructive"
+	changes := f.Hints.ReadOnly == tool.False || enforced && f.Inferred == policy.Write
+	lanePermits := lane == "destructive" || !destructive && (lane == "write" || !changes)
+	warns := rules.InferHints != policy.InferOff && !f.InferredUnsure
 	for _, rule := range []struct {
 		applies bool
 		outcome string
@@ -341,8 +345,8 @@ func contract(r policy.Request, f policy.Facts, rules policy.Rules) string {
 		{!lanePermits && rules.StrictServerValidation, "SERVER_MISMATCH"},
 		{!lanePermits, "warn"},
 		{lane == "write" && readOnly, "warn"},
-		{rules.InferHints != policy.InferOff && f.Inferred == policy.Destructive && lane != "destructive", "warn"},
-		{rules.InferHints != policy.InferOff && f.Inferred == policy.Write && lane == "read", "warn"},
+		{warns && f.Inferred == policy.Destructive && lane != "destructive", "warn"},
+		{warns && f.Inferred == policy.Write && lane == "read", "warn"},
 	} {
 		if rule.applies {
 			return rule.outcome

@@ -12,10 +12,24 @@ import (
 
 // whenUnsure is what every refusal of an intent ends with: the way out that
 // needs no further knowledge.
-const whenUnsure = ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive" or none).`
+func whenUnsure(required bool) string {
+	return ` When unsure: call_tool_destructive always passes (with intent.operation_type "destructive"` + unless(required, " or none") + ")."
+}
+
+// unless is what holds only where no intent is required.
+func unless(required bool, text string) string {
+	if required {
+		return ""
+	}
+	return text
+}
 
 // IntentNotObject is the message for an intent that is not a JSON object.
 const IntentNotObject = "intent must be an object with operation_type and, optionally, data_sensitivity and reason"
+
+// NoCallTool is what the old call_tool, which does not exist, is answered with.
+const NoCallTool = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. " +
+	"See retrieve_tools for annotations and recommendations."
 
 // FieldNotString is the message for a member of the intent, or a flat intent
 // parameter, that is not a string.
@@ -32,12 +46,6 @@ func FieldsDiffer(one, other string) string {
 func warnOverlyCautious(r Request, f *Facts, inferred Operation) string {
 	return "Tool " + quote(r.ID.String()) + said("marked read-only", inferred, f) + ", " + r.Variant.String() +
 		" is overly cautious: call_tool_read is enough"
-}
-
-// warnServerMismatch is the warning for a call that strict validation would
-// have refused.
-func warnServerMismatch(r Request, f *Facts, inferred Operation) string {
-	return serverMismatchText(r, f, inferred) + " (let through since strict_server_validation is off)"
 }
 
 // warnInferred is the warning for a call in a more harmless lane than the tool
@@ -67,24 +75,71 @@ func said(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + does(inferred) + " (" + clip(f.InferredWhy) + ")"
 }
 
-func serverMismatchText(r Request, f *Facts, inferred Operation) string {
-	return "Tool " + quote(r.ID.String()) + said("marked destructive", inferred, f) + ", use call_tool_destructive instead of " + r.Variant.String()
+// hint is a hint that a variant may contradict.
+type hint uint8
+
+const (
+	agrees hint = iota
+	saysDestructive
+	saysNotReadOnly
+)
+
+// mismatch is a hint that the variant contradicts; inferred is what the tool
+// seems to do, where that is what counts.
+type mismatch struct {
+	of       hint
+	inferred Operation
 }
 
-func serverMismatch(r Request, f *Facts, inferred Operation) *problem.Problem {
-	hint := `Call call_tool_destructive with the same name and arguments; intent.operation_type, if you give it, must then be "destructive".`
-	if inferred != NoOperation {
-		hint += " If the tool does not delete, the user can say so with hint_overrides."
+// hints is what differs by the hint.
+var hints = [...]struct {
+	marked, isNot string // what the tool is said to be, and what it may be instead
+	use           Variant
+}{
+	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},
+	saysNotReadOnly: {"marked as not read-only", "only reads", CallToolWrite},
+}
+
+func (m mismatch) text(r Request, f *Facts) string {
+	h := hints[m.of]
+	return "Tool " + quote(r.ID.String()) + said(h.marked, m.inferred, f) + ", use " + h.use.String() + " instead of " + r.Variant.String()
+}
+
+// warning is for a call that strict validation would have refused.
+func (m mismatch) warning(r Request, f *Facts) string {
+	return m.text(r, f) + " (let through since strict_server_validation is off)"
+}
+
+func (m mismatch) problem(r Request, f *Facts) *problem.Problem {
+	h := hints[m.of]
+	hint := "Call " + h.use.String() + ` with the same name and arguments; intent.operation_type, if you give it, must then be "` + h.use.Operation().String() + `".`
+	if m.inferred != NoOperation {
+		hint += " If the tool " + h.isNot + ", the user can say so with hint_overrides."
 	}
-	return problem.New(problem.ServerMismatch, serverMismatchText(r, f, inferred), hint).With("call_with", CallToolDestructive.String())
+	return problem.New(problem.ServerMismatch, m.text(r, f), hint).With("call_with", h.use.String()).With("source", m.source(f))
 }
 
-func intentMismatch(v Variant, declared Operation) *problem.Problem {
+// source is who said the hint: server, override or inference.
+func (m mismatch) source(f *Facts) string {
+	byServer := f.ServerHints.ReadOnly == tool.False
+	if m.of == saysDestructive {
+		byServer = f.ServerHints.Destructive == tool.True
+	}
+	switch {
+	case m.inferred != NoOperation:
+		return "inference"
+	case byServer:
+		return "server"
+	}
+	return "override"
+}
+
+func intentMismatch(v Variant, declared Operation, required bool) *problem.Problem {
 	return problem.New(problem.IntentMismatch,
 		"Intent mismatch: tool is "+v.String()+" but intent declares "+declared.String(),
 		"If the call is a "+declared.String()+" operation, use "+VariantOf(declared).String()+
 			"; if it is a "+v.Operation().String()+" operation, declare intent.operation_type \""+v.Operation().String()+
-			"\" or leave it out."+whenUnsure).
+			"\""+unless(required, " or leave it out")+"."+whenUnsure(required)).
 		With("tool_variant", v.String()).With("operation_type", declared.String())
 }
 
@@ -98,10 +153,10 @@ func missingOperation(v Variant) *problem.Problem {
 		`Set intent.operation_type to "`+v.Operation().String()+`", which is what `+v.String()+" is for.")
 }
 
-func invalidOperation(given string) *problem.Problem {
+func invalidOperation(given string, required bool) *problem.Problem {
 	return problem.New(problem.InvalidOperationType,
 		"Invalid intent.operation_type "+quote(given)+": must be read, write, or destructive",
-		"Declare the operation type of the variant you call: call_tool_read read, call_tool_write write, call_tool_destructive destructive."+whenUnsure).
+		"Declare the operation type of the variant you call: call_tool_read read, call_tool_write write, call_tool_destructive destructive."+whenUnsure(required)).
 		With("parameter", "intent.operation_type").With("value", clip(given)).
 		With("allowed", []string{"read", "write", "destructive"})
 }
@@ -120,9 +175,10 @@ func reasonTooLong() *problem.Problem {
 		"Say it in a sentence or two, or leave it out.")
 }
 
-func malformedIntent(why string) *problem.Problem {
+func malformedIntent(v Variant, why string, required bool) *problem.Problem {
 	return problem.New(problem.InvalidArgs, why,
-		`Give intent as an object such as {"operation_type": "read", "data_sensitivity": "internal", "reason": "why"}, or leave it out.`).
+		`Give intent as an object such as {"operation_type": "`+v.Operation().String()+`", "data_sensitivity": "internal", "reason": "why"}`+
+			unless(required, ", or leave it out")+".").
 		With("parameter", "intent")
 }
 
@@ -134,15 +190,26 @@ func invalidVariant() *problem.Problem {
 		With("allowed", []string{CallToolRead.String(), CallToolWrite.String(), CallToolDestructive.String()})
 }
 
-func invalidName(name string, why error) *problem.Problem {
+func invalidName(name string, why error, nearest []string) *problem.Problem {
 	reason := "the server part or the tool part is empty"
-	if why != nil {
+	switch {
+	case name == "":
+		reason = "it is missing"
+	case why != nil:
 		reason = why.Error()
 	}
-	return problem.New(problem.InvalidName,
-		"Invalid name "+quote(name)+": "+reason+"; must be server:tool, for example github:create_issue",
-		"Use the name exactly as retrieve_tools gives it.").
+	example := "; must be server:tool, for example github:create_issue"
+	if len(nearest) > 0 {
+		example = "; must be server:tool." + didYouMean(nearest)
+	}
+	p := problem.New(problem.InvalidName,
+		"Invalid name "+quote(name)+": "+reason+example,
+		"Give as name exactly what retrieve_tools gives as name.").
 		With("parameter", "name").With("value", clip(name)).Because(why)
+	if len(nearest) > 0 {
+		p.With("nearest", nearest)
+	}
+	return p
 }
 
 func outOfScope(r Request) *problem.Problem {

@@ -47,7 +47,7 @@ var (
 	MissingIntent        = declare("MISSING_INTENT", 400, ExitRefused, rpcInvalidParams, "`require_intent` is on, and the call declares no intent.")
 	MissingOperationType = declare("MISSING_OPERATION_TYPE", 400, ExitRefused, rpcInvalidParams, "`require_intent` is on, and the intent has no `operation_type`.")
 	InvalidOperationType = declare("INVALID_OPERATION_TYPE", 400, ExitRefused, rpcInvalidParams, "The `operation_type` is none of `read`, `write` and `destructive`.")
-	ServerMismatch       = declare("SERVER_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The tool is marked destructive, and it was called as a read or a write.")
+	ServerMismatch       = declare("SERVER_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The tool is marked destructive, and it was called as a read or a write; or as not read-only, and it was called as a read.")
 	InvalidSensitivity   = declare("INVALID_SENSITIVITY", 400, ExitRefused, rpcInvalidParams, "The `data_sensitivity` is none of `public`, `internal`, `private` and `unknown`.")
 	ReasonTooLong        = declare("REASON_TOO_LONG", 400, ExitRefused, rpcInvalidParams, "The `reason` is longer than the message says it may be.")
 )

@@ -72,6 +72,20 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	return append(out, '}')
 }
 
+// AddElement returns a copy of an array with an element more, the last one. All
+// other bytes are kept. What is not an array is returned as it is.
+func AddElement(array, element json.RawMessage) json.RawMessage {
+	end := bytes.LastIndexByte(array, ']')
+	if Kind(array) != '[' || end < 0 {
+		return array
+	}
+	out := append(make([]byte, 0, len(array)+len(element)+1), array[:end]...)
+	if kept := bytes.TrimRight(out, " \t\r\n"); kept[len(kept)-1] != '[' {
+		out = append(out, ',')
+	}
+	return append(append(out, element...), array[end:]...)
+}
+
 // Keep returns an array with the elements that keep reports, and how many it has
 // left out; with none, the array as it is.
 func Keep(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {

@@ -40,6 +40,16 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
+func TestAddElement(t *testing.T) {
+	for array, want := range map[string]string{
+		`[]`: `[1]`, ` [ ] `: ` [ 1] `, `[[2], "]" ]`: `[[2], "]" ,1]`, `{}`: `{}`, `"[]"`: `"[]"`, ``: ``, `[`: `[`,
+	} {
+		if got := AddElement([]byte(array), []byte("1")); string(got) != want {
+			t.Errorf("%q becomes %q, want %q", array, got, want)
+		}
+	}
+}
+
 func FuzzSetMember(f *testing.F) {
 	f.Add([]byte(` { "a" : [1, {"b":"}"}] , "\u0062":2 } `), "b", []byte(`{"x":[]}`))
 	f.Add([]byte(`{}`), "\"\n", []byte(`"y"`))

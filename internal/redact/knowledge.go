@@ -16,7 +16,7 @@ var credentialsText string
 
 // knowledge is what credentials.txt says.
 type knowledge struct {
-	names                               []nameRule
+	names                               [256][]nameRule // by their last letter
 	noTokens                            map[string]bool // what stands before "token" where it is no credential
 	types                               []string
 	placeholderBeginnings, placeholders []string
@@ -38,7 +38,8 @@ func readKnowledge(f wordlist.File) (k knowledge) {
 	ends := append(slices.Clone(k.types), "value") // these stand before or instead of one
 	for _, line := range f.Of("names").Lines {
 		r := readNameRule(strings.Fields(line))
-		k.names = append(k.names, r)
+		last := r.end[len(r.end)-1]
+		k.names[last] = append(k.names[last], r)
 		if r.strength != harmless {
 			ends = append(ends, r.end)
 		}

@@ -45,8 +45,9 @@ func classify(name []byte) (string, strength) {
 	var s spelledName
 	s.spell(name)
 	spelled := s.all()
-	for i := range known.names {
-		r := &known.names[i]
+	rules := known.names[spelled[len(spelled)-1]] // which is a letter
+	for i := range rules {
+		r := &rules[i]
 		begin := len(spelled) - len(r.end)
 		if begin < 0 || string(spelled[begin:]) != r.end || r.word && begin != s.last {
 			continue

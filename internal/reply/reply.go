@@ -2,9 +2,10 @@
 // of its own tools, problems as results of tools or errors of the protocol, and
 // what a modern result has besides what a server has said.
 //
-// It guarantees that the same problem reads the same on every surface, that a
-// server's result is not copied to get a few members more, and that an internal
-// error is logged, and the client gets no details. It answers no request itself.
+// It guarantees that the same problem reads the same on every surface, that the
+// text of a refusal says by itself what helps to mend the call, that a server's
+// result is not copied to get a few members more, and that an internal error is
+// logged, and the client gets no details. It answers no request itself.
 package reply
 
 import (
@@ -15,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -119,10 +121,10 @@ func (w *Writer) Refusal(modern bool, err error) session.Reply {
 	if err != nil {
 		detail, _ = json.Marshal(problem.New(p.Code, p.Message, p.Hint))
 	}
-	text := append(make([]byte, 0, len(detail)+len(p.Message)+192), w.Front(modern)...)
-	text = rawjson.AppendString(append(text, `"content":[{"type":"text","text":`...), []byte(p.Message))
-	text = append(append(text, `}],"structuredContent":{"error":`...), detail...)
-	return session.Reply{Result: append(text, `},"isError":true}`...)}
+	out := append(make([]byte, 0, 2*len(detail)+192), w.Front(modern)...)
+	out = rawjson.AppendString(append(out, `"content":[{"type":"text","text":`...), text(p))
+	out = append(append(out, `}],"structuredContent":{"error":`...), detail...)
+	return session.Reply{Result: append(out, `},"isError":true}`...)}
 }
 
 // Problem returns why a request that was to be passed on has no answer: for the
@@ -193,6 +195,28 @@ func Wanted(listen *session.Request) (wanted json.RawMessage, bad *jsonrpc.Error
 // Acknowledge tells a subscriber what it will get, an object.
 func Acknowledge(listen *session.Request, agreed string) {
 	listen.Say(session.Event{Method: mcp.Acknowledged, Params: []byte(`{` + Subscription(listen) + `},"notifications":` + agreed + `}`)})
+}
+
+// settleTime is how long changes are collected before they are announced: when
+// a server comes or goes there are many at once.
+const settleTime = 100 * time.Millisecond
+
+// Settled waits for a change, and then until it is time to announce it. Its error
+// is ctx's.
+func Settled(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	settle := time.NewTimer(settleTime)
+	defer settle.Stop()
+	select {
+	case <-settle.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // End is the result of a subscription that is over.

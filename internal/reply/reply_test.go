@@ -103,7 +103,7 @@ func TestProblem(t *testing.T) {
 		for modern, want := range map[bool]int{false: c.legacy, true: c.modern} {
 			a := w.Problem(modern, c.method, c.err)
 			if want < 0 {
-				if got := whole(t, a); a.Error != nil || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"text":"Locked."`) ||
+				if got := whole(t, a); a.Error != nil || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"text":"Locked.\nHint: Ask."`) ||
 					!strings.Contains(got, `"structuredContent":{"error":{"code":"TOOL_LOCKED"`) {
 					t.Errorf("%s %v: %s", c.method, c.err, got)
 				}
@@ -156,5 +156,65 @@ func TestRepeated(t *testing.T) {
 	}
 	if e := reply.InvalidParams("x"); e.Code != -32602 || e.Message != "Invalid params: x" {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestRefusalText: who is shown the text alone has all that helps to mend the call,
+// and nothing of it twice.
+func TestRefusalText(t *testing.T) {
+	w, _ := newWriter()
+	properties := `{"properties":{"a":{"type":"integer"}}}`
+	large := `{"description":"` + strings.Repeat("é", 5000) + `"}`
+	const gives = `; retrieve_tools with the tool's name as query, limit 1 and detail "full" gives the whole)`
+	for _, c := range []struct {
+		p    *problem.Problem
+		want string
+	}{
+		{problem.New(problem.NotFound, "None.", ""), "None."},
+		{problem.New(problem.ToolLocked, "Locked.", "Ask.").With("status", "off"), "Locked.\nHint: Ask."},
+		{problem.New(problem.ServerMismatch, "Marked.", "Use call_tool_destructive.").With("call_with", "call_tool_destructive"), "Marked.\nHint: Use call_tool_destructive."},
+		{problem.New(problem.ServerMismatch, "Marked.", "").With("call_with", "call_tool_write"), "Marked.\nCall with: call_tool_write"},
+		{problem.New(problem.ServerNotFound, "None.", "Look.").With("nearest", []string{"a", "b"}), "None.\nHint: Look.\nNearest names: a, b"},
+		{problem.New(problem.ServerNotFound, "None, perhaps a or b.", "").With("nearest", []string{"a", "b"}), "None, perhaps a or b."},
+		{problem.New(problem.ServerNotFound, "None.", "").With("nearest", []string{}), "None."},
+		{problem.New(problem.InvalidParameter, "Wrong.", "").With("allowed", "an integer"), "Wrong.\nAllowed: an integer"},
+		{problem.New(problem.InvalidParameter, "Wrong.", "").With("allowed", []bool{true, false}), "Wrong."},
+		{problem.New(problem.UpstreamError, "Failed.", "").With("upstream_data", json.RawMessage("{\n \"a\": 1}")), "Failed.\nThe server's own data: {\"a\":1}"},
+		{problem.New(problem.ArgsMismatch, "Wrong.", "Change.").With("inputSchema", json.RawMessage(" "+properties)), "Wrong.\nHint: Change.\nThe tool's inputSchema: " + properties},
+		{problem.New(problem.ArgsMismatch, "Wrong.", "").With("inputSchema", json.RawMessage(nil)), "Wrong."},
+		{problem.New(problem.ArgsMismatch, "Wrong.", "").With("inputSchema", json.RawMessage(large)),
+			"Wrong.\nThe tool's inputSchema: " + large[:4096] + "… (the first 4096 of 10018 bytes" + gives},
+	} {
+		for _, modern := range []bool{false, true} {
+			var got struct {
+				Content           []struct{ Type, Text string }
+				StructuredContent struct{ Error json.RawMessage }
+				IsError           bool
+			}
+			if err := json.Unmarshal([]byte(whole(t, w.Refusal(modern, c.p))), &got); err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Content) != 1 || got.Content[0].Type != "text" || got.Content[0].Text != c.want || !got.IsError || len(got.StructuredContent.Error) == 0 {
+				t.Errorf("got  %+v\nwant %s", got, c.want)
+			}
+		}
+	}
+}
+
+// TestWarned: warnings are the last text of a result whose own content stays as it is.
+func TestWarned(t *testing.T) {
+	const block = `{"type":"text","text":"Warning: one\nWarning: \"two\""}`
+	for raw, want := range map[string]string{
+		`{"content":[{"type":"text", "text":"\u00e9"} ],"n":9007199254740993}`: `{"content":[{"type":"text", "text":"\u00e9"} ,` + block + `],"n":9007199254740993}`,
+		`{"content":[ ],"isError":true}`:                                       `{"content":[ ` + block + `],"isError":true}`,
+		`{"structuredContent":{"content":[]}}`:                                 `{"structuredContent":{"content":[]},"content":[` + block + `]}`,
+		`{"content":"no array"}`:                                               `{"content":"no array"}`,
+	} {
+		if got := string(reply.Warned(json.RawMessage(raw), []string{"one", `"two"`})); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
+		}
+		if got := string(reply.Warned(json.RawMessage(raw), nil)); got != raw {
+			t.Errorf("without a warning, %s becomes %s", raw, got)
+		}
 	}
 }

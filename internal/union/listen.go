@@ -3,16 +3,11 @@ package union
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/session"
 )
-
-// settleTime is how long changes are collected before they are announced: when
-// a server comes or goes there are many at once.
-const settleTime = 100 * time.Millisecond
 
 // announce says which lists have changed until ctx ends.
 func (s *Surface) announce(ctx context.Context, r *session.Request, h *heard, say func(list int)) {
@@ -21,16 +16,7 @@ func (s *Surface) announce(ctx context.Context, r *session.Request, h *heard, sa
 		for _, list := range h.changed(now) {
 			say(list)
 		}
-		select {
-		case <-again:
-		case <-ctx.Done():
-			return
-		}
-		settle := time.NewTimer(settleTime)
-		select {
-		case <-settle.C:
-		case <-ctx.Done():
-			settle.Stop()
+		if reply.Settled(ctx, again) != nil {
 			return
 		}
 	}

@@ -78,12 +78,14 @@ func toolOf(r *session.Request) string {
 // reports whether that had to be waited for.
 func (s *Server) current(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
 	for {
-		if c := s.presence.live.Load(); !c.usable() {
+		if c = s.presence.live.Load(); !c.usable() {
 			waited = true
+			if c, err = s.Ready(ctx); err != nil {
+				return nil, waited, err
+			}
 		}
-		c, err := s.Ready(ctx)
-		if err != nil || r.Judged.Listed() == nil || !s.listing.stale(c) {
-			return c, waited, err
+		if r.Judged.Listed() == nil || !s.listing.stale(c) {
+			return c, waited, nil
 		}
 		waited = true
 		if err = s.listing.await(ctx, c, s.presence.done); err == nil || c.link.Cause() == nil {

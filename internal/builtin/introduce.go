@@ -1,0 +1,84 @@
+package builtin
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/rawjson"
+)
+
+// instructions is what a client may tell its model about this server, before what
+// there is behind it: nobody searches for what he does not know to be there.
+const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
+	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive. "
+
+// maxNamed bounds, in bytes, what the instructions say of the servers.
+const maxNamed = 600
+
+// shown is what a client is shown that may change while it is there: the built-in
+// tools, and the servers whose tools they find.
+type shown struct {
+	listing listing
+	servers []gateway.Usable
+}
+
+// instructions returns the instructions as JSON.
+func (w shown) instructions() []byte { return rawjson.AppendString(nil, instructions+w.sentence()) }
+
+// sentence names the servers, with how many of their tools can be called, those
+// with most of them first. The names are the user's; nothing is a server's word.
+func (w shown) sentence() string {
+	if len(w.servers) == 0 {
+		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"
+		if w.listing.management == config.ManagePropose {
+			return none + "; what you propose with upstream_servers waits for the user."
+		}
+		return none + "."
+	}
+	const rest = " and 1000000000 more." // at most
+	byTools := slices.SortedStableFunc(slices.Values(w.servers), func(a, b gateway.Usable) int { return cmp.Compare(b.Tools, a.Tools) })
+	var out strings.Builder
+	out.WriteString("The servers, with how many tools each has:")
+	for i, s := range byTools {
+		tools := strconv.Itoa(s.Tools)
+		if !s.Listed {
+			tools = "not known yet"
+		}
+		one := " " + s.Name + " (" + tools + ")"
+		if out.Len()+len(",")+len(one)+len(rest) > maxNamed {
+			fmt.Fprintf(&out, " and %d more.", len(byTools)-i)
+			return out.String()
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(one)
+	}
+	out.WriteByte('.')
+	return out.String()
+}
+
+// digest stands for what is shown: two that are equal show the same.
+func (w shown) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
+
+// known is what a client knows of what it is shown.
+type known struct {
+	mu   sync.Mutex // guards last
+	last [sha256.Size]byte
+}
+
+// gets notes what the client gets to know, and reports whether that is news.
+func (k *known) gets(w shown) (news bool) {
+	now := w.digest()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	news, k.last = k.last != now, now
+	return news
+}

@@ -1,0 +1,70 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+)
+
+func TestSentence(t *testing.T) {
+	propose, off := listing{management: config.ManagePropose}, listing{management: config.ManageOff}
+	for _, c := range []struct {
+		shown shown
+		want  string
+	}{
+		{shown{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
+		{shown{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
+		{shown{off, []gateway.Usable{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
+		{shown{off, []gateway.Usable{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
+			"The servers, with how many tools each has: d (30), c (26), a (0), b (not known yet)."},
+	} {
+		if got := c.shown.sentence(); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// However many servers there are and however long their names, the list stays
+// within its bound, and says how many it leaves out.
+func TestSentenceIsBounded(t *testing.T) {
+	for _, length := range []int{1, 10, 64} {
+		var w shown
+		for n := range 1000 {
+			w.servers = append(w.servers, gateway.Usable{Name: strings.Repeat("x", length), Listed: n%2 == 0, Tools: 1000 - n})
+			got := w.sentence()
+			named := strings.Count(got, "(")
+			more := fmt.Sprintf(" and %d more.", n+1-named)
+			if len(got) > maxNamed || named == 0 || strings.HasSuffix(got, more) != (named < n+1) {
+				t.Fatalf("%d servers: %d bytes: %s", n+1, len(got), got)
+			}
+			if n == 999 && len(got) < maxNamed-2*(length+20) {
+				t.Errorf("%d bytes: %s", len(got), got)
+			}
+		}
+	}
+}
+
+// Only what is another than the client knows is news.
+func TestKnown(t *testing.T) {
+	var k known
+	for i, c := range []struct {
+		shown shown
+		news  bool
+	}{
+		{shown{}, true},
+		{shown{}, false},
+		{shown{listing{management: config.ManageOff}, nil}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, nil}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []gateway.Usable{{Name: "a", Listed: false, Tools: 0}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []gateway.Usable{{Name: "a", Listed: true, Tools: 0}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []gateway.Usable{{Name: "a", Listed: true, Tools: 1}}}, true},
+		{shown{listing{intent: true, management: config.ManageOff}, []gateway.Usable{{Name: "a", Listed: true, Tools: 1}}}, false},
+	} {
+		if news := k.gets(c.shown); news != c.news {
+			t.Errorf("%d: news %t", i, news)
+		}
+	}
+}

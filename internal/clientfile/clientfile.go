@@ -1,0 +1,108 @@
+// Package clientfile reads the files in which MCP clients keep their servers,
+// whatever the format (JSON, JSON with comments, TOML, YAML) and whoever the
+// client is, and makes entries of our own configuration file of them.
+//
+// It guarantees that a text is bounded in size, depth and number of servers, that
+// every entry it returns is one that config accepts, under a valid name that no
+// other one has, and that whatever was changed or left out has a note with its
+// place. What approves calls in a client approves nothing here, and what widens
+// in our own format is left out: a text from elsewhere adds servers, not trust.
+// It opens no files, resolves no references, starts nothing and writes nothing.
+package clientfile
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/problem"
+)
+
+// Parse reads the text of a client's file. The error is a *problem.Problem
+// INVALID_CONFIG with line and column.
+func Parse(text []byte) (*File, error) {
+	text = bytes.TrimPrefix(text, []byte(jsonc.ByteOrderMark))
+	root, err := read(text)
+	if err != nil {
+		return nil, refused(err)
+	}
+	found, err := sectionsOf(root)
+	if err != nil {
+		return nil, refused(err)
+	}
+	r := reader{file: &File{}, taken: map[string]string{}}
+	for _, s := range found {
+		r.file.Client = s.client
+		if err := r.section(s); err != nil {
+			return nil, refused(err)
+		}
+	}
+	return r.file, nil
+}
+
+// read makes a tree of the text, in the format that it looks like.
+func read(text []byte) (*node, error) {
+	if wrong := jsonc.Bounded(text); wrong != nil {
+		line, column := jsonc.Position(text, wrong.Offset)
+		return nil, &mistake{place{line, column}, wrong.Message, wrong.Hint}
+	}
+	switch formatOf(text) {
+	case inTOML:
+		return fromTOML(text)
+	case inYAML:
+		return fromYAML(text)
+	}
+	return fromJSON(text)
+}
+
+type format uint8
+
+const (
+	inJSON format = iota
+	inTOML
+	inYAML
+)
+
+// formatOf looks at the first line that says something: an assignment or the head
+// of a table is TOML, a key with a colon or a list YAML, everything else is read,
+// or refused, as JSON.
+func formatOf(text []byte) format {
+	for line := range bytes.Lines(text) {
+		s := strings.TrimSpace(string(line))
+		colon, equals := strings.IndexByte(s, ':'), strings.IndexByte(s, '=')
+		switch {
+		case s == "" || s[0] == '#':
+			continue
+		case s[0] == '{' || strings.HasPrefix(s, "//") || strings.HasPrefix(s, "/*"):
+			return inJSON
+		case s[0] == '[':
+			if inner := strings.TrimSpace(strings.TrimLeft(s, "[")); inner != "" && !strings.ContainsAny(inner[:1], `{]`) {
+				return inTOML
+			}
+			return inJSON
+		case equals > 0 && (colon < 0 || equals < colon):
+			return inTOML
+		case colon > 0 || s == "---" || strings.HasPrefix(s, "- ") || s[0] == '%':
+			return inYAML
+		}
+		return inJSON
+	}
+	return inJSON
+}
+
+// refused makes the error for a text that cannot be read.
+func refused(err error) error {
+	var m *mistake
+	if !errors.As(err, &m) {
+		return problem.Newf(problem.InvalidConfig, "The text cannot be read: %v", err).WithHint("Copy the text once more, as the client has it.")
+	}
+	text := m.message
+	if m.at.line > 0 {
+		text = fmt.Sprintf("line %d, column %d: %s", m.at.line, m.at.column, text)
+	}
+	hint := cmp.Or(m.hint, "copy the text once more, as the client has it")
+	return problem.New(problem.InvalidConfig, text, strings.ToUpper(hint[:1])+hint[1:]+".").With("line", m.at.line).With("column", m.at.column)
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+)
+
+// ForeignReference is a place in a text where other programs would put the value
+// of a variable, and where the text itself counts here.
+type ForeignReference struct {
+	Start, End int    // of the text
+	Name       string // the variable; "" where there is none, or where it may be part of a secret
+	Kind       ReferenceKind
+}
+
+// ReferenceKind is the form of a reference.
+type ReferenceKind uint8
+
+const (
+	Variable        ReferenceKind = iota // ${NAME}
+	VariableDefault                      // ${NAME:-default}
+	BareVariable                         // $NAME, as the whole value
+	BraceVariable                        // {env:NAME}
+	BraceFile                            // {file:path}
+	EditorVariable                       // ${workspaceFolder}
+	Template                             // ${{ secrets.NAME }}
+	Input                                // ${input:id}: a mistake here, not text
+)
+
+var (
+	foreignPattern = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:?-[^}]*)?|input:([^}]*)|(/))\}|(\$\{\{)[^}]*\}\}|\{(?:env:([A-Za-z_][A-Za-z0-9_]*)|(file:)[^}]+)\}`)
+	barePattern    = regexp.MustCompile(`^(?:(?i:bearer|basic|token) )?(\$[A-Z_][A-Z0-9_]*)$`)
+	editorPattern  = regexp.MustCompile(`^(workspaceFolder(Basename)?|workspaceRoot|userHome|pathSeparator|cwd|file|extensionPath|CLAUDE_PLUGIN_ROOT)$`)
+)
+
+// ForeignReferences finds them, in their order.
+func ForeignReferences(text string) []ForeignReference {
+	if m := barePattern.FindStringSubmatchIndex(text); m != nil {
+		return []ForeignReference{{Start: m[2], End: m[3], Kind: BareVariable}}
+	}
+	if !strings.Contains(text, "{") {
+		return nil
+	}
+	var found []ForeignReference
+	for _, m := range foreignPattern.FindAllStringSubmatchIndex(text, -1) {
+		part := func(i int) string {
+			if m[2*i] < 0 {
+				return ""
+			}
+			return text[m[2*i]:m[2*i+1]]
+		}
+		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" is "${", and "${env:NAME}" is ours
+			continue
+		}
+		r := ForeignReference{Start: m[0], End: m[1]}
+		switch {
+		case part(1) != "" && m[4] >= 0:
+			r.Name, r.Kind = part(1), VariableDefault
+		case editorPattern.MatchString(part(1)) || part(4) != "":
+			r.Name, r.Kind = part(1), EditorVariable
+		case part(1) != "":
+			r.Name, r.Kind = part(1), Variable
+		case m[6] >= 0:
+			r.Name, r.Kind = part(3), Input
+		case part(5) != "":
+			r.Kind = Template
+		case part(6) != "":
+			r.Name, r.Kind = part(6), BraceVariable
+		default:
+			r.Kind = BraceFile
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+// Advice is what is written here instead.
+func (r ForeignReference) Advice() (message, hint string) {
+	name := clip(r.Name)
+	reference := "${env:" + name + "}"
+	switch r.Kind {
+	case VariableDefault:
+		return "${" + name + ":-…} is no reference here, and stays as it is", "write " + reference + " and set the variable, or write the default itself; for the text put one more $ before it"
+	case BareVariable:
+		return "the value looks like $NAME, which is no reference here and stays as it is", "write ${env:NAME} with the variable's name"
+	case BraceVariable:
+		return "{env:" + name + "} is no reference here, and stays as it is", "write " + reference
+	case BraceFile:
+		return "{file:…} is no reference here, and stays as it is", "put what the file holds into an environment variable, and write ${env:NAME}"
+	case Template:
+		return "${{ … }} is no reference here, and stays as it is", "write ${env:NAME}, and set that variable"
+	case EditorVariable:
+		return "${" + name + "} is a variable of editors, and stays as it is", "write the path itself, or ${env:HOME} for the home directory"
+	case Input:
+		return "${input:" + name + "} is asked for by an editor, which MCPProxy does not do", "write ${env:NAME}, and set that variable"
+	}
+	return "${" + name + "} is no reference here, and stays as it is", "write " + reference + "; for the text itself $${" + name + "}"
+}
