@@ -72,7 +72,7 @@ func (f Filter) masked() Filter {
 		}
 		return out
 	}
-	f.Servers, f.Tools, f.Actors = names(f.Servers), names(f.Tools), names(f.Actors)
+	f.Servers, f.Tools, f.Actors, f.Clients = names(f.Servers), names(f.Tools), names(f.Actors), names(f.Clients)
 	f.SessionID, f.RequestID = maskedText(f.SessionID, maxName), maskedText(f.RequestID, maxName)
 	return f
 }

@@ -57,6 +57,7 @@ type Facts struct {
 	Intent      string
 	Sensitivity string
 	Actor       string
+	Client      string
 	Time        int64 // microseconds since 1970
 	Duration    int64 // milliseconds
 }
@@ -65,7 +66,7 @@ type Facts struct {
 func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
-		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor,
+		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
 		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS,
 	}
 	if in := r.Metadata.Intent; in != nil {

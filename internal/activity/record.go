@@ -169,6 +169,7 @@ type Filter struct {
 	IntentTypes   []string  `query:"intent_type" split:"," words:"operation" doc:"Only calls with these operation types."`
 	Sensitivities []string  `query:"sensitivity" split:"," words:"sensitivity" doc:"Only calls with these declared sensitivities."`
 	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, or agent:NAME; repeat it for several."`
+	Clients       []string  `query:"client" doc:"Only records of these clients, by the name that they give; repeat it for several."`
 	Since         time.Time `query:"start_time" doc:"Only records from this time on."`
 	Until         time.Time `query:"end_time" doc:"Only records before this time."`
 	Search        string    `query:"q" doc:"Words in arguments, responses and reasons."`

@@ -314,3 +314,30 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 		t.Errorf("seed %d: only %d calls were executed", seed, executed)
 	}
 }
+
+// After the database was lost, the server is what waits, with all of its tools,
+// until it is approved.
+func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
+	l := &life{world: newWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db")}
+	l.model = model{trust: config.TrustScan, listed: map[string]variant{names[0]: 0, names[1]: 1}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}}
+	l.up()
+	defer func() { l.down() }()
+	if err := l.lose(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	w, err := l.gateway.Approvals(ctx, Caller{}, gateway.Nothing{})
+	if err != nil || len(w.Forgotten) != 1 || w.Forgotten[0] != (gateway.Forgotten{Name: "s", Tools: 2}) || len(w.Warnings) != 1 || w.TotalTools != 2 {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	review, err := l.gateway.ReviewServer(ctx, Caller{}, ServerRef{Name: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.gateway.ApproveServer(ctx, aPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: review.Fingerprint}}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = l.gateway.Approvals(ctx, Caller{}, gateway.Nothing{}); err != nil || len(w.Forgotten)+len(w.Tools)+len(w.Warnings) != 0 {
+		t.Errorf("after the approval: %+v, %v", w, err)
+	}
+}

@@ -66,6 +66,7 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 		if !decided.Known() {
 			continue
 		}
+		tools, offers := w.TotalTools, w.TotalOffers
 		for _, t := range s.Tools {
 			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
@@ -84,6 +85,10 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 				d := a.offerDefinition(s.Name, o, decided)
 				w.Offers = append(w.Offers, gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: d.pending(), Scanned: d.scanned()})
 			}
+		}
+		tools, offers = w.TotalTools-tools, w.TotalOffers-offers
+		if tools+offers > 0 && a.Forgotten(s) {
+			w.Forgotten, w.Warnings = append(w.Forgotten, gateway.Forgotten{Name: s.Name, Tools: tools, Offers: offers}), a.TrustWarnings()
 		}
 	}
 	for _, p := range a.Proposals() {

@@ -94,7 +94,7 @@ func TestClientFilters(t *testing.T) {
 	want := activity.Filter{
 		Types: []activity.Type{"tool_call", "system"}, Statuses: []activity.Status{"error"}, Servers: []string{"github", "notes"},
 		Tools: []string{"a,b", "c"}, SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"},
-		Actors: []string{"agent"}, Since: time.Unix(1, 5).UTC(), Until: time.Unix(2, 0).UTC(), Search: "x&y", Limit: 7, Cursor: "c/+",
+		Actors: []string{"agent"}, Clients: []string{"a,b"}, Since: time.Unix(1, 5).UTC(), Until: time.Unix(2, 0).UTC(), Search: "x&y", Limit: 7, Cursor: "c/+",
 	}
 	page, err := ListActivity.Call(t.Context(), c, want)
 	if err != nil || page.Total != 7 || page.Limit != 7 || page.NextCursor != "next" || len(page.Activities) != 1 {

@@ -81,14 +81,14 @@ func TestActivityFilters(t *testing.T) {
 	f := &fake{}
 	s := serve(t, f)
 	r := ask(t, s, "GET", Prefix+"/activity?type=tool_call,system&server=github&server=notes&tool=a,b&tool=c&status=error&session_id=s"+
-		"&request_id=r&intent_type=read&sensitivity=private&actor=agent:ci&start_time=2026-01-15T10:30:00%2B01:00&end_time=2026-01-16&q=two+words&limit=7&offset=3", "")
+		"&request_id=r&intent_type=read&sensitivity=private&actor=agent:ci&client=cursor&start_time=2026-01-15T10:30:00%2B01:00&end_time=2026-01-16&q=two+words&limit=7&offset=3", "")
 	if r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	want := activity.Filter{
 		Types: []activity.Type{"tool_call", "system"}, Statuses: []activity.Status{"error"}, Servers: []string{"github", "notes"},
 		Tools: []string{"a,b", "c"}, SessionID: "s", RequestID: "r", IntentTypes: []string{"read"}, Sensitivities: []string{"private"},
-		Actors: []string{"agent:ci"}, Since: time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC), Until: time.Date(2026, 1, 16, 0, 0, 0, 0, time.UTC),
+		Actors: []string{"agent:ci"}, Clients: []string{"cursor"}, Since: time.Date(2026, 1, 15, 9, 30, 0, 0, time.UTC), Until: time.Date(2026, 1, 16, 0, 0, 0, 0, time.UTC),
 		Search: "two words", Limit: 7, Offset: 3,
 	}
 	if diff := cmp.Diff(want, f.filters[0], cmp.Comparer(time.Time.Equal)); diff != "" {

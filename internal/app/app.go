@@ -64,6 +64,9 @@ type Options struct {
 	AnyPort bool
 	Version string
 	Stderr  io.Writer
+	// Person has Stderr read by a person at a terminal: lines in place of the log in
+	// text.
+	Person bool
 	// Ready, when set, is called once the daemon answers.
 	Ready func(Running)
 }
@@ -83,6 +86,7 @@ type daemon struct {
 	live      *config.Live
 	level     *slog.LevelVar
 	logger    *slog.Logger
+	person    *people // who is told what happens; nil for none
 	key       string
 	release   func() error  // of the data directory
 	looked    chan struct{} // the log was looked at: see keepFiles
@@ -150,19 +154,22 @@ func (d *daemon) open() error {
 }
 
 func (d *daemon) openConfig() error {
-	d.logger = newLogger(d.opt.Stderr, "text", d.level)
-	path, err := config.ResolvePath(d.opt.ConfigPath, nil)
-	if err != nil {
-		return err
+	if d.opt.Person {
+		d.person = newPeople(d.opt.Stderr, d.level)
 	}
-	d.live, err = config.Open(path, config.Options{
+	d.logger = newLogger(d.opt.Stderr, "text", d.level, d.person)
+	var err error
+	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged,
 	})
 	if err != nil {
 		return err
 	}
 	cfg := d.live.Current()
-	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level)
+	if cfg.LogFormat != "text" {
+		d.person = nil
+	}
+	d.logger = newLogger(d.opt.Stderr, cfg.LogFormat, d.level, d.person)
 	_ = d.level.UnmarshalText([]byte(cfg.LogLevel)) // config has checked the name
 	return nil
 }
@@ -190,8 +197,7 @@ func (d *daemon) listen() error {
 		d.tcp, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
-		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
-			WithHint("Stop what uses the address, or choose another one with --listen 127.0.0.1:PORT.")
+		return d.cannotListen(address, err)
 	}
 	d.onClose(func(context.Context) error { return closed(d.tcp.Close()) })
 	if d.unix, err = api.ListenSocket(d.live.Current().DataDir); err != nil {
@@ -252,7 +258,7 @@ func (d *daemon) wire() error {
 	d.onClose(d.logins.Close)
 	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
-		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger}, ClientVersion: d.opt.Version,
+		Observer: &recorder{Catalog: d.catalog, log: d.log, logger: d.logger, person: d.person}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
@@ -305,6 +311,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
+	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
@@ -315,6 +322,7 @@ func (d *daemon) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	d.person.event("Stopping: calls that run have up to %v to finish.", finishTime)
 	d.stopServing()
 	cancel()
 	d.running.Wait()
@@ -324,8 +332,12 @@ func (d *daemon) run(ctx context.Context) error {
 }
 
 func (d *daemon) announce() {
-	d.logger.Info("mcpproxy answers", "mcp", "http://"+d.tcp.Addr().String()+"/mcp",
-		"config", d.live.Path(), "data_dir", d.live.Current().DataDir)
+	if d.person != nil {
+		d.greet()
+	} else {
+		d.logger.Info("mcpproxy answers", "mcp", "http://"+d.tcp.Addr().String()+"/mcp",
+			"config", d.live.Path(), "data_dir", d.live.Current().DataDir)
+	}
 	if d.opt.Ready != nil {
 		d.opt.Ready(Running{
 			Address: d.tcp.Addr().String(), Socket: d.unix.Addr().String(),

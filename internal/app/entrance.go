@@ -38,12 +38,13 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isMCP reports whether the path is one of MCP's, spelt as it should be.
 func isMCP(path string) bool {
-	if path == "/mcp" || path == "/mcp/all" {
+	if path == "/mcp" || path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return true
 	}
 	server, ok := strings.CutPrefix(path, "/mcp/servers/")
 	if !ok {
 		server, ok = strings.CutPrefix(path, "/mcp/s/")
 	}
+	server = strings.TrimSuffix(server, "/mcp") // as some clients append it
 	return ok && server != "" && server != "." && server != ".." && !strings.Contains(server, "/")
 }

@@ -40,7 +40,8 @@ func (d *daemon) openServers(mcp, rest http.Handler) {
 	mux.Handle(api.Prefix+"/", rest)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
-	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}"} {
+	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
+		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp"} {
 		mux.Handle(path, mcp)
 	}
 	mux.HandleFunc("/", nothingHere)

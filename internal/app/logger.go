@@ -8,9 +8,12 @@ import (
 	"mcpproxy/internal/redact"
 )
 
-// newLogger writes to stderr as text or JSON lines. Values hold names that
+// newLogger writes to stderr as text or JSON lines, or for a person. Values hold names that
 // callers and servers chose, and so are masked.
-func newLogger(to io.Writer, format string, level *slog.LevelVar) *slog.Logger {
+func newLogger(to io.Writer, format string, level *slog.LevelVar, person *people) *slog.Logger {
+	if person != nil {
+		return slog.New(person)
+	}
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact.Attr}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(to, options))

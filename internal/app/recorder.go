@@ -22,6 +22,7 @@ type recorder struct {
 	*catalog.Catalog
 	log    *activity.Log
 	logger *slog.Logger
+	person *people
 
 	mu     sync.Mutex // guards phases
 	phases map[string]upstream.Phase
@@ -33,6 +34,7 @@ func (r *recorder) StateChanged(s upstream.State) {
 	if !r.turned(s) {
 		return
 	}
+	r.tell(s)
 	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: s.Name,
 		Actor: "system", Metadata: activity.Metadata{Action: string(s.Phase)}}
 	if s.Phase == upstream.Failed {

@@ -38,12 +38,12 @@ const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
 const looking = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
 
 const readResultDefinition = `{"name":"read_result",` +
-	`"description":"Read on in a result that was cut for its size. The cut result names the handle, good for two hours.",` +
+	`"description":"Read on in a result that was cut: it says how. Handles are good for two hours.",` +
 	`"inputSchema":{"type":"object","properties":{` +
 	`"handle":{"type":"string"},` +
-	`"offset":{"type":"integer","description":"next_offset of the last part"},` +
+	`"offset":{"type":"integer","description":"Elements of an array, members of an object, characters of a text"},` +
 	`"limit":{"type":"integer"},` +
-	`"path":{"type":"string","description":"JSON path into the result"}},"required":["handle"]},` +
+	`"path":{"type":"string","description":"JSON path, e.g. items[0].name, items[5:9], items[*].id"}},"required":["handle"]},` +
 	`"annotations":` + looking + `}`
 
 const upstreamServersDefinition = `{"name":"upstream_servers",` +

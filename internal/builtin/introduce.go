@@ -33,7 +33,9 @@ type shown struct {
 func (w shown) instructions() []byte { return rawjson.AppendString(nil, instructions+w.sentence()) }
 
 // sentence names the servers, with how many of their tools can be called, those
-// with most of them first. The names are the user's; nothing is a server's word.
+// with most of them first: nothing that costs no query tells which are used most,
+// and only dozens of servers do not fit. The names are the user's; nothing is a
+// server's word.
 func (w shown) sentence() string {
 	if len(w.servers) == 0 {
 		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"

@@ -23,7 +23,7 @@ func activityList(r *run) command {
 		flags: map[string]any{
 			"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
 			"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaList)(&f.IntentTypes),
-			"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "since": &flags.since, "until": &flags.until,
+			"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
 			"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
 			"limit": &f.Limit, "cursor": &f.Cursor, "no-icons": &flags.noIcons,
 		},

@@ -16,14 +16,14 @@ func TestFilters(t *testing.T) {
 	f := &fake{}
 	w := daemon(t, f)
 	got := w.run("activity", "list", "--type", "tool_call,system", "--server", "github", "--server", "notes", "--tool", "a:b", "--status", "error",
-		"--session", "s", "--request-id", "r", "--intent-type", "read,write", "--sensitivity", "private", "--actor", "agent:ci",
+		"--session", "s", "--request-id", "r", "--intent-type", "read,write", "--sensitivity", "private", "--actor", "agent:ci", "--client", "cursor",
 		"--since", "2h", "--until", "2026-01-15 10:30:00", "--search", "two words", "--limit", "7", "--cursor", "c")
 	if got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	want := activity.Filter{
 		Types: []activity.Type{"tool_call", "system"}, Servers: []string{"github", "notes"}, Tools: []string{"a:b"}, Statuses: []activity.Status{"error"},
-		SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"}, Actors: []string{"agent:ci"},
+		SessionID: "s", RequestID: "r", IntentTypes: []string{"read", "write"}, Sensitivities: []string{"private"}, Actors: []string{"agent:ci"}, Clients: []string{"cursor"},
 		Since: at("2026-01-15T08:00:00Z"), Until: at("2026-01-15T09:30:00Z"), Search: "two words", Limit: 7, Cursor: "c",
 	}
 	if diff := cmp.Diff(want, f.filters[0]); diff != "" {

@@ -2,25 +2,45 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/tool"
 )
 
+// howToDecide stands in for the commands where there is no room for them.
+const howToDecide = "Look and decide: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
+
 func writeWaiting(p *printer, waiting gateway.Waiting) {
 	if len(waiting.Servers)+len(waiting.Tools)+len(waiting.Offers) == 0 {
 		p.note("Nothing waits for you.")
 		return
 	}
-	t := table{p: p, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, right: map[int]bool{2: true}}
+	t := table{p: p, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, right: map[int]bool{2: true},
+		narrow: slices.Concat(leaveOut("AGE"), saying(howToDecide, leaveOut("LOOK AND DECIDE")), shorten("WHAT", 24), shorten("WAITS", 10), leaveOut("FINDINGS"), shorten("WHAT", 8))}
 	for _, s := range waiting.Servers {
-		t.addWhole(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
+		t.add(visibleLine(s.Name), "server: "+visibleLine(string(s.Stage)), findingCount(s.Findings), p.age(s.ProposedAt), "mcpproxy upstream approve "+quotedWord(s.Name))
+	}
+	for _, s := range waiting.Forgotten {
+		findings := 0
+		for _, w := range waitingIn(waiting) {
+			if w.of.Server == s.Name {
+				findings += len(w.Findings)
+			}
+		}
+		t.add(visibleLine(s.Name), "server: approvals lost", findingCount(findings), "", "mcpproxy upstream approve "+quotedWord(s.Name))
 	}
 	for _, w := range waitingIn(waiting) {
-		t.addWhole(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
+		if slices.ContainsFunc(waiting.Forgotten, func(s gateway.Forgotten) bool { return s.Name == w.of.Server }) {
+			continue // approved with their server
+		}
+		t.add(visibleLine(w.of.id()), w.of.Kind.Word()+": "+visibleLine(string(w.Reason)), findingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.of.arg())
 	}
 	t.write()
+	for _, warning := range waiting.Warnings {
+		p.note("%s", oneLine(warning))
+	}
 	noteLeftOut(p, tool.KindTool, waiting)
 	noteLeftOut(p, tool.KindPrompt, waiting)
 }

@@ -141,7 +141,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	}
 	err = r.print(done, func(p *printer) {
 		if len(done.Approved) > 0 || kind != tool.KindTool {
-			fmt.Fprintf(p, "Approved %s.\n", counted(len(done.Approved), kind.Word()))
+			p.line("Approved %s.", counted(len(done.Approved), kind.Word()))
 		}
 		for _, one := range done.Failed {
 			p.note("Not approved: %s: %s", visibleLine(one.Name), printable(one.Error.Message))
@@ -159,7 +159,9 @@ func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
 		return
 	}
 	fmt.Fprintln(p, title)
-	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}}
+	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrow: slices.Concat(
+		saying("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", leaveOut("SEE")),
+		shorten("NAME", 24), shorten("TOOL", 24), shorten("LOOSENS", 8), shorten("SCANNER", 9), leaveOut("WAITS"), shorten("NAME", 8), shorten("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
 	}
@@ -168,7 +170,7 @@ func writeBulk(p *printer, kind tool.Kind, title string, all []waits) {
 		if kind != tool.KindTool {
 			cells = slices.Delete(cells, 3, 4)
 		}
-		t.addWhole(cells...)
+		t.add(cells...)
 	}
 	t.write()
 	fmt.Fprintln(p)

@@ -77,9 +77,10 @@ func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallIn
 }
 
 // forShell puts into a refused call the hint that helps at a prompt, where the
-// daemon's speaks to an agent. The message stays.
+// daemon's speaks to an agent; the message stays but for what it tells a model to do.
 func forShell(err error, name string) error {
 	p := *problem.From(err)
+	p.Message = policy.ForPerson(p.Message)
 	switch p.Code {
 	case problem.ServerMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)

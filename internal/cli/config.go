@@ -44,9 +44,9 @@ func configValidate(r *run) command {
 
 func writeValidity(p *printer, v validity) {
 	if v.Exists {
-		fmt.Fprintf(p, "%s is valid.\n", printable(v.Path))
+		p.line("%s is valid.", printable(v.Path))
 	} else {
-		fmt.Fprintf(p, "There is no file %s yet: the defaults hold.\n", printable(v.Path))
+		p.line("There is no file %s yet: the defaults hold.", printable(v.Path))
 	}
 	for _, warning := range v.Warnings {
 		p.note("%s %s", p.paint(care, "Warning:"), printable(warning))

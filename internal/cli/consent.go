@@ -39,7 +39,7 @@ func (r *run) consented(ctx context.Context, c consent, question, hint string) e
 	case "y", "yes":
 		return nil
 	}
-	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "")
+	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
 }
 
 // askTerminal asks on the terminal of the process; nil when there is none.

@@ -149,7 +149,7 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 			return err
 		}
 		if d.Reason == "" {
-			return r.print(d.answer, func(p *printer) { fmt.Fprintf(p, "%s approved already.\n", of.subject()) })
+			return r.print(d.answer, func(p *printer) { p.line("%s approved already.", of.subject()) })
 		}
 		if r.output == formatTable {
 			writeDiff(r.printer(r.Stdout), d)
@@ -165,7 +165,7 @@ func approveOne(r *run, ctx context.Context, c *api.Client, of definition, given
 		return lookAgain(err, "approved", "mcpproxy tools diff "+of.arg())
 	}
 	return r.print(answer, func(p *printer) {
-		fmt.Fprintf(p, "Approved %s.\n", of.title())
+		p.line("Approved %s.", of.title())
 		stillLocked(p, status)
 	})
 }
@@ -183,7 +183,7 @@ func blockOne(r *run, ctx context.Context, c *api.Client, of definition, seen ga
 	if err != nil {
 		return lookAgain(err, "blocked", "mcpproxy tools diff "+of.arg())
 	}
-	return r.print(answer, func(p *printer) { fmt.Fprintf(p, "Blocked %s.\n", of.title()) })
+	return r.print(answer, func(p *printer) { p.line("Blocked %s.", of.title()) })
 }
 
 // seeThenSay is how to approve without a terminal.

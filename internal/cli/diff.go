@@ -42,18 +42,18 @@ func writeDiff(p *printer, d difference) {
 func writeDifference(p *printer, d difference) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
-		fmt.Fprintln(p, "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
+		p.text("", "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
 		writeDefinition(p, d.Definition)
 	case d.Approved == nil:
-		fmt.Fprintln(p, "\nNone of its definitions was approved before. This is the whole of it:")
+		p.text("", "\nNone of its definitions was approved before. This is the whole of it:")
 		writeDefinition(p, d.Definition)
 	case len(d.Changes) == 0:
-		fmt.Fprintln(p, "\nNothing differs from what is approved.")
+		p.text("", "\nNothing differs from what is approved.")
 	default:
 		writeChanges(p, d.Changes)
 	}
 	if d.Truncated {
-		fmt.Fprintln(p, "\nThere is more that differs: -o json shows both definitions.")
+		p.text("", "\nThere is more that differs: -o json shows both definitions.")
 	}
 }
 
@@ -63,9 +63,10 @@ func writeFindings(p *printer, indent string, findings []scan.Finding) {
 		if f.Severity == scan.SeverityBlock {
 			h = bad
 		}
-		fmt.Fprintf(p, "\n%s%s %s at %s, bytes %d to %d\n", indent, p.paint(h, "["+f.Severity.String()+"]"),
-			visibleLine(f.Rule), visibleLine(orRoot(f.Path)), f.Start, f.End)
-		fmt.Fprintf(p, "%s  %s\n%s  “%s”\n", indent, visibleLine(f.Reason), indent, visibleLine(f.Excerpt))
+		fmt.Fprintln(p)
+		p.text(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.paint(h, "["+f.Severity.String()+"]"),
+			visibleLine(f.Rule), visibleLine(orRoot(f.Path)), f.Start, f.End))
+		p.text(indent+"  ", visibleLine(f.Reason)+"\n“"+visibleLine(f.Excerpt)+"”")
 	}
 }
 
@@ -142,7 +143,7 @@ func writeChange(p *printer, c approval.Difference) {
 			}
 			out.WriteString(mark(p, piece.Kind, visible(text)))
 		}
-		fmt.Fprintln(p, indentBy("  ", out.String()))
+		p.text("  ", out.String())
 		return
 	}
 	writeSide(p, "- ", bad, c.Old)

@@ -34,6 +34,8 @@ type fake struct {
 	answer  gateway.CallResult
 	failure error
 	empty   bool
+	// forgotten has it that the approvals of a server were lost.
+	forgotten bool
 
 	reviews   int // of the server soon, which is listed in the third
 	decisions []string
@@ -293,6 +295,12 @@ func newWorld(t *testing.T) *world {
 // daemon starts the API on the socket of a new data directory.
 func daemon(t *testing.T, f *fake) *world {
 	t.Helper()
+	return daemonBehind(t, f, func(h http.Handler) http.Handler { return h })
+}
+
+// daemonBehind is daemon, with something before the API.
+func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler) *world {
+	t.Helper()
 	w := newWorld(t)
 	l, err := api.ListenSocket(w.dir)
 	if err != nil {
@@ -302,7 +310,7 @@ func daemon(t *testing.T, f *fake) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: h, ConnContext: auth.ConnContext}
+	s := &http.Server{Handler: before(h), ConnContext: auth.ConnContext}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-done })

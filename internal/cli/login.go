@@ -27,7 +27,7 @@ func upstreamLogin(r *run) command {
 		if l, err = awaitLogin(ctx, c, l); err != nil {
 			return err
 		}
-		return r.print(l, func(p *printer) { fmt.Fprintf(p, "Logged in to %s.\n", oneLine(l.Server)) })
+		return r.print(l, func(p *printer) { p.line("Logged in to %s.", oneLine(l.Server)) })
 	})}
 }
 
@@ -72,5 +72,5 @@ func awaitLogin(ctx context.Context, c *api.Client, l gateway.LoginView) (gatewa
 }
 
 func writeLogout(p *printer, s gateway.ServerView) {
-	fmt.Fprintf(p, "Logged out of %s.\n", oneLine(s.Name))
+	p.line("Logged out of %s.", oneLine(s.Name))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/gateway"
@@ -43,11 +44,13 @@ func writeReviewed(p *printer, v gateway.ServerReview, full bool) {
 
 // writeReviewedKind writes the table of the definitions of one kind.
 func writeReviewedKind(p *printer, all []gateway.ReviewedOffer, kind tool.Kind) {
-	t := table{p: p, header: []string{strings.ToUpper(kind.Word()), "WAITS", "SCANNER", "DESCRIPTION"}}
+	name := strings.ToUpper(kind.Word())
+	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrow: slices.Concat(
+		shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten(name, 24), shorten("SCANNER", 9), leaveOut("WAITS"), shorten(name, 8))}
 	for _, o := range all {
 		if o.Kind == kind {
 			said, _ := rawjson.String(rawjson.Find(o.Definition, "description"))
-			t.add(visibleLine(o.Name), visibleLine(string(o.Reason)), verdict(p, o.Verdict, len(o.Findings)), cut(visibleLine(said), maxSummary))
+			t.add(visibleLine(o.Name), visibleLine(string(o.Reason)), verdict(p, o.Verdict, len(o.Findings)), visibleLine(said))
 		}
 	}
 	if len(t.rows) > 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ type printer struct {
 	io.Writer
 	now      func() time.Time
 	local    *time.Location
-	width    int // of the terminal; 0 = unknown, or none
+	width    int // no line is wider; 0 = any may be
 	coloured func() bool
 	notes    *[]string // to be said after the data
 }
@@ -81,16 +80,17 @@ func (r *run) printError(p *problem.Problem) {
 			return
 		}
 	}
-	fmt.Fprintln(r.Stderr, "Error: "+printable(p.Message))
+	out := r.printer(r.Stderr)
+	out.text("", "Error: "+printable(p.Message))
 	if p.Hint != "" {
-		fmt.Fprintln(r.Stderr, "Hint: "+printable(p.Hint))
+		out.text("", "Hint: "+printable(p.Hint))
 	}
 }
 
 // say tells a person something that is no data.
 func (r *run) say(format string, args ...any) {
 	if r.output == formatTable {
-		fmt.Fprintf(r.Stderr, format+"\n", args...)
+		r.printer(r.Stderr).text("", fmt.Sprintf(format, args...))
 	}
 }
 
@@ -136,6 +136,19 @@ func (p *printer) moment(t *time.Time) string {
 	return t.In(p.local).Format(time.DateTime)
 }
 
+// clock is a moment in short: today by its time alone, and else without the year
+// and the seconds.
+func (p *printer) clock(moment string) string {
+	day, clock, ok := strings.Cut(moment, " ")
+	switch {
+	case !ok:
+		return moment
+	case day == p.now().In(p.local).Format(time.DateOnly):
+		return clock
+	}
+	return moment[len("2006-"):len("2006-01-02 15:04")]
+}
+
 // age is how long ago something was, in its largest unit.
 func (p *printer) age(t *time.Time) string {
 	if t == nil || t.IsZero() {
@@ -153,15 +166,51 @@ func (p *printer) age(t *time.Time) string {
 	return strconv.Itoa(int(d/time.Second)) + "s"
 }
 
-// table is rows of cells in columns as wide as their widest cell.
+// table is rows of cells in columns as wide as their widest cell. A column in
+// which there is nothing is left out.
 type table struct {
 	p      *printer
 	header []string
 	rows   [][]string
 	// right are the columns that are aligned to the right.
 	right map[int]bool
-	// whole are the rows whose last cell is there to be copied.
-	whole map[int]bool
+	// narrow is what gives way, the first first, where the lines are wider than
+	// the terminal.
+	narrow []narrowing
+}
+
+// narrowing is one step in which a column gives way.
+type narrowing struct {
+	column string
+	least  int                      // cells that are left to the column; 0: it is left out
+	brief  func(cell string) string // makes each cell shorter, instead
+	note   string                   // to be said when the column has given way
+}
+
+// leaveOut leaves out columns, one after the other.
+func leaveOut(columns ...string) (out []narrowing) {
+	for _, column := range columns {
+		out = append(out, narrowing{column: column})
+	}
+	return out
+}
+
+// saying says what stands in for a column that has given way.
+func saying(note string, steps []narrowing) []narrowing {
+	for i := range steps {
+		steps[i].note = note
+	}
+	return steps
+}
+
+// shorten cuts the cells of a column, to no less than so many cells.
+func shorten(column string, least int) []narrowing {
+	return []narrowing{{column: column, least: least}}
+}
+
+// brief writes a column in its shorter form.
+func brief(column string, f func(cell string) string) []narrowing {
+	return []narrowing{{column: column, brief: f}}
 }
 
 const gap = "  "
@@ -169,65 +218,102 @@ const gap = "  "
 // add adds a row.
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// addWhole adds a row whose last cell, a command, is never cut.
-func (t *table) addWhole(cells ...string) {
-	if t.whole == nil {
-		t.whole = map[int]bool{}
-	}
-	t.whole[len(t.rows)] = true
-	t.add(cells...)
-}
-
-// write writes the table. On a terminal the last column is cut to its width;
-// where there is no room for its header it is left out, since lines that are
-// broken in the middle cannot be read.
+// write writes the table. Where the width is known no line is wider: what gives
+// way is left out or cut in the order that the table declares.
 func (t *table) write() {
 	widths := make([]int, len(t.header))
-	for _, row := range append([][]string{t.header}, t.rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], lipgloss.Width(cell))
-		}
+	for i := range t.header {
+		t.measure(widths, i)
 	}
-	shown := len(widths)
-	last := shown - 1
-	room := t.room(widths[:last])
-	if room < len(t.header[last]) && len(t.whole) == 0 {
-		shown = last
+	if t.p.width > 0 {
+		t.fit(widths)
 	}
-	t.line(widths, t.header[:shown])
-	for i, row := range t.rows {
-		if shown > last && !t.whole[i] {
-			row = append(slices.Clip(row[:last]), cut(row[last], max(room, len(t.header[last]))))
-		}
-		t.line(widths, row[:shown])
+	t.line(widths, t.header)
+	for _, row := range t.rows {
+		t.line(widths, row)
 	}
 }
 
-// room is what the columns before the last one leave to it.
-func (t *table) room(before []int) int {
-	if t.p.width == 0 {
-		return math.MaxInt
+// fit has columns give way until the lines fit; what is free in the end goes to
+// those that were cut, to the one that was cut last first.
+func (t *table) fit(widths []int) {
+	whole := slices.Clone(widths)
+	for _, step := range t.narrow {
+		over := sum(widths) - t.p.width
+		if over <= 0 {
+			break
+		}
+		if i := slices.Index(t.header, step.column); i >= 0 && widths[i] > 0 {
+			t.give(widths, i, over, step)
+		}
 	}
-	room := t.p.width
-	for _, width := range before {
-		room -= width + len(gap)
+	for _, step := range slices.Backward(t.narrow) {
+		free := t.p.width - sum(widths)
+		if i := slices.Index(t.header, step.column); free > 0 && step.least > 0 && i >= 0 && widths[i] > 0 {
+			widths[i] = min(whole[i], widths[i]+free)
+		}
 	}
-	return room
+}
+
+// measure finds how wide a column is, with the gap behind it: 0 when nothing is in it.
+func (t *table) measure(widths []int, i int) {
+	widths[i] = 0
+	for _, row := range t.rows {
+		widths[i] = max(widths[i], lipgloss.Width(row[i]))
+	}
+	if widths[i] > 0 {
+		widths[i] = max(widths[i], lipgloss.Width(t.header[i])) + len(gap)
+	}
+}
+
+// sum is how wide lines with such columns are.
+func sum(widths []int) int {
+	all := -len(gap)
+	for _, w := range widths {
+		all += w
+	}
+	return all
+}
+
+// give takes one step: column i gives way as far as it can, and no further than
+// it has to.
+func (t *table) give(widths []int, i, over int, step narrowing) {
+	switch {
+	case step.brief != nil:
+		for _, row := range t.rows {
+			row[i] = step.brief(row[i])
+		}
+		t.measure(widths, i)
+	case step.least > 0:
+		least := max(step.least, lipgloss.Width(t.header[i])) + len(gap)
+		widths[i] = min(widths[i], max(widths[i]-over, least))
+	default:
+		widths[i] = 0
+	}
+	if step.note != "" {
+		t.p.note("%s", step.note)
+	}
 }
 
 func (t *table) line(widths []int, cells []string) {
 	var out strings.Builder
 	for i, cell := range cells {
-		if i > 0 {
-			out.WriteString(gap)
+		if widths[i] == 0 {
+			continue
 		}
-		padding := strings.Repeat(" ", max(widths[i]-lipgloss.Width(cell), 0))
+		room := widths[i] - len(gap)
+		cell = cut(cell, room)
+		padding := strings.Repeat(" ", max(room-lipgloss.Width(cell), 0))
 		if t.right[i] {
 			cell, padding = padding+cell, ""
 		}
-		out.WriteString(cell + padding)
+		out.WriteString(cell + padding + gap)
 	}
-	fmt.Fprintln(t.p, strings.TrimRight(out.String(), " "))
+	line := strings.TrimRight(out.String(), " ")
+	if t.p.width > 0 {
+		line = cut(line, t.p.width)
+	}
+	fmt.Fprintln(t.p, line)
 }
 
 // cut shortens s to width cells.
@@ -251,16 +337,91 @@ func (f *fields) add(name, value string) {
 	}
 }
 
-func (f *fields) write(w io.Writer) {
+// write writes the fields; values are folded at words where the width is known.
+func (f *fields) write(p *printer) {
 	width := 0
 	for _, row := range f.rows {
-		width = max(width, lipgloss.Width(row[0]))
+		if w := lipgloss.Width(row[0]); p.width == 0 || w <= p.width/2 {
+			width = max(width, w)
+		}
 	}
-	hanging := "\n" + f.indent + strings.Repeat(" ", width) + gap
+	hanging := f.indent + strings.Repeat(" ", width) + gap
 	for _, row := range f.rows {
-		padding := strings.Repeat(" ", width-lipgloss.Width(row[0]))
-		fmt.Fprintln(w, f.indent+row[0]+padding+gap+strings.ReplaceAll(row[1], "\n", hanging))
+		value, room := p.folded(hanging, row[1]), width-lipgloss.Width(row[0])
+		if room < 0 { // a long name has a line of its own
+			fmt.Fprintln(p, f.indent+row[0]+"\n"+value)
+			continue
+		}
+		fmt.Fprintln(p, f.indent+row[0]+strings.Repeat(" ", room)+gap+strings.TrimPrefix(value, hanging))
 	}
+}
+
+// line writes a sentence, or several.
+func (p *printer) line(format string, args ...any) { p.text("", fmt.Sprintf(format, args...)) }
+
+// text writes lines of text a step to the right, folded at words where the width
+// is known.
+func (p *printer) text(indent, s string) {
+	fmt.Fprintln(p, p.folded(indent, strings.TrimRight(s, "\n")))
+}
+
+// folded is s with each line behind indent, and broken at spaces to fit the
+// width. What has no space, such as an address, and what is in backticks, a
+// command, stays whole, so that it can be copied.
+func (p *printer) folded(indent, s string) string {
+	if p.width == 0 {
+		return indentBy(indent, s)
+	}
+	room := max(p.width-lipgloss.Width(indent), leastRoom)
+	var lines []string
+	for line := range strings.SplitSeq(s, "\n") {
+		lines = append(lines, fold(line, room)...)
+	}
+	return indent + strings.Join(lines, "\n"+indent)
+}
+
+// leastRoom is the width to which text is folded where there is less of it.
+const leastRoom = 20
+
+// fold breaks a line at spaces to lines of at most width cells.
+func fold(line string, width int) (lines []string) {
+	if lipgloss.Width(line) <= width {
+		return []string{line}
+	}
+	var out strings.Builder
+	used := 0
+	for i, word := range unbroken(line) {
+		w := lipgloss.Width(word)
+		switch {
+		case i == 0:
+		case used+1+w > width:
+			lines = append(lines, out.String())
+			out.Reset()
+			used = 0
+		default:
+			out.WriteByte(' ')
+			used++
+		}
+		out.WriteString(word)
+		used += w
+	}
+	return append(lines, out.String())
+}
+
+// unbroken splits a line at its spaces, but for those within backticks.
+func unbroken(line string) (words []string) {
+	quoted := false
+	for word := range strings.SplitSeq(line, " ") {
+		if quoted {
+			words[len(words)-1] += " " + word
+		} else {
+			words = append(words, word)
+		}
+		if strings.Count(word, "`")%2 == 1 {
+			quoted = !quoted
+		}
+	}
+	return words
 }
 
 // indentBy puts every line of s a step to the right.

@@ -79,18 +79,6 @@ func TestColours(t *testing.T) {
 	}
 }
 
-func TestTableOnANarrowTerminal(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	tb := table{p: &printer{Writer: &out, width: 20}, header: []string{"A", "NOTE"}}
-	tb.add("日本", "a long note that does not fit")
-	tb.add("x", "short")
-	tb.write()
-	if want := "A     NOTE\n日本  a long note t…\nx     short\n"; out.String() != want {
-		t.Errorf("%q", out.String())
-	}
-}
-
 func TestConfigCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,33 +110,5 @@ func TestConfigCommands(t *testing.T) {
 	}
 	if got = w.run("config", "validate", "/no/such/file"); got.code != problem.ExitNotFound {
 		t.Errorf("%+v", got)
-	}
-}
-
-// On a terminal a line is never broken in the middle of a cell, and a command
-// is never cut.
-func TestTableFitsTheTerminal(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		width int
-		want  string
-	}{
-		{0, "TOOL      DESCRIPTION\nnotes:li  List the titles\n"},
-		{21, "TOOL      DESCRIPTION\nnotes:li  List the t…\n"},
-		{20, "TOOL\nnotes:li\n"},
-	} {
-		var out strings.Builder
-		tab := table{p: &printer{Writer: &out, width: c.width}, header: []string{"TOOL", "DESCRIPTION"}}
-		tab.add("notes:li", "List the titles")
-		if tab.write(); out.String() != c.want {
-			t.Errorf("%d columns: %q, want %q", c.width, out.String(), c.want)
-		}
-	}
-	var out strings.Builder
-	tab := table{p: &printer{Writer: &out, width: 12}, header: []string{"WHAT", "DECIDE"}}
-	tab.add("remote", "no such host")
-	tab.addWhole("notes", "mcpproxy upstream approve notes")
-	if tab.write(); out.String() != "WHAT    DECIDE\nremote  no su…\nnotes   mcpproxy upstream approve notes\n" {
-		t.Errorf("%q", out.String())
 	}
 }

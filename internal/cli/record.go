@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,14 +25,13 @@ func writeActivities(p *printer, page gateway.ActivityList, noIcons bool) {
 		return
 	}
 	short := shortIDs(each(page.Activities, func(a activity.Record) string { return a.ID }))
-	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION"}}
+	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrow: slices.Concat(
+		leaveOut("DURATION"), brief("TIME", p.clock), shorten("CLIENT", 10), shorten("TOOL", 24), shorten("SERVER", 10),
+		leaveOut("CLIENT"), shorten("ID", 12), shorten("WHAT", 12), shorten("TOOL", 12), shorten("STATUS", 8),
+		leaveOut("INTENT", "SERVER", "WHAT", "TIME"))}
 	for i, a := range page.Activities {
-		name := oneLine(a.ToolName)
-		if name == "" {
-			name = oneLine(a.Metadata.Action)
-		}
-		t.add(oneLine(short[i]), p.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(name),
-			orDash(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a))
+		t.add(oneLine(short[i]), p.moment(&a.Timestamp), orDash(oneLine(a.ServerName)), orDash(oneLine(a.ToolName)),
+			orDash(intentCell(a, noIcons)), status(p, a.Status)+timesNote(a), duration(a), oneLine(a.ClientName), what(a))
 	}
 	t.write()
 	if page.NextCursor != "" {
@@ -73,16 +72,18 @@ func common(a, b string) int {
 	return n
 }
 
-// intentCell is the operation type with its icon; of what is no call, what was
-// done with the tool.
+// intentCell is the operation type with its icon; nothing of what is no call.
 func intentCell(a activity.Record, noIcons bool) string {
 	if a.Metadata.Intent == nil {
-		if a.ToolName == "" {
-			return "" // there it stands in the place of the tool
-		}
-		return oneLine(a.Metadata.Action)
+		return ""
 	}
 	return operation(a.Metadata.Intent.OperationType, noIcons)
+}
+
+// what is what happened besides a call that went well: the code of a refusal or
+// of a failure, or what was done.
+func what(a activity.Record) string {
+	return oneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
 }
 
 func operation(word string, noIcons bool) string {
@@ -156,13 +157,14 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	f.write(p)
 	writeIntent(p, a.Metadata, noIcons)
 	if a.ErrorMessage != "" {
-		fmt.Fprintf(p, "\nError %s\n%s\n", oneLine(a.Metadata.ErrorCode), indentBy("  ", printable(a.ErrorMessage)))
+		fmt.Fprintf(p, "\nError %s\n", oneLine(a.Metadata.ErrorCode))
+		p.text("  ", printable(a.ErrorMessage))
 	}
 	for i, warning := range a.Metadata.Warnings {
 		if i == 0 {
 			fmt.Fprint(p, "\nWarnings\n")
 		}
-		fmt.Fprintln(p, indentBy("  ", printable(warning)))
+		p.text("  ", printable(warning))
 	}
 	if len(a.Arguments) > 0 {
 		fmt.Fprintf(p, "\nArguments\n%s\n", indentBy("  ", prettyJSON(a.Arguments)))
@@ -172,11 +174,11 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	}
 }
 
-func writeIntent(w io.Writer, m activity.Metadata, noIcons bool) {
+func writeIntent(p *printer, m activity.Metadata, noIcons bool) {
 	if m.Intent == nil {
 		return
 	}
-	fmt.Fprint(w, "\nIntent\n")
+	fmt.Fprint(p, "\nIntent\n")
 	f := fields{indent: "  "}
 	word := oneLine(m.Intent.OperationType)
 	if icon, _, ok := strings.Cut(operation(word, noIcons), " "); ok {
@@ -186,7 +188,7 @@ func writeIntent(w io.Writer, m activity.Metadata, noIcons bool) {
 	f.add("Variant", oneLine(m.ToolVariant))
 	f.add("Data sensitivity", orNone(m.Intent.DataSensitivity))
 	f.add("Reason", orNone(m.Intent.Reason))
-	f.write(w)
+	f.write(p)
 }
 
 // searchedFor says how the tool was found.

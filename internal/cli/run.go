@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/term"
@@ -41,6 +42,12 @@ func newRun(d Deps) *run {
 	}
 	r := &run{Deps: d}
 	r.terminal, r.width = terminal(d.Stdout)
+	// Who sets COLUMNS wants lines of that width wherever they go.
+	if set, _ := r.lookup("COLUMNS"); set != "" {
+		if n, err := strconv.Atoi(set); err == nil && n > 0 {
+			r.width = n
+		}
+	}
 	return r
 }
 
@@ -53,7 +60,7 @@ type run struct {
 	asJSON     bool
 	noColor    bool
 	terminal   bool     // stdout is one
-	width      int      // of the terminal; 0 = unknown, or none
+	width      int      // no line is wider; 0 = any may be: nothing is cut on its way to a program
 	notes      []string // to be said after the data
 }
 

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,14 +19,11 @@ var errLeftOut = errors.New("this program was built without the command")
 func serveCommand(r *run) command {
 	var listen string
 	return command{flags: map[string]any{"listen": &listen}, run: func(cmd *cobra.Command, _ []string) error {
-		path, err := r.configFile()
-		if err != nil {
-			return err
-		}
 		if r.Serve == nil {
 			return errLeftOut
 		}
-		return r.Serve(cmd.Context(), app.Options{ConfigPath: path, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
+		person, _ := terminal(r.Stderr)
+		return r.Serve(cmd.Context(), app.Options{Person: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }
 
@@ -49,13 +48,48 @@ func versionCommand(r *run) command {
 	}}
 }
 
+// bashAlone has the script for bash do without the package bash-completion, which
+// is not everywhere where there is bash: then words are told apart by white space,
+// and bash itself completes the names of files.
+var bashAlone = strings.NewReplacer(
+	`    _get_comp_words_by_ref "$@" cur prev words cword
+`, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -r -a words <<<"$line"
+    if [[ $line == *[[:space:]] ]]; then
+        words+=("")
+    fi
+    cword=$((${#words[@]}-1))
+    cur=${words[cword]}
+    prev=${words[cword-1]}
+`,
+	` _filedir`, ` __mcpproxy_filedir`,
+	`"_filedir `, `"__mcpproxy_filedir `,
+	"__start_mcpproxy()\n", `__mcpproxy_filedir()
+{
+    if declare -F _filedir >/dev/null 2>&1; then
+        _filedir "$@"
+    fi
+}
+
+__start_mcpproxy()
+`)
+
 func completionCommand(r *run) command {
 	return command{
 		args: exactly("shell"), complete: fixed("bash", "zsh", "fish", "powershell"),
 		run: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(r.Stdout, true)
+				var script bytes.Buffer
+				if err := root.GenBashCompletionV2(&script, true); err != nil {
+					return err
+				}
+				_, err := bashAlone.WriteString(r.Stdout, script.String())
+				return err
 			case "zsh":
 				return root.GenZshCompletion(r.Stdout)
 			case "fish":

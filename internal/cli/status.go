@@ -25,8 +25,9 @@ func statusCommand(r *run) command {
 }
 
 func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
-	fmt.Fprintf(p, "MCPProxy %s is %s (process %d, up %s)\n\n", oneLine(s.Version), p.paint(good, "running"), s.PID,
+	p.line("MCPProxy %s is %s (process %d, up %s)", oneLine(s.Version), p.paint(good, "running"), s.PID,
 		uptime(time.Duration(s.UptimeSeconds)*time.Second))
+	fmt.Fprintln(p)
 	var f fields
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, some(s.Servers.Idle, ", %d idle"), some(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
@@ -39,17 +40,17 @@ func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
 	f.write(p)
 	writeNotReady(p, s.Servers.NotReady)
 	if s.Activity.Degraded {
-		fmt.Fprintf(p, "\n%s %s\n", p.paint(bad, "The activity log is degraded:"), oneLine(s.Activity.Message))
+		p.text("", "\n"+p.paint(bad, "The activity log is degraded:")+" "+oneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		fmt.Fprintf(p, "\n%s\n%s\n", p.paint(bad, "The configuration file was refused; the old configuration is live:"),
-			indentBy("  ", printable(s.ConfigError)))
+		p.text("", "\n"+p.paint(bad, "The configuration file was refused; the old configuration is live:"))
+		p.text("  ", printable(s.ConfigError))
 	}
 	if len(s.NeedsRestart) > 0 {
-		fmt.Fprintf(p, "\n%s %s\n", p.paint(care, "After a restart only:"), oneLine(strings.Join(s.NeedsRestart, ", ")))
+		p.text("", "\n"+p.paint(care, "After a restart only:")+" "+oneLine(strings.Join(s.NeedsRestart, ", ")))
 	}
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(p, "\n%s %s\n", p.paint(care, "Warning:"), oneLine(warning))
+		p.text("", "\n"+p.paint(care, "Warning:")+" "+oneLine(warning))
 	}
 }
 
@@ -69,13 +70,17 @@ func writeNotReady(p *printer, servers []gateway.NotReady) {
 // waitingNote is what waits for a person, in one line; empty when nothing does.
 func waitingNote(waiting gateway.Waiting) string {
 	var what []string
-	if n := len(waiting.Servers); n > 0 {
+	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
+	for _, s := range waiting.Forgotten { // approved with their server
+		tools, offers = tools-s.Tools, offers-s.Offers
+	}
+	if n := len(waiting.Servers) + len(waiting.Forgotten); n > 0 {
 		what = append(what, counted(n, "server"))
 	}
-	if n := max(waiting.TotalTools, len(waiting.Tools)); n > 0 {
+	if n := tools; n > 0 {
 		what = append(what, counted(n, "tool"))
 	}
-	if n := max(waiting.TotalOffers, len(waiting.Offers)); n > 0 {
+	if n := offers; n > 0 {
 		what = append(what, fmt.Sprintf("%d beside tools", n))
 	}
 	if what == nil {

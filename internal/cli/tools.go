@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,8 @@ func writeTools(p *printer, tools []gateway.ToolView) {
 		p.note("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
 		return
 	}
-	t := table{p: p, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}}
+	t := table{p: p, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}, narrow: slices.Concat(
+		shorten("DESCRIPTION", 30), brief("CALL WITH", lane), shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten("TOOL", 24), shorten("STATUS", 10), leaveOut("CALL WITH"), shorten("TOOL", 8))}
 	for _, v := range tools {
 		t.add(oneLine(v.Name), oneLine(v.CallWith), toolStatus(p, v), summary(v))
 	}
@@ -87,16 +89,16 @@ func writeTools(p *printer, tools []gateway.ToolView) {
 
 func toolStatus(p *printer, v gateway.ToolView) string { return statusWord(p, v.Status) }
 
-// maxSummary bounds a description in a table, in cells.
-const maxSummary = 80
+// lane is a variant by its operation alone.
+func lane(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
 
-// summary is the first sentence or so of a description.
+// summary is the first line of a description.
 func summary(v gateway.ToolView) string {
 	text := v.Description
 	if text == "" {
 		text = v.Title
 	}
-	return cut(oneLine(firstLine(strings.TrimSpace(text))), maxSummary)
+	return oneLine(firstLine(strings.TrimSpace(text)))
 }
 
 func toolsSearch(r *run) command {
@@ -121,7 +123,8 @@ func writeFound(p *printer, found gateway.SearchAnswer) {
 		p.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return
 	}
-	t := table{p: p, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}}
+	t := table{p: p, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}, narrow: slices.Concat(
+		shorten("DESCRIPTION", 30), brief("CALL WITH", lane), leaveOut("SCORE"), shorten("DESCRIPTION", 20), leaveOut("DESCRIPTION"), shorten("TOOL", 24), leaveOut("CALL WITH"), shorten("TOOL", 8))}
 	for _, v := range found.Tools {
 		t.add(fmt.Sprintf("%.2f", v.Score), oneLine(v.Name), oneLine(v.CallWith), summary(v))
 	}
@@ -139,7 +142,8 @@ func writeReasons(p *printer, tools []gateway.ToolView) {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s\n", oneLine(v.Name))
-		t := table{p: p, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}}
+		t := table{p: p, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}, narrow: slices.Concat(
+			shorten("FOUND", 16), shorten("  ASKED", 16), shorten("IN", 8), leaveOut("IN", "SHARE"), shorten("FOUND", 8), shorten("  ASKED", 8))}
 		for _, why := range v.Why {
 			share := ""
 			if why.Share > 0 {
@@ -168,7 +172,8 @@ func writeTool(p *printer, v gateway.ToolView) {
 	addTrust(p, &f, v.Trust)
 	f.write(p)
 	if text := strings.TrimSpace(printable(v.Description)); text != "" {
-		fmt.Fprintf(p, "\nDescription\n%s\n", indentBy("  ", text))
+		fmt.Fprint(p, "\nDescription\n")
+		p.text("  ", text)
 	}
 	for _, part := range []struct {
 		name   string

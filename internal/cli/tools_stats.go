@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/api"
@@ -37,7 +38,8 @@ func writeStats(p *printer, s gateway.ToolStats) {
 	f.add("Never called", fmt.Sprintf("%d callable tools", s.DeadAll))
 	f.write(p)
 	fmt.Fprintln(p)
-	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}}
+	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}, narrow: slices.Concat(
+		leaveOut("MEAN PLACE", "MISSED"), shorten("TOOL", 24), leaveOut("FOUND", "LAST CALL"), shorten("TOOL", 8))}
 	for _, u := range s.Tools[:min(len(s.Tools), maxStatsRows)] {
 		place := ""
 		if u.Found > 0 {
@@ -50,7 +52,7 @@ func writeStats(p *printer, s gateway.ToolStats) {
 		fmt.Fprint(p, "\nNever called\n")
 	}
 	for _, name := range s.Dead[:min(len(s.Dead), maxStatsRows)] {
-		fmt.Fprintf(p, "  %s\n", oneLine(name))
+		p.text("  ", oneLine(name))
 	}
 	if s.Cut {
 		p.note("Only the latest %d calls were read.", s.Calls)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"mcpproxy/internal/api"
@@ -24,11 +23,11 @@ func addTrust(p *printer, f *fields, t *gateway.Trust) {
 }
 
 func writeSwitchedOff(p *printer, v gateway.ToolView) {
-	fmt.Fprintf(p, "%s is switched off.\n", oneLine(v.Name))
+	p.line("%s is switched off.", oneLine(v.Name))
 }
 
 func writeSwitchedOn(p *printer, v gateway.ToolView) {
-	fmt.Fprintf(p, "%s is switched on.\n", oneLine(v.Name))
+	p.line("%s is switched on.", oneLine(v.Name))
 	stillLocked(p, v.Status)
 }
 

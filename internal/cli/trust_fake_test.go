@@ -260,7 +260,7 @@ func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gate
 	}
 	changed := waits("changed", approval.Changed, printOfChange, scan.Review, findings()...)
 	changed.Loosened = []string{"destructiveHint"}
-	return gateway.Waiting{
+	waiting := gateway.Waiting{
 		Servers: []gateway.WaitingServer{
 			{Name: "notes", Stage: gateway.StageLaunch, Fingerprint: printOfLaunch, ProposedBy: "agent", ProposedAt: &since},
 			{Name: "old", Stage: gateway.StageDefinitions, Fingerprint: printOfTools, ToolCount: 2, Findings: 1},
@@ -279,5 +279,10 @@ func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gate
 			{Kind: tool.KindResource, Server: "github", Name: "repo://a/b?c=d", Pending: gateway.Pending{Reason: approval.Changed, Fingerprint: printOfChange}, Scanned: gateway.Scanned{Verdict: scan.Clean}},
 		},
 		TotalOffers: 5,
-	}, nil
+	}
+	if f.forgotten {
+		waiting.Forgotten = []gateway.Forgotten{{Name: "github", Tools: 5, Offers: 5}}
+		waiting.Warnings = []string{"The approvals were lost."}
+	}
+	return waiting, nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,28 +18,33 @@ func writeServers(p *printer, all gateway.ServerList) {
 		p.note("No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.")
 		return
 	}
-	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}}
+	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, right: map[int]bool{3: true}, narrow: slices.Concat(
+		leaveOut("PROTOCOL"), saying("The whole note: `mcpproxy upstream get NAME`.", shorten("NOTE", 24)),
+		shorten("NAME", 16), leaveOut("TOOLS", "NOTE"), shorten("NAME", 8))}
 	for _, s := range all.Servers {
-		note, add := strings.TrimPrefix(s.Detail, "failed, "), t.addWhole
+		note := strings.TrimPrefix(s.Detail, "failed, ")
 		switch {
 		case s.NeedsLogin:
 			note = loginNote(s)
 		case s.Enabled && s.Quarantined:
-			note = "mcpproxy upstream approve " + s.Name
+			note = approveNote(s)
 		case s.State == "ready" && offersNote(s) != "":
 			note = offersNote(s)
 		case s.Hint != "":
 			note = "never started: mcpproxy upstream restart " + s.Name
-		default:
-			add = t.add
 		}
-		add(oneLine(s.Name), oneLine(s.Protocol), state(p, s), toolCount(s), oneLine(note))
+		t.add(oneLine(s.Name), oneLine(s.Protocol), state(p, s), toolCount(s), oneLine(note))
 	}
 	t.write()
 }
 
 // loginNote is the remedy for a server that asks for a login.
 func loginNote(s gateway.ServerView) string { return "mcpproxy upstream login " + s.Name }
+
+// approveNote is the remedy for a server that waits for its review.
+func approveNote(s gateway.ServerView) string {
+	return "mcpproxy upstream approve " + quotedWord(s.Name)
+}
 
 // toolCount is the number of tools, and of those that can be called if they differ.
 func toolCount(s gateway.ServerView) string {
@@ -67,8 +73,11 @@ func writeServer(p *printer, s gateway.ServerView) {
 	}
 	f.add("Next try", p.moment(s.RetryAt))
 	f.add("Last error", lastError(p, s))
-	if s.NeedsLogin {
+	switch {
+	case s.NeedsLogin:
 		f.add("Remedy", oneLine(loginNote(s)))
+	case s.Enabled && s.Quarantined:
+		f.add("Remedy", oneLine(approveNote(s)))
 	}
 	f.add("Protocol", oneLine(s.Protocol))
 	f.add("MCP revision", oneLine(s.ProtocolVersion))
@@ -119,7 +128,7 @@ func upstreamRestart(r *run) command {
 			return err
 		}
 		if err := r.print(s, func(p *printer) {
-			fmt.Fprintf(p, "Restarted %s: it is now %s.\n", oneLine(s.Name), state(p, s))
+			p.line("Restarted %s: it is now %s.", oneLine(s.Name), state(p, s))
 		}); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -47,7 +46,7 @@ func upstreamSet(r *run) command {
 			key = in.Key
 			return in, err
 		}, func(p *printer, v gateway.ServerView) {
-			fmt.Fprintf(p, "%s of %s is %s.\n", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
+			p.line("%s of %s is %s.", key, oneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[unset])
 		}),
 	}
 }

@@ -86,7 +86,7 @@ func pairs(flag string, given []string, between string) (map[string]string, erro
 }
 
 func writeAdded(p *printer, v gateway.ServerView) {
-	fmt.Fprintf(p, "Added %s: it is now %s.\n", oneLine(v.Name), state(p, v))
+	p.line("Added %s: it is now %s.", oneLine(v.Name), state(p, v))
 	for _, warning := range v.Warnings {
 		p.note("%s", oneLine(warning))
 	}
@@ -110,23 +110,23 @@ func upstreamRemove(r *run) command {
 		if err != nil {
 			return err
 		}
-		return r.print(gone, func(p *printer) { fmt.Fprintf(p, "Removed %s.\n", oneLine(gone.Removed)) })
+		return r.print(gone, func(p *printer) { p.line("Removed %s.", oneLine(gone.Removed)) })
 	})}
 }
 
 func writeDisabled(p *printer, v gateway.ServerView) {
-	fmt.Fprintf(p, "%s is disabled.\n", oneLine(v.Name))
+	p.line("%s is disabled.", oneLine(v.Name))
 }
 
 func writeEnabled(p *printer, v gateway.ServerView) {
-	fmt.Fprintf(p, "%s is enabled.\n", oneLine(v.Name))
+	p.line("%s is enabled.", oneLine(v.Name))
 	if v.Quarantined {
 		p.note("It is quarantined all the same: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	}
 }
 
 func writeQuarantined(p *printer, v gateway.ServerView) {
-	fmt.Fprintf(p, "%s is quarantined.\n", oneLine(v.Name))
+	p.line("%s is quarantined.", oneLine(v.Name))
 	p.note("Look at it again with `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 }
 
@@ -163,7 +163,7 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 		}
 		switch {
 		case v.Stage == gateway.StageApproved && waiting(reviewed(v)) == 0:
-			return r.print(v, func(p *printer) { fmt.Fprintf(p, "Nothing of %s waits.\n", oneLine(v.Name)) })
+			return r.print(v, func(p *printer) { p.line("Nothing of %s waits.", oneLine(v.Name)) })
 		case v.Stage == gateway.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", oneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + quotedWord(v.Name) + "`.")
@@ -183,14 +183,14 @@ func approveServer(r *run, ctx context.Context, c *api.Client, name string, give
 	return r.print(v, func(p *printer) {
 		switch {
 		case v.Stage == gateway.StageApproved && disabled(v):
-			fmt.Fprintf(p, "Approved %s.\n", oneLine(v.Name))
+			p.line("Approved %s.", oneLine(v.Name))
 			p.note("It is disabled: `mcpproxy upstream enable %s`.", quotedWord(v.Name))
 			return
 		case v.Stage == gateway.StageApproved:
-			fmt.Fprintf(p, "Approved %s: its tools can be called.\n", oneLine(v.Name))
+			p.line("Approved %s: its tools can be called.", oneLine(v.Name))
 			return
 		}
-		fmt.Fprintf(p, "Approved how %s is launched: it runs for the review only.\n", oneLine(v.Name))
+		p.line("Approved how %s is launched: it runs for the review only.", oneLine(v.Name))
 		p.note("Look at its tools and approve them: `mcpproxy upstream approve %s`.", quotedWord(v.Name))
 	})
 }
@@ -308,7 +308,8 @@ func writeReview(p *printer, v gateway.ServerReview, full bool) {
 		return
 	}
 	if v.Instructions != "" {
-		fmt.Fprintf(p, "\nInstructions (scanner: %s%s)\n%s\n", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v), indentBy("  ", visible(v.Instructions)))
+		p.line("\nInstructions (scanner: %s%s)", verdict(p, v.Verdict, len(v.Findings)), instructionsWait(v))
+		p.text("  ", visible(v.Instructions))
 	}
 	writeFindings(p, "  ", v.Findings)
 	writeReviewed(p, v, full)

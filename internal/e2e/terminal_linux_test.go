@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +37,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 }
 
 // onTerminal runs a command on a terminal where somebody answers its question.
-// An answer of ^C interrupts it instead.
+// An answer of ^C interrupts it instead, also when it says what waits.
 func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code int, screen string) {
 	t.Helper()
 	person, program := openTerminal(t)
@@ -55,7 +56,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 	for {
 		n, err := person.Read(buffer)
 		seen.Write(buffer[:n])
-		if strings.Contains(seen.String(), "[y/N] ") {
+		if strings.Contains(seen.String(), "[y/N] ") || answer == "^C" && strings.Contains(seen.String(), "waits for your review") {
 			once.Do(func() {
 				if answer == "^C" {
 					_ = cmd.Process.Signal(syscall.SIGINT)
@@ -104,5 +105,59 @@ func TestApproveOnATerminal(t *testing.T) {
 	}
 	if code, screen := d.onTerminal(t, "y", "tools", "approve", "s:add"); code != 0 || waits() || !strings.Contains(screen, "Approved s:add.") {
 		t.Fatalf("code %d\n%s", code, screen)
+	}
+}
+
+// Who starts the daemon on a terminal reads lines, not a log.
+func TestServeOnATerminal(t *testing.T) {
+	d := startDaemon(t, `{"mcpServers": {"q": {"command": "never-started", "quarantined": true}}}`)
+	d.stop()
+	code, screen := d.onTerminal(t, "^C", "serve", "--listen", "127.0.0.1:0")
+	for _, line := range []string{"The address for your MCP clients:", "/mcp", "q waits for your review: mcpproxy upstream approve q", "Ctrl-C stops it", "Stopping: "} {
+		if !strings.Contains(screen, line) {
+			t.Errorf("it does not say %q", line)
+		}
+	}
+	if code != 0 || strings.Contains(screen, "level=") || strings.Contains(screen, "Welcome") {
+		t.Errorf("code %d\n%s", code, screen)
+	}
+}
+
+// A first start greets, and is no reason for a warning. When the address is taken
+// it says by whom.
+func TestFirstStart(t *testing.T) {
+	d := startDaemon(t, `{}`)
+	home := t.TempDir()
+	serve := func(address string, until string) string {
+		person, program := openTerminal(t)
+		cmd := exec.Command(binary, "serve", "--listen", address)
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MCPPROXY_") }), "HOME="+home)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = program.Close()
+		hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer hung.Stop()
+		var seen strings.Builder
+		buffer := make([]byte, 4096)
+		for {
+			n, err := person.Read(buffer)
+			if seen.Write(buffer[:n]); strings.Contains(seen.String(), until) {
+				_ = cmd.Process.Signal(syscall.SIGINT)
+			}
+			if err != nil {
+				_ = cmd.Wait() // the code is that of the case
+				return seen.String()
+			}
+		}
+	}
+	screen := serve("127.0.0.1:0", "Ctrl-C")
+	if !strings.Contains(screen, "Welcome to MCPProxy") || !strings.Contains(screen, "mcpproxy upstream add") || strings.Contains(screen, "arning") {
+		t.Errorf("the first start:\n%s", screen)
+	}
+	screen = serve(d.address, "\x00")
+	if !strings.Contains(screen, "another MCPProxy does, with the data directory "+d.dataDir()+".") || !strings.Contains(screen, "--listen 127.0.0.1:PORT") {
+		t.Errorf("the address is taken:\n%s", screen)
 	}
 }

@@ -113,6 +113,20 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 	if p != nil || r.Handle == "" || len(r.Result) > 2000 || !json.Valid(r.Result) {
 		t.Fatalf("%d bytes, handle %q, %v", len(r.Result), r.Handle, p)
 	}
+	said := func(in json.RawMessage, kept int) {
+		t.Helper()
+		want := fmt.Sprintf(`continue with read_result {\"handle\": \"%s\", \"path\": \"content[0].text\", \"offset\": %d}"`, r.Handle, kept)
+		if !strings.Contains(string(in), want) {
+			t.Errorf("%s does not say %s", in, want)
+		}
+	}
+	kept := strings.Index(string(r.Result), `"}`) - len(`{"content":[{"type":"text","text":"`)
+	said(r.Result, kept)
+	part, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Path: "content[0].text", Offset: kept, Limit: 5, Caller: anAgent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said(part, kept+5)
 	var read strings.Builder
 	for offset := 0; ; {
 		raw, err := w.gateway.ReadResult(context.Background(), ReadRequest{Handle: r.Handle, Offset: offset, Caller: anAgent})

@@ -27,7 +27,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).
 			WithHint("A person must review and approve the server.").With("server", s.Name)
 	}
-	part, err := result.Read(stored.Body, req.Path, req.Offset, req.Limit)
+	part, err := result.Read(stored.Body, result.From{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit})
 	if err != nil {
 		return nil, err
 	}

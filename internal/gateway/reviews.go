@@ -23,6 +23,17 @@ type Waiting struct {
 	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: at most 500."`
 	// TotalOffers counts those that are left out, too.
 	TotalOffers int `json:"total_offers"`
+	// Forgotten is absent where no approvals were lost.
+	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database: one approval of such a server is for all that is listed of it."`
+	Warnings  []string    `json:"warnings,omitempty" doc:"Why so much waits, where that is no person's decision."`
+}
+
+// Forgotten is a server whose approvals were lost, and that no person has
+// approved since.
+type Forgotten struct {
+	Name   string `json:"name"`
+	Tools  int    `json:"tools" doc:"How many of its tools wait."`
+	Offers int    `json:"offers" doc:"How many of its prompts, resources, templates and instructions wait."`
 }
 
 // WaitingServer is a server that waits for review.

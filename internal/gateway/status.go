@@ -18,7 +18,7 @@ func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
 		UptimeSeconds: int64(time.Since(g.About.StartedAt).Seconds()),
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
-		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.trustWarnings(), g.loginWarnings()),
+		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.TrustWarnings(), g.loginWarnings()),
 		DataDir: cfg.DataDir, Activity: health,
 	}
 	if err := g.About.ConfigError(); err != nil {
@@ -47,16 +47,19 @@ func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
 	return s, nil
 }
 
-// trustWarnings tell why nothing is approved, where that is no person's decision.
-func (g *Gateway) trustWarnings() []string {
+// Forgotten reports whether the approvals of a server were lost, and no person has
+// approved it since.
+func (g *Gateway) Forgotten(s *catalog.Server) bool {
+	return g.Book.Lost() && !s.Quarantined && g.Book.View(s.Name).Launch() == nil
+}
+
+// TrustWarnings tell why nothing is approved, where that is no person's decision.
+func (g *Gateway) TrustWarnings() []string {
 	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
-	unacquainted := func(s *catalog.Server) bool { // nobody has approved it
-		return !s.Quarantined && g.Book.View(s.Name).Launch() == nil
-	}
 	switch {
 	case g.Book.RestrictionsLost():
 		return []string{lost + RestrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
-	case g.Book.Lost() && slices.ContainsFunc(g.Catalog.Current().Servers(), unacquainted):
+	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.Forgotten):
 		return []string{lost + "What was blocked or switched off stays so. " +
 			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
 	}

@@ -113,7 +113,7 @@ func TestAllSession(t *testing.T) {
 	if !introduced {
 		t.Error("the client was not introduced")
 	}
-	for path, want := range map[string]int{"/mcp/all": 200, "/mcp": 404, "/mcp/servers/one": 404, "/mcp/servers/*": 404} {
+	for path, want := range map[string]int{"/mcp/all": 200, "/mcp/all/mcp": 200, "/mcp": 404, "/mcp/servers/one": 404, "/mcp/servers/*": 404} {
 		if status, body, _ := h.to(path, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); status != want {
 			t.Errorf("%s: %d %s, want %d", path, status, body, want)
 		}

@@ -124,13 +124,15 @@ func (s *Server) panicked(method string, cause any) {
 // once. No server can have such a name.
 const atBuiltIn, atAll = "", "*"
 
-// at returns what a path under /mcp is about.
+// at returns what a path under /mcp is about. Some clients append /mcp to the
+// address that they are given.
 func (s *Server) at(path string) (place string, surface session.Surface) {
-	if path == "/mcp/all" {
+	if path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return atAll, s.All
 	}
 	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
-		if name, ok := strings.CutPrefix(path, prefix); ok && name != atAll && name != atBuiltIn {
+		name, ok := strings.CutPrefix(path, prefix)
+		if name = strings.TrimSuffix(name, "/mcp"); ok && name != atAll && name != atBuiltIn {
 			return name, s.At(name)
 		}
 	}

@@ -251,9 +251,20 @@ func notFound(r Request, code problem.Code, what string, nearest []string) *prob
 	if r.OwnNames { // what is near has other names where the caller is
 		return problem.New(code, what+" not found.", "Use a name exactly as tools/list gives it.").With("nearest", nearest)
 	}
-	return problem.New(code, what+" not found."+didYouMean(nearest)+" Use retrieve_tools to find the tools that exist.",
+	return problem.New(code, what+" not found."+didYouMean(nearest)+findTools,
 		"Use the name exactly as retrieve_tools gives it.").
 		With("nearest", nearest)
+}
+
+// What refusals tell a model to do.
+const (
+	findTools = " Use retrieve_tools to find the tools that exist."
+	seeLocked = " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
+)
+
+// ForPerson returns the message of a refusal without what only a model can do.
+func ForPerson(message string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(message, findTools), seeLocked)
 }
 
 func didYouMean(names []string) string {
@@ -269,7 +280,7 @@ func didYouMean(names []string) string {
 }
 
 func toolLocked(r Request, s Status) *problem.Problem {
-	more := " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
+	more := seeLocked
 	if r.OwnNames {
 		more = ""
 	}

@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -11,14 +12,22 @@ import (
 type envelope struct {
 	room       int // bytes that there are for it when it is cut
 	blocks     []block
-	size       int // of the blocks
+	size       int  // of the blocks
+	total      int  // elements of content
+	more       bool // than blocks has
 	structured []byte
 	meta       []byte
-	others     []member
+	others     []named
+	names      []string // of the members, as far as they are few
 }
 
-// leastBlock is what a block must get for the room to be shared out.
-const leastBlock = 256
+// named is a member of the result or of its _meta, as it is written.
+type named struct{ name, value []byte }
+
+const (
+	leastBlock = 256 // bytes that a block must get for the room to be shared out
+	mostNames  = 32
+)
 
 // read takes raw apart, and is false when it is no object. Of very many blocks
 // it takes no more than could be kept.
@@ -27,9 +36,11 @@ func (e *envelope) read(raw []byte) bool {
 	end := c.Open('{')
 	for c.More(end) {
 		name := c.Name()
-		if string(name) == "content" && c.Peek() == '[' {
-			e.blocks, e.size = nil, 0
-			for end := c.Open('['); c.More(end); {
+		if len(e.names) < mostNames {
+			e.names = append(e.names, string(rawjson.Unescape(name)))
+		}
+		if string(name) == "content" && c.Peek() == '[' && e.total == 0 {
+			for end := c.Open('['); c.More(end); e.total++ {
 				e.block(&c)
 			}
 			continue
@@ -37,12 +48,14 @@ func (e *envelope) read(raw []byte) bool {
 		switch value := c.Value(); string(name) {
 		case "content":
 		case "structuredContent":
-			e.structured = value
+			if e.structured == nil { // read_result finds the first
+				e.structured = value
+			}
 		case "_meta":
 			e.meta = value
 		default:
 			if len(e.others) < e.room/4 {
-				e.others = append(e.others, member{name, value})
+				e.others = append(e.others, named{name, value})
 			}
 		}
 	}
@@ -56,15 +69,21 @@ func (e *envelope) block(c *rawjson.Cursor) {
 		return
 	}
 	start := c.At()
-	var b block
+	b := block{index: e.total}
 	b.members(c, false)
 	if e.size <= e.room || len(e.blocks) <= e.room/leastBlock {
 		b.raw = c.Text[start:c.At()]
-		b.textAt -= start
-		if b.kind != "text" && b.kind != "resource" {
+		switch b.kind {
+		case "text":
+			b.text, b.textAt = b.own, b.ownAt-start
+		case "resource":
+			b.textAt -= start
+		default:
 			b.text = nil
 		}
 		e.blocks = append(e.blocks, b)
+	} else {
+		e.more = true
 	}
 	e.size += c.At() - start + 1
 }
@@ -77,7 +96,8 @@ func (b *block) members(c *rawjson.Cursor, resource bool) {
 			b.members(c, true)
 			continue
 		}
-		switch value := c.Value(); string(name) {
+		value := c.Value()
+		switch at := c.At() - len(value) + 1; string(name) {
 		case "type":
 			if !resource {
 				b.kind = label(value)
@@ -85,37 +105,58 @@ func (b *block) members(c *rawjson.Cursor, resource bool) {
 		case "mimeType":
 			b.mime = label(value)
 		case "text":
-			if rawjson.Kind(value) == '"' {
-				b.text, b.textAt = value[1:len(value)-1], c.At()-len(value)+1
+			if rawjson.Kind(value) != '"' {
+				continue
+			}
+			if inner := value[1 : len(value)-1]; resource {
+				b.text, b.textAt = inner, at
+			} else {
+				b.own, b.ownAt = inner, at
 			}
 		}
 	}
 }
 
-// content returns the blocks to keep something of within room bytes: of very many
-// only the first. When there are none, structured content is shown instead.
-func (e *envelope) content(room int) []block {
-	sum := 0
+// data returns the block whose JSON is where read_result follows a path from that
+// leads nowhere from the top; nil when there is none.
+func (e *envelope) data() *block {
 	for i := range e.blocks {
-		if sum += len(e.blocks[i].raw) + 1; i >= max(room/leastBlock, 1) && sum > room {
-			return e.blocks[:i]
+		if b := &e.blocks[i]; b.json() != nil {
+			return b
 		}
 	}
-	if len(e.blocks) == 0 && e.structured != nil {
-		return []block{{text: e.structured, json: true}}
+	return nil
+}
+
+// json returns the JSON that the block's own text is, nil when it is none.
+func (b *block) json() []byte {
+	if !b.opened {
+		b.opened, b.inner = true, jsonText(b.own)
 	}
-	return e.blocks
+	return b.inner
+}
+
+// short reports whether read_result finds what a path begins with where the data
+// is, since it is not at the top.
+func (e *envelope) short(first step) bool {
+	return len(e.names) < mostNames && (first.kind == element || !slices.Contains(e.names, first.name))
 }
 
 // block is one content block. text is what may be cut of it, as it is written;
 // nil when nothing may.
 type block struct {
-	raw, text []byte
-	textAt    int    // where text begins in raw
-	json      bool   // text is structured content that is shown as text: there is no raw
-	kind      string // "text", "image", …
-	mime      string
-	replaced  bool // by a note
+	index      int // in content
+	raw, text  []byte
+	textAt     int    // where text begins in raw
+	own        []byte // its member text, which is where the text of a text block is
+	ownAt      int
+	inner      []byte                 // the JSON in own
+	opened     bool                   // and looked for
+	path       func(at []step) string // by which read_result finds a value in the JSON that text is
+	structured bool                   // text is structured content that is shown as text: there is no raw
+	kind       string                 // "text", "image", …
+	mime       string
+	replaced   bool // by a note
 }
 
 // label returns a short plain string of a block, for a note.
@@ -126,11 +167,22 @@ func label(v []byte) string {
 	return string(v[1 : len(v)-1])
 }
 
+// at returns the steps to the text of the block.
+func (b *block) at() []step {
+	switch {
+	case b.structured:
+		return []step{{name: "structuredContent"}}
+	case b.kind == "resource":
+		return []step{{name: "content"}, {kind: element, from: b.index}, {name: "resource"}, {name: "text"}}
+	}
+	return []step{{name: "content"}, {kind: element, from: b.index}, {name: "text"}}
+}
+
 func (b *block) need() int {
 	switch {
 	case b.replaced:
 		return len(appendTextBlock(nil, []byte(b.note())))
-	case b.json:
+	case b.structured:
 		return writtenSize(b.text) + len(`{"type":"text","text":""}`)
 	}
 	return len(b.raw)
@@ -144,10 +196,5 @@ func (b *block) note() string {
 	if b.mime != "" {
 		what += " " + b.mime
 	}
-	return fmt.Sprintf("[%s of %d bytes left out]", what, len(b.raw))
-}
-
-// head returns the first characters of a string as it is written.
-func head(written []byte) []byte {
-	return rawjson.Unescape(cutWritten(written, 64))
+	return fmt.Sprintf("[%s of %d bytes left out: content[%d]]", what, len(b.raw), b.index)
 }

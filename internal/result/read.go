@@ -3,6 +3,7 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"mcpproxy/internal/problem"
@@ -10,155 +11,193 @@ import (
 )
 
 // What Read returns at once: by default, and at most. A part is bounded in bytes
-// also where it is counted in elements.
+// also where it is counted in something else.
 const (
-	DefaultBytes    = 20_000
-	DefaultElements = 100
-	MaxBytes        = 50_000
-)
-
-// The units that a value is paged by.
-const (
-	Bytes    = "bytes"
-	Elements = "elements"
+	DefaultCharacters = 20_000
+	DefaultElements   = 100
+	MaxBytes          = 50_000
 )
 
 // Part is a part of a result. The contents of the parts from offset 0 on, each
-// at the next_offset of the one before, are together the whole value: strings
-// to be joined, arrays to be appended.
+// at the next_offset of the one before, are together the whole value: texts
+// to be joined, arrays and objects to be appended.
 type Part struct {
 	Path       string          `json:"path,omitempty"` // of the value; none for the whole result
 	Offset     int             `json:"offset"`
 	NextOffset int             `json:"next_offset,omitempty"` // none at the end
 	Total      int             `json:"total"`
 	Unit       string          `json:"unit"`
-	Content    json.RawMessage `json:"content"` // a string, or an array of elements
+	Content    json.RawMessage `json:"content"` // a string, an array of elements or an object of members
+	// Continue says for each place where something is left how to go on there.
+	Continue []string `json:"continue,omitempty"`
+}
+
+// From is where Read reads: the handle is what Continue names.
+type From struct {
+	Handle, Path  string
+	Offset, Limit int
 }
 
 // Read returns a part of a whole result. Without a path it pages over the JSON
-// text of the result by bytes, between characters. With a path it pages over
-// the value there: an array by elements, a string by the bytes of its text,
-// any other value by the bytes of its JSON. A limit of 0 is the default.
-func Read(raw json.RawMessage, path string, offset, limit int) (Part, error) {
-	if offset < 0 {
-		return Part{}, badParameter("offset", offset, "offset must not be negative.", "an offset of 0 or more")
+// text of the result by characters. With a path it pages over the value there: an
+// array by elements, an object by members, any other value by the characters of
+// its text. What a path with [*] or slices leads to is an array. A limit of 0 is
+// the default.
+func Read(raw json.RawMessage, f From) (Part, error) {
+	if f.Offset < 0 {
+		return Part{}, badParameter("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
 	}
-	if limit < 0 {
-		return Part{}, badParameter("limit", limit, "limit must not be negative.", "a limit of 1 or more, or none")
+	if f.Limit < 0 {
+		return Part{}, badParameter("limit", f.Limit, "limit must not be negative.", "a limit of 1 or more, or none")
 	}
-	if path == "" || path == "$" {
-		return textPart(Part{}, raw, offset, limit)
+	if f.Path == "" || f.Path == "$" {
+		f.Path = ""
+		return f.text(Part{}, raw)
 	}
-	at, err := lookUp(raw, path)
+	to, err := lookUp(raw, f.Path)
 	if err != nil {
 		return Part{}, err
 	}
-	p := Part{Path: at.path.String()}
+	if !to.one() {
+		return f.list(to)
+	}
+	at, err := to.value(f.Path)
+	if err != nil {
+		return Part{}, err
+	}
+	p := Part{Path: at.path()}
 	switch v := at.value; v[0] {
-	case '[':
-		return elementsPart(p, v, offset, limit)
+	case '[', '{':
+		return f.entries(p, v[0], func(yield func(name []byte, at place) bool) error {
+			each(v, func(i int, e entry) bool {
+				return yield(e.name, place{e.value, append(at.at, e.step(i))})
+			})
+			return nil
+		})
 	case '"':
-		return textPart(p, rawjson.Unescape(v[1:len(v)-1]), offset, limit)
+		return f.text(p, rawjson.Unescape(v[1:len(v)-1]))
 	default:
-		return textPart(p, v, offset, limit)
+		return f.text(p, v)
 	}
 }
 
-// textPart pages by bytes. A part begins and ends between characters, and has
-// one at least.
-func textPart(p Part, text []byte, offset, limit int) (Part, error) {
-	p.Unit, p.Total = Bytes, len(text)
-	if err := checkOffset(offset, p); err != nil {
+// list pages over all that a path leads to.
+func (f From) list(to selection) (Part, error) {
+	p := Part{Path: place{at: append(to.root.at[:len(to.root.at):len(to.root.at)], to.steps...)}.path()}
+	return f.entries(p, '[', func(yield func(name []byte, at place) bool) error {
+		w := walk{at: to.root.at[:len(to.root.at):len(to.root.at)], fn: func(at place) bool { return yield(nil, at) }}
+		w.from(to.root.value, to.steps)
+		return w.nothing(f.Path)
+	})
+}
+
+// text pages by characters.
+func (f From) text(p Part, text []byte) (Part, error) {
+	p.Unit, p.Total, p.Offset = Characters, utf8.RuneCount(text), f.Offset
+	if err := checkOffset(p); err != nil {
 		return Part{}, err
 	}
+	limit := f.Limit
 	if limit == 0 {
-		limit = DefaultBytes
+		limit = DefaultCharacters
 	}
-	start := boundary(text, offset)
-	end := len(text)
-	if limit = min(limit, MaxBytes); end-start > limit {
-		if end = boundary(text, start+limit); end <= start {
-			_, size := utf8.DecodeRune(text[start:])
-			end = start + size
+	for range f.Offset {
+		_, size := utf8.DecodeRune(text)
+		text = text[size:]
+	}
+	n, end := 0, 0
+	for n < limit && end < len(text) {
+		_, size := utf8.DecodeRune(text[end:])
+		if end+size > MaxBytes {
+			break
 		}
+		n, end = n+1, end+size
 	}
-	if end < len(text) {
-		p.NextOffset = end
-	}
-	p.Offset = start
-	p.Content = rawjson.AppendString(nil, text[start:end])
+	p.Content = rawjson.AppendString(nil, text[:end])
+	f.goOn(&p, f.Offset+n)
 	return p, nil
 }
 
-// boundary returns the start of the character that is at i.
-func boundary(text []byte, i int) int {
-	if i >= len(text) {
-		return len(text)
+// goOn says that the part ends where the next one begins.
+func (f From) goOn(p *Part, next int) {
+	if next < p.Total {
+		p.NextOffset = next
+		p.Continue = append(p.Continue, gap{f.Path, next, p.Total, p.Unit}.line(f.Handle))
 	}
-	for j := i; j >= 0 && i-j < utf8.UTFMax; j-- {
-		if utf8.RuneStart(text[j]) {
-			if _, size := utf8.DecodeRune(text[j:]); j+size > i {
-				return j
-			}
-			break
-		}
-	}
-	return i
 }
 
-func checkOffset(offset int, p Part) error {
-	if offset < p.Total || offset == 0 {
+func checkOffset(p Part) error {
+	if p.Offset < p.Total || p.Offset == 0 {
 		return nil
 	}
-	return badParameter("offset", offset, fmt.Sprintf("offset %d is at or after the end: there are %d %s.", offset, p.Total, p.Unit),
+	return badParameter("offset", p.Offset, fmt.Sprintf("offset %d is at or after the end: there are %d %s.", p.Offset, p.Total, p.Unit),
 		fmt.Sprintf("an offset from 0 to %d", max(p.Total-1, 0)))
 }
 
-// elementsPart pages by elements.
-func elementsPart(p Part, v []byte, offset, limit int) (Part, error) {
-	p.Unit, p.Offset = Elements, offset
+// entries pages by elements or members. One that is too large by itself is made
+// smaller, and the part says how to read the rest of it.
+func (f From) entries(p Part, bracket byte, all func(yield func(name []byte, at place) bool) error) (Part, error) {
+	p.Unit, p.Offset = unit([]byte{bracket}), f.Offset
+	limit := f.Limit
 	if limit == 0 {
 		limit = DefaultElements
 	}
-	out := []byte{'['}
-	end := offset // of the part
-	var tooLarge int
-	ok := each(v, func(m member) bool {
+	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []step) string { return written(at...) }}
+	out := []byte{bracket}
+	end := f.Offset // of the part
+	var tooLarge error
+	err := all(func(name []byte, at place) bool {
 		i := p.Total
 		p.Total++
-		if i != end || i-offset >= limit {
+		if i != end || i-f.Offset >= limit || tooLarge != nil {
 			return true
 		}
+		start := len(out)
+		if i > f.Offset {
+			out = append(out, ',')
+		}
+		if bracket == '{' {
+			out = appendName(out, name)
+		}
 		switch {
-		case len(out)+len(m.value) <= MaxBytes:
-			if i > offset {
-				out = append(out, ',')
-			}
-			out = append(out, m.value...)
+		case len(out)+len(at.value) <= MaxBytes:
+			out = append(out, at.value...)
 			end++
-		case i == offset:
-			tooLarge = len(m.value)
+		case i > f.Offset:
+			out, limit = out[:start], 0
+		default:
+			s.at = at.at
+			small, gaps, ok := s.shrink(at.value, MaxBytes-len(out))
+			if !ok {
+				tooLarge = f.tooLarge(p, len(at.value), at.path())
+				return true
+			}
+			out = append(out, small...)
+			for _, g := range gaps {
+				p.Continue = append(p.Continue, g.line(f.Handle))
+			}
+			end, limit = end+1, 0
 		}
 		return true
 	})
-	if err := checkOffset(offset, p); err != nil {
+	if err == nil {
+		err = checkOffset(p)
+	}
+	if err == nil {
+		err = tooLarge
+	}
+	if err != nil {
 		return Part{}, err
 	}
-	if tooLarge > 0 {
-		return Part{}, elementTooLarge(p, tooLarge)
-	}
-	if end < p.Total {
-		p.NextOffset = end
-	}
-	if p.Content = append(out, ']'); !ok || !json.Valid(p.Content) {
+	if p.Content = append(out, bracket+2); !json.Valid(p.Content) {
 		return Part{}, problem.New(problem.InvalidParameter, "What is at "+p.Path+" is not valid JSON.", "Read the result without a path.").
 			With("parameter", "path").With("value", p.Path).With("allowed", "no path")
 	}
+	f.goOn(&p, end)
 	return p, nil
 }
 
-func elementTooLarge(p Part, size int) error {
-	path := fmt.Sprintf("%s[%d]", p.Path, p.Offset)
-	return badParameter("path", p.Path, fmt.Sprintf("The element at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, MaxBytes),
-		fmt.Sprintf("the path %s to read this element, or the offset %d to pass over it", path, p.Offset+1))
+func (f From) tooLarge(p Part, size int, path string) error {
+	return badParameter("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, MaxBytes),
+		fmt.Sprintf("the path %s to read it by itself, or the offset %d to pass over it", path, p.Offset+1))
 }

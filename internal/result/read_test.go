@@ -22,33 +22,58 @@ func TestRead(t *testing.T) {
 		want          Part
 	}{
 		{"an array by elements", "$.structuredContent.rows", 0, 1,
-			Part{Path: "$.structuredContent.rows", NextOffset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[[1,2]]`)}},
+			Part{Path: "$.structuredContent.rows", NextOffset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[[1,2]]`),
+				Continue: []string{`1 of 2 elements of $.structuredContent.rows; continue with read_result {"handle": "h", "path": "$.structuredContent.rows", "offset": 1}`}}},
 		{"the rest of it", "structuredContent.rows", 1, 5,
 			Part{Path: "$.structuredContent.rows", Offset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[[3,4]]`)}},
-		{"a string by bytes", "$.content[0].text", 0, 5,
-			Part{Path: "$.content[0].text", NextOffset: 4, Total: 12, Unit: Bytes, Content: json.RawMessage(`"Grü"`)}},
-		{"between characters", "$.content[0].text", 11, 1,
-			Part{Path: "$.content[0].text", Offset: 8, Total: 12, Unit: Bytes, Content: json.RawMessage(`"😀"`)}},
-		{"a character at least", "$.content[0].text", 8, 1,
-			Part{Path: "$.content[0].text", Offset: 8, Total: 12, Unit: Bytes, Content: json.RawMessage(`"😀"`)}},
+		{"a string by characters", "$.content[0].text", 0, 3,
+			Part{Path: "$.content[0].text", NextOffset: 3, Total: 7, Unit: Characters, Content: json.RawMessage(`"Grü"`),
+				Continue: []string{`3 of 7 characters of $.content[0].text; continue with read_result {"handle": "h", "path": "$.content[0].text", "offset": 3}`}}},
+		{"its last character", "$.content[0].text", 6, 1,
+			Part{Path: "$.content[0].text", Offset: 6, Total: 7, Unit: Characters, Content: json.RawMessage(`"😀"`)}},
 		{"another value by its JSON", "$.structuredContent.rows[1][0]", 0, 0,
-			Part{Path: "$.structuredContent.rows[1][0]", Total: 1, Unit: Bytes, Content: json.RawMessage(`"3"`)}},
-		{"an object by its JSON", "$.structuredContent['a.b']", 0, 0,
-			Part{Path: `$.structuredContent["a.b"]`, Total: 13, Unit: Bytes, Content: json.RawMessage(`"{\"c\\\"d\":true}"`)}},
+			Part{Path: "$.structuredContent.rows[1][0]", Total: 1, Unit: Characters, Content: json.RawMessage(`"3"`)}},
+		{"an object by members", "$.structuredContent", 1, 1,
+			Part{Path: `$.structuredContent`, Offset: 1, NextOffset: 2, Total: 3, Unit: Members, Content: json.RawMessage(`{"a.b":{"c\"d":true}}`),
+				Continue: []string{`2 of 3 members of $.structuredContent; continue with read_result {"handle": "h", "path": "$.structuredContent", "offset": 2}`}}},
+		{"a name with a dot", "$.structuredContent['a.b']", 0, 0,
+			Part{Path: `$.structuredContent['a.b']`, Total: 1, Unit: Members, Content: json.RawMessage(`{"c\"d":true}`)}},
 		{"an escaped name", `$.structuredContent["a.b"]['c"d']`, 0, 0,
-			Part{Path: `$.structuredContent["a.b"]["c\"d"]`, Total: 4, Unit: Bytes, Content: json.RawMessage(`"true"`)}},
+			Part{Path: `$.structuredContent['a.b']['c"d']`, Total: 4, Unit: Characters, Content: json.RawMessage(`"true"`)}},
+		{"one with a backslash", `$.structuredContent["a.b"]["c\"d"]`, 0, 0,
+			Part{Path: `$.structuredContent['a.b']['c"d']`, Total: 4, Unit: Characters, Content: json.RawMessage(`"true"`)}},
 		{"into JSON in a text", "$.content[1].text.items[2].a", 0, 0,
-			Part{Path: "$.content[1].text.items[2].a", Total: 1, Unit: Bytes, Content: json.RawMessage(`"x"`)}},
-		{"from where the data is", "items", 1, 1,
-			Part{Path: "$.content[1].text.items", Offset: 1, NextOffset: 2, Total: 3, Unit: Elements, Content: json.RawMessage(`[2]`)}},
-		{"from structured content first", "$.rows[*]", 0, 0,
+			Part{Path: "$.content[1].text.items[2].a", Total: 1, Unit: Characters, Content: json.RawMessage(`"x"`)}},
+		{"from where the data is", " items ", 1, 1,
+			Part{Path: "$.content[1].text.items", Offset: 1, NextOffset: 2, Total: 3, Unit: Elements, Content: json.RawMessage(`[2]`),
+				Continue: []string{`2 of 3 elements of  items ; continue with read_result {"handle": "h", "path": " items ", "offset": 2}`}}},
+		{"from structured content", "$.rows[*]", 0, 0,
 			Part{Path: "$.structuredContent.rows", Total: 2, Unit: Elements, Content: json.RawMessage(`[[1,2],[3,4]]`)}},
+		{"what the text is", "[*]", 0, 1,
+			Part{Path: "$.content[1].text", NextOffset: 1, Total: 2, Unit: Members, Content: json.RawMessage(`{"items":[1,2,{"a":"x"}]}`),
+				Continue: []string{`1 of 2 members of [*]; continue with read_result {"handle": "h", "path": "[*]", "offset": 1}`}}},
 		{"a name that is no word", "$['ü']", 0, 0,
-			Part{Path: `$.structuredContent["ü"]`, Total: 2, Unit: Bytes, Content: json.RawMessage(`"ü"`)}},
+			Part{Path: `$.structuredContent['ü']`, Total: 1, Unit: Characters, Content: json.RawMessage(`"ü"`)}},
+		{"from the end", "$.content[-1].text.items[-3]", 0, 0,
+			Part{Path: `$.content[1].text.items[0]`, Total: 1, Unit: Characters, Content: json.RawMessage(`"1"`)}},
+		{"a slice", "items[1:]", 1, 1,
+			Part{Path: `$.content[1].text.items[1:]`, Offset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`[{"a":"x"}]`)}},
+		{"a slice from the end", "items[-2:-1]", 0, 0,
+			Part{Path: `$.content[1].text.items[-2:-1]`, Total: 1, Unit: Elements, Content: json.RawMessage(`[2]`)}},
+		{"a slice of nothing", "items[5:9]", 0, 0,
+			Part{Path: `$.content[1].text.items[5:9]`, Unit: Elements, Content: json.RawMessage(`[]`)}},
+		{"one member of each", "content[*].text", 0, 1,
+			Part{Path: `$.content[*].text`, NextOffset: 1, Total: 2, Unit: Elements, Content: json.RawMessage(`["Grüße 😀"]`),
+				Continue: []string{`1 of 2 elements of content[*].text; continue with read_result {"handle": "h", "path": "content[*].text", "offset": 1}`}}},
+		{"of those that have it", "items[*].a", 0, 0,
+			Part{Path: `$.content[1].text.items[*].a`, Total: 1, Unit: Elements, Content: json.RawMessage(`["x"]`)}},
+		{"all of each", "rows[*][*]", 1, 2,
+			Part{Path: `$.structuredContent.rows[*][*]`, Offset: 1, NextOffset: 3, Total: 4, Unit: Elements, Content: json.RawMessage(`[2,3]`),
+				Continue: []string{`3 of 4 elements of rows[*][*]; continue with read_result {"handle": "h", "path": "rows[*][*]", "offset": 3}`}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Read(sample, tt.path, tt.offset, tt.limit)
+			got, err := Read(sample, From{Handle: "h", Path: tt.path, Offset: tt.offset, Limit: tt.limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +85,6 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	large := json.RawMessage(`{"content":[],"list":[1,"` + strings.Repeat("x", MaxBytes) + `",3]}`)
 	tests := []struct {
 		name          string
 		raw           json.RawMessage
@@ -74,19 +98,27 @@ func TestReadRefuses(t *testing.T) {
 		{"a negative limit", sample, "", 0, -5, "limit", "limit must not be negative.", "a limit of 1 or more, or none"},
 		{"an offset after the end", sample, "$.structuredContent.rows", 2, 0, "offset", "offset 2 is at or after the end: there are 2 elements.", "an offset from 0 to 1"},
 		{"no path", sample, "$.content[", 0, 0, "path", `The path cannot be read at "[".`, pathForm},
-		{"a negative element", sample, "$.content[-1]", 0, 0, "path", `The path cannot be read at "[-1]".`, pathForm},
+		{"no number", sample, "$.content[x].text", 0, 0, "path", `The path cannot be read at "[x].text".`, pathForm},
+		{"no slice", sample, "$.content[1:x]", 0, 0, "path", `The path cannot be read at "[1:x]".`, pathForm},
+		{"an open quote", sample, "$['content]", 0, 0, "path", `The path cannot be read at "['content]".`, pathForm},
+		{"too long a path", sample, strings.Repeat("a", maxPath+1), 0, 0, "path", "The path has 4097 bytes, more than the 4096 that are read.", pathForm},
+		{"too many steps", sample, strings.Repeat("[0]", maxSteps+1), 0, 0, "path", "The path has more than 64 steps.", pathForm},
+		{"too far from the end", sample, "$.content[-3]", 0, 0, "path", "There is no [-3] at $.content.", "an element from [0] to [1]"},
+		{"a member of no element", sample, "items[*].b", 0, 0, "path", "There is no .b at $.content[1].text.items[0].", "a path that ends at $.content[1].text.items[0]"},
+		{"all of a number", sample, "rows[0][0][*]", 0, 0, "path", "There is no [*] at $.structuredContent.rows[0][0].", "a path that ends at $.structuredContent.rows[0][0]"},
+		{"a slice of an object", sample, "$.structuredContent[0:1]", 0, 0, "path", "There is no [0:1] at $.structuredContent.", "one of the members rows, a.b, ü"},
+		{"an element of an empty array", json.RawMessage(`{"content":[]}`), "content[0]", 0, 0, "path", "There is no [0] at $.content.", "a path that ends at $.content, an array without elements"},
 		{"an element that is not there", sample, "$.content[2].text", 0, 0, "path", "There is no [2] at $.content.", "an element from [0] to [1]"},
 		{"a member that is not there", sample, "$.structuredContent.row", 0, 0, "path", "There is no .row at $.structuredContent.", "one of the members rows, a.b, ü"},
 		{"a member of a number", sample, "$.structuredContent.rows[0][0].x", 0, 0, "path", "There is no .x at $.structuredContent.rows[0][0].", "a path that ends at $.structuredContent.rows[0][0]"},
-		{"a first step that is nowhere", sample, "$.nothing", 0, 0, "path", "There is no .nothing at $.", "one of the members content, structuredContent, isError"},
-		{"an element that is too large", large, "list", 1, 0, "path", "The element at offset 1 has 50002 bytes, more than the 50000 that are given at once.",
-			"the path $.list[1] to read this element, or the offset 2 to pass over it"},
+		{"a first step that is nowhere", sample, "$.nothing", 0, 0, "path", "There is no .nothing at $.",
+			"one of the members content, structuredContent, isError; in $.content[1].text one of the members items, next; in $.structuredContent one of the members rows, a.b, ü"},
 		{"what is not JSON", json.RawMessage(`nonsense`), "a", 0, 0, "path", "There is no .a at $.", "a path that ends at $"},
 		{"nothing", nil, "[*]", 0, 0, "path", "The result is empty, so there is nothing at [*].", "no path"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Read(tt.raw, tt.path, tt.offset, tt.limit)
+			_, err := Read(tt.raw, From{Path: tt.path, Offset: tt.offset, Limit: tt.limit})
 			var p *problem.Problem
 			if !errors.As(err, &p) {
 				t.Fatalf("error %v, want a problem", err)
@@ -147,7 +179,7 @@ func joinElements(t *rapid.T, raw json.RawMessage, path string, limit int) []any
 }
 
 func read(t *rapid.T, raw json.RawMessage, path string, offset, limit int) Part {
-	p, err := Read(raw, path, offset, limit)
+	p, err := Read(raw, From{Path: path, Offset: offset, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +201,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(sample), path, 0, 10)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, path string, offset, limit int) {
-		p, err := Read(raw, path, offset, limit)
+		p, err := Read(raw, From{Path: path, Offset: offset, Limit: limit})
 		if err == nil && !json.Valid(p.Content) {
 			t.Fatalf("content %s", p.Content)
 		}
@@ -190,7 +222,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Read(raw, path, 1000, 100); err != nil {
+				if _, err := Read(raw, From{Path: path, Offset: 1000, Limit: 100}); err != nil {
 					b.Fatal(err)
 				}
 			}

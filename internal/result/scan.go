@@ -11,24 +11,33 @@ import (
 // What they take for a value may be none. Whoever writes what they found checks
 // it.
 
-// member is a member of an object, or an element of an array, which has no
+// entry is a member of an object, or an element of an array, which has no
 // name. Both alias the text.
-type member struct{ name, value []byte }
+type entry struct{ name, value []byte }
 
-// each calls fn for the members or elements of the container that v is, until
-// fn returns false. It returns false when v is no such text.
-func each(v []byte, fn func(m member) bool) bool {
+// step is the step to the entry, which is the ith.
+func (e entry) step(i int) step {
+	if e.name == nil {
+		return step{kind: element, from: i}
+	}
+	return step{name: string(rawjson.Unescape(e.name))}
+}
+
+// each calls fn for the members or elements of the container that v is, with
+// the number of each, until fn returns false. It returns false when v is no such
+// text.
+func each(v []byte, fn func(i int, e entry) bool) bool {
 	c := rawjson.Cursor{Text: v}
 	end := c.Open('{')
 	if end == 0 {
 		end = c.Open('[')
 	}
-	for c.More(end) {
-		var m member
+	for i := 0; c.More(end); i++ {
+		var e entry
 		if end == '}' {
-			m.name = c.Name()
+			e.name = c.Name()
 		}
-		if m.value = c.Value(); m.value != nil && !fn(m) {
+		if e.value = c.Value(); e.value != nil && !fn(i, e) {
 			return true
 		}
 	}
@@ -49,4 +58,10 @@ func whole(text []byte) []byte {
 		return nil
 	}
 	return value
+}
+
+// valid reports whether the text is JSON that can be paged through to its end.
+func valid(text []byte) bool {
+	c := rawjson.Cursor{Text: text, Depth: rawjson.CarriedDepth}
+	return c.Value() != nil && c.Finish() == nil
 }

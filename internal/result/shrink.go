@@ -1,79 +1,80 @@
 package result
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
+	"unicode/utf8"
 )
 
-// shrinkJSON returns a JSON text that is like v, but takes no more than budget
-// bytes inside a JSON string. Elements of arrays are left out from the end; in
-// an object the large members give way and the small ones stay. Only what has
-// no elements to leave out is cut itself: strings between characters, marked
-// with an ellipsis. It is nil when v is no JSON, or does not get that small.
-func shrinkJSON(v []byte, budget int) []byte {
-	s := shrinker{work: 4*len(v) + 64<<10}
-	s.value(v, budget)
-	if s.wrong || writtenSize(s.out) > budget || !json.Valid(s.out) {
-		return nil
-	}
-	return s.out
-}
-
-// shrinker writes the small text. Its work is bounded, since containers within
-// containers are read again and again on the way down.
+// shrinker makes JSON small. Elements of arrays are left out from the end; in an
+// object the large members give way and the small ones stay, and where too many
+// are large, those at the end do. Strings are cut between characters, marked with
+// an ellipsis. What is left out somewhere is a gap, whose line counts as part of
+// the value there. The work is bounded, since containers within containers are
+// read again and again on the way down.
 type shrinker struct {
-	out  []byte
-	work int // bytes that may still be read
+	path   func(at []step) string // by which read_result finds a value
+	handle string
+	most   int // no number in a line is greater
 
-	wrong bool // it is no JSON
+	out  []byte
+	gaps []gap
+	at   []step // of the value that is written
+	work int    // bytes that may still be read
 }
 
 const (
-	leastMember = 64 // bytes that a member must get for the budget to be shared out
+	leastMember = 64  // bytes that a member must get for the budget to be shared out
+	mostShared  = 8   // large members that it is shared out among
+	longestPath = 512 // bytes of a path that is told
 	ellipsis    = "…"
 )
 
-// value writes v within the budget, or nearly so.
-func (s *shrinker) value(v []byte, budget int) {
-	if s.work < 0 {
-		s.least(v)
-		return
+// shrink returns a JSON text that is like v, but takes no more than budget bytes
+// inside a JSON string, together with the lines of its gaps. ok is false when v
+// is no JSON, or does not get that small.
+func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []gap, ok bool) {
+	s.work = 4*len(v) + 64<<10
+	if !valid(v) || !s.value(v, budget) {
+		return nil, nil, false
 	}
+	size := writtenSize(s.out)
+	for _, g := range s.gaps {
+		size += lineSize(g.path, s.handle, s.most)
+	}
+	return s.out, s.gaps, size <= budget
+}
+
+// value writes v within the budget. It returns false, and has written nothing,
+// when that cannot be.
+func (s *shrinker) value(v []byte, budget int) bool {
 	if len(v) <= budget && writtenSize(v) <= budget {
 		s.out = append(s.out, v...)
-		return
+		return true
 	}
+	if s.work < 0 || len(s.at) > maxSteps-4 {
+		return false
+	}
+	path := s.path(s.at)
+	if len(path) > longestPath || !utf8.ValidString(path) {
+		return false // nobody could go on there
+	}
+	left := budget - lineSize(path, s.handle, s.most)
 	switch v[0] {
-	case '[':
-		s.array(v, budget)
 	case '{':
-		s.object(v, budget)
+		return s.fair(v, budget) || s.first(v, path, left)
+	case '[':
+		return s.first(v, path, left)
 	case '"':
-		s.str(v, budget)
-	default:
-		s.least(v)
+		return s.str(v, path, left)
 	}
+	return false
 }
 
-// least writes the smallest value of v's type.
-func (s *shrinker) least(v []byte) {
-	switch v[0] {
-	case '[', '{':
-		s.out = append(s.out, v[0], v[0]+2)
-	case '"':
-		s.out = append(s.out, `""`...)
-	default:
-		s.out = append(s.out, "null"...)
-	}
-}
-
-func (s *shrinker) str(v []byte, budget int) {
+func (s *shrinker) str(v []byte, path string, budget int) bool {
 	const around = len(`\"\"` + ellipsis)
 	inner := v[1 : len(v)-1]
 	if budget < around+8 {
-		s.least(v)
-		return
+		return false
 	}
 	// An escape takes more inside another string than cutWritten counts.
 	kept := cutWritten(inner, budget-around)
@@ -81,99 +82,119 @@ func (s *shrinker) str(v []byte, budget int) {
 		kept = cutWritten(inner, len(kept)-(writtenSize(kept)-(budget-around)+1)/2)
 	}
 	s.out = append(append(append(append(s.out, '"'), kept...), ellipsis...), '"')
+	s.gaps = append(s.gaps, gap{path, characters(kept), characters(inner), Characters})
+	return true
 }
 
-// array keeps as many elements from the start as fit. When that leaves most of
-// the budget unused, since the next one is large, that one is made smaller.
-func (s *shrinker) array(v []byte, budget int) {
+// first keeps as many members or elements from the start as fit. When that leaves
+// most of the budget unused, since the next one is large, that one is made smaller.
+func (s *shrinker) first(v []byte, path string, budget int) bool {
 	left := budget - len("[]")
-	s.out = append(s.out, '[')
-	empty := true
-	ok := each(v, func(m member) bool {
-		s.work -= len(m.value)
-		need := len(m.value) + 1
-		if need <= left {
-			need = writtenSize(m.value) + 1
+	if left < 0 {
+		return false
+	}
+	s.work -= len(v)
+	s.out = append(s.out, v[0])
+	kept, total, full := 0, 0, false
+	each(v, func(_ int, e entry) bool {
+		total++
+		if full {
+			return true // it counts
 		}
-		if need > left && left < budget/2 {
-			return false
+		if need := entrySize(e, left); need <= left {
+			s.begin(kept, e)
+			s.out = append(s.out, e.value...)
+			left -= need
+			kept++
+			return true
 		}
-		if !empty {
-			s.out = append(s.out, ',')
+		full = true
+		if left >= budget/2 && s.smaller(kept, e, left) {
+			kept++
 		}
-		empty = false
-		if need > left {
-			s.value(m.value, left-1)
-			return false
-		}
-		s.out = append(s.out, m.value...)
-		left -= need
 		return true
 	})
-	s.wrong = s.wrong || !ok
-	s.out = append(s.out, ']')
+	s.out = append(s.out, v[0]+2) // } and ] are two after { and [
+	if kept < total {
+		s.gaps = append(s.gaps, gap{path, kept, total, unit(v)})
+	}
+	return true
 }
 
-// object shares the budget out among the members. An object of very many
-// members is treated as a list of them.
-func (s *shrinker) object(v []byte, budget int) {
+// begin writes what stands before the value of the ith entry.
+func (s *shrinker) begin(i int, e entry) {
+	if i > 0 {
+		s.out = append(s.out, ',')
+	}
+	if e.name != nil {
+		s.out = appendName(s.out, e.name)
+	}
+}
+
+// smaller writes the ith entry with a smaller value. It returns false, and has
+// written nothing, when there is none within the budget.
+func (s *shrinker) smaller(i int, e entry, budget int) bool {
+	out, gaps := len(s.out), len(s.gaps)
+	s.begin(i, e)
+	s.at = append(s.at, e.step(i))
+	ok := s.value(e.value, budget-entrySize(entry{name: e.name}, 0))
+	s.at = s.at[:len(s.at)-1]
+	if !ok {
+		s.out, s.gaps = s.out[:out], s.gaps[:gaps]
+	}
+	return ok
+}
+
+// fair shares the budget out among the members of an object. It returns false,
+// and has written nothing, when too many are too large for it.
+func (s *shrinker) fair(v []byte, budget int) bool {
 	s.work -= len(v)
 	left := budget - len("{}")
-	var members []member
+	var members []entry
 	var sizes []int
 	few := true
-	ok := each(v, func(m member) bool {
+	each(v, func(_ int, e entry) bool {
 		if few = (len(members)+1)*leastMember <= left; few {
-			members = append(members, m)
-			sizes = append(sizes, memberSize(m, left))
+			members = append(members, e)
+			sizes = append(sizes, entrySize(e, left))
 		}
 		return few
 	})
-	s.wrong = s.wrong || !ok
-	if !few {
-		s.manyMembers(v, left)
-		return
-	}
 	level := fillLevel(sizes, left)
-	s.out = append(s.out, '{')
-	for i, m := range members {
-		if i > 0 {
-			s.out = append(s.out, ',')
+	large := 0
+	for _, size := range sizes {
+		if size > level {
+			large++
 		}
-		s.out = appendName(s.out, m.name)
+	}
+	if !few || large > mostShared {
+		return false
+	}
+	out, gaps := len(s.out), len(s.gaps)
+	s.out = append(s.out, '{')
+	for i, e := range members {
 		if sizes[i] <= level {
-			s.out = append(s.out, m.value...)
-		} else {
-			s.value(m.value, level-writtenSize(m.name)-len(`\"\":,`))
-		}
-	}
-	s.out = append(s.out, '}')
-}
-
-// memberSize returns what a member takes, or something above most.
-func memberSize(m member, most int) int {
-	if len(m.value) > most {
-		return len(m.value)
-	}
-	return writtenSize(m.name) + writtenSize(m.value) + len(`\"\":,`)
-}
-
-func (s *shrinker) manyMembers(v []byte, left int) {
-	s.out = append(s.out, '{')
-	empty := true
-	each(v, func(m member) bool {
-		if left -= memberSize(m, left); left < 0 {
+			s.begin(i, e)
+			s.out = append(s.out, e.value...)
+		} else if !s.smaller(i, e, level) {
+			s.out, s.gaps = s.out[:out], s.gaps[:gaps]
 			return false
 		}
-		if !empty {
-			s.out = append(s.out, ',')
-		}
-		empty = false
-		s.out = appendName(s.out, m.name)
-		s.out = append(s.out, m.value...)
-		return true
-	})
+	}
 	s.out = append(s.out, '}')
+	return true
+}
+
+// entrySize returns what an entry takes with a comma, or something above most.
+func entrySize(e entry, most int) int {
+	n := len(",")
+	if e.name != nil {
+		n += writtenSize(e.name) + len(`\"\":`)
+	}
+	if len(e.value) > most {
+		return n + len(e.value)
+	}
+	return n + writtenSize(e.value)
 }
 
 // fillLevel shares a budget out fairly: what needs no more than the level gets
@@ -189,10 +210,4 @@ func fillLevel(needs []int, budget int) (level int) {
 		budget -= need
 	}
 	return max(level, slices.Max(append(sorted, 0)))
-}
-
-// looksLikeJSON reports whether text may be an object or an array.
-func looksLikeJSON(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }

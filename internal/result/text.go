@@ -56,3 +56,52 @@ func appendTextBlock(out, text []byte) []byte {
 }
 
 func appendName(out, name []byte) []byte { return append(append(append(out, '"'), name...), `":`...) }
+
+// head returns the first characters of a string as it is written.
+func head(written []byte) []byte {
+	return rawjson.Unescape(cutWritten(written, 64))
+}
+
+// looksLikeJSON reports whether text may be an object or an array.
+func looksLikeJSON(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
+}
+
+// characters returns how many characters a string has, as it is written.
+func characters(s []byte) (n int) {
+	for {
+		plain := bytes.IndexByte(s, '\\')
+		if plain < 0 {
+			return n + utf8.RuneCount(s)
+		}
+		n += utf8.RuneCount(s[:plain]) + 1
+		_, size := rawjson.Escape(s[plain:])
+		s = s[plain+size:]
+	}
+}
+
+// jsonText returns the object or array that a string is, as it is written; nil
+// when it is none.
+func jsonText(written []byte) []byte {
+	if !looksLikeJSON(head(written)) {
+		return nil
+	}
+	return whole(rawjson.Unescape(written))
+}
+
+// boundary returns the start of the character that is at i.
+func boundary(text []byte, i int) int {
+	if i >= len(text) {
+		return len(text)
+	}
+	for j := i; j >= 0 && i-j < utf8.UTFMax; j-- {
+		if utf8.RuneStart(text[j]) {
+			if _, size := utf8.DecodeRune(text[j:]); j+size > i {
+				return j
+			}
+			break
+		}
+	}
+	return i
+}

@@ -33,7 +33,8 @@ func wants(f *activity.Filter) []want {
 	out = wanted(out, fieldStatus, f.Statuses...)
 	out = wanted(out, fieldIntent, f.IntentTypes...)
 	out = wanted(out, fieldSensitivity, f.Sensitivities...)
-	return wanted(out, fieldActor, f.Actors...)
+	out = wanted(out, fieldActor, f.Actors...)
+	return wanted(out, fieldClient, f.Clients...)
 }
 
 func wanted[T ~string](out []want, fd field, values ...T) []want {
@@ -64,6 +65,13 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 		if err := e.indexText(ctx); err != nil && !isOfDisk(err) {
 			return activity.Page{}, err
 		} else if err != nil { // what was prepared before can still be found
+			incomplete = true
+		}
+	}
+	if len(f.Clients) > 0 {
+		if err := e.indexClients(ctx); err != nil && !isOfDisk(err) {
+			return activity.Page{}, err
+		} else if err != nil {
 			incomplete = true
 		}
 	}

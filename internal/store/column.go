@@ -29,12 +29,22 @@ const (
 	fieldIntent
 	fieldSensitivity
 	fieldActor
+	fieldClient
 	fields
 	fieldTime = fields // not hashed
 )
 
 // columnID is the key of a column of a chunk: those of one field lie together.
-func columnID(f field, chunk int64) int64 { return int64(f)<<40 | chunk }
+// The number of times in the database is from before there were clients.
+func columnID(f field, chunk int64) int64 {
+	switch f {
+	case fieldTime:
+		f = fieldClient
+	case fieldClient:
+		f = fieldTime
+	}
+	return int64(f)<<40 | chunk
+}
 
 func hashValue(s string) uint64 {
 	if s == "" {
@@ -76,7 +86,7 @@ func valuesOf(f *activity.Facts) [fields]string {
 	return [fields]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
-		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor,
+		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor, fieldClient: f.Client,
 	}
 }
 

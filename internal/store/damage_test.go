@@ -59,7 +59,7 @@ func closeBoth(t *testing.T, l *activity.Log, db *store.DB) {
 func addCalls(t *testing.T, l *activity.Log, n int) {
 	t.Helper()
 	for i := range n {
-		r := activity.Record{Type: activity.ToolCall, ServerName: fmt.Sprint("server ", i%3), Arguments: []byte(`{"text":"hello world"}`)}
+		r := activity.Record{Type: activity.ToolCall, ServerName: fmt.Sprint("server ", i%3), ClientName: fmt.Sprint("client ", i%5), Arguments: []byte(`{"text":"hello world"}`)}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
 		}

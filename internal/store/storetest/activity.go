@@ -24,7 +24,7 @@ func testFilters(t *testing.T, open Opener) {
 		e.clock = e.clock.Add(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
-			RequestID: fmt.Sprint(i), Actor: actors[i%4],
+			RequestID: fmt.Sprint(i), Actor: actors[i%4], ClientName: clients[i%3],
 			Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: intents[i%4], DataSensitivity: sensitivities[i%3]}},
 		}
 		switch i % 7 {
@@ -63,6 +63,9 @@ func testFilters(t *testing.T, open Opener) {
 		{IntentTypes: []string{"write", "destructive"}},
 		{Sensitivities: []string{"private"}},
 		{Actors: []string{"token:ci"}},
+		{Clients: []string{"cursor"}},
+		{Clients: []string{"cursor", "claude-code"}, Actors: []string{"admin"}},
+		{Clients: []string{"Cursor"}},
 		{Servers: []string{"notes"}, IntentTypes: []string{"destructive"}, Statuses: []activity.Status{activity.Success}},
 		{Since: begun.Add(100 * time.Second)},
 		{Until: begun.Add(100 * time.Second)},

@@ -26,7 +26,7 @@ func selects(f activity.Filter, r activity.Record) bool {
 	words := strings.FieldsFunc(text, func(c rune) bool { return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9') })
 	return anyOf(f.Types, r.Type) && anyOf(f.Statuses, r.Status) && anyOf(f.Servers, r.ServerName) &&
 		anyOf(f.Tools, r.ToolName) && anyOf(f.IntentTypes, intent.OperationType) &&
-		anyOf(f.Sensitivities, intent.DataSensitivity) && anyOf(f.Actors, r.Actor) &&
+		anyOf(f.Sensitivities, intent.DataSensitivity) && anyOf(f.Actors, r.Actor) && anyOf(f.Clients, r.ClientName) &&
 		one(f.SessionID, r.SessionID) && one(f.RequestID, r.RequestID) &&
 		(f.Since.IsZero() || !r.Timestamp.Before(f.Since)) && (f.Until.IsZero() || r.Timestamp.Before(f.Until)) &&
 		(f.Search == "" || slices.Contains(words, strings.ToLower(f.Search)))
@@ -88,6 +88,7 @@ var (
 	intents       = []string{"", "read", "write", "destructive"}
 	sensitivities = []string{"", "public", "private"}
 	actors        = []string{"", "admin", "agent", "token:ci"}
+	clients       = []string{"", "claude-code", "cursor"}
 	searches      = []string{"apple", "banana", "cherry", "date"}
 )
 
@@ -99,7 +100,7 @@ func pick[T any](d draw, from []T) T { return rapid.SampledFrom(from).Draw(d.t, 
 func (d draw) record() activity.Record {
 	r := activity.Record{
 		Type: pick(d, types), ServerName: pick(d, servers), ToolName: pick(d, toolNames),
-		SessionID: pick(d, sessions), RequestID: pick(d, requests), Actor: pick(d, actors),
+		SessionID: pick(d, sessions), RequestID: pick(d, requests), Actor: pick(d, actors), ClientName: pick(d, clients),
 		Arguments: []byte(`{"q":"` + pick(d, searches) + `"}`),
 	}
 	if in := pick(d, intents); in != "" {
@@ -121,7 +122,7 @@ func some[T any](d draw, from []T) []T {
 func (d draw) filter(from, to time.Time) activity.Filter {
 	f := activity.Filter{
 		Types: some(d, types), Statuses: some(d, statuses), Servers: some(d, servers[1:]), Tools: some(d, toolNames[1:]),
-		IntentTypes: some(d, intents[1:]), Sensitivities: some(d, sensitivities[1:]), Actors: some(d, actors[1:]),
+		IntentTypes: some(d, intents[1:]), Sensitivities: some(d, sensitivities[1:]), Actors: some(d, actors[1:]), Clients: some(d, clients[1:]),
 		SessionID: pick(d, append(sessions, "", "", "")), RequestID: pick(d, append(requests, "", "", "", "", "", "")),
 		Limit: pick(d, []int{0, 1, 7, 1000}),
 	}

@@ -1,0 +1,80 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// cannotListen explains why the address cannot be listened on, and by whom it
+// is taken.
+func (d *daemon) cannotListen(address string, err error) error {
+	const hint = "choose another address with --listen 127.0.0.1:PORT."
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
+			WithHint("C" + hint[1:])
+	}
+	pid, process, dataDir := holderOf(portOf(address))
+	if dataDir == "" {
+		dataDir = d.neighbour(address)
+	}
+	switch {
+	case dataDir != "":
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another MCPProxy does, with the data directory %s.", address, dataDir).
+			WithHint("Use that one (see `mcpproxy status --data-dir " + dataDir + "`) or stop it; or " + hint +
+				" `mcpproxy stdio` and the command line find it there by its own data directory.").Because(err)
+	case process != "":
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: process %d (%s) does.", address, pid, process).
+			WithHint("Stop it, or " + hint).Because(err)
+	}
+	return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another program does.", address).
+		WithHint("Stop it, or " + hint).Because(err)
+}
+
+// neighbourTime is how long the daemon of the usual data directory has to answer.
+const neighbourTime = time.Second
+
+// neighbour is the usual data directory, when its daemon listens on the address.
+func (d *daemon) neighbour(address string) string {
+	dir, err := config.ResolveDataDir("", "", func(name string) (string, bool) {
+		if name == config.EnvDataDir {
+			return "", false
+		}
+		return os.LookupEnv(name)
+	})
+	if err != nil || dir == d.live.Current().DataDir || missing(api.SocketPath(dir)) {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), neighbourTime)
+	defer cancel()
+	c := api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Version: d.opt.Version})
+	defer c.Close()
+	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return ""
+	}
+	for _, surface := range s.Surfaces {
+		if strings.HasPrefix(surface.Address, fmt.Sprintf("http://%s/", address)) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// portOf is the port of an address; 0 when it has none.
+func portOf(address string) (port uint16) {
+	if a, err := net.ResolveTCPAddr("tcp", address); err == nil {
+		port = uint16(a.Port)
+	}
+	return port
+}

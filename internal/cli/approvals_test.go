@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// When approvals were lost there is one to give for each server, not one for
+// each of its tools.
+func TestLostApprovals(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{forgotten: true})
+	got := w.run("approvals")
+	if got.code != 0 || strings.Contains(got.stdout, "tools approve") || strings.Count(got.stdout, "github") != 2 ||
+		!strings.Contains(got.stdout, "mcpproxy upstream approve github\n") || !strings.Contains(got.stderr, "The approvals were lost.") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run("status"); !strings.Contains(got.stdout, "3 servers for you: mcpproxy approvals") {
+		t.Errorf("%+v", got)
+	}
+}

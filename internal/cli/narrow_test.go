@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/problem"
+)
+
+// What gives way does so in the order that is declared, as far as it has to; a
+// line that is still too wide is cut. Wide characters count as two.
+func TestTablesGiveWayInTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		width int
+		want  string
+		notes int
+	}{
+		{0, "TOOL    LANE             AGE  DESCRIPTION\n日本語  call_tool_write    1  List the titles\n", 0},
+		{43, "TOOL    LANE             AGE  DESCRIPTION\n日本語  call_tool_write    1  List the tit…\n", 0},
+		{41, "TOOL    LANE   AGE  DESCRIPTION\n日本語  write    1  List the titles\n", 0},
+		{28, "TOOL    LANE   DESCRIPTION\n日本語  write  List the tit…\n", 0},
+		{30, "TOOL    LANE   DESCRIPTION\n日本語  write  List the titles\n", 0},
+		{20, "TOOL    LANE\n日本語  write\n", 1},
+		{12, "TOOL   LANE\n日本…  write\n", 1},
+		{8, "TOOL  L…\n日…   w…\n", 1},
+	} {
+		var out strings.Builder
+		var notes []string
+		tab := table{p: &printer{Writer: &out, width: c.width, notes: &notes}, header: []string{"TOOL", "LANE", "AGE", "DESCRIPTION", "EMPTY"}, right: map[int]bool{2: true},
+			narrow: slices.Concat(shorten("DESCRIPTION", 13), brief("LANE", lane), leaveOut("AGE"), shorten("DESCRIPTION", 5), saying("left out", leaveOut("DESCRIPTION")), shorten("TOOL", 2))}
+		tab.add("日本語", "call_tool_write", "1", "List the titles", "")
+		tab.write()
+		if out.String() != c.want || len(notes) != c.notes {
+			t.Errorf("%d columns: %q, want %q; notes: %q", c.width, out.String(), c.want, notes)
+		}
+	}
+}
+
+// Fields are folded at words. What has to be copied stays whole.
+func TestFieldsFoldAtWords(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	f := fields{}
+	f.add("Detail", "exit status 1: no such file; see `mcpproxy upstream logs notes`")
+	f.add("URL", "https://example.com/a/very/long/path")
+	f.add("语言", "两个\nwords of text")
+	f.write(&printer{Writer: &out, width: 30})
+	want := "Detail  exit status 1: no such\n        file; see\n        `mcpproxy upstream logs notes`\n" +
+		"URL     https://example.com/a/very/long/path\n语言    两个\n        words of text\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// COLUMNS says how wide lines may be, also where there is no terminal. Without
+// either nothing is cut.
+func TestWidth(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string]int{"": 0, "60": 60, "x": 0, "-3": 0, "0": 0} {
+		if r := newRun(Deps{Stdout: &bytes.Buffer{}, Getenv: func(string) string { return set }}); r.width != want {
+			t.Errorf("COLUMNS=%q: %d", set, r.width)
+		}
+	}
+}
+
+// shown are the commands that print tables or lines, and whether it is a table
+// that they print: in others a word may be wider than the line.
+var shown = map[string]struct {
+	line  string
+	table bool
+}{
+	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "approvals": {"approvals", true},
+	"config validate": {"config validate", false}, "status": {"status", false}, "tools list": {"tools list", true},
+	"tools search": {"tools search create issue --explain", true}, "tools show": {"tools show github:delete_repo", false},
+	"tools stats": {"tools stats", true}, "tools diff": {"tools diff github:changed", false}, "tools approve": {"tools approve --server github --all --yes", true},
+	"tools block": {"tools block github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false},
+	"upstream list": {"upstream list", true}, "upstream get": {"upstream get notes", false}, "upstream review": {"upstream review old", false},
+	"upstream approve": {"upstream approve old --fingerprint " + printOfTools, false}, "upstream add": {"upstream add x -- sh", false},
+	"upstream set": {"upstream set github trust auto", false}, "upstream enable": {"upstream enable github", false}, "upstream disable": {"upstream disable github", false},
+	"upstream restart": {"upstream restart github", false}, "upstream remove": {"upstream remove github --yes", false},
+	"upstream quarantine": {"upstream quarantine github", false}, "upstream logout": {"upstream logout github", false},
+}
+
+// verbatim are the commands that print what is not ours to fold: what a server
+// or a file said, an address, a script; or that run.
+var verbatim = []string{
+	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "help", "serve", "stdio",
+	"upstream login", "upstream logs", "version",
+}
+
+// No line of a command is wider than the terminal, however long the names are.
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := daemonBehind(t, &fake{}, lengthened)
+	for _, path := range leaves((&run{Deps: Deps{}}).root()) {
+		c, ok := shown[path]
+		if !ok {
+			if !slices.Contains(verbatim, path) {
+				t.Errorf("mcpproxy %s: does it print tables or lines?", path)
+			}
+			continue
+		}
+		for _, width := range []int{80, 60} {
+			w.env["COLUMNS"] = strconv.Itoa(width)
+			got := w.run(strings.Fields(c.line)...)
+			if got.code != problem.ExitDone {
+				t.Errorf("%s: %+v", c.line, got)
+			}
+			for line := range strings.Lines(got.stdout + got.stderr) {
+				line = strings.TrimRight(line, "\n")
+				words := unbroken(strings.TrimLeft(line, " "))
+				whole := len(words) == 1 || !c.table && lipgloss.Width(words[len(words)-1]) > width/2
+				if lipgloss.Width(line) > width && !whole {
+					t.Errorf("%s: %d cells of %d: %s", c.line, lipgloss.Width(line), width, line)
+				}
+			}
+		}
+	}
+}
+
+// leaves are the commands that do something, without the name of the program.
+func leaves(parent *cobra.Command) (paths []string) {
+	for _, c := range parent.Commands() {
+		if c.HasSubCommands() {
+			paths = append(paths, leaves(c)...)
+		} else {
+			_, path, _ := strings.Cut(c.CommandPath(), " ")
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// lengthened answers as h does, with long names and texts.
+func lengthened(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &kept{header: http.Header{}}
+		h.ServeHTTP(answer, r)
+		decoded := json.NewDecoder(&answer.body)
+		decoded.UseNumber()
+		var v any
+		if err := decoded.Decode(&v); err != nil {
+			panic(fmt.Sprintf("%s %s answered %v", r.Method, r.URL, err))
+		}
+		raw, err := json.Marshal(lengthen("", v))
+		if err != nil {
+			panic(err)
+		}
+		w.Header().Set("Content-Type", answer.header.Get("Content-Type"))
+		w.WriteHeader(answer.code)
+		_, _ = w.Write(raw)
+	})
+}
+
+type kept struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header { return k.header }
+
+func (k *kept) WriteHeader(code int) { k.code = code }
+
+func (k *kept) Write(p []byte) (int, error) {
+	if k.code == 0 {
+		k.code = http.StatusOK
+	}
+	return k.body.Write(p)
+}
+
+// lengthen makes the texts of an answer long, but for definitions, which are
+// shown to the letter, and for words of the protocol.
+func lengthen(name string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if !slices.Contains([]string{"definition", "changes", "arguments", "response", "inputSchema", "annotations"}, name) {
+				v[name] = lengthen(name, member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = lengthen(name, v[i])
+		}
+	case string:
+		switch name {
+		case "name", "server", "tool", "server_name", "tool_name":
+			return v + "_的一个非常长的名字_that_goes_on_and_on_and_on_for_long"
+		case "client_name", "detail", "description", "last_error", "error_message", "error", "message", "action", "warnings", "config_error", "proposed_by", "asked", "found":
+			return v + strings.Repeat(" and 很长的 words", 12)
+		}
+	}
+	return v
+}

@@ -1,0 +1,23 @@
+package mcpserver
+
+import (
+	"testing"
+
+	"mcpproxy/internal/session"
+)
+
+// Some clients append /mcp to the address that they are given; a server may have
+// that name all the same.
+func TestPathsWithMCPAppended(t *testing.T) {
+	for path, want := range map[string]string{
+		"/mcp": atBuiltIn, "/mcp/all": atAll, "/mcp/all/mcp": atAll,
+		"/mcp/servers/x": "x", "/mcp/servers/x/mcp": "x", "/mcp/s/x": "x", "/mcp/s/x/mcp": "x",
+		"/mcp/servers/mcp": "mcp", "/mcp/s/mcp": "mcp", "/mcp/servers/mcp/mcp": "mcp", "/mcp/servers/all": "all", "/mcp/servers/all/mcp": "all",
+	} {
+		var asked string
+		s := New(Deps{At: func(server string) session.Surface { asked = server; return nil }})
+		if place, _ := s.at(path); place != want || want != atBuiltIn && want != atAll && asked != want {
+			t.Errorf("%s is %q, and %q was asked for, want %q", path, place, asked, want)
+		}
+	}
+}
