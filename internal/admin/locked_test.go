@@ -20,6 +20,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -27,6 +28,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // zoo has a tool for each status, all of which match "zebra", and one that can
 // be called.
 func zoo(t *testing.T, locked bool) *world {
+	open := upstream.State{Name: "open", Phase: upstream.Ready}
 	one := func(name string) string {
 		return fmt.Sprintf(`{"name":%q,"description":"Feed a zebra: %s.","annotations":{"readOnlyHint":true}}`, name, name)
 	}
@@ -44,6 +46,7 @@ func zoo(t *testing.T, locked bool) *world {
 			c.Servers[3].Quarantined = true // nobody ever approved anything of it
 		}
 	})
+	w.Catalog.StateChanged(open)
 	if !locked {
 		w.ListOn("open", one("open_feed"), one("changing_feed"))
 		w.ListOn("open", one("open_feed"))
@@ -142,7 +145,7 @@ func TestIncludeDisabled(t *testing.T) {
 		}
 	}
 	golden(t, "retrieve_notice.json", ask(with, "switched", false))
-	if got := ask(with, "unreviewed", false); bytes.Contains(got, []byte("notice")) {
+	if got := ask(with, "unreviewed", false); !bytes.Equal(got, ask(without, "unreviewed", false)) {
 		t.Errorf("there is a notice of tools that nobody may know of: %s", got)
 	}
 	if a, b := ask(without, "feed a zebra", true), ask(without, "feed a zebra", false); !bytes.Equal(a, b) {

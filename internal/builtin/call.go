@@ -55,7 +55,7 @@ var noArguments = []byte("{}") // never written to
 func (q *request) retrieveTools(ctx context.Context) session.Reply {
 	r := gateway.RetrieveRequest{Caller: *q.Caller}
 	a := arguments{tool: retrieveTools, raw: q.args}
-	r.Query = a.text("query", "what you want to do, in words")
+	r.Query = a.optional("query") // the answer says what to do without one
 	r.Limit = a.clamped("limit", 1, 100)
 	r.Operation, _ = policy.ParseOperation(a.oneOf("operation_type", "read", "write", "destructive"))
 	r.Detail = config.Detail(a.oneOf("detail", string(config.Full), string(config.Compact)))

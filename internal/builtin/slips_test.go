@@ -268,7 +268,6 @@ var refused = []slip{
 	{what: "a reason that is a list", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_reason":["why"]}`, code: "INVALID_ARGS",
 		helps: []string{"intent_reason must be a string"}, right: `{"name":"s:list","args":{"folder":"a"},"intent_reason":"why"}`, got: listA},
 
-	{what: "no query", tool: retrieveTools, arguments: `{"limit":3}`, code: "INVALID_PARAMETER", helps: []string{"query", "what you want to do"}, right: `{"query":"notes","limit":3}`},
 	{what: "a query that is a list", tool: retrieveTools, arguments: `{"query":["notes"]}`, code: "INVALID_PARAMETER", helps: []string{"query", "a string"}, right: `{"query":"notes"}`},
 	{what: "a limit in words", tool: retrieveTools, arguments: `{"query":"notes","limit":"three"}`, code: "INVALID_PARAMETER", helps: []string{"limit", "an integer from 1 to 100"}, right: `{"query":"notes","limit":3}`},
 	{what: "a boolean in words", tool: retrieveTools, arguments: `{"query":"notes","include_disabled":"yes"}`, code: "INVALID_PARAMETER", helps: []string{"include_disabled", "true or false"}, right: `{"query":"notes","include_disabled":true}`},

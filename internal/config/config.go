@@ -31,6 +31,7 @@ type Config struct {
 	TrustedHosts      []string
 	ToolsLimit        int
 	ToolsDetail       Detail
+	DiscoveryLimit    int // bytes
 	LearnFromUse      bool
 	ResultLimit       int // bytes; 0 = none
 	MCPManagement     Management

@@ -22,6 +22,7 @@ func (c *Config) keys() []key {
 		{name: "trusted_hosts", to: &c.TrustedHosts, check: checkHost},
 		{name: "tools_limit", to: &c.ToolsLimit, def: 10, min: 1, max: 100},
 		{name: "tools_detail", to: &c.ToolsDetail, def: Full, oneOf: []string{"full", "compact"}},
+		{name: "discovery_limit", to: &c.DiscoveryLimit, def: 40_000, min: 2000, max: 1 << 20},
 		{name: "learn_from_use", to: &c.LearnFromUse},
 		{name: "result_limit", to: &c.ResultLimit, def: 60_000, max: 1 << 30},
 		{name: "mcp_management", to: &c.MCPManagement, def: ManagePropose, oneOf: []string{"propose", "read", "off"}},

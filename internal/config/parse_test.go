@@ -40,7 +40,7 @@ func mustParse(t testing.TB, text string) *Config {
 func TestDefaults(t *testing.T) {
 	want := &Config{
 		Listen: "127.0.0.1:8080", DataDir: "/home/me/.mcpproxy",
-		ToolsLimit: 10, ToolsDetail: Full, ResultLimit: 60000, MCPManagement: ManagePropose,
+		ToolsLimit: 10, ToolsDetail: Full, DiscoveryLimit: 40_000, ResultLimit: 60000, MCPManagement: ManagePropose,
 		CallTimeout: 2 * time.Minute, ConnectTimeout: 30 * time.Second,
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
 		ValidateArguments: ValidateReject,
@@ -66,7 +66,7 @@ func TestEverything(t *testing.T) {
 	want := &Config{
 		Listen: "0.0.0.0:9000", DataDir: "/srv/data", APIKey: "t0p-s3cret", RequireMCPAuth: true,
 		TrustedHosts: []string{"mcp.example.com", "mcp.example.com:8443"},
-		ToolsLimit:   25, ToolsDetail: Compact, ResultLimit: 0, MCPManagement: ManageOff,
+		ToolsLimit:   25, ToolsDetail: Compact, DiscoveryLimit: 20_000, ResultLimit: 0, MCPManagement: ManageOff,
 		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute, IdleTimeout: 10 * time.Minute,
 		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
 		ValidateArguments: ValidateWarn,
@@ -314,7 +314,7 @@ func TestLoopback(t *testing.T) {
 
 // Every key that the product will have is known: built, or not supported yet.
 func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
-	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail result_limit mcp_management call_timeout connect_timeout " +
+	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail discovery_limit result_limit mcp_management call_timeout connect_timeout " +
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
 		"activity_max_size_mb activity_max_response_size intent_declaration quarantine_enabled log telemetry mcpServers"
 	server := "command args env working_dir url headers oauth protocol enabled quarantined trust enabled_tools disabled_tools hint_overrides call_timeout " +

@@ -205,7 +205,7 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 		{name: "the header names another tool", send: modern("/mcp", "call_tool_read", `"name":"call_tool_destructive","arguments":{"name":"m:wipe"}`),
 			answer: "Header mismatch", tool: "call_tool_destructive", code: "INVALID_REQUEST"},
 		{name: "a session that is none", send: older("/mcp", "NOSUCHSESSION", call(`"name":"call_tool_read"`)), answer: "Session not found", tool: "call_tool_read", code: "INVALID_REQUEST"},
-		{name: "a search without words", send: tool("retrieve_tools", `{"limit":3}`), answer: "INVALID_PARAMETER", tool: "retrieve_tools", code: "INVALID_PARAMETER"},
+		{name: "a search for a number", send: tool("retrieve_tools", `{"query":3}`), answer: "INVALID_PARAMETER", tool: "retrieve_tools", code: "INVALID_PARAMETER"},
 		{name: "a handle that is none", send: tool("read_result", `{"handle":"SECRETHANDLE"}`), answer: "NOT_FOUND", tool: "read_result", code: "NOT_FOUND"},
 		{name: "an operation that is none", send: tool("upstream_servers", `{"operation":"approve","name":"jail"}`), answer: "INVALID_PARAMETER", server: "jail", tool: "upstream_servers", code: "INVALID_PARAMETER", extra: "approve"},
 		{name: "a server that is not there", send: tool("upstream_servers", `{"operation":"get","name":"none"}`), answer: "SERVER_NOT_FOUND", server: "none", tool: "upstream_servers", code: "SERVER_NOT_FOUND", extra: "get"},

@@ -43,7 +43,7 @@ type ToolRef struct {
 type SearchQuery struct {
 	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
 	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
-	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation, or that declare nothing and seem to be of it."`
 	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
 }
 

@@ -5,16 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
+	"strings"
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -24,61 +22,72 @@ const (
 	maxLocked = 10
 	// maxQuery bounds a query, in bytes; more words than that rank nothing better.
 	maxQuery = 10_000
-	// maxAnswer is where an answer stops carrying whole schemas, in bytes: the
-	// tools after that come with their signature.
-	maxAnswer = 512 << 10
 )
 
-// fitting is how much to say about a tool behind an answer of that size.
-func fitting(t *catalog.Tool, detail config.Detail, size int) config.Detail {
-	if size+len(t.InputSchema) > maxAnswer {
-		return config.Compact
-	}
-	return detail
-}
-
-// usage is what an agent reads beside the tools: at most 300 bytes.
-const usage = "Call a tool with its call_with variant and name: call_tool_read only reads, call_tool_write creates or updates, call_tool_destructive deletes or cannot be undone. An intent, if given, must match the variant. If unsure use call_tool_destructive."
-
 // Retrieve answers retrieve_tools: the callable tools that fit the query best,
-// as the complete JSON object of the contract.
+// as the complete JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
-	cfg := g.Config()
-	if len(req.Query) > maxQuery {
-		req.Query = problem.Shown(req.Query, maxQuery)
-	}
+	cfg, snapshot, actor := g.Config(), g.Catalog.Current(), req.Caller.Actor
+	size, detail := cfg.DiscoveryLimit, cmp.Or(req.Detail, cfg.ToolsDetail)
+	req.Query = problem.Shown(req.Query, maxQuery)
 	limit := clamp(req.Limit, cfg.ToolsLimit)
-	detail := cmp.Or(req.Detail, cfg.ToolsDetail)
-	keep := both(inScope(req.Caller.Actor), calledFor(req.Operation))
-	snapshot := g.Catalog.Current()
-	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, keep)
-	found := make([]tool.ID, len(hits))
-	for i, h := range hits {
+	mute := 0
+	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, both(inScope(actor), calledFor(req.Operation, &mute)))
+
+	var notices []string
+	var locked []catalog.Hit
+	if req.IncludeDisabled || total == 0 {
+		keep := both(both(inScope(actor), calledFor(req.Operation, nil)), g.nameable(snapshot))
+		var all int
+		locked, all = snapshot.SearchLocked(req.Query, min(limit, maxLocked), keep)
+		if all > 0 && !req.IncludeDisabled {
+			notices = append(notices, fmt.Sprintf(lockedNotice, all))
+		}
+	}
+	if mute > 0 {
+		notices = append(notices, fmt.Sprintf(muteNotice, mute))
+	}
+	if len(snapshot.Servers()) == 0 {
+		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))
+	} else if total == 0 {
+		notices = append(notices, tryNotice(snapshot, &req, len(notices) > 0, size/20))
+	}
+
+	// What comes before and after the tools has its part of the room, at most.
+	before := text(nil, `{"query":`, shortened(req.Query, size/10))
+	before = append(strconv.AppendInt(append(before, `,"total":`...), int64(total), 10), `,"tools":[`...)
+	advice := text(nil, `],"usage_instructions":`, usage(cfg.Intent.RequireIntent, hits))
+	after := appendNotConnected(nil, snapshot, &req, hits, g.state, size/10)
+	if req.IncludeDisabled {
+		after = appendLocked(after, locked, g.shownDescription(snapshot), size/3)
+	}
+	after = append(after, '}')
+
+	with := func(notices []string) []byte {
+		if len(notices) == 0 {
+			return advice
+		}
+		return text(advice[:len(advice):len(advice)], `,"notice":`, strings.Join(notices, " "))
+	}
+	told := hits
+	between := with(notices)
+	out, fit := appendTools(before, hits, detail, size-len(before)-len(between)-len(after))
+	if !fit {
+		cut := cutNotice
+		if len(hits) == 1 {
+			cut = aloneNotice
+		}
+		between = with(append(notices, cut))
+		tools := fitTools(hits, detail, size-len(before)-len(between)-len(after))
+		told = hits[:len(tools)]
+		out = append(before, commas(tools)...)
+	}
+	found := make([]tool.ID, len(told))
+	for i, h := range told {
 		found[i] = h.Tool.ID
 	}
 	g.Searched(req.Caller, req.Query, found)
-
-	out := make([]byte, 0, 1024+len(hits)*1024)
-	out = text(out, `{"query":`, req.Query)
-	out = append(out, `,"total":`...)
-	out = strconv.AppendInt(out, int64(total), 10)
-	out = append(out, `,"tools":[`...)
-	for i, h := range hits {
-		if len(out) > 4*maxAnswer {
-			break // total says that there are more
-		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendTool(out, h, fitting(h.Tool, detail, len(out)))
-	}
-	out = text(out, `],"usage_instructions":`, usage)
-	if req.IncludeDisabled {
-		out = g.appendLocked(out, snapshot, req.Query, min(limit, maxLocked), both(keep, g.nameable(snapshot)))
-	} else if total == 0 {
-		out = appendNotice(out, snapshot, req.Query, both(keep, g.nameable(snapshot)))
-	}
-	return append(out, '}'), nil
+	return append(append(out, between...), after...), nil
 }
 
 func clamp(limit, byDefault int) int {
@@ -88,89 +97,20 @@ func clamp(limit, byDefault int) int {
 	return max(1, min(limit, maxTools))
 }
 
-// calledFor keeps the tools whose call_with is that of the operation; nil keeps
-// all.
-func calledFor(o policy.Operation) func(*catalog.Tool) bool {
+// calledFor keeps the tools of an operation: those whose call_with is that, and
+// of those that declare nothing the ones that seem to be. It counts in mute those
+// that it leaves out and that declare nothing; nil is not counted. Nil keeps all.
+func calledFor(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	if o == policy.NoOperation {
 		return nil
 	}
-	return func(t *catalog.Tool) bool { return t.CallWith.Operation() == o }
-}
-
-func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
-	t := h.Tool
-	out = text(out, `{"name":`, t.ID.String())
-	out = text(out, `,"server":`, t.ID.Server)
-	out = text(out, `,"description":`, t.Description)
-	if detail == config.Compact {
-		out = text(out, `,"signature":`, signature(t.ID.Tool, t.InputSchema))
-	} else if t.InputSchema != nil {
-		out = append(out, `,"inputSchema":`...)
-		out = append(out, t.InputSchema...)
-	}
-	out = append(out, `,"score":`...)
-	out = strconv.AppendFloat(out, math.Ceil(h.Score*1e4)/1e4, 'f', -1, 64)
-	out = append(out, `,"annotations":`...)
-	out = t.Effective.AppendJSON(out)
-	out = append(out, `,"call_with":"`...)
-	out = append(out, t.CallWith.String()...)
-	if in := t.Inferred(); in.Operation != policy.NoOperation {
-		out = append(out, `","inferred_operation":"`...)
-		out = append(out, in.Operation.String()...)
-	}
-	return append(out, `"}`...)
-}
-
-// text appends a member that is a text, with what comes before its value.
-func text(out []byte, before, value string) []byte {
-	return rawjson.AppendString(append(out, before...), value)
-}
-
-// appendLocked adds what exists but cannot be called, after the callable
-// results and only when there is any.
-func (g *Gateway) appendLocked(out []byte, s *catalog.Snapshot, query string, most int, keep func(*catalog.Tool) bool) []byte {
-	hits, _ := s.SearchLocked(query, most, keep)
-	if len(hits) == 0 {
-		return out
-	}
-	present := map[policy.Status]bool{}
-	out = append(out, `,"disabled":[`...)
-	for i, h := range hits {
-		if i > 0 {
-			out = append(out, ',')
+	return func(t *catalog.Tool) bool {
+		keep := t.CallWith.Operation() == o || t.Inferred().Operation == o
+		if !keep && mute != nil && policy.Silent(t.Effective) {
+			*mute++
 		}
-		present[h.Tool.Status] = true
-		out = text(out, `{"name":`, h.Tool.ID.Tool)
-		out = text(out, `,"server":`, h.Tool.ID.Server)
-		out = text(out, `,"description":`, g.shownDescription(s, h.Tool))
-		out = append(out, `,"status":"`...)
-		out = append(out, h.Tool.Status.String()...)
-		out = append(out, `"}`...)
+		return keep
 	}
-	out = append(out, `],"remediation":{`...)
-	first := true
-	for _, status := range policy.Statuses() {
-		if !present[status] {
-			continue
-		}
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
-		out = rawjson.AppendString(out, status.String())
-		out = append(out, ':')
-		out = rawjson.AppendString(out, status.Remedy())
-	}
-	return append(out, '}')
-}
-
-// shownDescription is empty unless this very text was approved: what nobody has
-// approved is never shown to a model.
-func (g *Gateway) shownDescription(s *catalog.Snapshot, t *catalog.Tool) string {
-	if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).Tool(t.ID.Tool).Approves(t.Fingerprint()) {
-		return ""
-	}
-	return t.Description
 }
 
 // nameable keeps the locked tools that an agent may know of. The names of a
@@ -179,6 +119,17 @@ func (g *Gateway) shownDescription(s *catalog.Snapshot, t *catalog.Tool) string 
 func (g *Gateway) nameable(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
 		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).Tool(t.ID.Tool).Pin != nil
+	}
+}
+
+// shownDescription is empty unless this very text was approved: what nobody has
+// approved is never shown to a model.
+func (g *Gateway) shownDescription(s *catalog.Snapshot) func(*catalog.Tool) string {
+	return func(t *catalog.Tool) string {
+		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).Tool(t.ID.Tool).Approves(t.Fingerprint()) {
+			return ""
+		}
+		return t.Description
 	}
 }
 
@@ -199,13 +150,4 @@ func both(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 		return a
 	}
 	return func(t *catalog.Tool) bool { return a(t) && b(t) }
-}
-
-func appendNotice(out []byte, s *catalog.Snapshot, query string, keep func(*catalog.Tool) bool) []byte {
-	_, locked := s.SearchLocked(query, 1, keep)
-	if locked == 0 {
-		return out
-	}
-	return text(out, `,"notice":`, fmt.Sprintf(
-		"No tool that can be called matches, but %d that cannot be called now do. Retry with include_disabled: true to see why and what would unlock them.", locked))
 }

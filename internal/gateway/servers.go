@@ -47,7 +47,7 @@ func (g *Gateway) Server(_ context.Context, _ Caller, in ServerRef) (ServerView,
 func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 	v := ServerView{
 		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined,
-		State: StateOf(s), ToolCount: len(s.Tools),
+		State: g.state(s), ToolCount: len(s.Tools),
 		Tools: count(s.Tools), PID: s.State.PID, Restarts: s.State.Restarts,
 		Since: WhenSet(s.State.Since), RetryAt: WhenSet(s.State.RetryAt),
 		ProtocolVersion: s.State.ProtocolVersion, ServerInfo: s.State.ServerInfo,
@@ -71,8 +71,9 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = StageOf(*c, g.Book.View(s.Name))
 		}
 	}
-	if v.NeedsLogin = g.Logins.NeedsLogin(s.Name); v.NeedsLogin && s.State.Phase == upstream.Failed {
-		v.State, v.Detail = stateNeedsLogin, "needs a login: mcpproxy upstream login "+v.Name
+	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
+	if v.State == stateNeedsLogin {
+		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
 	}
 	return v
 }
@@ -80,6 +81,14 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 // stateNeedsLogin is the state of a server that cannot be connected before
 // somebody has logged in.
 const stateNeedsLogin = "needs_login"
+
+// state is StateOf with whether somebody has to log in.
+func (g *Gateway) state(s *catalog.Server) string {
+	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
+		return stateNeedsLogin
+	}
+	return StateOf(s)
+}
 
 // StateOf returns the state of a server as it is shown; nil is one that is only
 // proposed.

@@ -45,7 +45,7 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 func (g *Gateway) SearchTools(_ context.Context, _ Caller, q SearchQuery) (SearchAnswer, error) {
 	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
 	snapshot, text, used := g.Catalog.Current(), problem.Shown(q.Query, maxQuery), g.learned()
-	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), calledFor(operation))
+	hits, total := snapshot.SearchUsed(used, text, clamp(q.Limit, g.Config().ToolsLimit), calledFor(operation, nil))
 	answer := SearchAnswer{Query: q.Query, Total: total, Tools: make([]ToolView, len(hits))}
 	for i, h := range hits {
 		answer.Tools[i] = viewTool(h.Tool, h.Score)
@@ -68,7 +68,7 @@ func viewTool(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: statusOf(t), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: statusOf(t), Deprecated: t.Deprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)

@@ -87,6 +87,7 @@ type ToolView struct {
 	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
 	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
 	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can. for_clients: nothing locks it, but only clients have it that its server can ask something, on /mcp/servers/{server}."`
+	Deprecated          bool            `json:"deprecated,omitempty" doc:"The tool says so, in its description or its _meta. A search finds what it names as its successor first."`
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
 	Score               float64         `json:"score,omitempty"`
 	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, the weightiest reason first; only when asked for."`

@@ -124,8 +124,10 @@ func TestRetrieveTools(t *testing.T) {
 	}
 	type request = gateway.RetrieveRequest
 	for args, want := range map[string]request{
-		`{"query":"q"}`: {Query: "q"},
-		`{"query":""}`:  {},
+		`{"query":"q"}`:  {Query: "q"},
+		`{"query":""}`:   {},
+		`{"query":null}`: {},
+		`{}`:             {},
 		`{"query":"q","limit":5,"operation_type":"write","detail":"compact","include_disabled":true}`: {Query: "q", Limit: 5, Operation: policy.Write, Detail: "compact", IncludeDisabled: true},
 		`{"query":"q","limit":0}`:                                                        {Query: "q", Limit: 1},
 		`{"query":"q","limit":-5}`:                                                       {Query: "q", Limit: 1},
@@ -149,8 +151,6 @@ func TestRetrieveTools(t *testing.T) {
 	}
 	n := len(h.gw.found)
 	for args, want := range map[string][3]string{
-		`{}`:                                     {"query", "", ""},
-		`{"query":null}`:                         {"query", "", ""},
 		`{"query":5}`:                            {"query", "5", "a string"},
 		`{"query":["a"]}`:                        {"query", `["a"]`, "a string"},
 		`{"query":"q","limit":"abc"}`:            {"limit", "abc", "an integer from 1 to 100"},

@@ -51,7 +51,7 @@ func (v *View) namedReasons(query string, doc uint32, d *tool.Definition) (reaso
 	if n.bonus[doc] > 0 || n.meant[doc] {
 		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Tool}, How: Named, Fields: []string{fieldNames[inName]}})
 	}
-	if n.servers[v.ix.partOf[doc]] {
+	if part := v.ix.partOf[doc]; n.servers[part] || n.listed[part] {
 		reasons = append(reasons, Reason{Asked: query, Found: []string{d.ID.Server}, How: Named, Fields: []string{fieldNames[inServer]}})
 	}
 	return reasons

@@ -11,9 +11,10 @@ import (
 // naming is what a query calls by name. It comes before all that is only
 // described.
 type naming struct {
-	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words
+	bonus   map[uint32]float32 // tools whose name it is, to the letter or in its words, and those to use instead
 	meant   map[uint32]bool    // tools whose name says the same in other words
 	servers map[uint32]bool    // parts with whose name it begins
+	listed  map[uint32]bool    // parts whose name it is: all of their tools match
 }
 
 // maxCalled is how many words a query has at most that is compared with names:
@@ -32,6 +33,12 @@ func (v *View) naming(text string) (n naming) {
 	for i, p := range v.ix.parts {
 		part := uint32(i)
 		v.literal(&n, part, literal)
+		if len(p.ids) > 0 && (len(words) > 0 && slices.Equal(words, p.server) || strings.EqualFold(text, p.ids[0].Server)) {
+			if n.listed == nil {
+				n.listed = make(map[uint32]bool)
+			}
+			n.listed[part] = true
+		}
 		if !short || v.of[i] == not {
 			continue
 		}
@@ -53,22 +60,34 @@ func (v *View) literal(n *naming, part uint32, name string) {
 	v.call(n, part, p.named.of(name), literalBonus)
 	for _, mark := range [...]string{":", "__"} {
 		if server, tool, ok := strings.Cut(name, mark); ok && len(p.ids) > 0 && strings.EqualFold(server, p.ids[0].Server) {
-			v.call(n, part, p.named.of(tool), 2*literalBonus)
+			v.call(n, part, p.named.of(tool), exactBonus)
 		}
 	}
 }
 
 func (v *View) call(n *naming, part uint32, docs iter.Seq[uint32], bonus float32) {
+	first, p := v.ix.first[part], v.ix.parts[part]
 	for d := range docs {
-		doc := v.ix.first[part] + d
-		if !v.shows(doc) {
+		if !v.shows(first + d) {
 			continue
 		}
-		if n.bonus == nil {
-			n.bonus = make(map[uint32]float32)
+		n.give(first+d, bonus)
+		if bonus == exactBonus {
+			continue
 		}
-		n.bonus[doc] = max(n.bonus[doc], bonus)
+		for _, next := range p.deprecated[d] {
+			if v.shows(first + next) {
+				n.give(first+next, bonus)
+			}
+		}
 	}
+}
+
+func (n *naming) give(doc uint32, bonus float32) {
+	if n.bonus == nil {
+		n.bonus = make(map[uint32]float32)
+	}
+	n.bonus[doc] = max(n.bonus[doc], bonus)
 }
 
 // worded notes the tools whose name has the words of the query, or others that
@@ -101,4 +120,17 @@ func (v *View) wordingOf(words []string) wording {
 		}
 	}
 	return newWording(mended)
+}
+
+// Mentions returns what reports whether a query has a word of a name. Servers of
+// which no tool is known are found by it.
+func Mentions(query string) func(name string) bool {
+	asked := make(map[string]bool)
+	sp := splitter{emit: func(word []byte) { asked[stem(string(word))] = true }}
+	sp.text(rawjson.Clip(query, maxQuery))
+	return func(name string) bool {
+		return slices.ContainsFunc(apart(plainWords(name)), func(word string) bool {
+			return !stopWords()[word] && asked[stem(word)]
+		})
+	}
 }

@@ -2,8 +2,11 @@ package search
 
 import (
 	"iter"
+	"slices"
 	"strings"
+	"unicode"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -16,6 +19,10 @@ type Part struct {
 	server []string // its words, for queries that begin with them
 	named  names    // by lower-case name
 	meant  names    // by what the words of the name mean
+
+	// deprecated has the tools that are, with the tools that they name: those to use
+	// instead.
+	deprecated map[uint32][]uint32
 
 	words  []string // each distinct word
 	stemOf []uint32 // word → stem
@@ -59,6 +66,9 @@ func NewPart(server string, tools []tool.Definition) *Part {
 	b := newPartBuilder(server, len(tools))
 	for i := range tools {
 		b.document(uint32(i), &tools[i])
+	}
+	for i := range tools {
+		b.successors(uint32(i), &tools[i])
 	}
 	return b.done()
 }
@@ -140,6 +150,33 @@ func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 		e.weight = saturated(e.weight)
 		b.slot[e.of] = 0
 	}
+}
+
+// successors notes which tools a deprecated one names.
+func (b *partBuilder) successors(doc uint32, d *tool.Definition) {
+	if !d.Deprecated() {
+		return
+	}
+	p := b.part
+	if p.deprecated == nil {
+		p.deprecated = make(map[uint32][]uint32)
+	}
+	var next []uint32
+	for word := range strings.FieldsFuncSeq(strings.ToLower(rawjson.Clip(d.Description, maxText)), partsNames) {
+		for other := range p.named.of(strings.TrimRight(word, ".-/")) {
+			if other != doc && !slices.Contains(next, other) && len(next) < maxSuccessors {
+				next = append(next, other)
+			}
+		}
+	}
+	p.deprecated[doc] = next
+}
+
+const maxSuccessors = 8
+
+// partsNames reports whether a character stands in no usual name of a tool.
+func partsNames(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 }
 
 // intern finds the stems of the words that are new since the last tool.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/rawjson"
@@ -15,8 +16,10 @@ const (
 
 // What else a word of a query counts.
 const (
-	repeatShare = 0.2 // each time that it is said again
-	joinedShare = 0.3 // written as one word instead of two, or the other way
+	repeatShare   = 0.2  // each time that it is said again
+	compoundShare = 0.7  // being a part of what two words mean together
+	meantShare    = 0.45 // having the meaning of such two words
+	joinedShare   = 0.3  // written as one word instead of two, or the other way
 )
 
 // query is the words of a query, each once, found in the vocabulary.
@@ -166,12 +169,33 @@ func (r *reader) joined(q *query, a, b queryWord) {
 		return
 	}
 	word := a.text + b.text
+	r.compound(q, a, b, word)
 	if _, ok := r.view.word(word); !ok || r.said(word) {
 		return
 	}
 	t, _ := r.view.lookup(word)
 	t.asked, t.how = a.text+" "+b.text, Joined
 	q.add(r.view, t, joinedShare, a.clauses&b.clauses)
+}
+
+// compound reads two neighbours that together are a word of the table of synonyms,
+// such as "web page", as the one thing that they mean: its synonyms count, and
+// each of the two less than a word that means something by itself.
+func (r *reader) compound(q *query, a, b queryWord, word string) {
+	others := r.view.ix.synonyms[stem(word)]
+	if len(others) == 0 {
+		return
+	}
+	for i := range q.terms {
+		if t := &q.terms[i]; t.how <= Stem && (t.asked == a.text || t.asked == b.text) {
+			t.weight *= compoundShare
+		}
+	}
+	for _, st := range others {
+		if r.view.stemsIn[st] > 0 && !slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.stem == st && t.how != Synonym }) {
+			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, meantShare, a.clauses&b.clauses)
+		}
+	}
 }
 
 // parted adds the words that a word is when it is several written as one, and
@@ -234,7 +258,7 @@ const (
 	Joined                   // words written as one, or one as several
 	Synonym                  // a word of the same meaning
 	Misspelt                 // a word that is spelt nearly so
-	Named                    // the query is the name of the tool, or begins with that of its server
+	Named                    // the query is the name of the tool, or begins with or is that of its server
 	Used                     // the tool was called after searches with such words
 )
 

@@ -1,5 +1,7 @@
 package search
 
+import "math"
+
 // Search returns the n best matches that keep allows, the best first, and how
 // many match at all and are allowed. A nil keep allows every tool. The answer
 // for a smaller n is the beginning of that for a larger one. Habits count as a
@@ -22,6 +24,13 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	for doc := range named.meant {
 		s.touch(doc)
 	}
+	for part := range named.listed {
+		for doc := v.ix.first[part]; doc < v.ix.first[part+1]; doc++ {
+			if v.shows(doc) {
+				s.touch(doc)
+			}
+		}
+	}
 	used := v.habits(h, query)
 	for doc := range used {
 		s.touch(doc)
@@ -34,7 +43,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		}
 		total++
 		if n > 0 {
-			top.add(int32(doc), s.ofServer(doc, &named)+habitShare*s.top*used[doc])
+			top.add(int32(doc), s.placed(doc, &named, used))
 		}
 	}
 	s.view = nil
@@ -42,8 +51,11 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
-	if named.servers != nil || named.meant != nil {
-		ideal *= 2 // what is named stands above the others by as much
+	switch { // what is named stands above the others by as much
+	case named.listed != nil:
+		ideal *= 3
+	case named.servers != nil || named.meant != nil:
+		ideal *= 2
 	}
 	return top.take(ideal), total
 }
@@ -212,5 +224,29 @@ func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	if named.servers[part] || named.meant[doc] {
 		score += s.top * bestShares
 	}
+	if named.listed[part] {
+		score += 2 * s.top * bestShares
+	}
 	return score + named.bonus[doc]
+}
+
+// placed is the score of a match among the others. A deprecated one comes
+// right after those to use instead, or counts less where these do not match. Its id
+// finds it all the same.
+func (s *scratch) placed(doc uint32, named *naming, used map[uint32]float32) float32 {
+	of := func(doc uint32) float32 { return s.ofServer(doc, named) + habitShare*s.top*used[doc] }
+	score, part := of(doc), s.view.ix.partOf[doc]
+	first := s.view.ix.first[part]
+	instead, deprecated := s.view.ix.parts[part].deprecated[doc-first]
+	if !deprecated || named.bonus[doc] == exactBonus {
+		return score
+	}
+	share := float32(deprecatedShare)
+	for _, next := range instead {
+		if s.stamp[first+next] == s.round {
+			share = 1
+			score = min(score, math.Nextafter32(of(first+next), 0))
+		}
+	}
+	return share * score
 }

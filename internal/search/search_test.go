@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,84 @@ func TestSearchFinds(t *testing.T) {
 				t.Errorf("total = %d with %d hits", total, len(hits))
 			}
 		})
+	}
+}
+
+// A query that is the name of a server, in whatever spelling, finds its tools before
+// all others, also those that none of its words finds.
+func TestTheNameOfAServerListsItsTools(t *testing.T) {
+	ix := build(append([]tool.Definition{
+		definition("what-is", "a", "Explains a word", ""), definition("what-is", "b", "", ""), definition("----", "c", "", ""),
+		definition("Wiki", "read_page", "Reads a page", ""), definition("Wiki", "pages", "Lists pages", ""),
+		definition("notes", "find_in_wiki", "Finds a wiki page in the wiki of all wikis", `{"properties":{"wiki":{"description":"the wiki"}}}`),
+	}, shelf...))
+	for query, want := range map[string][]string{
+		"what-is": {"misc:what_is", "what-is:a", "what-is:b"}, "What Is": {"misc:what_is", "what-is:a", "what-is:b"}, "----": {"----:c"},
+		" wiki\n": {"Wiki:pages", "Wiki:read_page"}, "WIKI": {"Wiki:pages", "Wiki:read_page"}, "fs": {"fs:list-directory", "fs:read_text_file"},
+	} {
+		hits, total := ix.Search(nil, query, len(want), nil)
+		got := ix.names(hits)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" || total < len(want) {
+			t.Errorf("%q of %d: -want +got:\n%s", query, total, diff)
+		}
+		for _, h := range hits {
+			if h.Score <= 0 || h.Score > 1 {
+				t.Errorf("%q: score %v", query, h.Score)
+			}
+		}
+	}
+	hits, _ := ix.Search(nil, "wiki", 10, nil)
+	d := definition("Wiki", "pages", "Lists pages", "")
+	if why := ix.Explain(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != Named {
+		t.Errorf("why: %+v", why)
+	}
+	hidden := Assemble(partsOf([]tool.Definition{definition("a", "x", "", ""), definition("a", "y", "", "")})).View(func(doc int) bool { return doc == 0 })
+	if _, total := hidden.Search(nil, "a", 10, nil); total != 1 {
+		t.Errorf("a listing has %d tools, but one is shown", total)
+	}
+}
+
+// A deprecated tool comes after what it names as its successor, however well it
+// fits; only its id finds it first.
+func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
+	tools := append([]tool.Definition{
+		definition("files", "read_file", "Read a file: the file to read is read from disk. DEPRECATED: Use read_text_file, or stream.file.", ""),
+		definition("files", "read_text_file", "Gives text", ""),
+		definition("files", "stream.file", "Gives a stream", ""),
+		definition("files", "a", "DEPRECATED. Use b", ""), definition("files", "b", "DEPRECATED. Use a, or read_file and c.", ""),
+		definition("other", "open_page", "Deprecated: opens a page of paper", ""),
+		definition("other", "page", "Opens it", ""),
+	}, shelf...)
+	ix := build(tools)
+	for query, want := range map[string]string{
+		"read a file": "read_text_file stream.file read_file", "read_file": "read_text_file stream.file read_file",
+		"read file from disk": "read_text_file stream.file read_file", "files:read_file": "read_file", "a page of paper to open": "page open_page",
+		"files": "read_text_file read_file",
+	} {
+		hits, _ := ix.Search(nil, query, 100, nil)
+		at := -1
+		for _, name := range strings.Fields(want) {
+			next := slices.IndexFunc(hits, func(h Hit) bool { return ix.ix.id(uint32(h.Doc)).Tool == name })
+			if next <= at || query == "files:read_file" && next != 0 {
+				t.Errorf("%q finds %v, want %s", query, ix.names(hits), want)
+				break
+			}
+			at = next
+		}
+	}
+	// Without a successor that can be found it is found as before.
+	hidden := Assemble(partsOf(tools)).View(func(doc int) bool { return doc == 0 || doc > 2 })
+	if hits, _ := hidden.Search(nil, "read_file", 1, nil); hidden.names(hits)[0] != "files:read_file" {
+		t.Errorf("with its successors hidden: %v", hidden.names(hits))
+	}
+}
+
+func TestMentions(t *testing.T) {
+	for name, want := range map[string]bool{"github": true, "GitHub-prod": true, "my_issues": true, "gitlab": false, "for": false, "a": false} {
+		if got := Mentions("open an issue for a repository on GitHub")(name); got != want {
+			t.Errorf("%s is mentioned: %v", name, got)
+		}
 	}
 }
 

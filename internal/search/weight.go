@@ -33,15 +33,18 @@ func idf(docs, with int) float32 {
 
 // What else counts in the ranking, beside the sum over the words.
 const (
-	surfaceShare = 0.33    // the very word, beside its stem
-	nameShare    = 0.23    // words of the tool's name, however long its name is
-	clauseShare  = 0.9     // the best answer to one sentence of the query
-	contextShare = 0.8     // …of a sentence that only tells the circumstances
-	massShare    = 0.3     // …of a sentence that nothing answers well, at most so much less
-	serverShare  = 0.5     // the best tool of the same server
-	coverShare   = 0.2     // what the tools of the server have of the query together
-	literalBonus = 4 << 20 // above any sum: the query is the name, to the letter
-	wordedBonus  = 1 << 20 // …or in its words
+	surfaceShare = 0.33             // the very word, beside its stem
+	nameShare    = 0.23             // words of the tool's name, however long its name is
+	clauseShare  = 0.9              // the best answer to one sentence of the query
+	contextShare = 0.8              // …of a sentence that only tells the circumstances
+	massShare    = 0.3              // …of a sentence that nothing answers well, at most so much less
+	serverShare  = 0.5              // the best tool of the same server
+	coverShare   = 0.2              // what the tools of the server have of the query together
+	literalBonus = 4 << 20          // above any sum: the query is the name, to the letter
+	exactBonus   = 2 * literalBonus // …with that of its server
+	wordedBonus  = 1 << 20          // …or in its words
+
+	deprecatedShare = 0.5 // what a tool is worth that is deprecated, with none to use instead
 
 	bestShares = (1+nameShare+clauseShare)*(1+serverShare) + coverShare
 )

@@ -380,19 +380,26 @@ func (w *World) LogTail(string, int) ([]string, error) { return nil, nil }
 
 // Retrieved is an answer of retrieve_tools.
 type Retrieved struct {
-	Query string
-	Total int
-	Tools []struct {
-		Name, Server, Description, Signature string
-		InputSchema                          json.RawMessage
-		Score                                float64
-		Annotations                          json.RawMessage
-		CallWith                             string `json:"call_with"`
-	}
+	Query       string
+	Total       int
+	Tools       []Found
 	Usage       string `json:"usage_instructions"`
 	Notice      string
+	Away        []struct{ Server, State string } `json:"not_connected"`
 	Disabled    []struct{ Name, Server, Description, Status string }
 	Remediation map[string]string
+}
+
+// Found is a tool in it.
+type Found struct {
+	Name, Server, Description, Signature string
+	InputSchema                          json.RawMessage
+	Score                                float64
+	Annotations                          json.RawMessage
+	CallWith                             string `json:"call_with"`
+	Inferred                             string `json:"inferred_operation"`
+	Note                                 string
+	Deprecated                           bool
 }
 
 // Retrieved reads an answer of retrieve_tools.

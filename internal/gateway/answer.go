@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"bytes"
+	"math"
+	"sort"
+	"strconv"
+
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/rawjson"
+)
+
+// appendTools appends the tools of an answer, with commas between them, and
+// reports whether that takes at most room bytes. What is appended when it does
+// not is of no use.
+func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int) ([]byte, bool) {
+	start := len(out)
+	for i, h := range hits {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room && detail != config.Compact {
+			return out, false
+		}
+		out = appendTool(out, h, detail)
+		if len(out)-start > room {
+			return out, false
+		}
+	}
+	return out, true
+}
+
+// fitTools returns the tools of an answer in at most room bytes: the best matches
+// whole; from where one does not fit the others with their signatures; and where
+// even these do not fit, with shortened texts. Three quarters of the room are for
+// telling each tool in an equal share, so that a few large ones do not hide the
+// others; what is left of it, and the rest, is for the best. Tools that do not fit
+// in any form are left out at the end.
+func fitTools(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
+	room -= len(hits) // for the commas
+	share := room * 3 / 4 / max(1, len(hits))
+	tools := make([][]byte, 0, len(hits))
+	used := 0
+	for _, h := range hits {
+		t := shortTool(h, share)
+		if used+len(t) > room {
+			break
+		}
+		used += len(t)
+		tools = append(tools, t)
+	}
+	whole := detail != config.Compact
+	for i := range tools {
+		t := hits[i].Tool
+		// One that alone is too large does not keep the next from being whole.
+		if whole && len(t.Description)+len(t.InputSchema) <= room {
+			if full := appendTool(nil, hits[i], config.Full); used-len(tools[i])+len(full) <= room {
+				used += len(full) - len(tools[i])
+				tools[i] = full
+				continue
+			} else if len(full) <= room {
+				whole = false
+			}
+		}
+		if len(t.Description) > room {
+			continue
+		}
+		if compact := appendTool(nil, hits[i], config.Compact); used-len(tools[i])+len(compact) <= room {
+			used += len(compact) - len(tools[i])
+			tools[i] = compact
+		}
+	}
+	return tools
+}
+
+func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
+	if detail == config.Compact {
+		return appendTexts(out, h, h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema))
+	}
+	return appendTexts(out, h, h.Tool.Description, "")
+}
+
+// shortTool returns a tool with its signature in about most bytes: texts are
+// shortened, but each is begun.
+func shortTool(h catalog.Hit, most int) []byte {
+	description, sign := h.Tool.Description, signature(h.Tool.ID.Tool, h.Tool.InputSchema)
+	most -= len(appendTexts(nil, h, ellipsis, ellipsis))
+	if written(description, most)+written(sign, most) > most {
+		description = shortened(description, max(most/2, most-written(sign, most)))
+		sign = shortened(sign, most-written(description, most))
+	}
+	return appendTexts(nil, h, description, sign)
+}
+
+// appendTexts appends a tool with this description, and this signature or, when
+// that is empty, its schema.
+func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
+	t := h.Tool
+	out = text(out, `{"name":`, t.ID.String())
+	out = text(out, `,"server":`, t.ID.Server)
+	out = text(out, `,"description":`, description)
+	if sign != "" {
+		out = text(out, `,"signature":`, sign)
+	} else if t.InputSchema != nil {
+		out = append(out, `,"inputSchema":`...)
+		out = append(out, t.InputSchema...)
+	}
+	out = append(out, `,"score":`...)
+	out = strconv.AppendFloat(out, math.Ceil(h.Score*1e4)/1e4, 'f', -1, 64)
+	out = append(out, `,"annotations":`...)
+	out = t.Effective.AppendJSON(out)
+	out = append(out, `,"call_with":"`...)
+	out = append(out, t.CallWith.String()...)
+	if in := t.Inferred().Operation; in != policy.NoOperation {
+		out = append(out, `","inferred_operation":"`...)
+		out = append(out, in.String()...)
+		if in != t.CallWith.Operation() {
+			out = append(out, `","note":"`...)
+			out = append(out, guessNotes[in]...)
+		}
+	}
+	out = append(out, '"')
+	if t.Deprecated() {
+		out = append(out, `,"deprecated":true`...)
+	}
+	return append(out, '}')
+}
+
+// guessNotes says what to do with a guess that differs from call_with.
+var guessNotes = map[policy.Operation]string{ // never written to
+	policy.Read:        "Declares nothing, but looks read-only: call_tool_read is right when your call changes nothing.",
+	policy.Destructive: "Declares nothing, but looks destructive: call_tool_destructive is the honest variant.",
+}
+
+// text appends a member that is a text, with what comes before its value.
+func text(out []byte, before, value string) []byte {
+	return rawjson.AppendString(append(out, before...), value)
+}
+
+const ellipsis = "…"
+
+// shortened returns the longest beginning of a text that takes at most room bytes
+// in JSON, and at least the ellipsis.
+func shortened(text string, room int) string {
+	if written(text, room) <= room {
+		return text
+	}
+	room = max(0, room-len(ellipsis))
+	n := sort.Search(min(room, len(text)), func(n int) bool { return written(rawjson.Clip(text, n+1), room) > room })
+	return rawjson.Clip(text, n) + ellipsis
+}
+
+// written is how many bytes a text takes in JSON, between the quotes; of one that
+// takes more than most, anything above it.
+func written(text string, most int) int {
+	if len(text) > most {
+		return len(text)
+	}
+	return len(rawjson.AppendString(nil, text)) - len(`""`)
+}
+
+func commas(tools [][]byte) []byte { return bytes.Join(tools, []byte{','}) }
