@@ -85,7 +85,7 @@ var shown = map[string]struct {
 	"tools stats": {"tools stats", true}, "tools diff": {"tools diff github:changed", false}, "tools approve": {"tools approve --server github --all --yes", true},
 	"tools block": {"tools block github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false},
 	"upstream list": {"upstream list", true}, "upstream get": {"upstream get notes", false}, "upstream review": {"upstream review old", false},
-	"upstream approve": {"upstream approve old --fingerprint " + printOfTools, false}, "upstream add": {"upstream add x -- sh", false},
+	"upstream approve": {"upstream approve old --fingerprint " + printOfTools, false}, "upstream add": {"upstream add x --quarantined -- sh", false},
 	"upstream set": {"upstream set github trust auto", false}, "upstream enable": {"upstream enable github", false}, "upstream disable": {"upstream disable github", false},
 	"upstream restart": {"upstream restart github", false}, "upstream remove": {"upstream remove github --yes", false},
 	"upstream quarantine": {"upstream quarantine github", false}, "upstream logout": {"upstream logout github", false},
