@@ -120,6 +120,8 @@ func (m *memory) List(context.Context, Filter) (Page, error) {
 	return Page{Records: records, Total: int64(len(records))}, m.fail
 }
 
+func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+
 func (m *memory) Get(context.Context, string) (Record, error) {
 	return Record{}, problem.New(problem.NotFound, "not here", "")
 }

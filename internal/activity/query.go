@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/problem"
 )
@@ -42,6 +43,13 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	}
 	l.refusals.show(&r)
 	return r, l.queryError(ctx, err)
+}
+
+// Calls returns how many calls of each server have ended since a time, by the hour
+// and as far as the database knows.
+func (l *Log) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+	calls, err := l.store.Calls(ctx, since)
+	return calls, l.queryError(ctx, err)
 }
 
 func (l *Log) queryError(ctx context.Context, err error) error {

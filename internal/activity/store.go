@@ -36,6 +36,8 @@ type Store interface {
 	List(ctx context.Context, f Filter) (Page, error)
 	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
+	// Calls returns how many calls of each server have ended since a time, by the hour.
+	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
 // Unfinished is a record in the store that has no end.

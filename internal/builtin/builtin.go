@@ -36,6 +36,7 @@ type Gateway interface {
 	AddServer(ctx context.Context, c gateway.Caller, in gateway.NewServer) (gateway.ServerView, error)
 	Refuse(ctx context.Context, r gateway.Refusal) string
 	Usable(a auth.Actor) (all []gateway.Usable, changed <-chan struct{})
+	Calls() map[string]int64
 }
 
 // Surface is a session.Surface.
@@ -67,7 +68,7 @@ func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	switch r.Method {
 	case mcp.Discover:
 		now, _ := s.shows(r.Caller.Actor)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(), []byte(changing+"}"))}, nil
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls()), []byte(changing+"}"))}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
@@ -152,7 +153,7 @@ func (s *Surface) Open(_ context.Context, initialize *session.Request) (session.
 	l := &legacy{Surface: s, actor: initialize.Caller.Actor}
 	now, _ := s.shows(l.actor)
 	l.known.gets(now)
-	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+reply.Version(initialize.Params)), s.texts.initialize, now.instructions(), []byte("}"))}, nil
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+reply.Version(initialize.Params)), s.texts.initialize, now.instructions(s.gateway.Calls()), []byte("}"))}, nil
 }
 
 // legacy is the session of a client.

@@ -30,13 +30,14 @@ type shown struct {
 }
 
 // instructions returns the instructions as JSON.
-func (w shown) instructions() []byte { return rawjson.AppendString(nil, instructions+w.sentence()) }
+func (w shown) instructions(calls map[string]int64) []byte {
+	return rawjson.AppendString(nil, instructions+w.sentence(calls))
+}
 
-// sentence names the servers, with how many of their tools can be called, those
-// with most of them first: nothing that costs no query tells which are used most,
-// and only dozens of servers do not fit. The names are the user's; nothing is a
+// sentence names the servers, with how many of their tools can be called, the most
+// called first, then those with most tools. The names are the user's; nothing is a
 // server's word.
-func (w shown) sentence() string {
+func (w shown) sentence(calls map[string]int64) string {
 	if len(w.servers) == 0 {
 		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"
 		if w.listing.management == config.ManagePropose {
@@ -45,17 +46,19 @@ func (w shown) sentence() string {
 		return none + "."
 	}
 	const rest = " and 1000000000 more." // at most
-	byTools := slices.SortedStableFunc(slices.Values(w.servers), func(a, b gateway.Usable) int { return cmp.Compare(b.Tools, a.Tools) })
+	byUse := slices.SortedStableFunc(slices.Values(w.servers), func(a, b gateway.Usable) int {
+		return cmp.Or(cmp.Compare(calls[b.Name], calls[a.Name]), cmp.Compare(b.Tools, a.Tools))
+	})
 	var out strings.Builder
 	out.WriteString("The servers, with how many tools each has:")
-	for i, s := range byTools {
+	for i, s := range byUse {
 		tools := strconv.Itoa(s.Tools)
 		if !s.Listed {
 			tools = "not known yet"
 		}
 		one := " " + s.Name + " (" + tools + ")"
 		if out.Len()+len(",")+len(one)+len(rest) > maxNamed {
-			fmt.Fprintf(&out, " and %d more.", len(byTools)-i)
+			fmt.Fprintf(&out, " and %d more.", len(byUse)-i)
 			return out.String()
 		}
 		if i > 0 {

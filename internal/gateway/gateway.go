@@ -42,6 +42,7 @@ type Log interface {
 	List(ctx context.Context, f activity.Filter) (activity.Page, error)
 	Get(ctx context.Context, idOrPrefix string) (activity.Record, error)
 	Health() activity.Health
+	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
 // Results has the whole of results that were cut.
@@ -76,6 +77,7 @@ type About struct {
 type Gateway struct {
 	Deps
 	habits atomic.Pointer[search.Habits]
+	calls  atomic.Pointer[map[string]int64] // of each server
 }
 
 // New makes a Gateway.

@@ -13,15 +13,22 @@ import (
 const (
 	learnLook  = time.Minute
 	learnAgain = 15 * time.Minute
+	usePeriod  = 30 * 24 * time.Hour // how far back calls count
 )
 
-// Learn keeps what is learned from use up to date while the configuration asks
-// for it, until ctx ends.
+// Learn keeps up to date how often servers are called, and while the configuration
+// asks for it what is learned from use, until ctx ends.
 func (g *Gateway) Learn(ctx context.Context) {
 	look := time.NewTicker(learnLook)
 	defer look.Stop()
-	var learned time.Time
+	var learned, counted time.Time
 	for {
+		if time.Since(counted) >= learnAgain {
+			if calls, err := g.Log.Calls(ctx, time.Now().Add(-usePeriod)); err == nil {
+				g.calls.Store(&calls)
+				counted = time.Now()
+			}
+		}
 		switch {
 		case !g.Config().LearnFromUse:
 			g.habits.Store(nil)

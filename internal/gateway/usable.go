@@ -23,3 +23,12 @@ func (g *Gateway) Usable(a auth.Actor) (all []Usable, changed <-chan struct{}) {
 	}
 	return all, snapshot.Replaced()
 }
+
+// Calls returns how many calls each server had in the last 30 days, as was last looked
+// at; nil before the first time. Nobody writes to it.
+func (g *Gateway) Calls() map[string]int64 {
+	if calls := g.calls.Load(); calls != nil {
+		return *calls
+	}
+	return nil
+}

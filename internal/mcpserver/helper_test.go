@@ -60,6 +60,8 @@ func (g *fakeGateway) Usable(auth.Actor) ([]gateway.Usable, <-chan struct{}) {
 	return g.usable()
 }
 
+func (g *fakeGateway) Calls() map[string]int64 { return nil }
+
 func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

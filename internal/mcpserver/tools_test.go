@@ -245,6 +245,7 @@ func TestProposals(t *testing.T) {
 	for args, want := range map[string]gateway.NewServer{
 		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}}},
+		`{"operation":"add","name":"new","command":"c","args":["a"],"env":{"A":"1"}}`:                              {Name: "new", Launch: config.Launch{Command: "c", Args: []string{"a"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","url":"https://example.com/mcp"}`:                                         {Name: "new", Launch: config.Launch{URL: "https://example.com/mcp"}},
 		`{"operation":"add","name":"new","url":"https://x","quarantined":false,"enabled":true,"trust":"auto"}`:     {Name: "new", Launch: config.Launch{URL: "https://x"}},
 	} {
@@ -264,7 +265,7 @@ func TestProposals(t *testing.T) {
 		`{"operation":"add","name":"new","command":"c","env_json":"[]"}`, `{"operation":"add","name":"new","command":"c","env_json":"{\"A\":1}"}`,
 		`{"operation":"add","name":"new","command":"c","env_json":"{\"A\":\"` + secret + `\",\"A\":\"2\"}"}`, `{"operation":"add","name":"new","command":5}`,
 		`{"operation":"add","name":"new","url":"https://x/?k=${env:TOKEN}"}`, `{"operation":"add","name":"new","command":"${env:SHELL}"}`,
-		`{"operation":"add","name":"new","command":"c","args":["a"]}`, `{"operation":"add","name":"new","command":"c","env":{"A":"` + secret + `"}}`,
+		`{"operation":"add","name":"new","command":"c","args":["a"],"args_json":"[\"a\"]"}`, `{"operation":"add","name":"new","command":"c","env":{"A":"` + secret + `"},"env_json":"{}"}`,
 		`{"operation":"add","name":"new","url":"https://x","headers":{"A":"` + secret + `"}}`,
 		`{"operation":"add","name":"new","command":"c","args_json":"[\"a\",\"${keyring:K}\"]"}`, `{"operation":"add","name":"new","command":"c","env_json":"{\"A\":\"x${env:TOKEN}\"}"}`,
 	} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"time"
 
 	"mcpproxy/internal/activity"
 )
@@ -381,4 +382,18 @@ func (db *DB) Sync(ctx context.Context) error {
 	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
 	e.writing.Unlock()
 	return db.failed(e, err)
+}
+
+// Calls returns how many calls of each server have ended since a time, by the hour.
+func (db *DB) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	calls := map[string]int64{}
+	var server string
+	var n int64
+	err = each(ctx, e.reads, into{&server, &n}, func() error { calls[server] = n; return nil },
+		"SELECT server, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOf(since.UnixMicro()), activity.ToolCall)
+	return calls, err
 }

@@ -99,3 +99,45 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 		t.Errorf("%d of 500 records are left", n)
 	}
 }
+
+// Calls are counted by server, those since an hour, refused ones not.
+func TestCallsOfServers(t *testing.T) {
+	dir := t.TempDir()
+	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	clock := time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return clock }}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, servers := range []string{"aab", "abbbc"} {
+		for _, server := range servers {
+			r := activity.Record{Type: activity.ToolCall, ServerName: string(server), ToolName: "x"}
+			if err := l.Begin(&r); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.End(r.ID, activity.Outcome{Status: activity.Success}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Refuse(&activity.Record{ServerName: "a", ToolName: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(2 * time.Hour)
+	}
+	if _, err := l.List(t.Context(), activity.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[time.Duration]string{5 * time.Hour: "map[a:3 b:4 c:1]", 3 * time.Hour: "map[a:1 b:3 c:1]", 0: "map[]"} {
+		if calls, err := l.Calls(t.Context(), clock.Add(-since)); err != nil || fmt.Sprint(calls) != want {
+			t.Errorf("the last %s: %v, %v, want %s", since, calls, err, want)
+		}
+	}
+}

@@ -365,6 +365,15 @@ func (l Log) List(context.Context, activity.Filter) (activity.Page, error) {
 func (l Log) Get(context.Context, string) (activity.Record, error) { return activity.Record{}, nil }
 func (l Log) Health() activity.Health                              { return activity.Health{} }
 
+// Calls counts the calls on record.
+func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
+	calls := map[string]int64{}
+	for _, r := range l.Logged {
+		calls[r.ServerName]++
+	}
+	return calls, nil
+}
+
 // Restart, RestartQuietly and LogTail are what is done with servers.
 func (w *World) Restart(string) error { w.Note("restart", nil); return nil }
 
