@@ -28,7 +28,7 @@ func (d *daemon) admitted(a catalog.Admission) {
 		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_"+many(a.Kind), a.Trust.By()))
 	}
 	if len(a.Held) > 0 {
-		d.person.event("%d of the %s of %s wait for you: mcpproxy approvals", len(a.Held), many(a.Kind), a.Server)
+		d.person.event("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, many(a.Kind), len(a.Held))
 		d.record(judged(a.Server, a.Held, activity.Blocked, "hold_"+many(a.Kind), "system"))
 	}
 }

@@ -199,6 +199,7 @@ func TestUpstreamAdd(t *testing.T) {
 		"Missing argument: name.":         {"--", "npx"},
 		"as in `mcpproxy upstream add x ": {"x", "npx"},
 		"Put the command":                 {"x", "npx", "--", "y"},
+		"add x --url https://x/mcp":       {"x", "https://x/mcp"},
 		"neither --url nor a command":     {"x"},
 		"not both":                        {"x", "--url", "http://y", "--", "z"},
 		"Invalid value for --env: it":     {"x", "--env", secret, "--", "z"},

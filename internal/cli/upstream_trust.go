@@ -120,6 +120,8 @@ func launchArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || dash == 0:
 		return usage("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
+	case dash < 0 && len(args) == 2 && strings.Contains(args[1], "://"):
+		return usage("Unexpected argument '"+args[1]+"'.", "The address of a server goes behind --url: `mcpproxy upstream add "+quotedWord(args[0])+" --url "+quotedWord(args[1])+"`.")
 	case dash > 1 || dash < 0 && len(args) > 1:
 		return usage("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments behind --, as in `mcpproxy upstream add "+quotedWord(args[0])+" -- npx -y PACKAGE`.")
 	case url && len(args) > 1:
