@@ -124,6 +124,7 @@ func (r *run) root() *cobra.Command {
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		root.SetHelpCommand(help)
 	}
+	r.foldHelp(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("mcpproxy {{.Version}}\n")

@@ -203,3 +203,31 @@ func lengthen(name string, v any) any {
 	}
 	return v
 }
+
+// The help of every command fits, but for examples, which can be copied.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	for _, path := range append(leaves((&run{Deps: Deps{}}).root()), "", "upstream", "tools") {
+		asked := append(strings.Fields(path), "--help")
+		delete(w.env, "COLUMNS")
+		whole := w.run(asked...).stdout
+		for _, width := range []int{80, 60} {
+			w.env["COLUMNS"] = strconv.Itoa(width)
+			got := w.run(asked...).stdout
+			if plain(got) != plain(whole) {
+				t.Errorf("%s at %d: other words:\n%s", path, width, got)
+			}
+			examples := false
+			for line := range strings.Lines(got) {
+				line = strings.TrimRight(line, "\n")
+				examples = line == "Examples:" || examples && line != ""
+				words := unbroken(strings.TrimLeft(line, " "))
+				if !examples && lipgloss.Width(line) > width && len(words) > 1 {
+					t.Errorf("%s: %d cells of %d: %s", path, lipgloss.Width(line), width, line)
+				}
+			}
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 func (g *Gateway) learn(ctx context.Context) error {
 	var uses []search.Use
 	seen := map[tallied]map[tool.ID]bool{}
-	err := g.eachCall(ctx, time.Time{}, func(r *activity.Record) {
+	err := eachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
 		if s == nil || s.Rank == 0 || r.Status != activity.Success {
 			return

@@ -47,7 +47,7 @@ type ToolUse struct {
 // ToolStats reads the calls since a time, at most the latest 20,000.
 func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
 	t := newTally()
-	err := g.eachCall(ctx, in.Since, func(r *activity.Record) { t.add(r) })
+	err := eachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.add(r) })
 	if err != nil {
 		return ToolStats{}, err
 	}
@@ -69,10 +69,10 @@ func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolS
 }
 
 // eachCall passes the calls since a time, the latest first.
-func (g *Gateway) eachCall(ctx context.Context, since time.Time, do func(*activity.Record)) error {
+func eachCall(ctx context.Context, log Log, since time.Time, do func(*activity.Record)) error {
 	f := activity.Filter{Types: []activity.Type{activity.ToolCall}, Since: since, Limit: statsPage}
 	for n := 0; n < statsRecords; n += statsPage {
-		page, err := g.Log.List(ctx, f)
+		page, err := log.List(ctx, f)
 		if err != nil {
 			return err
 		}

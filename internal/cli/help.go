@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+)
+
+// foldHelp has the help of all commands fit the width.
+func (r *run) foldHelp(root *cobra.Command) {
+	write := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		to := cmd.OutOrStdout()
+		var text bytes.Buffer
+		cmd.SetOut(&text)
+		write(cmd, args)
+		cmd.SetOut(to)
+		_, _ = io.WriteString(to, foldedHelp(text.String(), r.width)) // nobody can be told
+	})
+}
+
+// foldedHelp is a help text in lines of at most so many cells: what follows a flag or
+// a command goes on below itself. Examples stay whole, so that they can be copied.
+func foldedHelp(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	var out strings.Builder
+	about, rest, _ := strings.Cut(text, "\nUsage:")
+	for paragraph := range strings.SplitSeq(about, "\n\n") {
+		if tooWide(paragraph, width) && !strings.Contains("\n"+paragraph, "\n ") {
+			joined := strings.ReplaceAll(strings.TrimRight(paragraph, "\n"), "\n", " ")
+			about = strings.Replace(about, strings.TrimRight(paragraph, "\n"), joined, 1)
+		}
+	}
+	examples := false
+	for line := range strings.Lines(about + "\nUsage:" + rest) {
+		line = strings.TrimRight(line, "\n")
+		examples = line == "Examples:" || examples && line != ""
+		if examples || lipgloss.Width(line) <= width {
+			out.WriteString(line + "\n")
+			continue
+		}
+		head, rest := columns(line)
+		if width-lipgloss.Width(head) < width/3 { // it goes below
+			out.WriteString(strings.TrimRight(head, " ") + "\n")
+			head = "        "
+		}
+		out.WriteString(head)
+		indent := strings.Repeat(" ", lipgloss.Width(head))
+		out.WriteString(strings.Join(fold(rest, max(width-len(indent), leastRoom)), "\n"+indent) + "\n")
+	}
+	return out.String()
+}
+
+func tooWide(text string, width int) bool {
+	for line := range strings.Lines(text) {
+		if lipgloss.Width(line) > width {
+			return true
+		}
+	}
+	return false
+}
+
+// columns cuts a line where its last column begins, or its text.
+func columns(line string) (head, rest string) {
+	rest = strings.TrimLeft(line, " ")
+	if i := strings.LastIndex(strings.TrimRight(rest, " "), "  "); i >= 0 {
+		rest = rest[i+2:]
+	}
+	return line[:len(line)-len(rest)], rest
+}
