@@ -274,7 +274,7 @@ func (d *daemon) wire() error {
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
-		NeedsLogin: d.logins.NeedsLogin, Logger: d.logger,
+		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
 		Door: d.door, Book: d.book, Upstreams: d.upstreams,

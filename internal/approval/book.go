@@ -194,6 +194,12 @@ func (b *Book) Proposal(name string) (Proposal, bool) {
 	return Proposal{}, false
 }
 
+// Proposed reports whether there is a proposal of that name.
+func (b *Book) Proposed(name string) bool {
+	_, ok := b.Proposal(name)
+	return ok
+}
+
 // Definition returns the approved definition of a tool or an offer, nil when
 // none is approved.
 func (b *Book) Definition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error) {

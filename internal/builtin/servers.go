@@ -168,14 +168,29 @@ func (q *request) servers(ctx context.Context, views []gateway.ServerView, err e
 	if err != nil {
 		return q.refuse(ctx, err)
 	}
-	entries := make([]serverEntry, len(views))
+	entries, quarantined := make([]serverEntry, len(views)), ""
 	for i, v := range views {
-		entries[i] = entryOf(v)
+		if entries[i] = entryOf(v); v.Quarantined {
+			quarantined = v.Name
+		}
+	}
+	if quarantined != "" && len(views) > 1 {
+		quarantined = "NAME"
 	}
 	answer, err := json.Marshal(struct {
 		Servers []serverEntry `json:"servers"`
-	}{entries})
+		Notice  string        `json:"notice,omitempty"`
+	}{entries, waitsForReview(quarantined)})
 	return q.answered(ctx, answer, err)
+}
+
+// waitsForReview says who can do what about a server that is quarantined; "" when
+// none is.
+func waitsForReview(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
 
 // serverEntry is what an agent gets to see of a server. How the server is

@@ -67,7 +67,7 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 	}
 	if t == nil {
 		server := s.Server(c.asked.ID.Server)
-		if facts.Status = lockOf(server); facts.Status != policy.Callable {
+		if facts.Status = d.lockOf(server, c.asked.ID.Server); facts.Status != policy.Callable {
 			facts.Existence = policy.Exists // or not: nothing of this server can be called
 			return facts
 		}
@@ -83,10 +83,11 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 }
 
 // lockOf is why nothing of a server can be called, whatever it is named; Callable
-// when only what is known of its tools can stand against it.
-func lockOf(s *catalog.Server) policy.Status {
+// when only what is known of its tools can stand against it. One that an agent has
+// proposed is quarantined.
+func (d *Door) lockOf(s *catalog.Server, name string) policy.Status {
 	if s == nil {
-		return policy.Callable
+		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: d.Proposed(name), Approved: true})
 	}
 	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
 }

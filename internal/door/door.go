@@ -57,7 +57,10 @@ type Deps struct {
 	Results Results
 	// NeedsLogin reports whether a server asks for a login.
 	NeedsLogin func(server string) bool
-	Logger     *slog.Logger
+	// Proposed reports whether an agent has proposed a server of that name, about
+	// which no person has decided.
+	Proposed func(server string) bool
+	Logger   *slog.Logger
 }
 
 // Door is the one door. It is a config.Component.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,5 +211,19 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 	}
 	if s, _, err := surface.Open(t.Context(), passed("initialize", `{}`)); s != nil || err == nil {
 		t.Errorf("with a quarantined server: %v, %v", s, err)
+	}
+}
+
+// A server that an agent has proposed is refused as what it is, with what a person
+// can do; another name is not known.
+func TestAProposedServerIsQuarantined(t *testing.T) {
+	w := newWorld(t, nil, readsTool)
+	w.door.Proposed = func(name string) bool { return name == "new" }
+	_, p := w.call(policy.CallToolRead, "new:x", "{}")
+	if p == nil || p.Code != problem.ToolLocked || !strings.Contains(p.Message, "server_quarantined") || !strings.Contains(p.Message, "mcpproxy upstream approve") {
+		t.Errorf("%+v", p)
+	}
+	if _, p := w.call(policy.CallToolRead, "none:x", "{}"); p == nil || p.Code != problem.ServerNotFound {
+		t.Errorf("%+v", p)
 	}
 }

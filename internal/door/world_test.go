@@ -27,7 +27,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w.relays = w.Others.(*catalogtest.Relays)
 	w.door = New(Deps{
 		Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Logger: catalogtest.Logger,
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger,
 	})
 	return w
 }

@@ -89,7 +89,8 @@ func TestAgentsOnlyPropose(t *testing.T) {
 	}
 	proposal := fmt.Sprintf(`{"operation":"add","name":"evil","command":"sh","args_json":%q,"env_json":"{\"TOKEN\":\"hunter2-hunter2\"}","quarantined":false,"enabled":true,"trust":"auto"}`, args)
 	r := d.legacy().call("upstream_servers", proposal)
-	if r.IsError || !strings.Contains(string(r.StructuredContent), `"name":"evil"`) || !strings.Contains(string(r.StructuredContent), `"quarantined":true`) {
+	if r.IsError || !strings.Contains(string(r.StructuredContent), `"name":"evil"`) || !strings.Contains(string(r.StructuredContent), `"quarantined":true`) ||
+		!strings.Contains(string(r.StructuredContent), "mcpproxy upstream approve evil") {
 		t.Fatalf("%s", r.StructuredContent)
 	}
 	if r := d.legacy().call("upstream_servers", proposal); r.refusal(t).Code != "CONFLICT" {
@@ -109,8 +110,8 @@ func TestAgentsOnlyPropose(t *testing.T) {
 			}
 		}
 		r := d.legacy().call("call_tool_destructive", `{"name":"evil:delete_note","args":{"title":"ideas"}}`)
-		if !r.IsError {
-			t.Errorf("%s: a tool of it was called: %+v", when, r)
+		if p := r.refusal(t); p.Code != "TOOL_LOCKED" || !strings.Contains(p.Message, "server_quarantined") || !strings.Contains(p.Message, "mcpproxy upstream approve") {
+			t.Errorf("%s: %+v", when, r)
 		}
 	}
 	untouched("at first")

@@ -61,7 +61,7 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	guard := offers.New(e.Catalog, e.World, catalogtest.Logger)
 	h.srv.All = union.New(union.Deps{Catalog: e.Catalog, Offers: guard, Reply: h.srv.Reply, Door: door.New(door.Deps{
 		Config: e.Config, Catalog: e.Catalog, Servers: set.At, Offers: guard, Log: e.World, Results: e.World,
-		NeedsLogin: func(string) bool { return false }, Logger: catalogtest.Logger})})
+		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})})
 	return e
 }
 

@@ -226,7 +226,7 @@ func TestUpstreamServers(t *testing.T) {
 	h.callModern(upstreamServers, `{"operation":"get","name":"c"}`).refused(problem.ServerNotFound)
 	h.gw.servers[1].Quarantined = true
 	quarantined := strings.NewReplacer(`"quarantined":false`, `"quarantined":true`, `"last_error":"x",`, "").Replace(b)
-	if r := h.callModern(upstreamServers, `{"operation":"get","name":"b"}`).tool(); string(r.StructuredContent) != `{"servers":[`+quarantined+`]}` {
+	if r := h.callModern(upstreamServers, `{"operation":"get","name":"b"}`).tool(); string(r.StructuredContent) != `{"servers":[`+quarantined+`],"notice":"`+review("b")+`"}` {
 		t.Errorf("%s", r.StructuredContent)
 	}
 	for _, args := range []string{`{}`, `{"operation":null}`, `{"operation":"get"}`, `{"operation":"get","name":5}`, `{"operation":5}`,
@@ -238,10 +238,15 @@ func TestUpstreamServers(t *testing.T) {
 	}
 }
 
+// review is what the answer says of a server that is quarantined.
+func review(name string) string {
+	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
+}
+
 func TestProposals(t *testing.T) {
 	h := newHarness(t)
 	h.gw.servers = []gateway.ServerView{{Name: "a", Protocol: "stdio", Enabled: true, State: "ready"}}
-	const entry = `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}]}`
+	entry := `{"servers":[{"name":"new","protocol":"stdio","enabled":true,"quarantined":true,"state":"stopped","tool_count":0}],"notice":"` + review("new") + `"}`
 	for args, want := range map[string]gateway.NewServer{
 		`{"operation":"add","name":"new","command":"npx","args_json":"[\"-y\",\"p\"]","env_json":"{\"A\":\"1\"}"}`: {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}},
 		`{"operation":"add","name":"new","command":"npx","args_json":["-y"],"env_json":{"A":"1"}}`:                 {Name: "new", Launch: config.Launch{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A": "1"}}},

@@ -51,10 +51,10 @@ func TestStatusOf(t *testing.T) {
 func TestStatusesAreComplete(t *testing.T) {
 	want := map[string]string{ // what the remedy has to say
 		"server_disabled":    "enable the server first",
-		"server_quarantined": "a person must review and approve the server",
+		"server_quarantined": "a person must review and approve the server, in the UI or with `mcpproxy upstream approve`",
 		"disabled_by_config": "the user cannot override it in the UI",
-		"disabled_by_user":   "ask the user to switch it on again in the UI",
-		"pending_approval":   "ask the user to review and approve it in the UI",
+		"disabled_by_user":   "ask the user to switch it on again in the UI or with `mcpproxy tools enable`",
+		"pending_approval":   "ask the user to review and approve it in the UI or with `mcpproxy approvals`",
 		"disabled_unknown":   "The reason is undetermined",
 	}
 	var names []string

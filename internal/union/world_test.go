@@ -33,7 +33,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	guard := offers.New(w.Catalog, w, catalogtest.Logger)
 	w.all = New(Deps{Catalog: w.Catalog, Offers: guard, Reply: reply.New("test", catalogtest.Logger), Door: door.New(door.Deps{
 		Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: guard, Log: w, Results: w,
-		NeedsLogin: func(string) bool { return false }, Logger: catalogtest.Logger,
+		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger,
 	})})
 	return w
 }
