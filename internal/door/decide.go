@@ -125,7 +125,7 @@ func (d *Door) Reachable(server string, a auth.Actor) *problem.Problem {
 			WithHint("A person must enable the server first.").With("server", server)
 	case s.Quarantined:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined", server).
-			WithHint("A person must review and approve the server.").With("server", server)
+			WithHint(policy.ServerQuarantined.Remedy()).With("server", server)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/result"
 )
@@ -25,7 +26,7 @@ func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMess
 	}
 	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {
 		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined, so its results cannot be read", s.Name).
-			WithHint("A person must review and approve the server.").With("server", s.Name)
+			WithHint(policy.ServerQuarantined.Remedy()).With("server", s.Name)
 	}
 	part, err := result.Read(stored.Body, result.From{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit})
 	if err != nil {

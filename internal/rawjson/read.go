@@ -13,7 +13,7 @@ import (
 // fails. The name is unescaped; the value aliases obj, without the white space
 // around it. When obj is not an object the error is an *Error, else fn's own.
 func Members(obj []byte, fn func(name, value []byte) error) error {
-	i := inside(obj, '{')
+	i := inside(obj)
 	if i < 0 {
 		return &Error{Offset: 0, Reason: "expected an object"}
 	}
@@ -28,9 +28,9 @@ func Members(obj []byte, fn func(name, value []byte) error) error {
 	}
 }
 
-// inside returns the offset behind the bracket that obj begins with, or failed.
-func inside(obj []byte, bracket byte) int {
-	if i := skipSpace(obj, 0); i < len(obj) && obj[i] == bracket {
+// inside returns the offset of the first member of an object, or failed.
+func inside(obj []byte) int {
+	if i := skipSpace(obj, 0); i < len(obj) && obj[i] == '{' {
 		return i + 1
 	}
 	return failed
@@ -84,7 +84,7 @@ func Elements(arr []byte, fn func(value []byte) error) error {
 // or obj is no object. It allocates nothing unless a name is long and escaped.
 func Find(obj []byte, name string) []byte {
 	var buf [64]byte
-	i := inside(obj, '{')
+	i := inside(obj)
 	for i >= 0 {
 		var raw, value []byte
 		if raw, value, i = member(obj, i); value == nil {

@@ -22,7 +22,7 @@ func (x *index) readClients(ctx context.Context, db *sql.DB) error {
 	}, "SELECT id FROM activity_column WHERE id >= ? AND id < ?", columnID(fieldClient, x.firstChunk), columnID(fieldClient, past))
 }
 
-// indexClients gives all chunks their clients.
+// indexClients writes the column of clients of all chunks that have none.
 func (e *engine) indexClients(ctx context.Context) error {
 	for {
 		if more, err := e.indexClientsNext(ctx); err != nil || !more {
@@ -39,7 +39,7 @@ func (e *engine) withoutClients() (chunk int64, found bool) {
 	return e.index.firstChunk + int64(i), i >= 0
 }
 
-// indexClientsNext gives one chunk its clients, and reports whether there was one.
+// indexClientsNext writes that of one chunk, and reports whether there was one.
 func (e *engine) indexClientsNext(ctx context.Context) (bool, error) {
 	if _, found := e.withoutClients(); !found {
 		return false, nil
