@@ -35,7 +35,7 @@ type Server struct {
 // New checks the operations and returns the handler.
 func New(d Deps) (*Server, error) {
 	s := &Server{deps: d, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
-	if err := check(d.operations()); err != nil {
+	if err := check(&d, d.operations()); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	for _, o := range d.operations() {
@@ -47,7 +47,7 @@ func New(d Deps) (*Server, error) {
 }
 
 // check finds what would make the surface unsafe or impossible to build.
-func check(all []Operation) error {
+func check(d *Deps, all []Operation) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, one := range all {
@@ -58,6 +58,9 @@ func check(all []Operation) error {
 		}
 		if seen[name] || seen[o.id] || o.id == "" {
 			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
+		}
+		if o.hasHome != nil && !o.hasHome(d) {
+			problems = append(problems, fmt.Errorf("%s is done by nobody", name))
 		}
 		if o.method == http.MethodGet && o.right != Look {
 			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))
@@ -82,6 +85,10 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 		return
 	}
 	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
+	if stream, ok := answer.(gateway.Stream); ok && err == nil {
+		pour(w, r, o.head().contentType, stream)
+		return
+	}
 	body, isPage := answer.(page)
 	if err == nil && !isPage {
 		body, err = rawjson.Marshal(answer)

@@ -70,18 +70,19 @@ func TestBadOperationsAreRefused(t *testing.T) {
 		"no right":         func(o *operation) { o.right = noRight },
 		"a GET that calls": func(o *operation) { o.right = Call },
 		"no id":            func(o *operation) { o.id = "" },
+		"no home":          func(o *operation) { o.hasHome = func(*Deps) bool { return false } },
 		"unknown wildcard": func(o *operation) { o.path = "/servers/{server}" },
 	} {
 		o := fine
 		change(&o.operation)
-		if err := check([]Operation{&o}); err == nil {
+		if err := check(&nobody, []Operation{&o}); err == nil {
 			t.Errorf("an operation with %s was taken", name)
 		}
 	}
-	if err := check([]Operation{&fine, &fine}); err == nil {
+	if err := check(&nobody, []Operation{&fine, &fine}); err == nil {
 		t.Error("the same operation twice was taken")
 	}
-	if err := check([]Operation{&fine}); err != nil {
+	if err := check(&nobody, []Operation{&fine}); err != nil {
 		t.Errorf("a sound operation was refused: %v", err)
 	}
 }
@@ -316,7 +317,7 @@ func BenchmarkDocument(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New(Deps{Version: "1"}); err != nil {
+		if _, err := New(Deps{Homes: homes, Version: "1"}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -324,7 +325,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkCall(b *testing.B) {
 	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
-	s, err := New(Deps{Instead: f.instead(), Auth: auth.New(testKey), Logger: slog.New(slog.DiscardHandler), Version: "1"})
+	s, err := New(Deps{Homes: homes, Instead: f.instead(), Auth: auth.New(testKey), Logger: slog.New(slog.DiscardHandler), Version: "1"})
 	if err != nil {
 		b.Fatal(err)
 	}

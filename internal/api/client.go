@@ -67,10 +67,10 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // do sends one request. A body is sent as JSON. The header of the answer has to
 // come within wait; 0 = whenever it comes.
-func (c *Client) do(ctx context.Context, wait time.Duration, method, path string, body any, out any) error {
+func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks request, out any) error {
 	var reader io.Reader
-	if body != nil {
-		raw, err := rawjson.Marshal(body) // arguments go out as the bytes they are
+	if asks.body != nil {
+		raw, err := rawjson.Marshal(asks.body) // arguments go out as the bytes they are
 		if err != nil {
 			return problem.From(fmt.Errorf("encode the request: %w", err))
 		}
@@ -78,11 +78,12 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method, path string
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+path, reader)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+asks.path, reader)
 	if err != nil {
 		return problem.From(fmt.Errorf("make the request: %w", err))
 	}
-	c.setHeaders(req, body != nil)
+	req.Header = asks.header
+	c.setHeaders(req, asks.body != nil)
 	resp, err := c.send(req, wait, cancel)
 	if err != nil {
 		return c.unreachable(ctx, err)

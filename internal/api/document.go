@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"reflect"
 	"strings"
+
+	"mcpproxy/internal/gateway"
 )
 
 // document is the OpenAPI document.
@@ -46,7 +48,7 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		"operationId": o.id, "summary": o.summary, "description": "Needs the right to " + o.right.String() + ".", "x-right": o.right.String(),
 	}
 	answer := answers("OK", o.contentType, nil)
-	if o.out == reflect.TypeFor[page]() {
+	if o.out == reflect.TypeFor[page]() || o.out == reflect.TypeFor[gateway.Stream]() {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = answers("OK", o.contentType, all.of(o.out))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
@@ -21,6 +22,11 @@ import (
 )
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
+
+// homes are those of all operations, where nobody asks them for anything.
+var homes = []any{(*admin.Admin)(nil)}
+
+var nobody = Deps{Homes: homes}
 
 const testKey = "key-for-tests-0123456789"
 
@@ -244,7 +250,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
+	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

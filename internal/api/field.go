@@ -11,9 +11,10 @@ import (
 type place string
 
 const (
-	inPath  place = "path"
-	inQuery place = "query"
-	inBody  place = "json"
+	inPath   place = "path"
+	inQuery  place = "query"
+	inHeader place = "header"
+	inBody   place = "json"
 )
 
 // field is one part of an input: what the document says and what is checked are
@@ -36,7 +37,7 @@ func fieldsOf(t reflect.Type, path string) []field {
 	var all []field
 	for _, one := range reflect.VisibleFields(t) {
 		tag := one.Tag
-		for _, at := range []place{inPath, inQuery, inBody} {
+		for _, at := range []place{inPath, inQuery, inHeader, inBody} {
 			name, _, _ := strings.Cut(tag.Get(string(at)), ",")
 			if name == "" || name == "-" || at == inPath && wildcard(name).Replace(path) == path {
 				continue
@@ -60,8 +61,8 @@ func wildcard(name string, value ...string) *strings.Replacer {
 	return strings.NewReplacer("{"+name+"}", v, "{"+name+"...}", v)
 }
 
-// parameter is the schema of a field in the path or the query, where there are
-// texts only.
+// parameter is the schema of a field in the path, the query or a header, where
+// there are texts only.
 func (f *field) parameter(tag reflect.StructTag) schema {
 	switch {
 	case f.of == reflect.TypeFor[time.Time]():
@@ -91,7 +92,7 @@ func (f *field) allowed() []string {
 	return f.schema.words()
 }
 
-// describe is a field of the path or the query in the document.
+// describe is a field of the path, the query or a header in the document.
 func (f *field) describe() map[string]any {
 	d := map[string]any{"name": f.name, "in": f.place, "description": f.doc, "schema": f.schema}
 	if f.required {

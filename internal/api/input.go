@@ -41,8 +41,13 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	}
 	for _, f := range in.fields {
 		values := given[f.name]
-		if f.place == inPath {
+		switch f.place {
+		case inPath:
 			values = []string{r.PathValue(f.name)}
+		case inHeader:
+			if values, err = f.read(r.Header.Values(f.name)); err != nil {
+				return nil, err
+			}
 		}
 		if f.place != inBody && len(values) > 0 {
 			f.set(into.FieldByIndex(f.index), values)
@@ -54,10 +59,16 @@ func (in *input) read(r *http.Request, into reflect.Value) (url.Values, error) {
 	return given, in.readBody(r, into)
 }
 
-// request is the path and the body that ask for an input: what is given of it, or
-// has to be.
-func (in *input) request(path string, from any) (string, any) {
-	v, q, body := reflect.ValueOf(from), url.Values{}, map[string]any{}
+// request is what a client sends.
+type request struct {
+	path   string
+	header http.Header
+	body   any // nil for none
+}
+
+// request is what asks for an input: what is given of it, or has to be.
+func (in *input) request(path string, from any) request {
+	out, v, q, body := request{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
 	_, own := from.(json.Marshaler) // it writes its body by itself
 	for _, f := range in.fields {
 		if f.place == inBody && own {
@@ -65,23 +76,25 @@ func (in *input) request(path string, from any) (string, any) {
 		}
 		switch value := v.FieldByIndex(f.index); {
 		case f.place == inPath:
-			path = wildcard(f.name, segment(value.String())).Replace(path)
+			out.path = wildcard(f.name, segment(value.String())).Replace(out.path)
 		case f.place == inQuery && !value.IsZero():
 			q[f.name] = f.texts(value)
+		case f.place == inHeader && !value.IsZero():
+			out.header[http.CanonicalHeaderKey(f.name)] = f.texts(value)
 		case f.place == inBody && (f.required || !value.IsZero()):
 			body[f.name] = value.Interface()
 		}
 	}
 	if len(q) > 0 {
-		path += "?" + q.Encode()
+		out.path += "?" + q.Encode()
 	}
 	switch {
 	case own:
-		return path, from
-	case len(in.at(inBody)) == 0:
-		return path, nil
+		out.body = from
+	case len(in.at(inBody)) > 0:
+		out.body = body
 	}
-	return path, body
+	return out
 }
 
 // segment is s as one segment of a path. Dots alone would be taken as a

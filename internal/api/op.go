@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
@@ -19,8 +18,8 @@ import (
 // Op is one operation. From its declaration follow the route, the right that it
 // needs, its part of the document, and the request of a client.
 //
-// The tags of In say what it reads: path, query and json name where a field comes
-// from, doc what it means, and enum, words, min, max, default, required and split
+// The tags of In say what it reads: path, query, header and json name where a field
+// comes from, doc what it means, and enum, words, min, max, default, required and split
 // what is allowed.
 type Op[In, Out any] struct {
 	operation
@@ -37,6 +36,7 @@ type operation struct {
 	in, out      reflect.Type
 	contentType  string            // of a page
 	docs         map[string]string // of parameters, instead of what In says
+	hasHome      func(*Deps) bool
 }
 
 // Operation is an Op of any types.
@@ -47,7 +47,8 @@ type Operation interface {
 
 // Deps is what the surface needs.
 type Deps struct {
-	Admin   *admin.Admin                                        // does the operations
+	// Homes have the operations as their methods, each of another type.
+	Homes   []any
 	Refuse  func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
 	Auth    *auth.Authenticator
 	Logger  *slog.Logger
@@ -91,25 +92,37 @@ func (o *operation) input() *input {
 	return in
 }
 
-// declare declares an operation that a method does.
-func declare[In, Out any](route, id string, right Right, summary string,
-	do func(*admin.Admin, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+// declare declares an operation that a method of one of the homes does.
+func declare[Home, In, Out any](route, id string, right Right, summary string,
+	do func(Home, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	method, path, _ := strings.Cut(route, " ")
 	o := &Op[In, Out]{operation: operation{
 		method: method, path: path, id: id, summary: summary, right: right,
 		wait: patience, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), contentType: "application/json",
 	}}
+	o.hasHome = func(d *Deps) bool { _, ok := homeOf[Home](d); return ok }
 	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-		return do(d.Admin, ctx, c, in)
+		home, _ := homeOf[Home](d) // which check has seen to
+		return do(home, ctx, c, in)
 	}
 	declared = append(declared, o)
 	return o
 }
 
+// homeOf returns the home of a type.
+func homeOf[Home any](d *Deps) (home Home, ok bool) {
+	for _, one := range d.Homes {
+		if home, ok = one.(Home); ok {
+			break
+		}
+	}
+	return home, ok
+}
+
 // declarePage declares an operation whose answer is not JSON of ours.
 func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[gateway.Nothing, page] {
-	o := declare[gateway.Nothing, page](route, id, right, summary, nil)
-	o.contentType = contentType
+	o := declare[any, gateway.Nothing, page](route, id, right, summary, nil)
+	o.contentType, o.hasHome = contentType, func(*Deps) bool { return true }
 	o.do = func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }
 	return o
 }
@@ -133,6 +146,12 @@ func (o *Op[In, Out]) within(wait time.Duration) *Op[In, Out] {
 	return o
 }
 
+// as says what the answer is, where it is not JSON of ours: a gateway.Stream.
+func (o *Op[In, Out]) as(contentType string) *Op[In, Out] {
+	o.contentType = contentType
+	return o
+}
+
 // describe says what a parameter means in this operation.
 func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
 	if o.docs == nil {
@@ -152,6 +171,7 @@ func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
 // As is the operation, done by something else: see Deps.Instead.
 func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, error)) Operation {
 	other := *o
+	other.hasHome = func(*Deps) bool { return true }
 	other.do = func(_ *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
 		return do(ctx, c, in)
 	}
@@ -160,8 +180,7 @@ func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, erro
 
 // Call has the daemon of a client do the operation.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
-	path, body := o.input().request(o.path, in)
-	return out, c.do(ctx, o.wait, o.method, path, body, &out)
+	return out, c.do(ctx, o.wait, o.method, o.input().request(o.path, in), &out)
 }
 
 func (o *Op[In, Out]) head() *operation { return &o.operation }

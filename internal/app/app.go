@@ -293,7 +293,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Admin: operations, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

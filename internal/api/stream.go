@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/gateway"
+)
+
+// stallTime is how long who reads a stream may take none of it.
+const stallTime = 30 * time.Second
+
+// pour sends an answer as it comes about. What fails after the first byte can only
+// cut the answer off.
+func pour(w http.ResponseWriter, r *http.Request, contentType string, s gateway.Stream) {
+	w.Header().Set("Content-Type", contentType)
+	out := &streamed{ResponseWriter: w, control: http.NewResponseController(w)}
+	if err := s(r.Context(), out); err == nil || r.Context().Err() != nil {
+		return
+	} else if !out.begun {
+		writeProblem(w, err)
+		return
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// streamed sends each write at once, and gives up on who does not take it.
+type streamed struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+func (s *streamed) Write(p []byte) (int, error) {
+	s.begun = true
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTime)) // where there is none, there is a socket of ours
+	n, err := s.ResponseWriter.Write(p)
+	if err == nil {
+		err = s.control.Flush()
+	}
+	return n, err
+}
