@@ -66,6 +66,9 @@ func (d problemDocument) write(w http.ResponseWriter) {
 		d.Details = nil
 		body, _ = rawjson.Marshal(d)
 	}
+	if d.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(d.Status)
 	_, _ = w.Write(append(body, '\n'))

@@ -121,9 +121,15 @@ func homeOf[Home any](d *Deps) (home Home, ok bool) {
 
 // declarePage declares an operation whose answer is not JSON of ours.
 func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[gateway.Nothing, page] {
-	o := declare[any, gateway.Nothing, page](route, id, right, summary, nil)
-	o.contentType, o.hasHome = contentType, func(*Deps) bool { return true }
-	o.do = func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }
+	return declareHere(route, id, right, summary,
+		func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }).as(contentType)
+}
+
+// declareHere declares an operation that the surface does by itself.
+func declareHere[In, Out any](route, id string, right Right, summary string,
+	do func(*Deps, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	o := declare[any, In, Out](route, id, right, summary, nil)
+	o.hasHome, o.do = func(*Deps) bool { return true }, do
 	return o
 }
 
@@ -188,6 +194,9 @@ func (o *Op[In, Out]) head() *operation { return &o.operation }
 // answer reads the input of a request and does the operation.
 func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
 	var in In
+	if whole, ok := any(&in).(interface{ of(*http.Request) }); ok {
+		whole.of(r)
+	}
 	given, err := plan.read(r, reflect.ValueOf(&in).Elem())
 	if err == nil && o.check != nil {
 		err = o.check(&in, given)

@@ -27,6 +27,12 @@ var (
 	ListActivity = declare("GET /activity", "listActivity", Look, "The log, newest first", (*admin.Admin).Activities).checked(checkFilter)
 	GetActivity  = declare("GET /activity/{id}", "getActivity", Look, "One record of the log", (*admin.Admin).Activity)
 
+	SignIn  = declareHere("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
+	Session = declareHere("GET /session", "getSession", Look, "The session of the page that asks", getSession)
+	SignOut = declareHere("DELETE /session", "signOut", Look, "End the sessions of the browser that asks, or all of them", signOut)
+	NewCode = declareHere("POST /session/codes", "newCode", Invite, "Make a code that signs a page of the web UI in once, within a minute", newCode)
+	GetCode = declareHere("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
+
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", document)
 	_ = declarePage("GET /docs", "readDocument", Look, "This document as a page", "text/html; charset=utf-8", docsPage)
 
