@@ -41,6 +41,7 @@ import (
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/web"
 )
 
 // maxMessage bounds one message of an upstream, in bytes.
@@ -297,7 +298,11 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	d.openServers(d.mcp, rest)
+	ui, err := web.New()
+	if err != nil {
+		return err
+	}
+	d.openServers(d.mcp, rest, ui)
 	return nil
 }
 
@@ -389,6 +394,7 @@ func (d *daemon) surfaces() []gateway.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

@@ -94,7 +94,7 @@ func waitingNote(waiting gateway.Waiting) string {
 
 func surfaceName(name string) string {
 	switch name {
-	case "mcp", "rest":
+	case "mcp", "rest", "ui":
 		return strings.ToUpper(name)
 	}
 	return sentence(name)
