@@ -1,27 +1,32 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
 
 // serveSignIn returns a server that signs in as the daemon does; what else it does
 // is the fake's.
-func serveSignIn(t *testing.T, f *fake) *httptest.Server {
+func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 	t.Helper()
 	own := []Operation{SignIn, Session, SignOut, NewCode, GetCode}
 	instead := slices.DeleteFunc(f.instead(), func(o Operation) bool {
 		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
 	})
+	instead = append(instead, more...)
 	h, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Instead: instead})
 	if err != nil {
 		t.Fatal(err)
@@ -261,4 +266,45 @@ func TestGuessing(t *testing.T) {
 		t.Errorf("the key is looked at: %d", r.status)
 	}
 	signInAt(t, s, "")
+}
+
+// What runs for a page ends with its session, and does not look whole then.
+func TestStreamsEndWithTheSession(t *testing.T) {
+	t.Parallel()
+	stream := &Op[gateway.Nothing, gateway.Stream]{operation: GetStatus.operation}
+	stream.in, stream.out, stream.contentType = reflect.TypeFor[gateway.Nothing](), reflect.TypeFor[gateway.Stream](), "text/event-stream"
+	s := serveSignIn(t, &fake{}, stream.As(func(context.Context, gateway.Caller, gateway.Nothing) (gateway.Stream, error) {
+		return func(ctx context.Context, w io.Writer) error {
+			if _, err := io.WriteString(w, ": ping\n\n"); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, nil
+	}))
+	page := signInAt(t, s, "")
+	req, err := http.NewRequest("GET", s.URL+Prefix+"/status", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header := page.headers(); len(header) > 0; header = header[2:] {
+		if header[1] != "" {
+			req.Header.Set(header[0], header[1])
+		}
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	first := make([]byte, 8)
+	if _, err := io.ReadFull(resp.Body, first); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("%d %q %v", resp.StatusCode, first, err)
+	}
+	if r := page.ask("DELETE", "/session?everywhere=true", ""); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if rest, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("it ends as if it were whole, with %q", rest)
+	}
 }

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 )
 
@@ -15,7 +18,7 @@ const stallTime = 30 * time.Second
 func pour(w http.ResponseWriter, r *http.Request, contentType string, s gateway.Stream) {
 	w.Header().Set("Content-Type", contentType)
 	out := &streamed{ResponseWriter: w, control: http.NewResponseController(w)}
-	if err := s(r.Context(), out); err == nil || r.Context().Err() != nil {
+	if err := s(r.Context(), out); err == nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), auth.ErrSignedOut) {
 		return
 	} else if !out.begun {
 		writeProblem(w, err)
