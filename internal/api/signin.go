@@ -46,7 +46,7 @@ func sessionCookie(value string, maxAge int) *http.Cookie {
 // fromElsewhere refuses what no page of this very address has sent.
 func fromElsewhere(why string) error {
 	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
-		"A session of the web UI is good for its own page alone; a program sends the key.")
+		"A session of the web UI is good for its own page alone, on the loopback or over https; a program sends the key.")
 }
 
 func signIn(d *Deps, ctx context.Context, c gateway.Caller, in SignInInput) (UISession, error) {
