@@ -18,7 +18,7 @@ import { CopyButton } from "./ui/copy";
 import { Confirm } from "./ui/dialog";
 import { Drawer, DrawerPart } from "./ui/drawer";
 import { Field, Seg } from "./ui/field";
-import { Json, Text } from "./ui/json";
+import { Json, JsonPart, Text } from "./ui/json";
 import { Lane, Outcome, State, Tag, ToolName } from "./ui/marks";
 import { Banner, Empty, ErrorPart, NothingFits, Skeleton } from "./ui/parts";
 import { Spark } from "./ui/spark";
@@ -51,7 +51,7 @@ function Big() {
   return (
     <div class={open ? "split open" : "split"} style={{ height: "24rem", display: "grid" }}>
       <Table caption="A hundred thousand rows" class="cards rec" columns={columns} rows={rows} rowKey={(r) => r.id} open={open} onOpen={(r) => setOpen(r.id)} onFilter={(f) => toast({ text: `${f.key} is ${f.value}` })} />
-      {open && <Drawer title={"Record " + open} label="Record" onClose={() => setOpen(undefined)} footer={<Button>Copy</Button>}><DrawerPart title="Arguments"><Json label="arguments" value={{ a: 1, key: "[masked github-token 12ab34cd]" }} /></DrawerPart></Drawer>}
+      {open && <Drawer above={<Lane lane="destructive" />} title={<ToolName server="mongodb" tool="delete-many" />} meta={"Record " + open} onMove={() => {}} label="Record" onClose={() => setOpen(undefined)} footer={<Button>Copy</Button>}><DrawerPart title="Why"><p class="quote">“as the user asked”</p></DrawerPart><JsonPart title="Arguments" end={<span class="dim">1 masked</span>} value={{ connectionId: "[masked github-token 12ab34cd]", filter: { endedAt: { $lt: "2026-10-21T00:00:00Z" } }, database: "app", collection: "sessions" }} /></Drawer>}
     </div>
   );
 }
@@ -70,8 +70,8 @@ function Kit() {
       {part("Chart", <Chart buckets={buckets} step={1800} summary="Calls of a day" title="1,284 calls" titleEnd={<span class="dim">in half hours, refused and failed below the line</span>} onRange={(a, b) => toast({ text: `${a.toISOString()} ${b.toISOString()}` })} onBucket={(a) => toast({ text: a.toISOString() })} />)}
       {part("Histogram", <Chart small height={66} buckets={buckets} step={1800} summary="Calls of a day" lanes={["write", "destructive"]} />)}
       {part("Words", <div class="beside"><Words text={now} pieces={[{ kind: "same", text: "Opens an issue in a repository" }, { kind: "removed", text: " of theirs" }, { kind: "added", text: now.slice("Opens an issue in a repository".length) }]} findings={findings} /><FindingList findings={findings} /></div>)}
-      {part("Marks", <div class="row"><Lane lane="read" /><Lane lane="write" guessed /><Lane lane="destructive" />{(["ready", "idle", "moving", "wait", "bad", "off"] as const).map((k) => <State key={k} kind={k}>{k}</State>)}{(["success", "blocked", "error", "interrupted", "pending"] as const).map((s) => <Outcome key={s} status={s} />)}<Tag kind="hot">6 findings</Tag><Tag kind="line">stdio</Tag><Time at={new Date(t0)} suffix /><Spark hours={Array.from({ length: 24 }, (_, i) => ({ calls: (i * 5) % 11, errors: i % 8 ? 0 : 1 }))} /></div>)}
-      {part("Buttons", <div class="row"><Button kind="main" cap="n">Add server</Button><Button>Import…</Button><Button kind="danger" onClick={() => setAsk(true)}>Remove…</Button><Button kind="quiet" cap="j">Next</Button><Button disabled>Approve</Button><CopyButton text="x" label="Copy" /><Chip on count={10} onClick={() => {}}>All</Chip><Seg label="Part" value={seg} onChange={setSeg} options={[{ value: "a", label: "Difference" }, { value: "b", label: "Whole" }]} /><Button onClick={() => toast({ text: "Switched off playwright:browser_run_code_unsafe", undo: () => toast({ text: "It is on again." }) })}>Toast</Button></div>)}
+      {part("Marks", <div class="row go"><Lane lane="read" /><Lane lane="write" guessed /><Lane lane="destructive" />{(["ready", "idle", "moving", "wait", "bad", "off"] as const).map((k) => <State key={k} kind={k}>{k}</State>)}{(["success", "blocked", "error", "interrupted", "pending"] as const).map((s) => <Outcome key={s} status={s} />)}<Tag kind="hot">6 findings</Tag><Tag kind="line">stdio</Tag><Time at={new Date(t0)} suffix /><Spark hours={Array.from({ length: 24 }, (_, i) => ({ calls: (i * 5) % 11, errors: i % 8 ? 0 : 1 }))} /></div>)}
+      {part("Buttons", <div class="row go"><Button kind="main" cap="n">Add server</Button><Button>Import…</Button><Button kind="danger" onClick={() => setAsk(true)}>Remove…</Button><Button kind="quiet" cap="j">Next</Button><Button disabled>Approve</Button><CopyButton text="x" label="Copy" /><Chip on count={10} onClick={() => {}}>All</Chip><Seg label="Part" value={seg} onChange={setSeg} options={[{ value: "a", label: "Difference" }, { value: "b", label: "Whole" }]} /><Button onClick={() => toast({ text: "Switched off playwright:browser_run_code_unsafe", undo: () => toast({ text: "It is on again." }) })}>Toast</Button></div>)}
       {part("Filters", <FilterBar filters={[{ key: "lane", name: "Lane", values: lanes, options: ["read", "write", "destructive"].map((value) => ({ value })) }]} onChange={(_, v) => setLanes(v)} onClear={() => setLanes([])} />)}
       {part("Table", <Big />)}
       {part("Small table", <Table caption="Two" columns={columns} rows={few} rowKey={(r) => r.id} keys={false} />)}

@@ -14,7 +14,8 @@ test("long ones are JSON again without the masks", () => {
 });
 
 test("masked values are boxes", () => {
-  expect(show({ k: "Bearer [masked github-token 12ab34cd]" })).toBe('{"k": "Bearer <github-token>"}');
+  expect(show({ k: "Bearer [masked github-token 12ab34cd]" })).toBe('{"k": "Bearer <masked github-token 12ab34cd>"}');
+  expect(show({ k: "[masked token 12ab34cd]", e: "" })).toBe('{"k": <masked token 12ab34cd>, "e": ""}');
   expect(masks("a ***masked:3*** b").map((t) => t.kind)).toEqual(["text", "masked", "text"]);
   expect(masks("[masked by hand]")).toEqual([{ kind: "text", text: "[masked by hand]" }]);
 });

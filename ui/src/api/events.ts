@@ -6,7 +6,7 @@
 import { signal } from "@preact/signals";
 import { parser } from "../lib/sse";
 import type { EventRecord } from "./types";
-import { api, send, ProblemError } from "./client";
+import { send, ProblemError } from "./client";
 import { nextTry, offline } from "./connection";
 import { signedIn } from "./session";
 
@@ -58,33 +58,35 @@ async function loop(signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     try {
-      if (await read(signal)) failures = 0;
+      await read(signal, failures > 0);
+      failures = 0;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ProblemError && error.status === 401) return stopEvents();
       if (error instanceof ProblemError && error.status === 404) live.value = "none";
+      failures++;
     }
     if (live.value === "live") live.value = "connecting";
-    failures++;
-    await pause(live.value === "none" ? 5000 : Math.min(30_000, 500 * 2 ** Math.min(failures, 6)) * (0.75 + Math.random() / 2), signal);
-    // While nothing streams, shared data is asked for anew with each try; an answer ends "offline".
-    if (!signal.aborted && offline.value) await api.get("/status", undefined, signal).then(() => put({ name: "reset" }), () => {});
-    else if (!signal.aborted) put({ name: "reset" });
+    const backoff = Math.min(15_000, 500 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2);
+    await pause(live.value === "none" ? 5000 : backoff, signal);
+    if (live.value === "none") put({ name: "reset" });
   }
 }
 
-// Reads one connection to its end. Returns true when it was open at all.
-async function read(signal: AbortSignal): Promise<boolean> {
+// Reads one connection to its end; throws when there is none, or when it breaks. One that
+// ended well is resumed by its last id; after failures all that is shown is asked for anew.
+async function read(signal: AbortSignal, failed: boolean): Promise<void> {
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (last) headers["Last-Event-ID"] = last;
   const response = await send("GET", "/events", { signal, headers });
   live.value = "live";
   nextTry.value = undefined;
+  if (failed) put({ name: "reset" });
   const parse = parser();
   const reader = response.body!.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) return true;
+    if (done) return;
     for (const e of parse(value)) {
       if (e.id) last = e.id;
       const event = decode(e.event, e.data);

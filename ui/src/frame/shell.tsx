@@ -4,6 +4,7 @@ import { useStatus } from "../data/shared";
 import { carried } from "../data/range";
 import { useActions } from "../keys";
 import { go, href } from "../router";
+import { Announcer } from "../ui/announce";
 import { copy } from "../ui/copy";
 import { Toasts, toast } from "../ui/toast";
 import { Banners } from "./banners";
@@ -43,6 +44,7 @@ export function Shell() {
       {sheet === "help" && <Help onClose={close} />}
       {sheet === "more" && <More onClose={close} />}
       <Toasts />
+      <Announcer />
     </>
   );
 }

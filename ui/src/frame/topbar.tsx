@@ -23,7 +23,7 @@ export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () 
       </button>
       <div class="end">
         {rangePages.includes(page) && <RangeMenu />}
-        <Button kind="quiet" small icon="search" label="Search" class="only-small" onClick={onSearch} />
+        <Button kind="quiet" small large icon="search" label="Search" class="only-small" onClick={onSearch} />
         <span class="hide-small row"><LiveState /></span>
         <button type="button" class="btn quiet sm ico hide-small" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={onHelp}><kbd aria-hidden="true">?</kbd></button>
       </div>

@@ -6,13 +6,13 @@ export type Line = Token[];
 // What the daemon writes where a secret stood: in records, and in the configuration.
 const mask = /\[masked [a-z0-9-]{1,32} [0-9a-f]{8}\]|\*\*\*masked:\d+\*\*\*/g;
 
-/** Returns text cut at masked values; what a box shows is the kind of the secret. */
+/** Returns text cut at masked values; a box shows what the secret was. */
 export function masks(text: string, kind: Token["kind"] = "text"): Token[] {
   const out: Token[] = [];
   let at = 0;
   for (const match of text.matchAll(mask)) {
     if (match.index > at) out.push({ kind, text: text.slice(at, match.index) });
-    out.push({ kind: "masked", text: /^\[masked (\S+)/.exec(match[0])?.[1] ?? "masked" });
+    out.push({ kind: "masked", text: match[0].startsWith("[") ? match[0].slice(1, -1) : "masked" });
     at = match.index + match[0].length;
   }
   if (at < text.length) out.push({ kind, text: text.slice(at) });
@@ -37,7 +37,8 @@ export function lines(value: unknown, width = 50): Line[] {
       mark("{");
       Object.entries(v).forEach(([k, x], i) => (i && mark(", "), put({ kind: "key", text: JSON.stringify(k) }), mark(": "), inline(x)));
       mark("}");
-    } else masks(JSON.stringify(v) ?? "null").forEach(put);
+    } else if (typeof v === "string" && masks(v).every((t) => t.kind === "masked")) masks(v.length ? v : '""').forEach(put);
+    else masks(JSON.stringify(v) ?? "null").forEach(put);
   };
   const walk = (v: unknown, depth: number): void => {
     if (flat(v) !== undefined) return inline(v);

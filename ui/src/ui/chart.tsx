@@ -27,23 +27,31 @@ export interface ChartProps {
   /** The heading; Show as table stands at its end. Absent: no table is offered, give one elsewhere. */
   title?: ComponentChildren;
   titleEnd?: ComponentChildren;
+  /** Shows the table, for a page that has its own heading with a <TableToggle>. */
+  asTable?: boolean;
 }
 
 /** Calls by lane above the line, refused and failed below it. */
 export function Chart(p: ChartProps) {
-  const [table, setTable] = useState(false);
+  const [own, setOwn] = useState(false);
+  const table = p.asTable ?? own;
   return (
     <figure class="sec-chart">
       {p.title && (
         <div class="top row">
           <h2>{p.title}</h2>{p.titleEnd}
-          <button type="button" class="link end2 plain-button" aria-pressed={table} onClick={() => setTable(!table)}>{table ? "Show as chart" : "Show as table"}</button>
+          <TableToggle on={table} onChange={setOwn} />
         </div>
       )}
       <figcaption class="vh">{p.summary}</figcaption>
       {table ? <AsTable buckets={p.buckets} /> : <Drawing {...p} />}
     </figure>
   );
+}
+
+/** Switches a chart to its table. */
+export function TableToggle({ on, onChange }: { on: boolean; onChange: (on: boolean) => void }) {
+  return <button type="button" class="link end end2 plain-button" onClick={() => onChange(!on)}>{on ? "Show as chart" : "Show as table"}</button>;
 }
 
 function Drawing(p: ChartProps) {

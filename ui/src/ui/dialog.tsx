@@ -73,7 +73,7 @@ export function Confirm({ title, children, action, name, nameLabel, danger = tru
         {error && <p class="error-line" role="alert">{error}</p>}
         <div class="end">
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind={danger ? "danger" : "main"} type="submit" disabled={!ready}>{action}</Button>
+          <Button kind={danger ? "danger" : "main"} type="submit" decides disabled={!ready}>{action}</Button>
         </div>
       </form>
     </Dialog>

@@ -8,8 +8,10 @@ import { Button } from "./button";
  * reach, j and k move on. Esc closes, and the focus returns to where it was.
  * It goes into <div class="split open"> (or .bench, .settings) after the list.
  */
-export function Drawer({ title, label, meta, acts, footer, onClose, children, class: css = "" }: {
+export function Drawer({ title, label, above, meta, acts, footer, onMove, onClose, children, class: css = "" }: {
   title: ComponentChildren;
+  /** The small line over the title, such as the lane; without it the title stands there. */
+  above?: ComponentChildren;
   /** What screen readers call it. */
   label: string;
   /** The line below the title. */
@@ -17,6 +19,8 @@ export function Drawer({ title, label, meta, acts, footer, onClose, children, cl
   /** Buttons beside the cross. */
   acts?: ComponentChildren;
   footer?: ComponentChildren;
+  /** Draws buttons for the row before and after this one: by is -1 or 1. */
+  onMove?: (by: number) => void;
   onClose: () => void;
   children: ComponentChildren;
   class?: string;
@@ -34,10 +38,18 @@ export function Drawer({ title, label, meta, acts, footer, onClose, children, cl
     onClose();
   };
   useActions([{ key: "Escape", label: "Close", icon: "close", run: close }]);
+  const heading = <h2 class="grow cut">{title}</h2>;
   return (
     <aside class={`drawer ${css}`} aria-label={label} ref={ref}>
       <header>
-        <div class="row"><h2 class="grow cut">{title}</h2>{acts}<Button kind="quiet" small icon="close" label="Close" onClick={close} /></div>
+        <div class="row">
+          {above ? <div class="grow">{above}</div> : heading}
+          {onMove && <Button kind="quiet" small large icon="up" label="Previous" onClick={() => onMove(-1)} />}
+          {onMove && <Button kind="quiet" small large icon="down" label="Next" onClick={() => onMove(1)} />}
+          {acts}
+          <Button kind="quiet" small large icon="close" label="Close" onClick={close} />
+        </div>
+        {above && heading}
         {meta && <p class="soft">{meta}</p>}
       </header>
       <div class="body">{children}</div>

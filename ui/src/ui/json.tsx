@@ -1,30 +1,35 @@
+import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { lines, masks, type Token } from "../lib/json";
 import { Button } from "./button";
 import { CopyButton } from "./copy";
+import { DrawerPart } from "./drawer";
 import { Visible } from "./words";
 
 const shownLines = 400;
 
-/** A JSON value: short objects on one line, masked values as boxes, copy and wrap. It is drawn in parts when it is long. */
-export function Json({ value, label, note }: { value: unknown; label: string; /** Below, such as "The first 64 KB of 1.8 MB are in the log." */ note?: string }) {
-  const [wrap, setWrap] = useState(true);
+/** A JSON value: short objects on one line, masked values as boxes. It is drawn in parts when it is long. */
+export function Json({ value, label, wrap = false, note }: { value: unknown; label: string; wrap?: boolean; /** Below, such as "The first 64 KB of 1.8 MB are in the log." */ note?: ComponentChildren }) {
   const [all, setAll] = useState(false);
   const whole = useMemo(() => lines(value), [value]);
   const shown = all ? whole : whole.slice(0, shownLines);
   return (
-    <div class="json-box">
-      <div class="tools">
-        <Button kind="quiet" small pressed={wrap} onClick={() => setWrap(!wrap)}>Wrap</Button>
-        <CopyButton label={`Copy ${label}`} text={() => JSON.stringify(value, null, 2)} />
-      </div>
+    <>
       <pre class={wrap ? "json wrap" : "json"} tabIndex={0} aria-label={label}>
-        {shown.map((line, i) => <>{i > 0 && "\n"}{line.map(token)}</>)}
+        {shown.map((line, i) => <Fragment key={i}>{i > 0 && "\n"}{line.map(token)}</Fragment>)}
       </pre>
       {shown.length < whole.length && <Button kind="quiet" small onClick={() => setAll(true)}>{`Show ${whole.length - shown.length} more lines`}</Button>}
       {note && <p class="same">{note}</p>}
-    </div>
+    </>
   );
+}
+
+/** A part of a drawer with a JSON value: end, Wrap and Copy stand in its head. */
+export function JsonPart({ title, value, end, note }: { title: string; value: unknown; end?: ComponentChildren; note?: ComponentChildren }) {
+  const [wrap, setWrap] = useState(false);
+  const name = title.toLowerCase();
+  const buttons = <>{end}<Button kind="quiet" small pressed={wrap} onClick={() => setWrap(!wrap)}>Wrap</Button><CopyButton label={`Copy the ${name}`} text={() => JSON.stringify(value, null, 2)} /></>;
+  return <DrawerPart title={title} end={buttons}><Json value={value} label={name} wrap={wrap} note={note} /></DrawerPart>;
 }
 
 /** A text that may hold masked values: an answer, a log. */

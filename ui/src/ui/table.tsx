@@ -33,6 +33,8 @@ export interface TableProps<T> {
   class?: string;
   /** Drawn in place of the body when there are no rows. */
   empty?: ComponentChildren;
+  /** Makes a row a heading across all columns, of the same height as the others. */
+  heading?: (row: T) => ComponentChildren | undefined;
   /** Reports whether the first row is in view: live rows are added only then. */
   onTop?: (atTop: boolean) => void;
   /** Registers j, k, Enter and Space; false when another list on the page has them. */
@@ -80,7 +82,7 @@ export function Table<T>(p: TableProps<T>) {
     const row = p.rows.row(i);
     const key = row === undefined ? undefined : p.rowKey(row);
     body.push(
-      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
+      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
     );
   }
   return (
@@ -131,8 +133,12 @@ function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
   p.onOpen?.(row, i);
 }
 
-const Row = memo(({ i, row, columns, open, picked }: { i: number; row: unknown; columns: readonly Column<unknown>[]; open: boolean; picked: boolean }) => {
+interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; open: boolean; picked: boolean }
+
+const Row = memo(({ i, row, columns, heading, open, picked }: RowProps) => {
   if (row === undefined) return <SkeletonRows rows={1} columns={columns.length} />;
+  const title = heading?.(row);
+  if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={columns.length} scope="rowgroup">{title}</th></tr>;
   return (
     <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={picked ? "picked" : undefined} tabIndex={-1}>
       {columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}
