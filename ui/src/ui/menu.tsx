@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /**
  * A button that opens a popover with buttons or links. Arrow keys move, Esc closes and
@@ -20,10 +20,9 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
   const panel = useRef<HTMLDivElement>(null);
   const own = useId();
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const p = panel.current!;
     if (!open) return;
-    p.showPopover();
     // Placed by hand: anchors of CSS are not in every browser that has popovers.
     const b = button.current!.getBoundingClientRect();
     const r = p.getBoundingClientRect();
@@ -49,9 +48,9 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
 
   return (
     <>
-      <button type="button" ref={button} id={id} class={css} aria-haspopup="true" aria-expanded={open} aria-controls={own} aria-label={name} title={name} onClick={() => setOpen(!open)}>{label}</button>
+      <button type="button" ref={button} id={id} class={css} aria-haspopup="true" aria-expanded={open} aria-controls={own} aria-label={name} title={name} popoverTarget={own}>{label}</button>
       <div ref={panel} id={own} class="menu" popover="auto" role="menu" tabIndex={-1} onKeyDown={onKey}
-        onToggle={(e) => e.newState === "closed" && setOpen(false)}
+        onBeforeToggle={(e) => setOpen(e.newState === "open")}
         onClick={(e) => {
           const hit = (e.target as Element).closest("button, a");
           if (hit && !hit.closest("[data-keep]")) panel.current!.hidePopover();

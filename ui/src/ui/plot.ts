@@ -57,7 +57,7 @@ function options(box: HTMLElement, props: () => ChartProps, ink: () => Colours):
     },
     series: [{}, { show: true, paths: () => null, points: { show: false } }, { show: true, paths: () => null, points: { show: false } }],
     axes: [
-      { size: 22, gap: 4, font: ink().font, stroke: () => ink().faint, grid: { show: false }, ticks: { show: false }, space: 90, values: (_, all) => all.map(tick) },
+      { size: 22, gap: 4, font: ink().font, stroke: () => ink().faint, grid: { show: false }, ticks: { show: false }, space: 90, values: ticks },
       {
         show: !small, side: 1, size: 30, gap: 4, font: ink().font, stroke: () => ink().faint, ticks: { show: false },
         grid: { stroke: () => ink().line, width: 1 }, splits: (_, __, ___, top) => nice(top), values: (_, all) => all.map((n) => (n > 0 ? String(n) : "")),
@@ -85,10 +85,15 @@ function options(box: HTMLElement, props: () => ChartProps, ink: () => Colours):
   };
 }
 
-// The first one and midnight tell the day.
-function tick(seconds: number, i: number): string {
+// A label that would be cut at the left edge is left out; the first one and midnight tell the day.
+function ticks(u: uPlot, all: number[]): string[] {
+  const first = all.findIndex((s) => u.valToPos(s, "x") >= 30);
+  return all.map((s, i) => (i < first ? "" : tick(s, i === first)));
+}
+
+function tick(seconds: number, first: boolean): string {
   const at = new Date(seconds * 1000);
-  const day = i === 0 || (at.getHours() === 0 && at.getMinutes() === 0) ? at.toLocaleDateString("en-GB", { weekday: "short" }) + " " : "";
+  const day = first || (at.getHours() === 0 && at.getMinutes() === 0) ? at.toLocaleDateString("en-GB", { weekday: "short" }) + " " : "";
   return day + clock(at).replace(/^0(\d)/, "$1");
 }
 
