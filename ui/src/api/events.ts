@@ -4,11 +4,12 @@
 // bound becomes one "reset", which means: load again.
 
 import { signal } from "@preact/signals";
-import { parser } from "../lib/sse";
+import type { StreamEvent } from "../lib/sse";
 import type { EventRecord } from "./types";
-import { send, ProblemError } from "./client";
+import { ProblemError } from "./client";
 import { nextTry, offline } from "./connection";
 import { signedIn } from "./session";
+import { stream } from "./stream";
 
 export type LiveEvent =
   | { name: "activity"; kind: string; record: EventRecord }
@@ -75,24 +76,18 @@ async function loop(signal: AbortSignal): Promise<void> {
 
 // Reads one connection to its end; throws when there is none, or when it breaks. One that
 // ended well is resumed by its last id; after failures all that is shown is asked for anew.
-async function read(signal: AbortSignal, failed: boolean): Promise<void> {
-  const headers: Record<string, string> = { Accept: "text/event-stream" };
-  if (last) headers["Last-Event-ID"] = last;
-  const response = await send("GET", "/events", { signal, headers });
-  live.value = "live";
-  nextTry.value = undefined;
-  if (failed) put({ name: "reset" });
-  const parse = parser();
-  const reader = response.body!.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    for (const e of parse(value)) {
-      if (e.id) last = e.id;
-      const event = decode(e.event, e.data);
-      if (event) put(event);
-    }
-  }
+function read(signal: AbortSignal, failed: boolean): Promise<void> {
+  const onOpen = () => {
+    live.value = "live";
+    nextTry.value = undefined;
+    if (failed) put({ name: "reset" });
+  };
+  const onEvent = (e: StreamEvent) => {
+    if (e.id) last = e.id;
+    const event = decode(e.event, e.data);
+    if (event) put(event);
+  };
+  return stream("/events", onEvent, { signal, lastId: last, onOpen });
 }
 
 function decode(name: string, data: string): LiveEvent | undefined {
