@@ -11,6 +11,7 @@ package guard
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpproxy/internal/auth"
@@ -81,7 +82,7 @@ func splitHost(authority string) (name, port string, ok bool) {
 	}
 	if colon := strings.LastIndexByte(authority, ':'); colon > end {
 		name, port = authority[:colon], authority[colon+1:]
-		if port == "" || len(port) > 5 || strings.Trim(port, "0123456789") != "" {
+		if _, err := strconv.ParseUint(port, 10, 32); err != nil || len(port) > 5 {
 			return "", "", false
 		}
 	}

@@ -7,7 +7,7 @@ func TestHostAllowed(t *testing.T) {
 	yes := []string{"127.0.0.1", "127.0.0.1:8080", "localhost", "localhost:1", "LOCALHOST:8080", "[::1]", "[::1]:8080",
 		"proxy.example", "proxy.example:1", "PROXY.example", "other.example:9000", "10.0.0.5:8080"}
 	no := []string{"", ":8080", "evil.com", "evil.com:8080", "localhost.evil.com", "127.0.0.1.evil.com", "127.0.0.1.nip.io:8080",
-		"evil.com#localhost", "localhost@evil.com", "evil@localhost", "localhost:8080@evil.com", "localhost:", "localhost:x",
+		"evil.com#localhost", "localhost@evil.com", "evil@localhost", "localhost:8080@evil.com", "localhost:", "localhost:x", "localhost:+80", "localhost:8_0",
 		"localhost:80:80", "localhost:999999", "0.0.0.0", "0.0.0.0:8080", "0", "127.1", "127.0.1", "127.0.0.2", "2130706433",
 		"0x7f000001", "0177.0.0.1", "::1", "[::]", "[::ffff:127.0.0.1]", "[::1", "::1]", "[::1]x", "[::1].evil.com", "localhost.",
 		"foo.localhost", "xlocalhost", "local host", "localhost/", "localhost\\", "localhost?", "localhost%00", "10.0.0.6",

@@ -55,10 +55,13 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if n, err := strconv.ParseUint(w.header.Get("Content-Length"), 10, 63); err == nil {
-		w.length = int64(n)
+	if values := w.header["Content-Length"]; len(values) > 0 {
+		if n, err := strconv.ParseUint(values[0], 10, 63); err == nil {
+			w.length = int64(n)
+		}
 	}
-	w.last = strings.EqualFold(w.header.Get("Connection"), "close")
+	values := w.header["Connection"]
+	w.last = len(values) > 0 && strings.EqualFold(values[0], "close")
 	w.appendHeader()
 }
 

@@ -54,16 +54,19 @@ func checkVersion(h http.Header, m *message, required bool) *jsonrpc.Error {
 // checkName checks Mcp-Name, which mirrors what a request is about.
 func checkName(h http.Header, m *message, required bool) *jsonrpc.Error {
 	given, is := header(h, mcp.HeaderName)
+	if !is && !required {
+		return nil
+	}
 	body, about, bad := m.subject(is)
 	if !about || bad != nil {
 		return bad
 	}
 	// Of tasks the specification does not say what follows when it is missing:
 	// their server may.
+	if !is && !m.ofTask() {
+		return mismatch(mcp.HeaderName + " is missing")
+	}
 	if !is {
-		if required && !m.ofTask() {
-			return mismatch(mcp.HeaderName + " is missing")
-		}
 		return nil
 	}
 	decoded, ok := mcp.PlainHeader(given)
@@ -76,7 +79,8 @@ func checkName(h http.Header, m *message, required bool) *jsonrpc.Error {
 	return nil
 }
 
-// header returns the value of a header, which may be missing.
+// header returns the value of a header, which may be missing. Its name is spelled
+// as net/http spells it.
 func header(h http.Header, name string) (value string, given bool) {
 	if values := h[name]; len(values) > 0 {
 		return values[0], true
@@ -103,7 +107,7 @@ func mismatch(what string) *jsonrpc.Error {
 // jsonBody reports whether the body is announced as plain JSON. A page can send
 // anything else across origins without asking first.
 func jsonBody(h http.Header) bool {
-	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+	if enc, _ := header(h, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return false
 	}
 	types := h["Content-Type"]

@@ -61,7 +61,8 @@ func (x *request) post() {
 	bad := x.read(body)
 	x.out.id = x.ID
 	if bad == nil {
-		x.era(x.r.Header.Get(mcp.HeaderVersion))
+		version, _ := header(x.r.Header, mcp.HeaderVersion)
+		x.era(version)
 		bad = checkHeaders(x.r.Header, &x.message)
 	}
 	switch {

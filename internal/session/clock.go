@@ -31,9 +31,9 @@ type Clock struct {
 
 // StartClock returns a context that ends when the time is up, which TimeIsUp
 // reports, or with end.
-func StartClock(ctx context.Context, limit time.Duration) (timed context.Context, c *Clock, end func()) {
+func StartClock(ctx context.Context, limit time.Duration) (timed context.Context, _ *Clock, end func()) {
 	timed, cancel := context.WithCancelCause(ctx)
-	c = &Clock{since: time.Now(), left: limit, free: askTime}
+	c := &Clock{since: time.Now(), left: limit, free: askTime}
 	c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	return timed, c, func() {
 		c.timer.Stop()

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	_ "embed"
-	"slices"
 	"strings"
 
 	"mcpproxy/internal/mcp"
@@ -18,9 +17,6 @@ const (
 	maxPassedBytes  = 12 << 10
 	maxFieldName    = 64
 )
-
-// longestField is the length of the longest header name that means something.
-const longestField = len("transfer-encoding")
 
 // field takes what a header line says of the answer; lower is its name as lowered
 // returns it. passes: it is kept for the client, if it is one that a client may get.
@@ -44,7 +40,7 @@ func (a *Response) field(lower, name, value []byte, passes bool) {
 			a.passHop(value)
 		}
 	}
-	if !passes || len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(name) || !printable(value) {
+	if !passes || len(a.fields) >= maxPassedFields || a.passed+len(name)+len(value) > maxPassedBytes || !endToEnd(lower) || !printable(value) {
 		return
 	}
 	a.passed += len(name) + len(value)
@@ -94,18 +90,22 @@ var withheld = func() (w struct {
 	return w
 }()
 
-// endToEnd reports whether a header line of that name is for the client.
-func endToEnd(name []byte) bool {
-	var buf [maxFieldName]byte
-	if len(name) == 0 || len(name) > len(buf) || !isToken(string(name)) {
+// endToEnd reports whether a header line is for the client, by its name as
+// lowered returns it.
+func endToEnd(lower []byte) bool {
+	if withheld.names[string(lower)] || !isToken(string(lower)) {
 		return false
 	}
-	lower := lowered(buf[:0], name)
-	return !withheld.names[string(lower)] &&
-		!slices.ContainsFunc(withheld.prefixes, func(p string) bool { return bytes.HasPrefix(lower, []byte(p)) })
+	for _, p := range withheld.prefixes {
+		if bytes.HasPrefix(lower, []byte(p)) {
+			return false
+		}
+	}
+	return true
 }
 
-// lowered appends a name in lower case to buf; nothing when it has no room.
+// lowered appends a name in lower case to buf, which has room for maxFieldName;
+// nothing when it is longer.
 func lowered(buf, name []byte) []byte {
 	if len(name) > cap(buf) {
 		return buf

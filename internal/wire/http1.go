@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"strings"
 
 	"mcpproxy/internal/problem"
 )
@@ -117,7 +116,7 @@ func (c *leanConn) readFields(budget *int) error {
 // the body, and what it says of the answer.
 func (c *leanConn) field(name, value []byte) error {
 	a := &c.answer
-	var buf [longestField]byte
+	var buf [maxFieldName]byte
 	lower := lowered(buf[:0], name)
 	switch string(lower) {
 	case "content-length":
@@ -241,15 +240,12 @@ func (c *leanConn) nextChunk() error {
 }
 
 // number reads a number of at most so many digits.
-func number(b []byte, base, most int) (n int64, ok bool) {
-	for _, c := range b {
-		digit := strings.IndexByte("0123456789abcdef", c|0x20) // of a letter, the small one
-		if c < '0' || digit < 0 || digit >= base {
-			return 0, false
-		}
-		n = n*int64(base) + int64(digit)
+func number(b []byte, base, most int) (int64, bool) {
+	if len(b) > most {
+		return 0, false
 	}
-	return n, len(b) > 0 && len(b) <= most
+	n, err := strconv.ParseUint(string(b), base, 63)
+	return int64(n), err == nil
 }
 
 // What fits into an int64 whatever the digits are.

@@ -99,6 +99,7 @@ func TestLeanRefusesWhatIsMalformed(t *testing.T) {
 		"chunk length":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n",
 		"negative chunk":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
 		"huge chunk":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n\r\n",
+		"prefixed chunk":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\nok\r\n0\r\n\r\n",
 		"chunk end":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokok\r\n0\r\n\r\n",
 		"long line":          "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", maxHeadLine) + "\r\n\r\n",
 		"long head":          "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("x", 1000)+"\r\n", 70) + "\r\n",

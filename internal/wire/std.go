@@ -67,7 +67,7 @@ func (c *stdClient) Do(ctx context.Context, r *Request) (*Response, error) {
 	a := &Response{Status: resp.StatusCode, length: resp.ContentLength, Body: resp.Body}
 	for name, values := range resp.Header {
 		for _, v := range values {
-			a.field(lowered(make([]byte, 0, longestField), []byte(name)), []byte(name), []byte(v), r.Passes)
+			a.field(lowered(make([]byte, 0, maxFieldName), []byte(name)), []byte(name), []byte(v), r.Passes)
 		}
 	}
 	return a, nil

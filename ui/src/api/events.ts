@@ -1,0 +1,137 @@
+// GET /events, read by fetch, because EventSource sends no headers. One connection
+// at most. Events are given out once per animation frame, so that 200 a second cost
+// one drawing each 16 ms. A hidden page draws no frames: what piles up beyond a
+// bound becomes one "reset", which means: load again.
+
+import { signal } from "@preact/signals";
+import type { StreamEvent } from "../lib/sse";
+import type { EventRecord } from "./types";
+import { ProblemError } from "./client";
+import { nextTry, offline } from "./connection";
+import { signedIn } from "./session";
+import { stream } from "./stream";
+
+export type LiveEvent =
+  | { name: "activity"; kind: string; record: EventRecord }
+  | { name: "server"; server: string; state?: string }
+  | { name: "tool"; server: string }
+  | { name: "config"; keys: string[]; error?: string }
+  | { name: "reset" };
+
+type Listener = (batch: LiveEvent[]) => void;
+
+/** "none": this daemon has no events; pages look again every few seconds instead. */
+export const live = signal<"connecting" | "live" | "none">("connecting");
+
+const listeners = new Set<Listener>();
+const maxQueue = 2000;
+let queue: LiveEvent[] = [];
+let frame = 0;
+let running: AbortController | undefined;
+let wake: (() => void) | undefined;
+let last = "";
+
+/** Calls listener with each batch of events until the returned function is called. */
+export function onEvents(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Starts reading; does nothing when it is being read. */
+export function startEvents(): void {
+  if (running) return;
+  running = new AbortController();
+  void loop(running.signal);
+}
+
+export function stopEvents(): void {
+  running?.abort();
+  running = undefined;
+  live.value = "connecting";
+}
+
+/** Ends the wait before the next try: the button of the offline banner. */
+export function tryNow(): void {
+  wake?.();
+}
+
+async function loop(signal: AbortSignal): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      await read(signal, failures > 0);
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ProblemError && error.status === 401) return stopEvents();
+      if (error instanceof ProblemError && error.status === 404) live.value = "none";
+      failures++;
+    }
+    if (live.value === "live") live.value = "connecting";
+    const backoff = Math.min(15_000, 500 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2);
+    await pause(live.value === "none" ? 5000 : backoff, signal);
+    if (live.value === "none") put({ name: "reset" });
+  }
+}
+
+// Reads one connection to its end; throws when there is none, or when it breaks. One that
+// ended well is resumed by its last id; after failures all that is shown is asked for anew.
+function read(signal: AbortSignal, failed: boolean): Promise<void> {
+  const onOpen = () => {
+    live.value = "live";
+    nextTry.value = undefined;
+    if (failed) put({ name: "reset" });
+  };
+  const onEvent = (e: StreamEvent) => {
+    if (e.id) last = e.id;
+    const event = decode(e.event, e.data);
+    if (event) put(event);
+  };
+  return stream("/events", onEvent, { signal, lastId: last, onOpen });
+}
+
+function decode(name: string, data: string): LiveEvent | undefined {
+  try {
+    if (name === "reset") return { name: "reset" };
+    const body = JSON.parse(data);
+    if (name.startsWith("activity.")) return { name: "activity", kind: name.slice("activity.".length), record: body };
+    if (name === "server.changed") return { name: "server", ...body };
+    if (name === "tool.changed") return { name: "tool", ...body };
+    if (name === "config.changed") return { name: "config", keys: body.keys ?? [], error: body.error };
+  } catch {
+    return { name: "reset" }; // what cannot be read may have mattered
+  }
+  return undefined; // of a newer daemon
+}
+
+function put(event: LiveEvent): void {
+  if (queue.length >= maxQueue || event.name === "reset") queue = [{ name: "reset" }];
+  else queue.push(event);
+  frame ||= requestAnimationFrame(flush);
+}
+
+function flush(): void {
+  frame = 0;
+  const batch = queue;
+  queue = [];
+  for (const listener of listeners) listener(batch);
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  nextTry.value = new Date(Date.now() + ms);
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      wake = undefined;
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    wake = done;
+    signal.addEventListener("abort", done, { once: true });
+  });
+}
+
+// A page left alone offline looks again at once when it is looked at, or the network is back.
+addEventListener("online", tryNow);
+addEventListener("visibilitychange", () => document.visibilityState === "visible" && offline.value && tryNow());
+signedIn.subscribe((s) => (s === "yes" ? startEvents() : s === "no" ? stopEvents() : undefined));

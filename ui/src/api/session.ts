@@ -1,0 +1,66 @@
+// The session: an HttpOnly cookie that scripts cannot read, and a value that every
+// request has to send with it, kept for this tab. Either alone is worth nothing.
+
+import { signal } from "@preact/signals";
+
+const place = "mcpproxy.session";
+const devPlace = "mcpproxy.dev.key";
+
+/** Whether the page may ask the daemon: "unknown" until the first answer. */
+export const signedIn = signal<"unknown" | "yes" | "no">("unknown");
+
+const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(place);
+tabs?.addEventListener("message", (e: MessageEvent) => {
+  const value = sessionStorage.getItem(place);
+  if (e.data === "ask" && value) tabs.postMessage({ value });
+});
+
+/** The headers that prove the session. */
+export function proof(): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const value = sessionStorage.getItem(place);
+  if (value) headers["X-MCPProxy-Session"] = value;
+  if (import.meta.env.DEV) {
+    const key = sessionStorage.getItem(devPlace);
+    if (key) headers["X-API-Key"] = key;
+  }
+  return headers;
+}
+
+export function keepSession(value: string): void {
+  sessionStorage.setItem(place, value);
+  signedIn.value = "yes";
+}
+
+export function dropSession(): void {
+  sessionStorage.removeItem(place);
+  signedIn.value = "no";
+}
+
+/** Keeps the key for development, where the dev server and not the daemon serves the page. */
+export function keepDevKey(key: string): void {
+  if (import.meta.env.DEV) sessionStorage.setItem(devPlace, key);
+}
+
+/**
+ * Asks the other tabs of this page for the session, so that a link opened in a new tab
+ * needs no second sign-in. Reports whether this tab has one then; waits 150 ms at most.
+ */
+export function askOtherTabs(): Promise<boolean> {
+  if (sessionStorage.getItem(place) || !tabs) return Promise.resolve(!!sessionStorage.getItem(place));
+  return new Promise((resolve) => {
+    const done = (found: boolean) => {
+      clearTimeout(timer);
+      tabs.removeEventListener("message", hear);
+      resolve(found);
+    };
+    const hear = (e: MessageEvent) => {
+      if (typeof e.data?.value !== "string") return;
+      sessionStorage.setItem(place, e.data.value);
+      done(true);
+    };
+    const timer = setTimeout(done, 150, false);
+    tabs.addEventListener("message", hear);
+    tabs.postMessage("ask");
+  });
+}

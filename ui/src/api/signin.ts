@@ -1,0 +1,47 @@
+// Signing in: a one-time code after the # of the address, or the key.
+
+import type { Session } from "./types";
+import { api } from "./client";
+import { askOtherTabs, dropSession, keepDevKey, keepSession, signedIn } from "./session";
+
+/** Takes the code out of the address, before anything else can see it. */
+export function takeCode(): string {
+  const code = location.hash.slice(1);
+  if (!code) return "";
+  history.replaceState(history.state, "", location.pathname + location.search);
+  return /^[A-Za-z0-9_-]{8,200}$/.test(code) ? code : "";
+}
+
+/** Signs in with what is at hand; the error of a code that was refused is thrown. */
+export async function start(code: string): Promise<void> {
+  if (code) return open({ code });
+  await askOtherTabs();
+  // The cookie alone proves nothing: without the value of this tab the answer is 401.
+  await api.get(import.meta.env.DEV ? "/status" : "/session").then(
+    () => void (signedIn.value = "yes"),
+    (error) => void (signedIn.value = error.name === "OfflineError" ? "yes" : "no"),
+  );
+}
+
+/** Opens a session with a code or the key. */
+export async function open(proof: { code: string } | { key: string }): Promise<void> {
+  if (import.meta.env.DEV && "key" in proof) {
+    keepDevKey(proof.key);
+    await api.get("/status");
+    signedIn.value = "yes";
+    return;
+  }
+  try {
+    const session = await api.post<Session>("/session", proof);
+    keepSession(session.value);
+  } catch (error) {
+    signedIn.value = "no";
+    throw error;
+  }
+}
+
+/** Ends the session, of this browser or of all. */
+export async function signOut(everywhere = false): Promise<void> {
+  await api.delete("/session", everywhere ? { query: { everywhere } } : {});
+  dropSession();
+}

@@ -1,0 +1,132 @@
+// The REST contract of /api/v1 that the UI stands on. Routes and JSON are to the letter.
+// Times are RFC 3339; absent = member left out; lists are never null. Failures are problem documents.
+
+export type Lane = "read" | "write" | "destructive";
+export interface Problem { type: string; title: string; status: number; detail: string; code: string; hint?: string; details?: Record<string, unknown>; activity_id?: string }
+export interface Bound { total: number; limit: number; offset: number; next_cursor?: string } // pages
+
+// ── Sign-in ── POST /session {code} or {key} -> Session, sets cookie mcpproxy_session (HttpOnly, SameSite=Strict, Path=/api/v1)
+// GET /session -> Session without value (401 if none) · DELETE /session (?everywhere=true) -> {}
+// every other request of the page sends X-MCPProxy-Session: value, with the cookie. POST /session/codes -> {code, expires_at} (socket or key only, never a session).
+export interface Session { value: string; expires_at: string }
+
+// ── Status ── GET /status plus: activity.records, activity.verified {at, ok}; definitions {loaded_bytes, all_bytes}
+export interface Status {
+  version: string; pid: number; started_at: string; uptime_seconds: number;
+  servers: { total: number; enabled: number; ready: number; idle: number; not_ready?: { name: string; state: string; detail: string; since?: string; retry_at?: string }[] };
+  tools: { total: number; callable: number }; offers: { total: number; waiting?: number };
+  surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; warnings?: string[]; data_dir: string;
+  activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
+  definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and what all definitions would be
+}
+
+// ── Activity ── GET /activity, GET /activity/{id}
+export interface ActivityRecord {
+  id: string; type: "tool_call" | "policy_decision" | "approval" | "server_change" | "config_change" | "system";
+  status: "success" | "error" | "blocked" | "pending" | "interrupted";
+  server_name?: string; tool_name?: string; arguments?: unknown; arguments_truncated?: boolean; response?: unknown; response_truncated?: boolean;
+  error_message?: string; timestamp: string; duration_ms: number; own_us?: number /* MCPProxy's part of duration, in µs */; request_bytes: number; response_bytes: number;
+  session_id?: string; request_id?: string; parent_id?: string; source?: string; actor?: string; client_name?: string; client_version?: string;
+  repeated?: number; first_time?: string; last_time?: string;
+  chain?: { seq: number; hash: string; previous: string; end_seq?: number; end_hash?: string }; // GET /activity/{id} only
+  metadata: {
+    intent?: { operation_type: Lane; data_sensitivity?: string; reason?: string; declared?: unknown /* to the letter, when it is not what counted */ };
+    tool_variant?: string; warnings?: string[]; error_code?: string; search?: { query: string; rank?: number }; action?: string; detail?: string;
+    decision?: Decision; // calls and refusals
+  };
+}
+export interface Decision {
+  outcome: "allowed" | "warned" | "refused"; check?: string; // the check that refused: name, intent, arguments, scope, tool_exists, callable, hints, schema, …
+  hints?: { read_only?: HintFact; destructive?: HintFact; idempotent?: HintFact; open_world?: HintFact }; // effective
+  call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
+}
+export interface HintFact { value: boolean; from: "server" | "override" | "inferred" | "default" }
+export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
+// GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
+export interface Summary {
+  since: string; until: string; step_seconds: number; cut?: boolean; // cut: only the newest part was read
+  records: number; calls: number; refused: number; failed: number; failed_tool: number; failed_server: number; p50_ms: number; p95_ms: number; own_p50_us: number; own_p95_us: number; last?: string;
+  buckets: { start: string; read: number; write: number; destructive: number; refused: number; failed: number }[];
+  groups: { key: string; calls: number; refused: number; failed: number; p50_ms: number; p95_ms: number; own_p50_us: number; last: string }[]; // by calls, at most 100
+}
+// GET /activity/export ?format=jsonl|csv&include_bodies=true|false & filters: a stream, newest first
+// GET /activity/verify -> VerifyAnswer
+export interface VerifyAnswer { ok: boolean; records: number; entries: number; at: string; took_ms: number; first_break?: { id?: string; seq: number; reason: string } }
+// GET /sessions ?period=24h&limit&offset: clients' sessions by the log, newest first
+export interface SessionList extends Bound { sessions: { id: string; client_name?: string; client_version?: string; actor?: string; source?: string; first: string; last: string; calls: number; refused: number; failed: number }[] }
+
+// ── Events ── GET /events (text/event-stream), Last-Event-ID resumes; read by fetch. Each: id, event, data (one line JSON).
+// activity.tool_call.started | activity.tool_call.completed | activity.policy_decision | activity.recorded (other types) -> EventRecord
+// server.changed -> {server, state} · tool.changed -> {server} (listed tools or what is decided about them) · config.changed -> {keys, error?}
+// "reset" (no data): too far behind; load again. ": ping" comment every 15 s.
+export interface EventRecord { id: string; type: ActivityRecord["type"]; status: ActivityRecord["status"]; server_name?: string; tool_name?: string; timestamp: string; duration_ms?: number; operation_type?: Lane; session_id?: string; client_name?: string; actor?: string; error_code?: string; reason?: string }
+
+// ── Servers ── GET /servers, GET /servers/{name} plus members
+export interface Server {
+  name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
+  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; detail?: string;
+  step?: string; step_since?: string; ahead?: number; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
+  offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
+  protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
+  calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h
+  waiting?: number; // tools and offers that wait for a person
+}
+// GET /servers/{name} has besides:
+export interface ServerDetail extends Server {
+  launch?: LaunchView; enabled_tools?: string[]; disabled_tools?: string[]; infer_hints?: string; hint_overrides?: Record<string, Record<string, boolean>>; call_timeout?: string; definition_bytes?: number;
+  availability?: { at: string; state: string }[]; // changes of state in the last 24 h, oldest first, by the log
+}
+export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[] }
+// actions: POST /servers/{name}/enable|disable|restart|login|logout|quarantine|approve {fingerprint}, PATCH (one member), DELETE, POST /servers {name, command, args, env, url, headers, working_dir, trust, quarantined}
+// GET /servers/{name}/logs?lines=100; GET /servers/{name}/logs/follow: event-stream, each data a LogLine, begins with the last `lines`
+export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
+export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
+// POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
+export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[] }
+export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: string; name: string; kind: string; suggestion: string /* ${env:NAME} */ }[]; notes: string[] }
+
+// ── Tools ── GET /tools ?server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
+export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; facets: { lane: Record<string, number>; status: Record<string, number>; server: Record<string, number> } }
+export interface SlimTool { name: string; server: string; tool: string; title?: string; summary: string; call_with: string; lane: Lane; guessed?: boolean; status?: string; deprecated?: boolean; tokens: number; calls: number; last_used?: string }
+// GET /tools/search?q&limit&operation_type&explain=true & include_disabled=true;: took_ms, each hit tokens, locked
+export interface SearchAnswer { query: string; total: number; took_ms: number; tokens: number; all_tokens: number; tools: Tool[]; locked: Tool[] /* fit, though locked; only with include_disabled */ }
+// GET /servers/{name}/tools/{tool}
+export interface Tool {
+  name: string; server: string; tool: string; title?: string; description: string; inputSchema?: unknown; outputSchema?: unknown; annotations: Record<string, boolean>; declared_annotations?: Record<string, boolean>;
+  call_with: string; inferred_operation?: Lane; inferred_reason?: string; status?: string; deprecated?: boolean; score?: number; tokens?: number; remedy?: string /* of a locked one */;
+  why?: { asked: string; found: string[]; how: string; fields: string[]; share?: number }[];
+  trust?: { fingerprint: string; approved?: string; approved_by?: string; approved_at?: string; reason?: "new" | "changed" | "blocked"; off_by?: string; off_at?: string };
+}
+export interface ToolStats { since: string; calls: number; cut?: boolean; searches: number; recall_1: number; recall_3: number; recall_5: number; recall_10: number; mrr: number; missed: number; tools: { name: string; calls: number; found: number; missed?: number; rank?: number; last: string }[]; dead: string[]; dead_count: number } // GET /tools/stats
+// POST /tools/call {tool_variant, name, args, intent:{operation_type, data_sensitivity, reason}, timeout}; header Idempotency-Key
+export interface CallAnswer { result: { content?: unknown[]; structuredContent?: unknown; isError?: boolean }; is_error: boolean; warnings: string[]; activity_id: string; handle?: string }
+
+// ── Approvals ── GET /approvals?limit=500&offset=0
+export type Verdict = "clean" | "review" | "block";
+// One finding of the scanner. start and end count bytes of UTF-8 in the string at path; see lib/spans.ts.
+export interface Finding { rule: string; severity: "note" | "review" | "block"; path: string; start: number; end: number; excerpt: string; reason: string }
+// One piece of a word difference; one place at which two definitions differ.
+export interface Piece { kind: "same" | "added" | "removed"; text: string }
+export interface Difference { path: string; kind: "added" | "removed" | "changed"; old?: unknown; new?: unknown; words?: Piece[]; hint?: boolean; loosened?: boolean }
+export interface ToolDiff {
+  name: string; server: string; tool: string; status?: string; reason?: "new" | "changed" | "blocked"; fingerprint: string; definition: unknown;
+  approved?: { fingerprint: string; by: string; at: string; definition?: unknown }; changes: Difference[]; truncated?: boolean; loosened?: string[]; verdict: Verdict | "incomplete"; findings: Finding[];
+}
+export interface Waiting { servers: WaitingServer[]; tools: WaitingTool[]; total_tools: number; offers: WaitingOffer[]; total_offers: number; forgotten?: { name: string; tools: number; offers: number }[]; warnings?: string[] }
+export interface WaitingServer { name: string; stage: "launch" | "definitions"; fingerprint: string; proposed_by?: string; proposed_at?: string; client_name?: string; session_id?: string /* of a proposal */; launch: LaunchView; tool_count: number; offer_count: number; findings: number; since?: string }
+export interface WaitingTool { name: string; server: string; tool: string; reason: "new" | "changed" | "blocked"; fingerprint: string; approved?: string; loosened?: string[]; verdict: Verdict; findings: Finding[]; lane: Lane; guessed?: boolean; since?: string; what?: { description?: { added: number; removed: number } /* words */; parameters?: number; hints?: boolean; other?: string[] } /* of a changed one */ }
+export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "instructions"; server: string; name?: string; reason: string; fingerprint: string; approved?: string; verdict: Verdict; findings: Finding[]; since?: string }
+// GET /servers/{name}/tools/{tool}/diff, /servers/{name}/review, /servers/{name}/{prompts|resources|templates}/{item}/diff, /servers/{name}/instructions/diff: look at the daemon's openapi.json
+// POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
+// POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
+
+// ── Configuration ──
+// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config
+// POST /config/validate {text} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
+export interface Config { path: string; text: string /* literal secrets stand as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; settings: Setting[] }
+export interface Setting { key: string; type: string; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean }
+export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
+export interface Validation { ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
+export interface ConfigVersion { id: string; at: string; by: string; keys: string[]; bytes: number }
+// GET /diagnostics -> Diagnostics
+export interface Diagnostics { checks: { code: string; title: string; state: "ok" | "warn" | "bad"; detail: string; fix?: string }[] }

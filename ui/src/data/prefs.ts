@@ -1,0 +1,33 @@
+// What this browser remembers of a person's taste; nothing of it is secret.
+
+import { effect, signal, type Signal } from "@preact/signals";
+
+/** Returns a signal that is kept in localStorage under name. */
+export function kept<T extends string | boolean>(name: string, fallback: T): Signal<T> {
+  const place = "mcpproxy." + name;
+  const value = signal<T>(read(place, fallback));
+  effect(() => {
+    try {
+      localStorage.setItem(place, String(value.value));
+    } catch {
+      // Storage is refused: it holds until the page is closed.
+    }
+  });
+  return value;
+}
+
+function read<T extends string | boolean>(place: string, fallback: T): T {
+  try {
+    const text = localStorage.getItem(place);
+    if (text === null) return fallback;
+    return (typeof fallback === "boolean" ? text === "true" : text) as T;
+  } catch {
+    return fallback;
+  }
+}
+
+/** The theme: the system's, or one of the two. public/theme.js reads it before the first paint. */
+export const theme = kept<"system" | "light" | "dark">("theme", "system");
+
+/** Whether single keys act; Settings can switch them off. */
+export const singleKeys = kept<boolean>("keys", true);

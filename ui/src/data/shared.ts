@@ -1,0 +1,94 @@
+// What several pages and the frame show: fetched once, kept fresh by events.
+
+import { signal, type ReadonlySignal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { onEvents, type LiveEvent } from "../api/events";
+import { api } from "../api/client";
+import { signedIn } from "../api/session";
+import type { Server, Status, Waiting } from "../api/types";
+import type { Resource } from "./resource";
+
+interface State<T> { data?: T; error?: unknown; at?: Date; loading: boolean }
+
+export interface Shared<T> {
+  state: ReadonlySignal<State<T>>;
+  reload: () => void;
+  set: (data: T) => void;
+  /** Asks for it when nobody has yet. */
+  want: () => void;
+}
+
+// Events come in storms: one fetch after them, and never two at a time.
+const gather = 250;
+
+function shared<T>(fetcher: () => Promise<T>, stale: (event: LiveEvent) => boolean): Shared<T> {
+  const state = signal<State<T>>({ loading: false });
+  let wanted = false;
+  let busy = false;
+  let again = false;
+  let timer = 0;
+  const run = async () => {
+    timer = 0;
+    if (busy) return void (again = true);
+    busy = true;
+    state.value = { ...state.peek(), loading: true };
+    try {
+      state.value = { data: await fetcher(), at: new Date(), loading: false };
+    } catch (error) {
+      state.value = { ...state.peek(), error, loading: false };
+    }
+    busy = false;
+    if (again) {
+      again = false;
+      soon();
+    }
+  };
+  const soon = () => void (timer ||= window.setTimeout(run, gather));
+  onEvents((batch) => wanted && batch.some(stale) && soon());
+  signedIn.subscribe((s) => s === "yes" && wanted && void run());
+  return {
+    state,
+    reload: () => void run(),
+    set: (data) => (state.value = { ...state.peek(), data, at: new Date() }),
+    want: () => {
+      if (wanted) return;
+      wanted = true;
+      if (signedIn.peek() === "yes") void run();
+    },
+  };
+}
+
+function useShared<T>(s: Shared<T>): Resource<T> {
+  const { data, error, at, loading } = s.state.value;
+  const [slow, setSlow] = useState(false);
+  const waiting = data === undefined && error === undefined;
+  useEffect(s.want, []);
+  useEffect(() => {
+    if (!waiting) return setSlow(false);
+    const timer = setTimeout(() => setSlow(true), 150);
+    return () => clearTimeout(timer);
+  }, [waiting]);
+  return { data, error, at, loading, slow: slow && waiting, reload: s.reload, set: s.set };
+}
+
+export const status = shared<Status>(
+  () => api.get("/status"),
+  (e) => e.name !== "activity" || e.kind === "recorded",
+);
+export const approvals = shared<Waiting>(
+  () => api.get("/approvals"),
+  (e) => e.name === "reset" || e.name === "tool" || e.name === "server" || (e.name === "activity" && e.record.type === "approval"),
+);
+export const servers = shared<Server[]>(
+  async () => (await api.get<{ servers: Server[] }>("/servers")).servers,
+  (e) => e.name !== "activity" || e.record.type === "server_change",
+);
+
+export const useStatus = () => useShared(status);
+export const useApprovals = () => useShared(approvals);
+export const useServers = () => useShared(servers);
+
+/** Returns how many things wait for a person; what REST counts, not what a page shows. */
+export function waitingCount(w: Waiting | undefined): number {
+  return w ? w.servers.length + w.total_tools + w.total_offers : 0;
+}

@@ -1,0 +1,60 @@
+import { Component, type ComponentChildren, type FunctionComponent } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useStatus } from "../data/shared";
+import { href, place, type PageName } from "../router";
+import { Button } from "../ui/button";
+import { Empty, ErrorPart } from "../ui/parts";
+import { pageOf } from "./pages";
+
+const loaded = new Map<PageName, FunctionComponent>();
+
+/** The page that the URL names, loaded when it is first needed. */
+export function Outlet() {
+  const { page } = place.value;
+  const [, draw] = useState(0);
+  const [error, setError] = useState<unknown>();
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    document.title = `${pageOf(page)?.title ?? "Not found"} · MCPProxy`;
+    setError(undefined);
+    if (!page || loaded.has(page)) return;
+    let current = true;
+    pageOf(page)!.load().then(
+      (m) => {
+        loaded.set(page, m.default);
+        if (current) draw((n) => n + 1);
+      },
+      (cause) => current && setError(cause),
+    );
+    return () => void (current = false);
+  }, [page, again]);
+  if (!page) return <NotFound />;
+  // After an update the old file of a page is gone: loading anew gets the new ones.
+  if (error) return <ErrorPart title="This page could not be loaded" error={error} onRetry={() => (again ? location.reload() : setAgain(1))} />;
+  const Page = loaded.get(page);
+  return Page ? <Guard key={page}><Page /></Guard> : null;
+}
+
+function NotFound() {
+  const status = useStatus();
+  return (
+    <div class="page">
+      <Empty title="There is no such page" acts={<Button href={href("overview")}>Overview</Button>}>
+        MCPProxy {status.data?.version} has no page at this address.
+      </Empty>
+    </div>
+  );
+}
+
+// A mistake in a page must not take the frame with it.
+class Guard extends Component<{ children: ComponentChildren }, { error?: unknown }> {
+  override state: { error?: unknown } = {};
+  override componentDidCatch(error: unknown): void {
+    console.error(error);
+    this.setState({ error });
+  }
+  override render() {
+    if (this.state.error === undefined) return this.props.children;
+    return <ErrorPart title="This page has failed" error={this.state.error} onRetry={() => this.setState({ error: undefined })} />;
+  }
+}

@@ -1,0 +1,52 @@
+import { live } from "../api/events";
+import { offline } from "../api/connection";
+import { paused } from "../data/live";
+import { now } from "../data/now";
+import { rangePages, useRange } from "../data/range";
+import { label, periods } from "../lib/range";
+import { place } from "../router";
+import { Button } from "../ui/button";
+import { Icon } from "../ui/icon";
+import { State } from "../ui/marks";
+import { Menu } from "../ui/menu";
+import { pageOf } from "./pages";
+
+/** Search, time range, live state, help. */
+export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () => void }) {
+  const { page } = place.value;
+  return (
+    <header class="bar">
+      <span class="only-small small-brand"><Icon name="logo" /></span>
+      <span class="only-small strong">{pageOf(page)?.title ?? "MCPProxy"}</span>
+      <button type="button" class="find hide-small" onClick={onSearch} aria-haspopup="dialog" aria-keyshortcuts="Control+K">
+        <Icon name="search" small /><span class="grow">Search, or run a command</span><kbd aria-hidden="true">Ctrl</kbd><kbd aria-hidden="true">K</kbd>
+      </button>
+      <div class="end">
+        {rangePages.includes(page) && <RangeMenu />}
+        <Button kind="quiet" small large icon="search" label="Search" class="only-small" onClick={onSearch} />
+        <span class="hide-small row"><LiveState /></span>
+        <button type="button" class="btn quiet sm ico hide-small" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={onHelp}><kbd aria-hidden="true">?</kbd></button>
+      </div>
+    </header>
+  );
+}
+
+function LiveState() {
+  if (offline.value) return <State kind="bad">Offline</State>;
+  if (paused.value) return <State kind="idle">Paused</State>;
+  if (live.value === "live") return <State kind="ready">Live</State>;
+  return live.value === "none" ? <State kind="idle">Every 5 s</State> : <State kind="moving">Connecting</State>;
+}
+
+function RangeMenu() {
+  const [range, setRange] = useRange();
+  return (
+    <Menu end name={undefined} label={<><Icon name="clock" small />{label(range, now.value)}<Icon name="down" small /></>}>
+      {periods.map((p) => (
+        <button type="button" role="menuitemradio" key={p} aria-checked={range.since === p} onClick={() => setRange({ since: p, until: "" })}>
+          <span class="ticked"><Icon name="check" small /></span>{label({ since: p, until: "" }, now.value)}
+        </button>
+      ))}
+    </Menu>
+  );
+}

@@ -1,0 +1,87 @@
+// Keys. Pages register actions; the newest registered goes first, so that a drawer
+// has Esc before its page. Single keys rest while a field has focus.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { singleKeys } from "./data/prefs";
+
+export interface Action {
+  /** "a", "?", "Escape", "g o" for a sequence, "Ctrl+k". Absent: only in the palette. */
+  key?: string;
+  /** What the palette and the list of keys say; absent: in neither. */
+  label?: string;
+  run: () => void;
+  /** Not offered while false. */
+  when?: boolean;
+  icon?: import("./ui/icon").IconName;
+}
+
+/** All actions on offer, newest last. */
+export const actions = signal<readonly Action[]>([]);
+
+/** Registers actions while the component is shown. */
+export function useActions(list: readonly Action[]): void {
+  const latest = useRef(list);
+  latest.current = list;
+  const shape = list.map((a) => `${a.key ?? ""}|${a.label ?? ""}|${a.when !== false}`).join("\n");
+  useEffect(() => {
+    const mine = latest.current.filter((a) => a.when !== false).map((a) => {
+      const i = latest.current.indexOf(a);
+      return { ...a, run: () => latest.current[i]?.run() };
+    });
+    actions.value = [...actions.peek(), ...mine];
+    return () => (actions.value = actions.peek().filter((a) => !mine.includes(a as (typeof mine)[number])));
+  }, [shape]);
+}
+
+/** Returns the caps of a key: ["g", "o"], ["Ctrl", "K"]. */
+export function caps(key: string): string[] {
+  return key.split(/[ +]/).map((k) => ({ Escape: "Esc", Enter: "⏎", " ": "Space", k: key.includes("+") ? "K" : "k", z: key.includes("+") ? "Z" : "z" })[k] ?? k);
+}
+
+let before = "";
+let beforeTimer = 0;
+
+function onKey(e: KeyboardEvent): void {
+  if (e.defaultPrevented || e.isComposing) return;
+  const chord = (e.ctrlKey || e.metaKey) && !e.altKey ? "Ctrl+" + e.key.toLowerCase() : "";
+  if (chord) {
+    // Ctrl Z in a field is the field's.
+    if (chord === "Ctrl+k" || !inField(e.target)) offer(chord, e);
+    return;
+  }
+  if (e.altKey || e.ctrlKey || e.metaKey) return;
+  if (document.querySelector("dialog[open]")) return; // a dialog has its own keys
+  if (e.key === "Escape") return void offer("Escape", e);
+  if (inField(e.target) || !singleKeys.peek()) return;
+  // Enter and Space press what has focus.
+  if ((e.key === "Enter" || e.key === " ") && (e.target as Element).closest("a, button, summary, [role=tab], [role=option]")) return;
+  const sequence = before ? `${before} ${e.key}` : "";
+  clearBefore();
+  if (sequence && offer(sequence, e)) return;
+  if (offer(e.key, e)) return;
+  if (actions.peek().some((a) => a.key?.startsWith(e.key + " "))) {
+    before = e.key;
+    beforeTimer = window.setTimeout(clearBefore, 1200);
+  }
+}
+
+function clearBefore(): void {
+  clearTimeout(beforeTimer);
+  before = "";
+}
+
+function offer(key: string, e: KeyboardEvent): boolean {
+  const action = actions.peek().findLast((a) => a.key === key);
+  if (!action) return false;
+  e.preventDefault();
+  action.run();
+  return true;
+}
+
+export function inField(target: EventTarget | null): boolean {
+  const el = target as HTMLElement | null;
+  return !!el?.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]");
+}
+
+addEventListener("keydown", onKey);

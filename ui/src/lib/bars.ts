@@ -1,0 +1,40 @@
+// Buckets of calls as stacked bars, in the units of the axes.
+
+export interface Counts { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
+export type Kind = "read" | "write" | "destructive" | "refused" | "failed" | "ghost";
+/** A bar from seconds to seconds, from a low count to a high one; below the line counts are negative. */
+export interface Bar { kind: Kind; from: number; to: number; low: number; high: number }
+
+/** Returns the bars of buckets of step seconds: lanes upwards, refused and failed downwards. Lanes that a filter leaves out are ghosts. */
+export function barsOf(buckets: readonly Counts[], step: number, lanes?: readonly string[]): Bar[] {
+  const out: Bar[] = [];
+  for (const b of buckets) {
+    const from = Date.parse(b.start) / 1000;
+    const put = (kind: Kind, low: number, high: number) => out.push({ kind, from, to: from + step, low, high });
+    let up = 0;
+    for (const lane of ["read", "write", "destructive"] as const) {
+      if (!b[lane]) continue;
+      put(lanes && !lanes.includes(lane) ? "ghost" : lane, up, up + b[lane]);
+      up += b[lane];
+    }
+    if (b.refused) put("refused", -b.refused, 0);
+    if (b.failed) put("failed", -b.refused - b.failed, -b.refused);
+  }
+  return out;
+}
+
+/** Returns the ends of the time axis in seconds. */
+export function edges(buckets: readonly Counts[], step: number): [number, number] {
+  if (buckets.length === 0) return [0, step];
+  return [Date.parse(buckets[0]!.start) / 1000, Date.parse(buckets[buckets.length - 1]!.start) / 1000 + step];
+}
+
+/** Returns two or so round numbers up to top, above zero. */
+export function nice(top: number): number[] {
+  const rough = top / 2;
+  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
+  const step = Math.max(1, [5, 2.5, 2, 1].map((n) => n * power).find((n) => n <= rough && Number.isInteger(n)) ?? power);
+  const out: number[] = [];
+  for (let n = step; n <= top; n += step) out.push(n);
+  return out;
+}

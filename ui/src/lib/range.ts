@@ -1,0 +1,55 @@
+// The time range that pages share: a period that ends now, or two times.
+
+import { clock, date } from "./format";
+
+export interface Range { since: string; until: string }
+
+export const periods = ["1h", "6h", "24h", "7d", "30d"] as const;
+const labels: Record<string, string> = { "1h": "Last hour", "6h": "Last 6 hours", "24h": "Last 24 hours", "7d": "Last 7 days", "30d": "Last 30 days" };
+const units: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Returns the length of a period such as 24h in ms, 0 for anything else. */
+export function periodMs(period: string): number {
+  const m = /^(\d{1,4})([mhd])$/.exec(period);
+  return m ? Number(m[1]) * units[m[2]!]! : 0;
+}
+
+/** Returns the two ends of a range. A range that makes no sense is the last 24 hours. */
+export function ends(range: Range, now: Date): { from: Date; to: Date } {
+  const ms = periodMs(range.since);
+  if (ms > 0) return { from: new Date(now.getTime() - ms), to: now };
+  const from = new Date(range.since);
+  const to = range.until ? new Date(range.until) : now;
+  if (!(from.getTime() < to.getTime())) return { from: new Date(now.getTime() - 86_400_000), to: now };
+  return { from, to };
+}
+
+/** Returns what the button of the range says: "Last 24 hours", "Mon 14:00 to 15:30". */
+export function label(range: Range, now: Date): string {
+  if (labels[range.since]) return labels[range.since]!;
+  if (periodMs(range.since)) return `Last ${range.since}`;
+  const { from, to } = ends(range, now);
+  const day = (t: Date) => (t.toDateString() === now.toDateString() ? "" : date(t, now) + " ");
+  const same = from.toDateString() === to.toDateString();
+  return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : day(to)) + clock(to) : "now"}`;
+}
+
+/** Returns the words for a sentence: "in the last 24 hours", "from 14:00 to 15:30". */
+export function within(range: Range, now: Date): string {
+  const text = label(range, now);
+  return text.startsWith("Last") ? `in the l${text.slice(1)}` : `from ${text}`;
+}
+
+/** Returns start_time and end_time as REST takes them; without an end, records of the future count too. */
+export function params(range: Range, now: Date): { start_time: string; end_time?: string } {
+  const { from, to } = ends(range, now);
+  return { start_time: from.toISOString(), ...(range.until ? { end_time: to.toISOString() } : {}) };
+}
+
+/** Returns a step that gives about count buckets, as REST takes it: 30m, 6h. */
+export function step(range: Range, now: Date, count = 48): string {
+  const { from, to } = ends(range, now);
+  const minutes = (to.getTime() - from.getTime()) / 60_000 / count;
+  const nice = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080].find((n) => n >= minutes * 0.99) ?? 10_080;
+  return nice < 60 ? `${nice}m` : `${nice / 60}h`;
+}

@@ -1,0 +1,79 @@
+// The URL is the state: /ui/<page>/<rest>?<parameters>. Every change of it is a step
+// that Back undoes, unless it replaces the present one.
+
+import { computed, signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import * as query from "./lib/query";
+
+const root = "/ui/";
+
+export const pageNames = ["overview", "approvals", "activity", "tools", "servers", "clients", "settings"] as const;
+export type PageName = (typeof pageNames)[number];
+
+export interface Place { page: PageName | ""; rest: string; search: string }
+
+/** Where the page is. rest is what follows the page's name, decoded: a server, for example. */
+export const place = signal<Place>(parse(location));
+export const search = computed(() => place.value.search);
+
+export function parse(at: { pathname: string; search: string }): Place {
+  const path = at.pathname.startsWith(root) ? at.pathname.slice(root.length) : "";
+  const [first = "", ...rest] = path.split("/");
+  const page = first === "" ? "overview" : (pageNames as readonly string[]).includes(first) ? (first as PageName) : "";
+  return { page, rest: decode(rest.join("/")), search: at.search };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the address of a page: href("activity", {status: "blocked"}). Parameters that are empty are left out. */
+export function href(page: PageName, params: Record<string, string | undefined> = {}, rest = ""): string {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(params)) if (v) q.set(k, v);
+  return root + page + (rest ? "/" + encodeURIComponent(rest) : "") + query.stringify(q);
+}
+
+/** Goes to an address under /ui/. replace leaves no step for Back. */
+export function go(to: string, options: { replace?: boolean } = {}): void {
+  const url = new URL(to, location.href);
+  const before = place.peek();
+  history[options.replace ? "replaceState" : "pushState"](null, "", url.pathname + url.search);
+  place.value = parse(url);
+  if (before.page !== place.value.page || before.rest !== place.value.rest) arrive();
+}
+
+// A new page begins at its top, and a screen reader in its content.
+function arrive(): void {
+  requestAnimationFrame(() => {
+    const main = document.getElementById("main");
+    main?.scrollTo(0, 0);
+    main?.focus({ preventScroll: true });
+  });
+}
+
+/**
+ * Returns the parameters of the URL that schema names, and a function that sets some
+ * of them: [q, setQ]; setQ({lane: ["write"]}) is a step, setQ(…, {replace: true}) is none.
+ */
+export function useQuery<S extends query.Schema>(schema: S): [query.Values<S>, (patch: Partial<query.Values<S>>, options?: { replace?: boolean }) => void] {
+  const now = search.value;
+  const values = useMemo(() => query.read(schema, now), [now, schema]);
+  return [values, (patch, options) => go(location.pathname + query.write(schema, place.peek().search, patch), options)];
+}
+
+addEventListener("popstate", () => (place.value = parse(location)));
+
+// Links within the page are steps, not loads. Clicks with a modifier stay the browser's.
+addEventListener("click", (e) => {
+  const link = (e.target as Element | null)?.closest?.("a");
+  if (!link || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !link.pathname.startsWith(root)) return;
+  if (link.hash && link.pathname === location.pathname && link.search === location.search) return;
+  e.preventDefault();
+  go(link.pathname + link.search);
+});

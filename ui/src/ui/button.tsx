@@ -1,0 +1,44 @@
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import { offline } from "../api/connection";
+import { Icon, type IconName } from "./icon";
+
+export interface ButtonProps {
+  children?: ComponentChildren;
+  /** main is the one primary action of a screen; danger destroys. */
+  kind?: "main" | "danger" | "quiet";
+  small?: boolean;
+  icon?: IconName;
+  /** Draws the icon at 16 px: in the head of a drawer. */
+  large?: boolean;
+  /** Drawn as keycap; useActions is what makes it act. */
+  cap?: string;
+  /** The name of a button that has an icon only. */
+  label?: string;
+  disabled?: boolean;
+  /** It decides something: nothing can be while MCPProxy does not answer. */
+  decides?: boolean;
+  title?: string;
+  type?: "button" | "submit";
+  /** Makes it a link. */
+  href?: string;
+  class?: string;
+  onClick?: (e: TargetedMouseEvent<HTMLElement>) => void;
+  pressed?: boolean;
+  id?: string;
+}
+
+/** A button, or a link that looks like one. */
+export function Button(p: ButtonProps) {
+  const cut = p.decides === true && offline.value;
+  const disabled = p.disabled || cut;
+  const title = cut ? "MCPProxy does not answer." : p.title;
+  const kind = p.kind === "main" ? " main-act" : p.kind ? " " + p.kind : "";
+  const css = `btn${kind}${p.small ? " sm" : ""}${p.icon && !p.children ? " ico" : ""}${p.class ? " " + p.class : ""}`;
+  const inner = <>{p.icon && <Icon name={p.icon} small={!p.large} />}{p.children}{p.cap && <kbd aria-hidden="true">{p.cap}</kbd>}</>;
+  if (p.href !== undefined && !disabled) return <a class={css} href={p.href} title={title} aria-label={p.label} onClick={p.onClick}>{inner}</a>;
+  return (
+    <button class={css} id={p.id} type={p.type ?? "button"} title={title} aria-label={p.label} aria-pressed={p.pressed} disabled={disabled} onClick={p.onClick}>
+      {inner}
+    </button>
+  );
+}

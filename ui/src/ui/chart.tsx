@@ -1,0 +1,102 @@
+// Calls over time. The drawing is uPlot's, loaded when a chart is first shown; the
+// words are here: a summary as caption, and the same as a table.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { theme } from "../data/prefs";
+import { clock, date, number } from "../lib/format";
+import type { Plot } from "./plot";
+
+export interface Bucket { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
+
+export interface ChartProps {
+  buckets: readonly Bucket[];
+  /** The length of a bucket. */
+  step: number;
+  /** What a person who does not see the drawing has to know, in a sentence. */
+  summary: string;
+  height?: number;
+  /** Lanes that no filter has taken away; the others stay grey. */
+  lanes?: readonly ("read" | "write" | "destructive")[];
+  /** A span was brushed; without it nothing can be. */
+  onRange?: (from: Date, to: Date) => void;
+  /** A bar was clicked. */
+  onBucket?: (from: Date, to: Date) => void;
+  /** No scale at the side: a small histogram. */
+  small?: boolean;
+  /** The heading; Show as table stands at its end. Absent: no table is offered, give one elsewhere. */
+  title?: ComponentChildren;
+  titleEnd?: ComponentChildren;
+  /** Shows the table, for a page that has its own heading with a <TableToggle>. */
+  asTable?: boolean;
+}
+
+/** Calls by lane above the line, refused and failed below it. */
+export function Chart(p: ChartProps) {
+  const [own, setOwn] = useState(false);
+  const table = p.asTable ?? own;
+  return (
+    <figure class="sec-chart">
+      {p.title && (
+        <div class="top row">
+          <h2>{p.title}</h2>{p.titleEnd}
+          <TableToggle on={table} onChange={setOwn} />
+        </div>
+      )}
+      <figcaption class="vh">{p.summary}</figcaption>
+      {table ? <AsTable buckets={p.buckets} /> : <Drawing {...p} />}
+    </figure>
+  );
+}
+
+/** Switches a chart to its table. */
+export function TableToggle({ on, onChange }: { on: boolean; onChange: (on: boolean) => void }) {
+  return <button type="button" class="link end end2 plain-button" onClick={() => onChange(!on)}>{on ? "Show as chart" : "Show as table"}</button>;
+}
+
+function Drawing(p: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<Plot | undefined>(undefined);
+  const latest = useRef(p);
+  latest.current = p;
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    let gone = false;
+    import("./plot").then(
+      (m) => {
+        if (!gone) plot.current = m.plot(box.current!, () => latest.current);
+      },
+      () => setFailed(true),
+    );
+    return () => {
+      gone = true;
+      plot.current?.destroy();
+      plot.current = undefined;
+    };
+  }, []);
+  const lanes = p.lanes?.join();
+  useEffect(() => plot.current?.update(), [p.buckets, lanes, p.height, theme.value]);
+  if (failed) return <AsTable buckets={p.buckets} />;
+  return <div class="chart up" ref={box} aria-hidden="true" style={{ minHeight: `${p.height ?? 150}px` }} />;
+}
+
+function AsTable({ buckets }: { buckets: readonly Bucket[] }) {
+  const now = new Date();
+  const rows = buckets.filter((b) => b.read + b.write + b.destructive + b.refused + b.failed > 0);
+  return (
+    <div class="under" tabIndex={0} aria-label="Calls over time">
+      <table class="t">
+        <caption><span class="vh">Calls over time; spans without any are left out</span></caption>
+        <thead><tr><th scope="col">From</th>{["Read", "Write", "Destructive", "Refused", "Failed"].map((h) => <th scope="col" class="n" key={h}>{h}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((b) => (
+            <tr key={b.start}>
+              <td>{date(new Date(b.start), now)} {clock(b.start)}</td>
+              {[b.read, b.write, b.destructive, b.refused, b.failed].map((n, i) => <td class="n" key={i}>{number(n)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

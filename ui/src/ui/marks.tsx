@@ -1,0 +1,65 @@
+// Words with a mark: lanes, states, outcomes. Never colour alone.
+
+import type { ComponentChildren } from "preact";
+import type { ActivityRecord, Lane as LaneName, Server } from "../api/types";
+import { Icon } from "./icon";
+
+const laneClass = { read: "read", write: "write", destructive: "destr" } as const;
+
+/** The lane of a tool or call. A guessed one says so; quiet leaves the word to screen readers. */
+export function Lane({ lane, guessed = false, quiet = false }: { lane: LaneName; guessed?: boolean; quiet?: boolean }) {
+  const css = laneClass[lane];
+  if (!css) return <span class="dim">–</span>;
+  return (
+    <span class={`lane ${css}`}>
+      <Icon name={css} small />
+      {quiet ? <span class="vh">{lane}</span> : lane}
+      {guessed && <> <span class="guess">guessed</span></>}
+    </span>
+  );
+}
+
+export type StateKind = "ready" | "idle" | "moving" | "wait" | "bad" | "off";
+
+/** A state with its shape: filled dot, ring, quarter, diamond, square, dash. */
+export function State({ kind, children }: { kind: StateKind; children: ComponentChildren }) {
+  return <span class={kind === "ready" ? "state" : `state ${kind}`}>{children}</span>;
+}
+
+/** Returns what the state of a server is called and drawn as. */
+export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" | "needs_login" | "failure">): { kind: StateKind; word: string } {
+  if (!s.enabled) return { kind: "off", word: "disabled" };
+  if (s.quarantined) return { kind: "wait", word: "waits for review" };
+  if (s.state === "needs_login" || s.needs_login) return { kind: "wait", word: "needs login" };
+  switch (s.state) {
+    case "ready": return { kind: "ready", word: "ready" };
+    case "idle": return { kind: "idle", word: "idle" };
+    case "connecting": return { kind: "moving", word: "connecting" };
+    case "failed": return { kind: "bad", word: s.failure === "crashed" ? "crashed" : "failed" };
+    default: return { kind: "off", word: "stopped" };
+  }
+}
+
+const outcomes = {
+  success: { css: "ok", icon: undefined, word: "ok" },
+  blocked: { css: "res block", icon: "block", word: "refused" },
+  error: { css: "res err", icon: "err", word: "failed" },
+  interrupted: { css: "res cut-short", icon: "cutoff", word: "interrupted" },
+  pending: { css: "res run", icon: "run", word: "running" },
+} as const;
+
+/** How a call or change went. */
+export function Outcome({ status }: { status: ActivityRecord["status"] }) {
+  const o = outcomes[status] ?? outcomes.pending;
+  return <span class={o.css}>{o.icon && <Icon name={o.icon} small />}{o.word}</span>;
+}
+
+/** A tool's name, the server faint before it. */
+export function ToolName({ server, tool }: { server?: string; tool?: string }) {
+  return <span class="tool">{server && <span class="sv">{tool ? server + ":" : server}</span>}{tool}</span>;
+}
+
+/** A short word in a box: "6 findings", "loosened", "launch". */
+export function Tag({ kind, children }: { kind?: "hot" | "warm" | "line"; children: ComponentChildren }) {
+  return <span class={kind ? `tag ${kind}` : "tag"}>{children}</span>;
+}

@@ -1,0 +1,66 @@
+import type { ComponentChildren } from "preact";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+/**
+ * A button that opens a popover with buttons or links. Arrow keys move, Esc closes and
+ * gives the focus back; a click on an item closes it unless the item has data-keep.
+ */
+export function Menu({ label, name, id, class: css = "btn sm", end = false, children }: {
+  label: ComponentChildren;
+  /** The name for screen readers, when label is an icon only. */
+  name?: string;
+  id?: string;
+  class?: string;
+  /** Aligns the right edges. */
+  end?: boolean;
+  children: ComponentChildren;
+}) {
+  const [open, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const panel = useRef<HTMLDivElement>(null);
+  const own = useId();
+
+  useLayoutEffect(() => {
+    const p = panel.current!;
+    if (!open) return;
+    // Placed by hand: anchors of CSS are not in every browser that has popovers.
+    const b = button.current!.getBoundingClientRect();
+    const r = p.getBoundingClientRect();
+    const left = end ? b.right - r.width : b.left;
+    const below = b.bottom + 4;
+    p.style.left = `${Math.max(8, Math.min(left, innerWidth - r.width - 8))}px`;
+    p.style.top = `${below + r.height > innerHeight - 8 ? Math.max(8, b.top - r.height - 4) : below}px`;
+    items(p)[0]?.focus();
+  }, [open]);
+
+  const onKey = (e: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+    if (e.key === "Escape") {
+      e.preventDefault();
+      panel.current!.hidePopover();
+      button.current!.focus();
+    }
+    if (!step) return;
+    e.preventDefault();
+    const all = items(panel.current!);
+    all[(all.indexOf(document.activeElement as HTMLElement) + step + all.length) % all.length]?.focus();
+  };
+
+  return (
+    <>
+      <button type="button" ref={button} id={id} class={css} aria-haspopup="true" aria-expanded={open} aria-controls={own} aria-label={name} title={name} popoverTarget={own}>{label}</button>
+      <div ref={panel} id={own} class="menu" popover="auto" role="menu" tabIndex={-1} onKeyDown={onKey}
+        onBeforeToggle={(e) => setOpen(e.newState === "open")}
+        onClick={(e) => {
+          const hit = (e.target as Element).closest("button, a");
+          if (hit && !hit.closest("[data-keep]")) panel.current!.hidePopover();
+        }}>
+        {open && children}
+      </div>
+    </>
+  );
+}
+
+function items(panel: HTMLElement): HTMLElement[] {
+  return [...panel.querySelectorAll<HTMLElement>("button, a, input")].filter((el) => !(el as HTMLButtonElement).disabled);
+}

@@ -1,0 +1,202 @@
+import type { ComponentChildren, RefObject, TargetedMouseEvent } from "preact";
+import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
+import type { Rows } from "../data/window";
+import { useActions } from "../keys";
+import { drawn, reveal, type Drawn } from "../lib/rows";
+import { memo } from "./memo";
+import { SkeletonRows } from "./parts";
+
+export interface Column<T> {
+  key: string;
+  head: ComponentChildren;
+  /** Of its cells and its head: the width, "n" for numbers. */
+  class?: string;
+  cell: (row: T, i: number) => ComponentChildren;
+  /** The filter that a click with Alt adds. */
+  filter?: (row: T) => { key: string; value: string } | undefined;
+}
+
+export interface TableProps<T> {
+  caption: string;
+  /** Keep the array the same between drawings (module level or useMemo): rows are drawn again when it changes. */
+  columns: readonly Column<T>[];
+  rows: Rows<T>;
+  rowKey: (row: T) => string;
+  /** The key of the row whose drawer is open: j and k then open the next one. */
+  open?: string;
+  onOpen?: (row: T, i: number) => void;
+  /** Rows ticked with Space. */
+  picked?: ReadonlySet<string>;
+  onPick?: (row: T) => void;
+  onFilter?: (filter: { key: string; value: string }) => void;
+  /** Besides "t": "cards rec" makes two-line rows on phones. */
+  class?: string;
+  /** Drawn in place of the body when there are no rows. */
+  empty?: ComponentChildren;
+  /** Makes a row a heading across all columns, of the same height as the others. */
+  heading?: (row: T) => ComponentChildren | undefined;
+  /** Reports whether the first row is in view: live rows are added only then. */
+  onTop?: (atTop: boolean) => void;
+  /** Registers j, k, Enter and Space; false when another list on the page has them. */
+  keys?: boolean;
+}
+
+/** A table that draws only the rows in view, all of one height; it scrolls in its own box. */
+export function Table<T>(p: TableProps<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const at = useRef(-1); // the row that the keyboard is on
+  const view = useView(box, p.rows.total, p.onTop);
+  const { first, last, before, after } = view.drawn;
+  const total = p.rows.total;
+  useEffect(() => p.rows.want(first, last), [p.rows, first, last]);
+
+  const focus = (i: number) => {
+    at.current = i;
+    view.show(i);
+    // The row may only be drawn with the next frame.
+    requestAnimationFrame(() => requestAnimationFrame(() => focusRow(box.current, i)));
+  };
+  const move = (by: number) => {
+    if (total === 0) return;
+    let from = at.current;
+    if (p.open !== undefined) for (let i = first; i < last; i++) if (keyAt(p, i) === p.open) from = i;
+    const to = Math.min(Math.max(from + by, 0), total - 1);
+    focus(to);
+    const row = p.rows.row(to);
+    if (p.open !== undefined && row !== undefined) p.onOpen?.(row, to);
+  };
+  const act = (f: ((row: T, i: number) => void) | undefined) => {
+    const row = at.current >= 0 ? p.rows.row(at.current) : undefined;
+    if (row !== undefined) f?.(row, at.current);
+  };
+  const on = p.keys !== false && total > 0;
+  useActions([
+    { key: "j", label: "Next", when: on, run: () => move(1) },
+    { key: "k", label: "Previous", when: on, run: () => move(-1) },
+    { key: "Enter", label: "Open", when: on && !!p.onOpen, run: () => act(p.onOpen) },
+    { key: " ", label: "Select", when: on && !!p.onPick, run: () => act(p.onPick) },
+  ]);
+
+  const body: ComponentChildren[] = [];
+  for (let i = first; i < last; i++) {
+    const row = p.rows.row(i);
+    const key = row === undefined ? undefined : p.rowKey(row);
+    body.push(
+      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
+    );
+  }
+  return (
+    <div class="log" ref={box} onScroll={view.scrolled} tabIndex={-1} onClick={(e) => click(e, p)} onFocusIn={(e) => (at.current = indexOf(e.target) ?? at.current)}>
+      <table class={`t ${p.class ?? ""}`} aria-rowcount={p.rows.known ? total + 1 : -1}>
+        <caption><span class="vh">{p.caption}</span></caption>
+        <thead><tr>{p.columns.map((c) => <th scope="col" key={c.key} class={c.class}>{c.head}</th>)}</tr></thead>
+        <tbody>
+          <Spacer height={before} columns={p.columns.length} key="before" />
+          {body}
+          <Spacer height={after} columns={p.columns.length} key="after" />
+        </tbody>
+      </table>
+      {p.rows.known && total === 0 && p.empty}
+    </div>
+  );
+}
+
+function keyAt<T>(p: TableProps<T>, i: number): string | undefined {
+  const row = p.rows.row(i);
+  return row === undefined ? undefined : p.rowKey(row);
+}
+
+function indexOf(target: EventTarget | null): number | undefined {
+  const i = (target as Element | null)?.closest?.<HTMLElement>("tr[data-i]")?.dataset.i;
+  return i === undefined ? undefined : Number(i);
+}
+
+function focusRow(box: HTMLElement | null, i: number): void {
+  const row = box?.querySelector<HTMLElement>(`tr[data-i="${i}"]`);
+  (row?.querySelector<HTMLElement>("a, button") ?? row)?.focus({ preventScroll: true });
+}
+
+function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
+  const i = indexOf(e.target);
+  const row = i === undefined ? undefined : p.rows.row(i);
+  if (i === undefined || row === undefined) return;
+  if (e.altKey && p.onFilter) {
+    const cell = (e.target as Element).closest("td");
+    const filter = cell && p.columns[cell.cellIndex]?.filter?.(row);
+    if (!filter) return;
+    e.preventDefault();
+    p.onFilter(filter);
+    return;
+  }
+  // A link or button in the row acts itself; a selection of text is not a click.
+  if ((e.target as Element).closest("a, button, input, label, summary") || getSelection()?.type === "Range" || e.ctrlKey || e.metaKey || e.shiftKey) return;
+  p.onOpen?.(row, i);
+}
+
+interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; open: boolean; picked: boolean }
+
+const Row = memo(({ i, row, columns, heading, open, picked }: RowProps) => {
+  if (row === undefined) return <SkeletonRows rows={1} columns={columns.length} />;
+  const title = heading?.(row);
+  if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={columns.length} scope="rowgroup">{title}</th></tr>;
+  return (
+    <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={picked ? "picked" : undefined} tabIndex={-1}>
+      {columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}
+    </tr>
+  );
+});
+
+function Spacer({ height, columns }: { height: number; columns: number }) {
+  if (height <= 0) return null;
+  return <tr class="spacer" aria-hidden="true"><td colSpan={columns} style={{ height: `${height}px` }} /></tr>;
+}
+
+const headHeight = 30;
+
+// Which rows are in view of the box; the height of a row is measured, because phones and fingers need higher ones.
+function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (atTop: boolean) => void) {
+  const [, draw] = useReducer((n: number, _: void) => n + 1, 0);
+  const height = useRef(32);
+  const now = useRef<Drawn>({ first: 0, last: 0, before: 0, after: 0 });
+  const top = useRef(true);
+  const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900);
+  now.current = compute();
+
+  const frame = useRef(0);
+  const look = () => {
+    frame.current = 0;
+    const next = compute();
+    if (next.first !== now.current.first || next.last !== now.current.last) draw();
+    const atTop = (box.current?.scrollTop ?? 0) < height.current;
+    if (atTop !== top.current) onTop?.((top.current = atTop));
+  };
+  const latest = useRef(look);
+  latest.current = look;
+  useLayoutEffect(() => {
+    const measure = () => {
+      const row = box.current?.querySelector<HTMLElement>("tr[data-i]");
+      const h = row?.getBoundingClientRect().height ?? 0;
+      if (h > 8 && Math.abs(h - height.current) > 0.5) {
+        height.current = h;
+        draw();
+      } else latest.current();
+    };
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(box.current!);
+    return () => {
+      watch.disconnect();
+      cancelAnimationFrame(frame.current);
+      frame.current = 0;
+    };
+  }, [total > 0]);
+  return {
+    drawn: now.current,
+    scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
+    show: (i: number) => {
+      const b = box.current!;
+      const to = reveal(i, height.current, b.scrollTop, b.clientHeight, headHeight);
+      if (to !== b.scrollTop) b.scrollTop = to;
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { barsOf, nice } from "../src/lib/bars";
+
+const bucket = { start: "2026-11-23T10:00:00Z", read: 4, write: 2, destructive: 1, refused: 3, failed: 2 };
+
+test("lanes stand on each other, refused and failed hang", () => {
+  expect(barsOf([bucket], 60).map((b) => [b.kind, b.low, b.high])).toEqual([["read", 0, 4], ["write", 4, 6], ["destructive", 6, 7], ["refused", -3, 0], ["failed", -5, -3]]);
+});
+
+test("lanes that a filter leaves out are grey", () => {
+  expect(barsOf([bucket], 60, ["write"]).map((b) => b.kind)).toEqual(["ghost", "write", "ghost", "refused", "failed"]);
+});
+
+test("the scale has few round numbers", () => {
+  expect(nice(74)).toEqual([25, 50]);
+  expect(nice(1)).toEqual([1]);
+  for (const top of [3, 9, 47, 120, 999, 12_000]) expect(nice(top).length).toBeLessThanOrEqual(4);
+});

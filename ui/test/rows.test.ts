@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { PageCache } from "../src/data/window";
+import { drawn, pages, reveal } from "../src/lib/rows";
+
+test("only rows in view are drawn, and the heights add up", () => {
+  const total = 100_000;
+  for (const top of [0, 31, 32, 5000, 3_199_000, 9_999_999]) {
+    const d = drawn(total, 32, top, 640);
+    expect(d.last - d.first).toBeLessThanOrEqual(20 + 1 + 24 + 1);
+    expect(d.before + (d.last - d.first) * 32 + d.after).toBe(total * 32);
+  }
+  expect(drawn(100_000, 32, 3200, 640, 0)).toMatchObject({ first: 100, last: 120 });
+  expect(drawn(0, 32, 0, 640)).toEqual({ first: 0, last: 0, before: 0, after: 0 });
+});
+
+test("a row is revealed below the head", () => {
+  expect(reveal(0, 32, 100, 640, 30)).toBe(0);
+  expect(reveal(5, 32, 100, 640, 30)).toBe(100);
+  expect(reveal(50, 32, 0, 640, 30)).toBe(51 * 32 - 610);
+});
+
+test("pages that hold rows", () => {
+  expect(pages(0, 1, 500)).toEqual([0]);
+  expect(pages(490, 510, 500)).toEqual([0, 500]);
+  expect(pages(1000, 1000, 500)).toEqual([]);
+});
+
+test("at most twenty pages are kept, and the answers of pages that left the view are given up", async () => {
+  const asked: number[] = [];
+  const signals = new Map<number, AbortSignal>();
+  const cache: PageCache<number> = new PageCache(async (offset, limit, signal) => {
+    asked.push(offset);
+    signals.set(offset, signal);
+    return { rows: Array.from({ length: limit }, (_, i) => offset + i), total: 50_000 };
+  }, () => {}, 500);
+  for (let at = 0; at < 50_000; at += 500) {
+    cache.want(at, at + 40);
+    await new Promise((r) => setTimeout(r));
+    expect(cache.row(at + 7)).toBe(at + 7);
+  }
+  expect(cache.count).toBe(20);
+  expect(cache.total).toBe(50_000);
+  expect(cache.row(3)).toBeUndefined();
+  cache.want(0, 40);
+  cache.want(40_000, 40_040); // kept: nothing is asked for
+  expect(signals.get(0)!.aborted).toBe(true);
+  expect(asked).toHaveLength(101);
+});

@@ -1,0 +1,42 @@
+import { defineConfig, loadEnv } from "vite";
+
+// Chunks of their own: pages that need neither do not load them.
+function chunk(id: string): string | undefined {
+  if (!id.includes("node_modules")) return undefined;
+  if (id.includes("/uplot/")) return "uplot";
+  if (/\/(@codemirror|@lezer|style-mod|w3c-keyname|crelt|@marijn)\//.test(id)) return "codemirror";
+  if (id.includes("/diff/")) return "diff";
+  if (id.includes("preact")) return "preact";
+  return undefined;
+}
+
+export default defineConfig(({ mode }) => {
+  const daemon = loadEnv(mode, ".", "MCPPROXY_").MCPPROXY_URL ?? "http://127.0.0.1:8080";
+  return {
+    base: "/ui/",
+    oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+    build: {
+      outDir: "../internal/web/dist",
+      emptyOutDir: true,
+      target: ["chrome123", "firefox120", "safari17.5"], // light-dark()
+      modulePreload: { polyfill: false }, // it would be an inline script
+      assetsInlineLimit: 0, // no data: addresses, the policy refuses them
+      cssCodeSplit: true,
+      sourcemap: false,
+      reportCompressedSize: true,
+      rollupOptions: { output: { manualChunks: chunk } },
+    },
+    server: {
+      host: "127.0.0.1",
+      proxy: {
+        "/api": {
+          target: daemon,
+          changeOrigin: true,
+          // The daemon refuses foreign origins; in development the page's is one.
+          configure: (proxy) => proxy.on("proxyReq", (out) => out.removeHeader("origin")),
+        },
+      },
+    },
+    test: { include: ["test/**/*.test.{ts,tsx}"] },
+  };
+});
