@@ -123,8 +123,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"Requests that change something are taken from programs and from MCPProxy's own pages only.").Because(err))
 		return
 	}
+	open := s.open[r.Method+" "+r.URL.Path]
 	actor, ctx, done := s.deps.Auth.Actor(r), r.Context(), func() {}
-	if auth.FromPage(r) && actor.Kind != auth.Nobody {
+	if auth.FromPage(r) && actor.Kind != auth.Nobody && !open { // who signs in may have a session that has ended
 		if why := auth.OwnPage(r); why != "" {
 			writeProblem(w, fromElsewhere(why))
 			return
@@ -132,7 +133,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		actor, ctx, done = s.deps.Auth.Page(r)
 	}
 	defer done()
-	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && !s.open[r.Method+" "+r.URL.Path] {
+	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && !open {
 		const message = "The request proves no right to use the API."
 		s.deps.Refuse(ctx, gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,

@@ -161,6 +161,7 @@ func TestSignIn(t *testing.T) {
 	}{
 		"a code":                  {session, good(), own(s), 200},
 		"the key":                 {session, byKey, own(s), 200},
+		"with an old session":     {session, good(), own(s, auth.SessionHeader, "ended", "Cookie", auth.SessionCookie+"=ended"), 200},
 		"a wrong code":            {session, `{"code":"AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, own(s), 401},
 		"a wrong key":             {session, `{"key":"AAAAAAAAAAAAAAAAAAAAAAAAAA"}`, own(s), 401},
 		"nothing":                 {session, `{}`, own(s), 400},
