@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -76,6 +77,15 @@ func (c *coder) flag(head string, v *bool) {
 		*v = string(c.value) == "true"
 	} else if !c.reading && *v {
 		c.out = append(append(c.out, head...), "true"...)
+	}
+}
+
+// json is a JSON value that is left out when there is none.
+func (c *coder) json(head string, v *json.RawMessage) {
+	if !c.reading && len(*v) > 0 {
+		c.out = rawjson.AppendLine(append(c.out, head...), *v)
+	} else if c.takes(head) {
+		*v = asJSON(c.value)
 	}
 }
 

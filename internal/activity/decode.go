@@ -119,11 +119,14 @@ func Decode(entry, outcome []byte) (Record, error) {
 		return r, nil
 	}
 	r.Status = o.Status
-	r.DurationMS = o.DurationMS
+	r.DurationMS, r.OwnUS = o.DurationMS, o.OwnUS
 	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
 	r.ErrorMessage = cmp.Or(o.ErrorMessage, r.ErrorMessage)
 	r.Metadata.ErrorCode = cmp.Or(o.Metadata.ErrorCode, r.Metadata.ErrorCode)
 	r.Metadata.Warnings = append(r.Metadata.Warnings, o.Metadata.Warnings...)
+	if d := r.Metadata.Decision; d != nil && o.check != "" {
+		d.Outcome, d.Check = Refused, o.check
+	}
 	return r, nil
 }
 
@@ -191,7 +194,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	switch e.Kind {
 	case KindRepeat:
 	case KindEnd:
-		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
+		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, Own: p.OwnUS}
 	default:
 		e.Facts = FactsOf(&p.Record)
 	}
