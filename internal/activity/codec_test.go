@@ -84,7 +84,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		return &HintFact{rapid.Bool().Draw(t, name+" value"), HintSource(rapid.SampledFrom(HintSource("").Words()).Draw(t, name+" from"))}
 	}
 	d := &Decision{
-		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: CheckName(text.Draw(t, "check")),
+		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
 		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
 		ToolFacts: ToolFacts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by")},
 	}
@@ -157,7 +157,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 			ErrorMessage: text.Draw(t, "message"), ErrorCode: text.Draw(t, "code"),
 			Duration: time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "ms")) * time.Millisecond,
 			Own:      time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "own")) * time.Microsecond,
-			Check:    CheckName(rapid.SampledFrom([]string{"", "callable"}).Draw(t, "refused by")),
+			Check:    rapid.SampledFrom([]string{"", "callable"}).Draw(t, "refused by"),
 			Warnings: rapid.SliceOfN(text, 0, 2).Draw(t, "more warnings"),
 		}
 		truncated := rapid.Bool().Draw(t, "truncated")

@@ -1,10 +1,6 @@
 package activity
 
-import (
-	"time"
-
-	"mcpproxy/internal/policy"
-)
+import "time"
 
 // Verdict is what was decided about a call.
 type Verdict string
@@ -19,17 +15,11 @@ const (
 // Words are all verdicts.
 func (Verdict) Words() []string { return []string{string(Allowed), string(Warned), string(Refused)} }
 
-// CheckName is the name of a check, as policy has it.
-type CheckName string
-
-// Words are the names of all checks, in their order.
-func (CheckName) Words() []string { return policy.CheckWords() }
-
 // Decision is the facts that decided about a call, as they were then. Of a call that
 // was refused before it was known which tool is meant, there is nothing of the tool.
 type Decision struct {
-	Outcome Verdict   `json:"outcome"`
-	Check   CheckName `json:"check,omitempty" doc:"The check that refused; those before it were passed."`
+	Outcome Verdict `json:"outcome"`
+	Check   string  `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
 	ToolFacts
 	Status         string `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
 	ConfigRevision string `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
@@ -81,7 +71,6 @@ func (HintSource) Words() []string {
 // Prepared returns f with what an entry has of it, so that a call only copies that.
 // Nothing of it may change from then on.
 func (f ToolFacts) Prepared() ToolFacts {
-	f.ApprovedBy = maskedText(f.ApprovedBy, maxName)
 	c := coder{}
 	f.members(&c)
 	f.encoded = c.out
@@ -92,7 +81,7 @@ func (d *Decision) members(c *coder) {
 	if c.reading || d.Outcome != Allowed { // which most are
 		c.text(`,"outcome":`, (*string)(&d.Outcome))
 	}
-	c.text(`,"check":`, (*string)(&d.Check))
+	c.text(`,"check":`, &d.Check)
 	c.text(`,"status":`, &d.Status)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if !c.reading && d.encoded != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -80,21 +79,6 @@ func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int
 		return nil, 0, fmt.Errorf("read an entry of the log: %d bytes of %s do not fit", length, name)
 	}
 	return data[at:end], start, nil
-}
-
-// asJSON copies raw. What turns out to be no JSON is kept as a string, and what
-// is not UTF-8 becomes U+FFFD, so that a record can always be encoded.
-func asJSON(raw []byte) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	if !json.Valid(raw) {
-		return rawjson.AppendString(nil, raw)
-	}
-	if !utf8.Valid(raw) {
-		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
-	}
-	return bytes.Clone(raw)
 }
 
 // Decode reads a record from the payload of the entry that began it (or held it

@@ -107,6 +107,16 @@ func chainHash(prev Hash, payload []byte) Hash {
 	return Hash(d.Sum(nil))
 }
 
+// ChainHash returns the hash of the entry with this payload in a chain, after the one
+// whose hash is before; nil when that is no hash.
+func ChainHash(before, payload []byte) []byte {
+	if len(before) != len(Hash{}) {
+		return nil
+	}
+	h := chainHash(Hash(before), payload)
+	return h[:]
+}
+
 // splitLine takes a line without its newline apart.
 func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	if len(line) < hexLen+3 || line[hexLen] != ' ' || line[hexLen+1] != '{' || line[len(line)-1] != '}' {

@@ -15,7 +15,7 @@ type payload struct {
 	seq  int64 // read only, like ID and Timestamp: the spool writes them
 	of   int64
 	// check is that of an outcome.
-	check CheckName
+	check string
 }
 
 // ending is the payload of an outcome.
@@ -45,7 +45,7 @@ func (p *payload) members(c *coder) {
 		c.number(`,"response_bytes":`, &p.ResponseBytes)
 		c.text(`,"error_message":`, &p.ErrorMessage)
 		c.text(`,"error_code":`, &p.Metadata.ErrorCode)
-		c.text(`,"check":`, (*string)(&p.check))
+		c.text(`,"check":`, &p.check)
 		c.texts(`,"warnings":`, &p.Metadata.Warnings)
 		c.flag(`,"response_truncated":`, &p.ResponseTruncated)
 	case KindRepeat:

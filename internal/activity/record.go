@@ -174,7 +174,7 @@ type Outcome struct {
 	ErrorCode     string
 	Duration      time.Duration
 	Own           time.Duration // of Duration, that was no waiting; 0: not known
-	Check         CheckName     // that refused the call after all, when it had waited
+	Check         string        // that refused the call after all, when it had waited
 	Warnings      []string      // added to those of Begin
 }
 
