@@ -99,7 +99,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, hours: hours{}, status: map[int64]uint64{}}
+	p := projection{e: e, next: e.index.nextKey, hours: hours{}, ended: map[int64]ending{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -135,8 +135,10 @@ func (e *engine) publish(p *projection) {
 		t.add(v, p.times[i])
 	}
 	t.refusedBytes += p.refusedBytes
-	for key, status := range p.status {
-		t.columns[fieldStatus][key-t.first] = status
+	for key, values := range p.ended {
+		for i, f := range endFields {
+			t.columns[f][key-t.first] = values[i]
+		}
 	}
 	e.index.nextKey = p.next
 }
@@ -149,8 +151,18 @@ type projection struct {
 	// What it changes in memory when it is committed.
 	values       []*[fields]uint64
 	times        []int64
-	status       map[int64]uint64 // of records of the tail, by key
+	ended        map[int64]ending // of records of the tail, by key
 	refusedBytes int64            // the size of the refusals among the new ones
+}
+
+// endFields are those that the end of a record changes, and ending is their values.
+var endFields = [...]field{fieldStatus, fieldDuration, fieldOwn}
+
+type ending [len(endFields)]uint64
+
+func (e *engine) ending(f *activity.Facts) ending {
+	duration, own := numbersOf(f)
+	return ending{e.hashes.of(fieldStatus, string(f.Status)), duration, own}
 }
 
 const (
@@ -197,7 +209,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 	facts := activity.Facts{}
 	if r.begin != nil {
 		facts = r.begin.Facts
-		facts.Status, facts.Duration = f.Status, f.Duration
+		facts.Status, facts.Duration, facts.Own = f.Status, f.Duration, f.Own
 	} else {
 		facts = factsOfRow(nil, r.end.Payload)
 	}
@@ -206,7 +218,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 
 // endLate finishes records whose beginning is in the database.
 func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
-	sealed := map[int64]map[int64]uint64{} // chunk → position → status
+	sealed := map[int64]map[int64]ending{} // chunk → position
 	for _, end := range late {
 		var key int64
 		var entry []byte
@@ -228,44 +240,51 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.hours.add(facts)
-		p.setStatus(key, p.e.hashes.of(fieldStatus, string(facts.Status)), sealed)
+		p.setEnding(key, p.e.ending(facts), sealed)
 	}
 	for chunk, changes := range sealed {
-		if err := p.changeColumn(ctx, chunk, changes); err != nil {
+		if err := p.changeColumns(ctx, chunk, changes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setStatus notes the new status of a record: in the tail for later, in a chunk
-// for this transaction.
-func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[int64]uint64) {
+// setEnding notes how a record has ended: in the tail for later, in a chunk for this
+// transaction.
+func (p *projection) setEnding(key int64, values ending, sealed map[int64]map[int64]ending) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
-		p.values[key-t.first-int64(len(t.times))][fieldStatus] = status
+		for i, f := range endFields {
+			p.values[key-t.first-int64(len(t.times))][f] = values[i]
+		}
 		return
 	}
 	if key >= t.first {
-		p.status[key] = status
+		p.ended[key] = values
 		return
 	}
 	chunk := key / chunkSize
 	if sealed[chunk] == nil {
-		sealed[chunk] = map[int64]uint64{}
+		sealed[chunk] = map[int64]ending{}
 	}
-	sealed[chunk][key%chunkSize] = status
+	sealed[chunk][key%chunkSize] = values
 }
 
-func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
-	values, err := readColumn(ctx, p.e.conn, fieldStatus, chunk)
-	if err != nil {
-		return err
+func (p *projection) changeColumns(ctx context.Context, chunk int64, changes map[int64]ending) error {
+	for i, f := range endFields {
+		if p.e.index.chunks[chunk-p.e.index.firstChunk].lacks[f] {
+			continue // it is made of what the records say by then
+		}
+		values, err := readColumn(ctx, p.e.conn, f, chunk)
+		if err != nil {
+			return err
+		}
+		for at, ended := range changes {
+			values[at] = ended[i]
+		}
+		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(f, chunk))
 	}
-	for at, status := range changes {
-		values[at] = status
-	}
-	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(fieldStatus, chunk))
 	return nil
 }
 
@@ -382,6 +401,21 @@ func (db *DB) Sync(ctx context.Context) error {
 	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
 	e.writing.Unlock()
 	return db.failed(e, err)
+}
+
+// Count returns how many records there are, 0 while the database is not open. It
+// waits for nothing.
+func (db *DB) Count() int64 {
+	db.mu.Lock()
+	e := db.engine
+	db.mu.Unlock()
+	if e == nil {
+		return 0
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	there := e.index.kept()
+	return there.refused + there.others
 }
 
 // Calls returns how many calls of each server have ended since a time, by the hour.
