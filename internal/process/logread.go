@@ -33,20 +33,18 @@ func ReadLog(dir, server string) *LogReader { return &LogReader{dir: dir, server
 func (r *LogReader) Last(lines int) (last []LogLine, err error) {
 	err = r.within(func(root *os.Root) error {
 		// The newer file first: when it becomes the older one meanwhile, it is not read twice.
-		newer, file, err := tailFile(root, r.server+".log")
+		newer, file, end, err := tailFile(root, r.server+".log")
 		if err != nil {
 			return err
 		}
-		older, before, err := tailFile(root, r.server+".log.1")
+		older, before, _, err := tailFile(root, r.server+".log.1")
 		if err != nil {
 			return err
 		}
 		if file == nil || before == nil || !os.SameFile(file, before) {
 			newer = slices.Concat(older, newer)
 		}
-		if r.file = file; file != nil {
-			r.read = file.Size()
-		}
+		r.file, r.read = file, end
 		last = parseLines(newer)
 		last = last[max(0, len(last)-max(0, lines)):]
 		return nil
@@ -139,19 +137,21 @@ func open(root *os.Root, name string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// tailFile reads the end of a file, from the start of a line.
-func tailFile(root *os.Root, name string) ([]byte, os.FileInfo, error) {
+// tailFile reads the whole lines at the end of a file, and where they end.
+func tailFile(root *os.Root, name string) (lines []byte, info os.FileInfo, end int64, err error) {
 	f, info, err := open(root, name)
 	if f == nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	defer f.Close()
 	start := max(0, info.Size()-maxTail)
 	b, err := io.ReadAll(io.NewSectionReader(f, start, info.Size()-start))
+	b = b[:bytes.LastIndexByte(b, '\n')+1] // it may just be written
+	end = start + int64(len(b))
 	if start > 0 {
 		_, b, _ = bytes.Cut(b, []byte("\n"))
 	}
-	return b, info, err
+	return b, info, end, err
 }
 
 // parseLines reads lines of the file, which older versions kept as they came.

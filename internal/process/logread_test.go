@@ -51,6 +51,45 @@ func TestLinesOfALog(t *testing.T) {
 	}
 }
 
+// A line that is just being written is read once, when it is whole.
+func TestHalfALineIsNotRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.log")
+	write := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+	}
+	r := ReadLog(filepath.Dir(path), "s")
+	want := func(read []LogLine, err error, texts ...string) {
+		t.Helper()
+		if err != nil || len(read) != len(texts) {
+			t.Fatalf("%q, %v, want %q", read, err, texts)
+		}
+		for i, text := range texts {
+			if read[i].Text != text {
+				t.Errorf("%q, want %q", read[i].Text, text)
+			}
+		}
+	}
+	write("one\ntw")
+	read, err := r.Last(5)
+	want(read, err, "one")
+	read, err = r.Next()
+	want(read, err)
+	write("o\nthree\nfo")
+	read, err = r.Next()
+	want(read, err, "two", "three")
+	write("ur\n")
+	read, err = r.Next()
+	want(read, err, "four")
+}
+
 // What is written before the lines of a flood is bounded with it.
 func TestShortLinesCostTheirStamps(t *testing.T) {
 	t.Parallel()
