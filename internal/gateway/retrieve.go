@@ -58,7 +58,14 @@ func (f *Found) Locked(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
 func (f *Found) DefinitionBytes() int { return f.snapshot.DefinitionBytes() }
 
 // Why returns why a hit was found.
-func (f *Found) Why(h catalog.Hit) []search.Reason { return f.snapshot.Explain(f.used, f.query, h) }
+func (f *Found) Why(h catalog.Hit) []Why {
+	reasons := f.snapshot.Explain(f.used, f.query, h)
+	out := make([]Why, len(reasons))
+	for i, r := range reasons {
+		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
+	}
+	return out
+}
 
 // BytesOf returns how many bytes a hit has in the answer to an agent, where there is
 // room for it.

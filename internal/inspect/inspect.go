@@ -46,13 +46,17 @@ type Inspector struct {
 	log       Log
 	upstreams Upstreams
 	lists     lists
+	follows   chan struct{} // has a place for each log that is followed
 	closed    chan struct{}
 	close     sync.Once
 }
 
+// maxFollows is how many logs are followed at a time.
+const maxFollows = 64
+
 // New makes an Inspector.
 func New(d Deps) *Inspector {
-	return &Inspector{gateway: d.Gateway, log: d.Log, upstreams: d.Upstreams, closed: make(chan struct{})}
+	return &Inspector{gateway: d.Gateway, log: d.Log, upstreams: d.Upstreams, follows: make(chan struct{}, maxFollows), closed: make(chan struct{})}
 }
 
 // Close ends what is followed.

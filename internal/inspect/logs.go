@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/process"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
@@ -68,6 +69,13 @@ func (i *Inspector) FollowLogs(_ context.Context, _ gateway.Caller, in LogQuery)
 		return nil, err
 	}
 	return func(ctx context.Context, w io.Writer) error {
+		select {
+		case i.follows <- struct{}{}:
+			defer func() { <-i.follows }()
+		default:
+			return problem.Newf(problem.Overloaded, "%d logs are followed already, which is the most.", maxFollows).
+				WithHint("Close a page that shows a log, or look at the end of it: GET /servers/{name}/logs.")
+		}
 		log := i.upstreams.ReadLog(in.Name)
 		lines, err := log.Last(in.Lines)
 		if err == nil {

@@ -148,6 +148,12 @@ func TestFollowingEnds(t *testing.T) {
 	if err := <-stays.ended; err != nil {
 		t.Error(err)
 	}
+	for range maxFollows {
+		w.inspect.follows <- struct{}{}
+	}
+	if err := <-w.follow(t, t.Context()).ended; problem.From(err).Code != problem.Overloaded {
+		t.Errorf("%v", err)
+	}
 	// Who takes nothing any more is an error.
 	stream, err := New(Deps{Gateway: w.gateway, Log: w.log, Upstreams: w}).FollowLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: gateway.ServerRef{Name: "s"}})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/search"
 )
 
 // SearchQuery is what people search for. Empty fields are as configured.
@@ -53,7 +52,7 @@ func (i *Inspector) SearchTools(_ context.Context, c gateway.Caller, q SearchQue
 	for n, h := range found.Hits {
 		one := FoundTool{ToolView: gateway.ViewTool(h.Tool, h.Score), Tokens: tokensIn(gateway.BytesOf(h, detail))}
 		if q.Explain {
-			one.Why = viewReasons(found.Why(h))
+			one.Why = found.Why(h)
 		}
 		a.Tokens += one.Tokens
 		a.Tools[n] = one
@@ -62,12 +61,4 @@ func (i *Inspector) SearchTools(_ context.Context, c gateway.Caller, q SearchQue
 		a.Locked[n] = FoundTool{ToolView: gateway.ViewTool(h.Tool, h.Score), Remedy: h.Tool.Status.Remedy()}
 	}
 	return a, nil
-}
-
-func viewReasons(reasons []search.Reason) []gateway.Why {
-	out := make([]gateway.Why, len(reasons))
-	for i, r := range reasons {
-		out[i] = gateway.Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
-	}
-	return out
 }
