@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpproxy/internal/catalog/catalogtest"
@@ -130,6 +131,30 @@ func TestLogsAreFollowed(t *testing.T) {
 	if _, err := w.inspect.FollowLogs(t.Context(), catalogtest.APerson, LogQuery{ServerRef: gateway.ServerRef{Name: "s"}}); problem.From(err).Code != problem.ServerNotFound {
 		t.Errorf("%v", err)
 	}
+}
+
+// A stream without lines says every 15 seconds that it is alive.
+func TestAQuietStreamIsAlive(t *testing.T) {
+	t.Parallel()
+	outside := newWorld(t, nil, defined("show", "Show.", reads))
+	synctest.Test(t, func(t *testing.T) {
+		w := *outside
+		w.inspect = New(Deps{Gateway: w.gateway, Log: w.log, Upstreams: &w})
+		f := w.follow(t, t.Context())
+		for i := range 4 {
+			began := time.Now()
+			if got := f.next(); got != "" {
+				t.Fatalf("%q", got)
+			}
+			if took := time.Since(began); i > 0 && took != pingEvery {
+				t.Errorf("%v between two pings", took)
+			}
+		}
+		w.inspect.Close()
+		if err := <-f.ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFollowingEnds(t *testing.T) {
