@@ -17,6 +17,10 @@ type nowhere struct {
 }
 
 func (*nowhere) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+func (*nowhere) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+	return nil, nil
+}
+func (*nowhere) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
 func (n *nowhere) Resume(context.Context) (Position, []string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -45,33 +45,33 @@ func (f *fake) RemoveServer(ctx context.Context, c gateway.Caller, in gateway.Se
 	return gateway.Removed{Removed: in.Name}, err
 }
 
-func (f *fake) EnableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	return f.switchServer(ctx, c, in.Name, true)
+func (f *fake) EnableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(c, in.Name, true)
 }
 
-func (f *fake) DisableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	return f.switchServer(ctx, c, in.Name, false)
+func (f *fake) DisableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(c, in.Name, false)
 }
 
-func (f *fake) switchServer(ctx context.Context, c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
+func (f *fake) switchServer(c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
 	f.decided(c, "enable %s %v", name, on)
-	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	v, err := f.server(name)
 	v.Enabled = on
 	return v, err
 }
 
-func (f *fake) QuarantineServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) QuarantineServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	name := in.Name
 	f.decided(c, "quarantine %s", name)
-	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	v, err := f.server(name)
 	v.Quarantined, v.Stage = true, gateway.StageDefinitions
 	return v, err
 }
 
-func (f *fake) ChangeServer(ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+func (f *fake) ChangeServer(_ context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
 	name, key, value := in.Name, in.Key, in.Value
 	f.decided(c, "set %s %s %s", name, key, value)
-	return f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	return f.server(name)
 }
 
 func testReview() gateway.ServerReview {
@@ -81,7 +81,7 @@ func testReview() gateway.ServerReview {
 
 func (f *fake) ReviewServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerReview, error) {
 	name := in.Name
-	_, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	_, err := f.server(name)
 	return testReview(), err
 }
 

@@ -158,3 +158,7 @@ func infers(s config.Server, general policy.InferMode) policy.InferMode {
 func counts(infer policy.InferMode) bool {
 	return infer != policy.InferOff && infer != policy.InferAdvise
 }
+
+// Guessed reports whether neither the server nor an override says what the tool does:
+// its variant follows from what it seems to do, or from nothing.
+func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }

@@ -24,7 +24,7 @@ func (e *engine) load(ctx context.Context) error {
 		return err
 	}
 	e.mu.Lock()
-	e.index = x
+	e.index, e.used = x, nil
 	e.mu.Unlock()
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"time"
 
 	"mcpproxy/internal/activity"
 )
@@ -99,7 +98,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, hours: hours{}, ended: map[int64]ending{}}
+	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, ended: map[int64]ending{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -115,7 +114,7 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 				return err
 			}
 		}
-		p.hours.save(e.conn)
+		p.rollUp.save(e.conn)
 		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
 			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next)
 		return nil
@@ -141,13 +140,18 @@ func (e *engine) publish(p *projection) {
 		}
 	}
 	e.index.nextKey = p.next
+	if e.used != nil {
+		for k, n := range p.rollUp.hours {
+			e.used.add(k, n.records, n.last)
+		}
+	}
 }
 
 // projection is one transaction of the projector.
 type projection struct {
-	e     *engine
-	next  int64
-	hours hours
+	e      *engine
+	next   int64
+	rollUp rollUp
 	// What it changes in memory when it is committed.
 	values       []*[fields]uint64
 	times        []int64
@@ -196,7 +200,7 @@ func (p *projection) insert(r *row) {
 	p.times = append(p.times, facts.Time)
 	p.next++
 	if endSeq != nil {
-		p.hours.add(facts)
+		p.rollUp.add(facts)
 	}
 }
 
@@ -239,7 +243,7 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 			facts = &read
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
-		p.hours.add(facts)
+		p.rollUp.add(facts)
 		p.setEnding(key, p.e.ending(facts), sealed)
 	}
 	for chunk, changes := range sealed {
@@ -286,37 +290,6 @@ func (p *projection) changeColumns(ctx context.Context, chunk int64, changes map
 		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(f, chunk))
 	}
 	return nil
-}
-
-// hours adds up what the transaction changes in the roll-up.
-type hours map[hour]counts
-
-type hour struct {
-	hour                               int64
-	kind, server, tool, intent, status string
-}
-
-type counts struct{ records, duration, longest int64 }
-
-const microsecondsPerHour = 3600 * 1e6
-
-// hourOf returns the hour of a time in microseconds, both since 1970.
-func hourOf(t int64) int64 { return t / microsecondsPerHour }
-
-func (h hours) add(f *activity.Facts) {
-	k := hour{hourOf(f.Time), string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
-	c := h[k]
-	h[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration)}
-}
-
-func (h hours) save(c *rawConn) {
-	for k, n := range h {
-		c.do(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
-			max_duration = max(max_duration, excluded.max_duration)`,
-			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest)
-	}
 }
 
 // tailMax is how many chunks the tail may hold. Calls that run when their record
@@ -416,18 +389,4 @@ func (db *DB) Count() int64 {
 	defer e.mu.RUnlock()
 	there := e.index.kept()
 	return there.refused + there.others
-}
-
-// Calls returns how many calls of each server have ended since a time, by the hour.
-func (db *DB) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
-	e, err := db.use(ctx)
-	if err != nil {
-		return nil, err
-	}
-	calls := map[string]int64{}
-	var server string
-	var n int64
-	err = each(ctx, e.reads, into{&server, &n}, func() error { calls[server] = n; return nil },
-		"SELECT server, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOf(since.UnixMicro()), activity.ToolCall)
-	return calls, err
 }
