@@ -37,6 +37,7 @@ func connsFor(files uint64) (tcp, socket int) {
 // first answers what is plain by itself.
 func (d *daemon) openServers(mcp, rest http.Handler) {
 	mux := http.NewServeMux()
+	mux.Handle(api.Prefix, rest)
 	mux.Handle(api.Prefix+"/", rest)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)

@@ -130,6 +130,10 @@ func (t *Tool) Inferred() effect.Inference {
 	return t.entry.inferred()
 }
 
+// Guessed reports whether neither the server nor an override says what the tool
+// does.
+func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }
+
 // Candidate is the tool's definition as it is judged.
 func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
 
