@@ -73,6 +73,9 @@ func (in *CallInput) asked() (name string, size int) { return in.Name, in.size }
 // repeats returns with which key the call is made, and of which body.
 func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }
 
+// bytes is how much the answer is to keep.
+func (a CallAnswer) bytes() int { return len(a.Result) }
+
 func (a CallAnswer) recordID() string { return a.ActivityID }
 
 func (in *CallInput) readMembers(of *input, body []byte) error {

@@ -146,8 +146,8 @@ func (r *repeats) end(key repeatKey, one *repeat) {
 	if call, ok := one.answer.(interface{ recordID() string }); ok {
 		one.record = call.recordID()
 	}
-	if answer, ok := one.answer.(CallAnswer); ok {
-		one.size = len(answer.Result)
+	if call, ok := one.answer.(interface{ bytes() int }); ok {
+		one.size = call.bytes()
 	}
 	r.bytes += one.size
 	for _, oldest := range r.order {
