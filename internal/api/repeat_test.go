@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
@@ -197,5 +200,23 @@ func TestRepeatsEnd(t *testing.T) {
 	})
 	if !errors.Is(err, stopping) {
 		t.Errorf("the program stops: %v", err)
+	}
+}
+
+// A panic in an operation is answered as a problem, without what it said.
+func TestAPanicIsAProblem(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	broken := func(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) { panic("secret cause") }
+	server, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
+		Instead: append(f.instead(), GetStatus.As(broken))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(server)
+	t.Cleanup(s.Close)
+	r := ask(t, s, "GET", Prefix+"/status", "")
+	if d := problemOf(t, r); r.status != 500 || d.Code != problem.Internal || d.Hint == "" || strings.Contains(r.body, "secret") {
+		t.Errorf("%d %s", r.status, r.body)
 	}
 }
