@@ -468,11 +468,12 @@ func TestDocumentIsValid(t *testing.T) {
 	if modules == "" {
 		modules = filepath.Join("..", "..", ".ci", "npm", "node_modules")
 	}
-	validator, err := filepath.Abs(filepath.Join(modules, "@redocly", "cli", "bin", "cli.js"))
-	if err == nil {
-		_, err = os.Stat(validator)
+	modules, err := filepath.Abs(modules)
+	if err != nil {
+		t.Fatal(err)
 	}
-	node := filepath.Join(modules, "node", "bin", "node")
+	validator, node := filepath.Join(modules, "@redocly", "cli", "bin", "cli.js"), filepath.Join(modules, "node", "bin", "node")
+	_, err = os.Stat(validator)
 	if _, missing := os.Stat(node); missing != nil && err == nil {
 		node, err = exec.LookPath("node")
 	}
