@@ -191,7 +191,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	switch e.Kind {
 	case KindRepeat:
 	case KindEnd:
-		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
+		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, ErrorCode: p.Metadata.ErrorCode}
 	default:
 		e.Facts = FactsOf(&p.Record)
 	}

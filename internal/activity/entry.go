@@ -46,7 +46,8 @@ type Entry struct {
 	offset  int64
 }
 
-// Facts are the values that a record is filtered and counted by.
+// Facts are the values that a record is filtered and counted by, and what else
+// those are told who follow the log.
 type Facts struct {
 	Type        Type
 	Status      Status
@@ -60,6 +61,8 @@ type Facts struct {
 	Client      string
 	Time        int64 // microseconds since 1970
 	Duration    int64 // milliseconds
+	Reason      string
+	ErrorCode   string
 }
 
 // FactsOf returns what a record is found by.
@@ -67,10 +70,10 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS,
+		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, ErrorCode: r.Metadata.ErrorCode,
 	}
 	if in := r.Metadata.Intent; in != nil {
-		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity
+		f.Intent, f.Sensitivity, f.Reason = in.OperationType, in.DataSensitivity, in.Reason
 	}
 	return f
 }

@@ -122,7 +122,14 @@ func (m *memory) List(context.Context, Filter) (Page, error) {
 
 func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
 
-func (m *memory) Get(context.Context, string) (Record, error) {
+func (m *memory) Get(_ context.Context, id string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records() {
+		if r.ID == id {
+			return r, nil
+		}
+	}
 	return Record{}, problem.New(problem.NotFound, "not here", "")
 }
 
