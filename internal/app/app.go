@@ -30,6 +30,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/http1"
 	"mcpproxy/internal/mcpserver"
@@ -100,6 +101,7 @@ type daemon struct {
 	offers    *offers.Guard
 	door      *door.Door
 	gateway   *gateway.Gateway
+	events    *events.Hub
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
@@ -286,6 +288,8 @@ func (d *daemon) wire() error {
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
+	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
+	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.mcp = mcpserver.New(mcpserver.Deps{
@@ -293,7 +297,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, d.events}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -320,6 +324,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
+	d.running.Go(func() { d.events.Run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
@@ -362,6 +367,7 @@ func (d *daemon) stopServing() {
 	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
+	d.events.Close()
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)
