@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// collectTime is how long what happens is collected before it is told, and
-	// collectMore how much longer for each who listens: what it costs to send is
-	// then the same for few and for many.
+	// collectTime is how long is waited for more before the first of what happens is
+	// told. As long as more happens it is told every busyTime, and busyMore later
+	// for each further listener: to wake up and to send is what costs.
 	collectTime = 10 * time.Millisecond
-	collectMore = 5 * time.Millisecond
+	busyTime    = 50 * time.Millisecond
+	busyMore    = 10 * time.Millisecond
 
 	// changesEvery is how often at most it is told that something changed.
 	changesEvery = 300 * time.Millisecond
@@ -40,20 +41,29 @@ func (h *Hub) Run(ctx context.Context) {
 			t.replaced = nil // until that is told
 		case <-t.later.C:
 		}
-		n := t.listening()
 		switch {
-		case n == 0:
+		case t.listening() == 0:
 			t.rest()
-			continue
 		case t.reader == nil:
 			t.begin()
-			continue
+		default:
+			t.tellAll(ctx)
 		}
+	}
+}
+
+// tellAll tells what happens, until for a moment nothing does.
+func (t *teller) tellAll(ctx context.Context) {
+	for pause := collectTime; ; pause = busyTime + time.Duration(t.listening()-1)*busyMore {
 		select {
 		case <-ctx.Done():
-		case <-h.closed:
-		case <-time.After(collectTime + time.Duration(n-1)*collectMore):
-			t.tell(ctx)
+			return
+		case <-t.closed:
+			return
+		case <-time.After(pause):
+		}
+		if !t.tell(ctx) || t.listening() == 0 {
+			return
 		}
 	}
 }
@@ -98,20 +108,24 @@ func (t *teller) rest() {
 	t.changes = changes{}
 }
 
-func (t *teller) tell(ctx context.Context) {
+// tell tells what there is, and reports whether anything happened.
+func (t *teller) tell(ctx context.Context) (happened bool) {
+	was := t.reader.At()
 	for ctx.Err() == nil && t.tellSteps(ctx) {
 	}
+	happened = t.reader.At() != was
 	t.mu.Lock()
 	none := t.changes.none()
 	t.mu.Unlock()
 	if none && t.snapshot == t.Catalog.Current() {
-		return
+		return happened
 	}
 	if wait := time.Until(t.changed.Add(changesEvery)); wait > 0 {
 		t.later.Reset(wait)
-		return
+		return happened
 	}
 	t.tellChanges(ctx)
+	return happened
 }
 
 // tellSteps makes a chunk of what was appended to the log, and reports whether
