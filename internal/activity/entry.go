@@ -2,6 +2,7 @@ package activity
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"unicode"
@@ -38,8 +39,8 @@ type Entry struct {
 	Hash    Hash
 	Payload []byte // JSON, as chained
 	// Facts is what the record can be found by. After a restart an end may come
-	// without (Facts.Type is empty): the store then takes those of the beginning
-	// and adds Status and Duration. A KindRepeat changes none of them.
+	// without (Facts.Type is empty): the store then takes those of the beginning,
+	// EndedBy these. A KindRepeat changes Times alone.
 	Facts Facts
 
 	segment int64 // where the entry ends in the spool
@@ -58,8 +59,17 @@ type Facts struct {
 	Sensitivity string
 	Actor       string
 	Client      string
-	Time        int64 // microseconds since 1970
-	Duration    int64 // milliseconds
+	Error       string // the code of the refusal or failure
+	Time        int64  // microseconds since 1970
+	Duration    int64  // milliseconds
+	Own         int64  // microseconds of Duration that were MCPProxy's
+	Times       int64  // how often the refusal has happened; 0 = once
+}
+
+// EndedBy returns the facts of a record that an entry with the facts end has ended.
+func (f Facts) EndedBy(end *Facts) Facts {
+	f.Status, f.Duration, f.Own, f.Error = end.Status, end.Duration, end.Own, cmp.Or(end.Error, f.Error)
+	return f
 }
 
 // FactsOf returns what a record is found by.
@@ -67,7 +77,7 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS,
+		Error: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Times: r.Repeated,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity

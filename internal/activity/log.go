@@ -164,8 +164,8 @@ func (l *Log) End(id string, o Outcome) error {
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
 	*buf = appendPayload(*buf, &p)
-	run.facts.Status, run.facts.Duration = p.Status, p.DurationMS
-	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}, &p)
+	facts := FactsOf(&p.Record)
+	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts.EndedBy(&facts)}, &p)
 }
 
 // Close projects what is there and closes the spool. Records that are open stay

@@ -69,7 +69,7 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 		}
 	}
 	if len(f.Clients) > 0 {
-		if err := e.indexClients(ctx); err != nil && !isOfDisk(err) {
+		if err := e.complete(ctx); err != nil && !isOfDisk(err) {
 			return activity.Page{}, err
 		} else if err != nil {
 			incomplete = true
@@ -247,7 +247,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if none(words) {
 		return nil
 	}
-	times, err := readColumn(ctx, q.tx, fieldTime, chunk)
+	times, err := readColumn(ctx, q.tx, columnID(fieldTime, chunk))
 	if err == sql.ErrNoRows { // pruned meanwhile
 		clear(words)
 		return nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"runtime"
@@ -99,7 +100,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, hours: hours{}, status: map[int64]uint64{}}
+	p := projection{e: e, next: e.index.nextKey, hours: hours{}, sealed: map[int64]map[int64]uint64{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -114,6 +115,9 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 			if err := p.repeat(ctx, n); err != nil {
 				return err
 			}
+		}
+		if err := p.changeColumns(ctx); err != nil {
+			return err
 		}
 		p.hours.save(e.conn)
 		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
@@ -135,8 +139,8 @@ func (e *engine) publish(p *projection) {
 		t.add(v, p.times[i])
 	}
 	t.refusedBytes += p.refusedBytes
-	for key, status := range p.status {
-		t.columns[fieldStatus][key-t.first] = status
+	for _, c := range p.changes {
+		t.columns[c.field][c.key-t.first] = c.value
 	}
 	e.index.nextKey = p.next
 }
@@ -149,8 +153,17 @@ type projection struct {
 	// What it changes in memory when it is committed.
 	values       []*[fields]uint64
 	times        []int64
-	status       map[int64]uint64 // of records of the tail, by key
-	refusedBytes int64            // the size of the refusals among the new ones
+	changes      []change // of records of the tail
+	refusedBytes int64    // the size of the refusals among the new ones
+	// sealed is what it changes of records in chunks: column → position → value.
+	sealed map[int64]map[int64]uint64
+}
+
+// change is a new value of a record.
+type change struct {
+	key   int64
+	field field
+	value uint64
 }
 
 const (
@@ -196,8 +209,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 	}
 	facts := activity.Facts{}
 	if r.begin != nil {
-		facts = r.begin.Facts
-		facts.Status, facts.Duration = f.Status, f.Duration
+		facts = r.begin.Facts.EndedBy(f)
 	} else {
 		facts = factsOfRow(nil, r.end.Payload)
 	}
@@ -206,7 +218,6 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 
 // endLate finishes records whose beginning is in the database.
 func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
-	sealed := map[int64]map[int64]uint64{} // chunk → position → status
 	for _, end := range late {
 		var key int64
 		var entry []byte
@@ -228,44 +239,49 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.hours.add(facts)
-		p.setStatus(key, p.e.hashes.of(fieldStatus, string(facts.Status)), sealed)
-	}
-	for chunk, changes := range sealed {
-		if err := p.changeColumn(ctx, chunk, changes); err != nil {
-			return err
+		now := p.e.hashes.all(facts)
+		for _, f := range []field{fieldStatus, fieldError, fieldDuration, fieldOwn} {
+			p.set(key, f, now[f])
 		}
 	}
 	return nil
 }
 
-// setStatus notes the new status of a record: in the tail for later, in a chunk
-// for this transaction.
-func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[int64]uint64) {
+// set notes a new value of a record: in the tail for later, in a chunk for this
+// transaction.
+func (p *projection) set(key int64, f field, value uint64) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
-		p.values[key-t.first-int64(len(t.times))][fieldStatus] = status
+		p.values[key-t.first-int64(len(t.times))][f] = value
 		return
 	}
 	if key >= t.first {
-		p.status[key] = status
+		p.changes = append(p.changes, change{key, f, value})
 		return
 	}
-	chunk := key / chunkSize
-	if sealed[chunk] == nil {
-		sealed[chunk] = map[int64]uint64{}
+	id := columnID(f, key/chunkSize)
+	if p.sealed[id] == nil {
+		p.sealed[id] = map[int64]uint64{}
 	}
-	sealed[chunk][key%chunkSize] = status
+	p.sealed[id][key%chunkSize] = value
 }
 
-func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
-	values, err := readColumn(ctx, p.e.conn, fieldStatus, chunk)
-	if err != nil {
-		return err
+// changeColumns changes what set has noted of chunks. A column that is not there is
+// made of the records when it is needed: see activity_newer.go.
+func (p *projection) changeColumns(ctx context.Context) error {
+	for id, changes := range p.sealed {
+		values, err := readColumn(ctx, p.e.conn, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for at, value := range changes {
+			values[at] = value
+		}
+		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
 	}
-	for at, status := range changes {
-		values[at] = status
-	}
-	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(fieldStatus, chunk))
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	}
 	e.mu.RUnlock()
 	if sealed {
-		raw, err := readColumn(ctx, e.reads, fieldTime, chunk)
+		raw, err := readColumn(ctx, e.reads, columnID(fieldTime, chunk))
 		if err != nil {
 			return 0, err
 		}
