@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -287,6 +288,31 @@ func (f *refusals) show(r *Record) {
 	if k := f.byID[r.ID]; k != nil && k.times > 1 {
 		r.repeat(k.times, k.last, k.message())
 	}
+}
+
+// maxCounts is how many counts unwritten returns.
+const maxCounts = 1000
+
+// unwritten returns counts that the spool has not got, by the id of the record: the
+// latest, if there are too many.
+func (f *refusals) unwritten() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var changed []*refusal
+	for _, k := range f.byID {
+		if k.times != k.written {
+			changed = append(changed, k)
+		}
+	}
+	if len(changed) > maxCounts {
+		slices.SortFunc(changed, func(a, b *refusal) int { return strings.Compare(b.id, a.id) })
+		changed = changed[:maxCounts]
+	}
+	counts := make(map[string]int64, len(changed))
+	for _, k := range changed {
+		counts[k.id] = k.times
+	}
+	return counts
 }
 
 // repeat notes how often and until when r has happened.

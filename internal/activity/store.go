@@ -12,8 +12,8 @@ import (
 var ErrIO = errors.New("the disk failed")
 
 // Store is where the projector puts the entries and where queries look. Only
-// one call of Resume, Project, Pending, Sync and Tidy is made at a time; List
-// and Get come from anywhere at any time.
+// one call of Resume, Project, Pending, Sync and Tidy is made at a time; what
+// reads comes from anywhere at any time.
 type Store interface {
 	// Resume waits until the store is open and returns how far it is, and what
 	// has to be told about it: an earlier file that was put aside, and the
@@ -38,6 +38,13 @@ type Store interface {
 	Get(ctx context.Context, prefix string) (Record, error)
 	// Calls returns how many calls of each server have ended since a time, by the hour.
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
+	// Each calls fn for every record that f selects when it is called, the newest
+	// first, and holds up nothing while fn takes its time. The error of fn ends it.
+	Each(ctx context.Context, f Filter, fn func(*Record) error) error
+	// Summary counts what q selects.
+	Summary(ctx context.Context, q SummaryQuery) (Summary, error)
+	// Sessions returns the sessions that q asks for.
+	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 }
 
 // Unfinished is a record in the store that has no end.

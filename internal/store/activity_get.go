@@ -34,7 +34,7 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 		return activity.Record{}, problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
 			WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
 	case 1:
-		return readRecord(e.reads.QueryRowContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?", keys[0]))
+		return readRecord(e.reads.QueryRowContext(ctx, selectRecord, keys[0]))
 	}
 	return activity.Record{}, problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).
 		WithHint("Give more of the id.")

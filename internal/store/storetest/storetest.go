@@ -12,6 +12,8 @@ func Run(t *testing.T, open Opener) {
 	for name, test := range map[string]func(*testing.T, Opener){
 		"filters":            testFilters,
 		"random filters":     testRandomFilters,
+		"summaries":          testSummaries,
+		"each":               testEach,
 		"time":               testTime,
 		"pages":              testPages,
 		"pages under load":   testPagesUnderLoad,
