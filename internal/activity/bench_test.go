@@ -28,6 +28,7 @@ func (n *nowhere) Project(_ context.Context, _ []Entry, pos Position) error {
 	n.pos = pos
 	return nil
 }
+func (*nowhere) Count() int64                                  { return 0 }
 func (*nowhere) Pending(context.Context) ([]Unfinished, error) { return nil, nil }
 func (*nowhere) Sync(context.Context) error                    { return nil }
 func (*nowhere) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {

@@ -62,7 +62,7 @@ type Facts struct {
 	Error       string // the code of the refusal or failure
 	Time        int64  // microseconds since 1970
 	Duration    int64  // milliseconds
-	Own         int64  // microseconds of Duration that were MCPProxy's
+	Own         int64  // microseconds of it that were MCPProxy's; 0: not known
 	Times       int64  // how often the refusal has happened; 0 = once
 }
 
@@ -77,7 +77,7 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Error: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Times: r.Repeated,
+		Error: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, Times: r.Repeated,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity
@@ -114,6 +114,16 @@ func chainHash(prev Hash, payload []byte) Hash {
 	d.Write(head[:])
 	d.Write(payload)
 	return Hash(d.Sum(nil))
+}
+
+// ChainHash returns the hash of the entry with this payload in a chain, after the one
+// whose hash is before; nil when that is no hash.
+func ChainHash(before, payload []byte) []byte {
+	if len(before) != len(Hash{}) {
+		return nil
+	}
+	h := chainHash(Hash(before), payload)
+	return h[:]
 }
 
 // splitLine takes a line without its newline apart.

@@ -36,6 +36,9 @@ type Store interface {
 	List(ctx context.Context, f Filter) (Page, error)
 	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
+	// Count returns how many records there are, 0 when that is not known yet. It waits
+	// for nothing.
+	Count() int64
 	// Calls returns how many calls of each server have ended since a time, by the hour.
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 	// Each calls fn for every record that f selects when it is called, the newest

@@ -12,7 +12,7 @@ import (
 // What is selected are bits in memory; each record is read by itself, so that a slow
 // fn keeps no snapshot of the database open.
 func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error {
-	q, err := db.query(ctx, &f, len(f.Clients) > 0)
+	q, err := db.query(ctx, &f)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 	if err != nil {
 		return activity.Page{}, err
 	}
-	q, err := db.query(ctx, &f, len(f.Clients) > 0)
+	q, err := db.query(ctx, &f)
 	if err != nil {
 		return activity.Page{}, err
 	}
@@ -72,17 +72,21 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 	return page, err
 }
 
-// query prepares a query. newer says that it needs columns which chunks may lack.
-func (db *DB) query(ctx context.Context, f *activity.Filter, newer bool) (*query, error) {
+// query prepares a query that reads columns beside those of the filter.
+func (db *DB) query(ctx context.Context, f *activity.Filter, columns ...field) (*query, error) {
 	e, err := db.use(ctx)
 	if err != nil {
 		return nil, err
 	}
-	q := &query{e: e, wants: wants(f), words: parseSearch(f.Search)}
+	q := &query{e: e, wants: wants(f), words: parseSearch(f.Search), columns: columns}
+	later := slices.DeleteFunc(slices.Clone(columns), func(f field) bool { return f < firstLater })
+	if len(f.Clients) > 0 {
+		later = append(later, fieldClient)
+	}
 	for _, prepare := range []struct {
 		needed bool
 		do     func(context.Context) error
-	}{{len(q.words) > 0, e.indexText}, {newer, e.complete}} {
+	}{{len(q.words) > 0, e.indexText}, {len(later) > 0, func(ctx context.Context) error { return e.addColumns(ctx, later...) }}} {
 		if !prepare.needed {
 			continue
 		}

@@ -15,7 +15,7 @@ func (e *engine) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefused, x.readSegments, x.readNewer} {
+	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefused, x.readSegments, x.readLacking} {
 		if err := read(ctx, e.reads); err != nil {
 			return err
 		}

@@ -267,7 +267,7 @@ func (p *projection) set(key int64, f field, value uint64) {
 }
 
 // changeColumns changes what set has noted of chunks. A column that is not there is
-// made of the records when it is needed: see activity_newer.go.
+// made of the records when it is needed: see activity_later.go.
 func (p *projection) changeColumns(ctx context.Context) error {
 	for id, changes := range p.sealed {
 		values, err := readColumn(ctx, p.e.conn, id)
@@ -398,6 +398,21 @@ func (db *DB) Sync(ctx context.Context) error {
 	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved)
 	e.writing.Unlock()
 	return db.failed(e, err)
+}
+
+// Count returns how many records there are, 0 while the database is not open. It
+// waits for nothing.
+func (db *DB) Count() int64 {
+	db.mu.Lock()
+	e := db.engine
+	db.mu.Unlock()
+	if e == nil {
+		return 0
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	there := e.index.kept()
+	return there.refused + there.others
 }
 
 // Calls returns how many calls of each server have ended since a time, by the hour.

@@ -26,12 +26,11 @@ var counted = []field{fieldType, fieldStatus, fieldTimes}
 
 // Summary counts what q selects, by columns alone.
 func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
-	q, err := db.query(ctx, &in.Filter, true)
+	by := groupFields[in.Group]
+	q, err := db.query(ctx, &in.Filter, slices.Concat(counted, []field{fieldIntent, fieldError, fieldDuration, fieldOwn}, by)...)
 	if err != nil {
 		return activity.Summary{}, err
 	}
-	by := groupFields[in.Group]
-	q.columns = slices.Concat(counted, []field{fieldIntent, fieldError, fieldDuration, fieldOwn}, by)
 	s := newSummary(&in, by)
 	s.Incomplete = q.incomplete
 	err = q.within(ctx, func(ctx context.Context) (err error) {
@@ -230,11 +229,10 @@ func (q *query) times(ctx context.Context, byID map[string]int64) (map[int64]int
 
 // Sessions returns the sessions that have records in a time.
 func (db *DB) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
-	q, err := db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, true)
+	q, err := db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]field{fieldSession}, counted...)...)
 	if err != nil {
 		return activity.SessionPage{}, err
 	}
-	q.columns = append([]field{fieldSession}, counted...)
 	page := activity.SessionPage{Incomplete: q.incomplete}
 	err = q.within(ctx, func(ctx context.Context) error {
 		times, err := q.times(ctx, in.Times)

@@ -83,7 +83,7 @@ func (h hashes) of(f field, s string) uint64 {
 }
 
 func (h hashes) all(f *activity.Facts) *[fields]uint64 {
-	out := [fields]uint64{fieldDuration: uint64(f.Duration), fieldOwn: uint64(f.Own), fieldTimes: uint64(f.Times)}
+	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.Own)), fieldTimes: uint64(max(0, f.Times))}
 	for i, v := range valuesOf(f) {
 		out[i] = h.of(field(i), v)
 	}

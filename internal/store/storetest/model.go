@@ -197,7 +197,9 @@ func (e *env) fill(d draw, n int) []activity.Record {
 			if s == activity.Failed {
 				r.Metadata.ErrorCode = pick(d, errorCodes)
 			}
-			o := activity.Outcome{Status: s, Response: r.Response, Duration: time.Duration(r.DurationMS) * time.Millisecond, ErrorCode: r.Metadata.ErrorCode}
+			r.OwnUS = pick(d, durations)
+			o := activity.Outcome{Status: s, Response: r.Response, ErrorCode: r.Metadata.ErrorCode,
+				Duration: time.Duration(r.DurationMS) * time.Millisecond, Own: time.Duration(r.OwnUS) * time.Microsecond}
 			if err := e.log.End(r.ID, o); err != nil {
 				e.t.Fatal(err)
 			}
