@@ -77,6 +77,8 @@ type Log struct {
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 
+	verifier verifier
+
 	mu   sync.Mutex // guards open
 	open map[string]running
 }
@@ -172,6 +174,7 @@ func (l *Log) End(id string, o Outcome) error {
 // so and read as interrupted after the next start. When ctx ends first, what is
 // left is projected at the next start.
 func (l *Log) Close(ctx context.Context) error {
+	l.verifier.close()
 	l.refusals.write(time.Now(), true)
 	l.ends.retry()
 	flushed := l.progress.flush(ctx)

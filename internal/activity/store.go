@@ -44,6 +44,11 @@ type Store interface {
 	// Each calls fn for every record that f selects when it is called, the newest
 	// first, and holds up nothing while fn takes its time. The error of fn ends it.
 	Each(ctx context.Context, f Filter, fn func(*Record) error) error
+	// Chain calls fn for every entry and for those that are gone by the retention, in
+	// the order of their numbers, all as they are at one time. It holds up nobody. It
+	// returns the number of records, and how far the log is by then. The error of fn
+	// ends it.
+	Chain(ctx context.Context, fn func(ChainPart) error) (records int64, end Position, err error)
 	// Summary counts what q selects.
 	Summary(ctx context.Context, q SummaryQuery) (Summary, error)
 	// Sessions returns the sessions that q asks for.

@@ -14,6 +14,8 @@ func Run(t *testing.T, open Opener) {
 		"random filters":     testRandomFilters,
 		"summaries":          testSummaries,
 		"each":               testEach,
+		"chain":              testChain,
+		"chain under load":   testChainUnderLoad,
 		"time":               testTime,
 		"pages":              testPages,
 		"pages under load":   testPagesUnderLoad,

@@ -110,7 +110,10 @@ func plainPercentile(values []int64, p int) int64 {
 var sameSummary = gocmp.Options{
 	gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	gocmp.Transformer("list", func(in []activity.Bucket) []activity.Bucket { return append([]activity.Bucket{}, in...) }),
-	gocmp.FilterPath(func(p gocmp.Path) bool { s := p.Last().String(); return strings.HasSuffix(s, "P50") || strings.HasSuffix(s, "P95") },
+	gocmp.FilterPath(func(p gocmp.Path) bool {
+		s := p.Last().String()
+		return strings.HasSuffix(s, "P50") || strings.HasSuffix(s, "P95")
+	},
 		gocmp.Comparer(func(a, b int64) bool { return max(a, b) < 256 && a == b || 250*max(a, b) <= 251*min(a, b) })),
 }
 
