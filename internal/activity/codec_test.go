@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
 )
 
 func drawJSON(t *rapid.T, name string) json.RawMessage {
@@ -77,26 +78,26 @@ func drawDeclared(t *rapid.T) json.RawMessage {
 }
 
 func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
-	fact := func(name string) *HintFact {
+	fact := func(name string) *tool.HintFact {
 		if rapid.Bool().Draw(t, name) {
 			return nil
 		}
-		return &HintFact{rapid.Bool().Draw(t, name+" value"), HintSource(rapid.SampledFrom(HintSource("").Words()).Draw(t, name+" from"))}
+		return &tool.HintFact{Value: rapid.Bool().Draw(t, name+" value"), From: tool.HintSource(rapid.SampledFrom(tool.HintSource("").Words()).Draw(t, name+" from"))}
 	}
 	d := &Decision{
 		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
 		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
-		ToolFacts: ToolFacts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by")},
+		Judged: tool.Judged{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by")},
 	}
 	if rapid.Bool().Draw(t, "hints") {
-		d.Hints = &JudgedHints{fact("read only"), fact("destructive"), fact("idempotent"), fact("open world")}
+		d.Hints = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
 	}
 	if ms := rapid.Int64Range(0, 4e12).Draw(t, "approved at"); ms > 0 {
 		at := time.UnixMilli(ms).UTC()
 		d.ApprovedAt = &at
 	}
 	if rapid.Bool().Draw(t, "prepared") {
-		d.ToolFacts = d.Prepared()
+		d.Judged = d.Prepared()
 	}
 	return d
 }
@@ -118,7 +119,7 @@ func utf8Record(t *rapid.T, r Record) Record {
 }
 
 var sameRecord = cmp.Options{
-	cmpopts.IgnoreUnexported(ToolFacts{}),
+	cmpopts.IgnoreUnexported(tool.Judged{}),
 	cmp.Comparer(func(a, b []string) bool {
 		return strings.Join(a, "\x01") == strings.Join(b, "\x01") && len(a) == len(b)
 	}),

@@ -102,8 +102,12 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
-			t.Effective = o.Hints.Over(t.Effective)
+			t.override = o.Hints.Over(t.override)
 		}
+	}
+	t.Effective = t.override.Over(t.Effective)
+	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
+		t.pin = pin
 	}
 	if infer != policy.InferOff && policy.Silent(t.Effective) {
 		t.inferred = true
