@@ -85,6 +85,26 @@ func FactsOf(r *Record) Facts {
 	return f
 }
 
+// ChainPart is one entry as a store has it, or some in a row that are gone.
+type ChainPart struct {
+	First, Seq int64 // the numbers of the first and the last entry
+	Hash       Hash  // of the last
+	Gone       bool
+	Payload    []byte // of an entry that is there; valid until the call that got it returns
+	// Record is the place among all records of the one that the entry begins, from 1
+	// on; 0 of an entry that begins none.
+	Record int64
+}
+
+// id returns the id of the entry's record, "" when there is none to be read.
+func (p *ChainPart) id() string {
+	const at = len(`{"id":"`)
+	if len(p.Payload) < at+ulidLen || !IsIDPrefix(string(p.Payload[at:at+ulidLen])) {
+		return ""
+	}
+	return string(p.Payload[at : at+ulidLen])
+}
+
 // A line of the spool is
 //
 //	<hash in hex> <payload>\n

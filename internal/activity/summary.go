@@ -1,8 +1,6 @@
 package activity
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"mcpproxy/internal/problem"
@@ -115,47 +113,4 @@ type Session struct {
 	Calls         int64     `json:"calls"`
 	Refused       int64     `json:"refused"`
 	Failed        int64     `json:"failed"`
-}
-
-// Summary counts what q selects, with everything that was appended before it.
-func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
-	q.Filter, q.Times = q.masked(), l.refusals.unwritten()
-	behind := l.progress.flush(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return Summary{}, behind
-	}
-	s, err := l.store.Summary(ctx, q)
-	s.Incomplete = s.Incomplete || behind != nil
-	return s, l.queryError(ctx, err)
-}
-
-// Sessions returns a page of the sessions that have records in a time.
-func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
-	q.Times = l.refusals.unwritten()
-	behind := l.progress.flush(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return SessionPage{}, behind
-	}
-	p, err := l.store.Sessions(ctx, q)
-	p.Incomplete = p.Incomplete || behind != nil
-	return p, l.queryError(ctx, err)
-}
-
-// Each calls fn for every record that f selects, whatever its page, the newest
-// first: those that were appended before it. One that is pruned meanwhile is left
-// out. What fn gets is its own.
-func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error {
-	if err := l.progress.flush(ctx); err != nil {
-		return err
-	}
-	var failed error
-	err := l.store.Each(ctx, f.masked(), func(r *Record) error {
-		l.refusals.show(r)
-		failed = fn(r)
-		return failed
-	})
-	if failed != nil {
-		return failed
-	}
-	return l.queryError(ctx, err)
 }

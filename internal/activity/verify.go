@@ -31,26 +31,6 @@ type Verified struct {
 	OK bool      `json:"ok"`
 }
 
-// ChainPart is one entry as a store has it, or some in a row that are gone.
-type ChainPart struct {
-	First, Seq int64 // the numbers of the first and the last entry
-	Hash       Hash  // of the last
-	Gone       bool
-	Payload    []byte // of an entry that is there; valid until the call that got it returns
-	// Record is the place among all records of the one that the entry begins, from 1
-	// on; 0 of an entry that begins none.
-	Record int64
-}
-
-// id returns the id of the entry's record, "" when there is none to be read.
-func (p *ChainPart) id() string {
-	const at = len(`{"id":"`)
-	if len(p.Payload) < at+ulidLen || !IsIDPrefix(string(p.Payload[at:at+ulidLen])) {
-		return ""
-	}
-	return string(p.Payload[at : at+ulidLen])
-}
-
 // verifier has one verification run at a time.
 type verifier struct {
 	mu      sync.Mutex // guards what follows
@@ -65,48 +45,6 @@ type verifying struct {
 	done  chan struct{}
 	found Verification
 	err   error
-}
-
-// Verify reads the whole log, with everything that was appended before it, and holds
-// each entry against the hash of the one before. It holds up nobody. While it runs, who
-// asks waits for the same answer; it goes on when those who wait for it leave.
-func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	v := l.verifying()
-	select {
-	case <-v.done:
-		return v.found, v.err
-	case <-ctx.Done():
-		return Verification{}, ctx.Err()
-	}
-}
-
-// verifying returns the verification that runs, or begins one.
-func (l *Log) verifying() *verifying {
-	l.verifier.mu.Lock()
-	defer l.verifier.mu.Unlock()
-	if l.verifier.running != nil {
-		return l.verifier.running
-	}
-	v := &verifying{done: make(chan struct{})}
-	if l.verifier.closed {
-		v.err = unreadable(errClosed)
-		close(v.done)
-		return v
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	l.verifier.running, l.verifier.stop = v, stop
-	l.watching.Go(func() {
-		defer stop()
-		v.found, v.err = l.verify(ctx)
-		l.verifier.mu.Lock()
-		l.verifier.running = nil
-		if v.err == nil {
-			l.verifier.last = &Verified{At: v.found.At, OK: v.found.OK}
-		}
-		l.verifier.mu.Unlock()
-		close(v.done)
-	})
-	return v
 }
 
 // close stops what runs, and begins nothing more.
@@ -124,33 +62,6 @@ func (v *verifier) verified() *Verified {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.last
-}
-
-func (l *Log) verify(ctx context.Context) (Verification, error) {
-	began := time.Now()
-	m := l.spool.mark()
-	if err := l.progress.flush(ctx); err != nil {
-		return Verification{}, err
-	}
-	inSpool, err := m.firstBreak()
-	if err != nil {
-		return Verification{}, err
-	}
-	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}}
-	records, end, err := l.store.Chain(ctx, c.add)
-	if err != nil && !errors.Is(err, errBroken) {
-		return Verification{}, l.queryError(ctx, err)
-	}
-	if err == nil {
-		c.end(end, m.end.Chain)
-	}
-	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
-		c.first = inSpool
-	}
-	if c.first != nil {
-		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
-	}
-	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), FirstBreak: c.first}, nil
 }
 
 // firstBreak looks for the first entry in the spool that does not fit.
