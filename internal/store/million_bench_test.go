@@ -91,7 +91,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	clock := begun
 	l, _ := openBenchAt(b, func() time.Time { return clock })
 	for i := range records {
-		clock = begun.Add(time.Duration(i) * 90 * 24 * time.Hour / records)
+		clock = begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records))
 		r := mixed(i)
 		r.DurationMS, r.OwnUS = int64(i%400), int64(60+i%300)
 		if err := l.Append(r); err != nil {
