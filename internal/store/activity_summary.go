@@ -63,6 +63,7 @@ type summary struct {
 	duration    histogram
 	own         histogram
 	groups      map[groupKey]*group
+	none        group
 }
 
 type groupKey [2]uint64
@@ -102,9 +103,7 @@ func (s *summary) add(key int64, v *values) {
 		n := refusedTimes(key, v, s.times)
 		s.Refused += n
 		bucket.Refused += n
-		if g := s.group(key, v); g != nil {
-			g.refused += n
-		}
+		s.group(key, v).refused += n
 	case callType:
 		s.Calls++
 		for i, n := range []*int64{&bucket.Read, &bucket.Write, &bucket.Destructive} {
@@ -121,11 +120,8 @@ func refusedTimes(key int64, v *values, now map[int64]int64) int64 {
 	return max(1, int64(v[fieldTimes]), now[key])
 }
 
-// addOutcome counts how a call went. g may be nil.
+// addOutcome counts how a call went.
 func (s *summary) addOutcome(bucket *activity.Bucket, g *group, v *values) {
-	if g == nil {
-		g = &group{}
-	}
 	g.calls++
 	status := v[fieldStatus]
 	if status == failed || status == interrupted {
@@ -151,10 +147,10 @@ func (s *summary) addOutcome(bucket *activity.Bucket, g *group, v *values) {
 	}
 }
 
-// group returns the group of a record; nil when there are none.
+// group returns the group of a record; one that nobody sees when there are none.
 func (s *summary) group(key int64, v *values) *group {
 	if s.by == nil {
-		return nil
+		return &s.none
 	}
 	var k groupKey
 	for i, f := range s.by {
