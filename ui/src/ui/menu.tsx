@@ -20,17 +20,15 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
   const panel = useRef<HTMLDivElement>(null);
   const own = useId();
 
+  // The items are drawn before the popover is shown, which is done by the next frame: only then it has a size and takes focus.
   useLayoutEffect(() => {
-    const p = panel.current!;
     if (!open) return;
-    // Placed by hand: anchors of CSS are not in every browser that has popovers.
-    const b = button.current!.getBoundingClientRect();
-    const r = p.getBoundingClientRect();
-    const left = end ? b.right - r.width : b.left;
-    const below = b.bottom + 4;
-    p.style.left = `${Math.max(8, Math.min(left, innerWidth - r.width - 8))}px`;
-    p.style.top = `${below + r.height > innerHeight - 8 ? Math.max(8, b.top - r.height - 4) : below}px`;
-    items(p)[0]?.focus();
+    const frame = requestAnimationFrame(() => {
+      const p = panel.current!;
+      place(p, button.current!, end);
+      items(p)[0]?.focus();
+    });
+    return () => cancelAnimationFrame(frame);
   }, [open]);
 
   const onKey = (e: KeyboardEvent) => {
@@ -59,6 +57,16 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
       </div>
     </>
   );
+}
+
+// Placed by hand: anchors of CSS are not in every browser that has popovers.
+function place(panel: HTMLElement, button: HTMLElement, end: boolean): void {
+  const b = button.getBoundingClientRect();
+  const r = panel.getBoundingClientRect();
+  const left = end ? b.right - r.width : b.left;
+  const below = b.bottom + 4;
+  panel.style.left = `${Math.max(8, Math.min(left, innerWidth - r.width - 8))}px`;
+  panel.style.top = `${below + r.height > innerHeight - 8 ? Math.max(8, b.top - r.height - 4) : below}px`;
 }
 
 function items(panel: HTMLElement): HTMLElement[] {

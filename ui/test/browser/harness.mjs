@@ -87,26 +87,26 @@ export async function scene(t, { daemon: given, browser: ready, allow, context: 
 
 /** Waits until the page has its heading and nothing of it is still loading. */
 export async function settled(page) {
-  await page.locator("#main :is(h1, h2)").first().waitFor();
+  await page.locator("#main :is(h1, h2):visible").first().waitFor();
   await page.waitForFunction(() => !document.querySelector("#main .skel, #main [aria-label=Loading]"));
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Returns what axe-core finds, a line each; within: a selector, only there. */
-export async function axe(page, within) {
+/** Returns what axe-core finds, a line each; tags: only rules with one of them. */
+export async function axe(page, tags) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const { violations } = await page.evaluate((w) => globalThis.axe.run(w ?? document, { resultTypes: ["violations"] }), within);
+  const { violations } = await page.evaluate((t) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(t ? { runOnly: { type: "tag", values: t } } : {}) }), tags);
   return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${v.help}: ${n.html.slice(0, 200)}: ${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 300)}`));
 }
 
-/** Returns what axe-core finds in the light and in the dark theme. */
+/** Returns what axe-core finds in the light theme, and of colours, which are all that differs, in the dark one. */
 export async function axeInBoth(page) {
   const found = [];
-  for (const colorScheme of ["dark", "light"]) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    found.push(...(await axe(page)).map((f) => `${colorScheme}: ${f}`));
+  for (const [colorScheme, tags] of [["dark", ["cat.color"]], ["light"]]) {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await axe(page, tags)).map((f) => `${colorScheme}: ${f}`));
   }
   return found;
 }
