@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, scene, settled } from "./harness.mjs";
-import { pages, places } from "./pages.mjs";
+import { pages, places, readSources } from "./pages.mjs";
 import { startWorld } from "./world.mjs";
 
 let world, browser;
@@ -99,11 +99,10 @@ test("g and a letter go to each page, the palette and the list of keys open and 
 
 test("j goes to a row, Enter opens it, Esc closes it and the focus is on the row again", async (t) => {
   const { page, visit } = await sceneOf(t);
-  let lists = 0;
-  for (const { name } of pages) {
+  const withTable = pages.filter(({ name }) => /<Table\b/.test(readSources(name)));
+  for (const { name } of withTable) {
     await visit(name);
-    if (!(await page.locator("#main tr[data-i]:not(.group)").count())) continue;
-    lists++;
+    await page.locator("#main tr[data-i]:not(.group)").first().waitFor();
     const row = () => page.evaluate(() => document.activeElement?.closest("tr[data-i]:not(.group)")?.dataset.i);
     for (let i = 0; i < 3 && (i === 0 || (await row()) === undefined); i++) {
       await page.keyboard.press("j");
@@ -118,5 +117,5 @@ test("j goes to a row, Enter opens it, Esc closes it and the focus is on the row
     await page.waitForFunction(() => !new URLSearchParams(location.search).has("id")).catch(() => assert.fail(`${name}: Esc does not close`));
     assert.equal(await row(), at, `${name}: the focus is on the row again`);
   }
-  t.diagnostic(`${lists} pages with a table`);
+  t.diagnostic(`with a table: ${withTable.map((p) => p.name)}`);
 });

@@ -1,10 +1,16 @@
 // Which pages and states there are: tests that span pages go through these lists. A page that
 // src/frame/pages.ts has is in them; a state that has an address of its own gets a line here.
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 
 /** [{name, title, key}] of all pages. */
 export const pages = [...readFileSync(new URL("../../src/frame/pages.ts", import.meta.url), "utf8").matchAll(/\{ name: "(\w+)", title: "([^"]+)".*? key: "(.)"/g)]
   .map(([, name, title, key]) => ({ name, title, key }));
+
+/** Returns the sources of a page, which say what to expect of it. */
+export function readSources(name) {
+  const folder = new URL(`../../src/pages/${name}/`, import.meta.url);
+  return readdirSync(folder, { recursive: true }).filter((f) => /\.tsx?$/.test(f)).map((f) => readFileSync(new URL(f, folder), "utf8")).join("\n");
+}
 
 const record = async (daemon, filter) => (await daemon.api("GET", `/activity?limit=1&${filter}`)).activities[0].id;
 
