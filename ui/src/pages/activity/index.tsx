@@ -112,7 +112,8 @@ function useCounts(filters: Filters, range: Range, key: string, turn: number): {
     const fit = ask(filters);
     const under = filters.lane.length ? ask({ ...filters, lane: [] }) : fit;
     const all = isEmpty(filters) ? undefined : api.get<ActivityList>("/activity", { ...t, limit: 1 }, signal);
-    return { fit: await fit, under: await under, all: (await all)?.total };
+    const [f, u, a] = await Promise.all([fit, under, all]);
+    return { fit: f, under: u, all: a?.total };
   }, { turn: tick });
   return counts.data ?? {};
 }

@@ -1,7 +1,7 @@
 // The rows of the page: a frozen list in pages of 500, with what came since before it.
 
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
-import { api } from "../../api/client";
+import { api, type Params } from "../../api/client";
 import type { ActivityList, ActivityRecord, EventRecord } from "../../api/types";
 import { paused, useEvents } from "../../data/live";
 import { PageCache, type Rows } from "../../data/window";
@@ -13,7 +13,7 @@ import { after, maxHead, newestFirst, nothing, now, settle, take, type Told } fr
 import { ofRecord, type Row } from "./row";
 
 /** One frozen list and what is newer. */
-interface List { cache: PageCache<Row>; told: Told; newest: string; key: string }
+interface List { cache: PageCache<Row>; told: Told; newest: string; key: string; gone: AbortController }
 
 export interface Log {
   rows: Rows<Row>;
@@ -39,11 +39,10 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
   latest.current = { filters, range, hold };
 
   useEffect(() => {
-    const list: List = { told: nothing(), newest: "", key, cache: undefined as never };
+    const list: List = { told: nothing(), newest: "", key, cache: undefined as never, gone: new AbortController() };
     const query = { ...params(filters), ...times(range, new Date()) };
-    list.cache = new PageCache<Row>(pages(query, list), () => {
+    list.cache = new PageCache<Row>(pages(query, list, () => changed()), () => {
       if (next.current === list) {
-        shown.current?.cache.stop();
         shown.current = list;
         next.current = undefined;
         settle(list.told, list.newest);
@@ -51,10 +50,12 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
       }
       changed();
     });
-    next.current?.cache.stop();
     next.current = list;
     list.cache.want(0, 1);
-    return () => list.cache.stop();
+    return () => {
+      list.gone.abort();
+      list.cache.stop();
+    };
   }, [key, again]);
 
   const refresh = useRef(0);
@@ -111,11 +112,23 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
       known: list?.cache.known ?? false,
       error: list?.cache.error,
       row: (i) => (i < front.length ? front[i] : ended(list, list?.cache.row(i - front.length))),
-      want: (first, last) => list?.cache.want(Math.max(0, first - front.length), Math.max(0, last - front.length)),
+      want: (first, last) => list && want(list, first - front.length, last - front.length),
       reload: () => reload(),
     };
   }, [turn, list]);
   return { rows, newer: list ? Math.max(0, list.told.added.size - head.current.length) : 0, show, key: list?.key ?? "", turn };
+}
+
+const ahead = 150; // rows
+let wanting = 0;
+
+// Asks for what is in view and a little more. Who drags through the list asks for nothing on the way.
+function want(list: List, first: number, last: number): void {
+  clearTimeout(wanting);
+  const end = Math.max(1, Math.min(last + ahead, list.cache.total));
+  const ask = () => list.cache.want(Math.max(0, first - ahead), end);
+  if (list.cache.row(Math.max(0, first)) && list.cache.row(Math.min(last, end) - 1)) ask();
+  else wanting = window.setTimeout(ask, 40);
 }
 
 // The same object as long as nothing has changed, so that its row is not drawn again.
@@ -127,22 +140,30 @@ function ended(list: List | undefined, row: Row | undefined): Row | undefined {
   return is;
 }
 
+// What is seen at once; the rest of the first page follows.
+const firstLook = 60;
+
 // Pages by offset, or by the cursor of the page before where that is known, which is faster far down.
-function pages(query: Record<string, unknown>, list: List) {
+function pages(query: Params, list: List, more: () => void) {
   const cursors = new Map<number, string>();
-  let end: string | undefined;
-  return async (offset: number, limit: number, signal: AbortSignal) => {
+  let end = query.end_time;
+  const ask = async (offset: number, limit: number, signal: AbortSignal) => {
     const cursor = cursors.get(offset);
-    const place = cursor ? { cursor } : { offset: offset || undefined };
-    const answer = await api.get<ActivityList>("/activity", { ...query, ...(end ? { end_time: end } : {}), ...place, limit } as never, signal);
-    const first = answer.activities[0];
-    if (end === undefined && offset === 0 && first) {
-      list.newest = first.id;
-      end = (query.end_time as string) ?? after(first.timestamp);
-    }
+    const answer = await api.get<ActivityList>("/activity", { ...query, end_time: end, ...(cursor ? { cursor } : { offset: offset || undefined }), limit }, signal);
     // A cursor is the place of a record, so that it does not matter that the first page was of a list without an end.
     if (answer.next_cursor) cursors.set(offset + answer.activities.length, answer.next_cursor);
-    return { rows: answer.activities.map(ofRecord), total: answer.total };
+    return answer;
+  };
+  return async (offset: number, limit: number, signal: AbortSignal) => {
+    const answer = await ask(offset, offset === 0 ? firstLook : limit, signal);
+    const rows = answer.activities.map(ofRecord);
+    const first = answer.activities[0];
+    if (offset === 0 && first) {
+      list.newest = first.id;
+      end ??= after(first.timestamp);
+      if (answer.total > rows.length) void ask(rows.length, limit - rows.length, list.gone.signal).then((a) => (rows.push(...a.activities.map(ofRecord)), more()), () => {});
+    }
+    return { rows, total: answer.total };
   };
 }
 
