@@ -195,7 +195,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
     show: (i: number) => {
       const b = box.current!;
-      const to = reveal(i, height.current, b.scrollTop, b.clientHeight, headHeight);
+      const to = reveal(i, total, height.current, b.scrollTop, b.clientHeight, headHeight);
       if (to !== b.scrollTop) b.scrollTop = to;
     },
   };
