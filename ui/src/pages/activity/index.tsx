@@ -20,7 +20,7 @@ import { isEmpty, none, params, patch, schema, valuesOf, type Filters, type Key 
 import { Head } from "./head";
 import { Histogram, merged } from "./histogram";
 import { useLog } from "./log";
-import { Nothing } from "./nearest";
+import { Listening, Nothing } from "./nearest";
 import { RecordDrawer } from "./record";
 import type { Row } from "./row";
 import "./activity.css";
@@ -58,6 +58,7 @@ export default function Activity() {
       <Histogram under={under} buckets={buckets} filters={filters} table={table} onRange={(from, to) => setRange({ since: from.toISOString(), until: to.toISOString() })} />
       <Filtering filters={filters} range={range} setQ={setQ} setRange={setRange}
         end={log.newer > 0 && <Button small icon="up" class="newer" onClick={newer}>{`${count(log.newer, "newer", "newer")}`}</Button>} />
+      {!filtered && fit && !fit.last && fit.refused === 0 && log.rows.total > 0 && <div class="listening"><Listening /></div>}
       <div class={id ? "split open" : "split"}>
         {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
           <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}
