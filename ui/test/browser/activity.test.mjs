@@ -140,6 +140,20 @@ test("new records appear at the top, but never under who reads", async (t) => {
   assert.equal(await page.locator("tbody .res.run").count(), 0);
 });
 
+test("offline what is shown stays, and what came meanwhile is there afterwards", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, allow: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/] });
+  await work(daemon);
+  await visit("activity");
+  await row(page, "look for the shopping list").waitFor();
+  await daemon.kill();
+  await page.getByText("MCPProxy does not answer.").first().waitFor();
+  await page.waitForTimeout(2500); // it is tried again, and fails
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+  await daemon.start();
+  await row(page, "started").waitFor();
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+});
+
 test("on a phone the record is the page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, context: phone });
   await work(daemon);
