@@ -19,12 +19,13 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/settings"
 )
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*settings.Settings)(nil)}
 
 var nobody = Deps{Homes: homes}
 

@@ -20,6 +20,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/settings"
 	"mcpproxy/internal/tool"
 )
 
@@ -330,7 +331,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*settings.Settings)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,13 +58,15 @@ func newPlaces(text []byte) *places {
 	return f
 }
 
-// spell has what may be shown in an earlier text be shown.
+// spell has what may be shown in an earlier text be shown, and what is secret there
+// be secret.
 func (f *places) spell(before []byte) {
 	earlier := newPlaces(before)
 	if tree, mistake := (source{earlier.text}).parse(); mistake == nil {
 		earlier.file(tree)
 		earlier.learn(tree)
-		f.plain = earlier.plain
+		earlier.lexical(false)
+		f.plain, f.values = earlier.plain, earlier.values
 	}
 }
 
@@ -75,14 +77,15 @@ func (f *places) learn(tree hujson.Value) {
 		secret[string(f.text[p.From:p.To])] = true
 	}
 	for v := range tree.All() {
-		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' && !f.covered(v.StartOffset+1) && !secret[l.String()] {
+		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' && !f.touched(v.StartOffset, v.EndOffset) && !secret[l.String()] {
 			f.plain[l.String()] = true
 		}
 	}
 }
 
-func (f *places) covered(at int) bool {
-	return slices.ContainsFunc(f.found, func(p Place) bool { return p.From <= at && at < p.To })
+// touched reports whether there is a secret between two bytes.
+func (f *places) touched(from, to int) bool {
+	return slices.ContainsFunc(f.found, func(p Place) bool { return p.From < to && from < p.To })
 }
 
 // file looks at the whole file.
@@ -186,11 +189,7 @@ func (f *places) args(elements []hujson.Value) {
 		raw = append(raw, l.String())
 	}
 	for i, shown := range redact.Args(raw) {
-		if shown == raw[i] {
-			f.loose(elements[i])
-		} else {
-			f.hide(elements[i], raw[i], shown)
-		}
+		f.hide(elements[i], raw[i], asURL(shown))
 	}
 }
 
@@ -202,12 +201,22 @@ func (f *places) loose(v hujson.Value) {
 			continue
 		}
 		raw := l.String()
-		shown := redact.Text(raw)
-		if strings.Contains(raw, "://") {
-			shown = redact.URL(raw)
-		}
-		f.hide(*one, raw, shown)
+		f.hide(*one, raw, asURL(redact.Text(raw)))
 	}
+}
+
+// userinfo is that of an address whose scheme is misspelt.
+var userinfo = regexp.MustCompile(`/[^/\s@]*:[^/\s@]*@`)
+
+// asURL masks in a text what is secret in an address.
+func asURL(text string) string {
+	switch {
+	case strings.Contains(text, "://"):
+		return redact.URL(text)
+	case userinfo.MatchString(text):
+		return mask
+	}
+	return text
 }
 
 // secret masks the values of a key that is secret: references are none.
@@ -292,8 +301,12 @@ func (f *places) lexical(broken bool) {
 		}
 		token := f.text[at : at+n]
 		switch {
+		case token[0] == '/' && n > 1 && broken && !f.plain[string(token)]:
+			f.add(at+2, at+n) // it may be none
 		case token[0] == '/' && n > 1:
-			f.comment(at, at+n)
+			if f.comment(at, at+n); !f.touched(at, at+n) {
+				f.plain[string(token)] = true
+			}
 		case !broken:
 		case token[0] == '"' && (n > 1 || open):
 			end := at + n
@@ -302,6 +315,7 @@ func (f *places) lexical(broken bool) {
 			}
 			if !f.plain[unquoted(token)] && !opens(f.text[at+n:]) {
 				f.add(at+1, end)
+				f.values = append(f.values, string(f.text[at+1:end]))
 			} else {
 				f.scan(at+1, end)
 			}

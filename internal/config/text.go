@@ -2,46 +2,16 @@ package config
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
 )
-
-// Who brought a text into force, where no actor is known.
-const (
-	ByHand    = "file"  // a person who edited the file
-	ByCommand = "admin" // a person, by a command that changes one thing: see AddServer
-)
-
-// InForce is the text of the configuration that is in force. Data is nil where
-// there was no file; the secrets are in it.
-type InForce struct {
-	Data  []byte
-	Since time.Time
-	By    string
-	Keys  []string // what it changed, as Differences has them
-}
-
-// ETag identifies the text.
-func (f InForce) ETag() string { return ETag(f.Data) }
-
-// ETag identifies the bytes of a file; nil stands for none.
-func ETag(data []byte) string {
-	if data == nil {
-		return "none"
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16])
-}
 
 // InForce returns the text that is in force.
 func (l *Live) InForce() InForce { return *l.inForce.Load() }
@@ -51,6 +21,22 @@ func (l *Live) InForce() InForce { return *l.inForce.Load() }
 func (l *Live) Read() ([]byte, error) {
 	r := l.read()
 	return r.data, r.err
+}
+
+// KeysBetween returns the keys that differ between two texts, none where one of
+// them is no file that is sound.
+func (l *Live) KeysBetween(a, b []byte) []string {
+	from, errA := l.parse(a)
+	to, errB := l.parse(b)
+	if errA != nil || errB != nil {
+		return []string{}
+	}
+	return keysOf(Differences(from, to))
+}
+
+// Outranked reports whether a flag or a variable counts in the place of a key.
+func (l *Live) Outranked(key string) bool {
+	return key == "listen" && l.options.Listen != "" || key == "data_dir" && l.dataDir != ""
 }
 
 // Assessment is what would come of a text.
