@@ -28,7 +28,7 @@ type KeyChanges struct{ settings.KeyChanges }
 // Example is what such changes look like.
 func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-func (*KeyChanges) members() any { return settings.KeyChanges{} }
+func (*KeyChanges) members() any { return settings.Keys{} }
 
 func (in *KeyChanges) readMembers(of *input, body []byte) error {
 	err := of.members(body, func(name string, value []byte) error {

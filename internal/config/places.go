@@ -73,19 +73,35 @@ func (f *places) spell(before []byte) {
 // learn has every string be plain that is nowhere secret.
 func (f *places) learn(tree hujson.Value) {
 	secret := map[string]bool{}
+	f.found = apart(f.found)
 	for _, p := range f.found {
 		secret[string(f.text[p.From:p.To])] = true
 	}
 	for v := range tree.All() {
-		if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' && !f.touched(v.StartOffset, v.EndOffset) && !secret[l.String()] {
+		if l, ok := v.Value.(hujson.Literal); ok && !f.touched(v.StartOffset, v.EndOffset) && !secret[l.String()] {
 			f.plain[l.String()] = true
 		}
 	}
 }
 
-// touched reports whether there is a secret between two bytes.
+// touched reports whether there is a secret between two bytes, of those that are
+// apart.
 func (f *places) touched(from, to int) bool {
-	return slices.ContainsFunc(f.found, func(p Place) bool { return p.From < to && from < p.To })
+	i, _ := slices.BinarySearchFunc(f.found, from, func(p Place, at int) int { return p.To - at - 1 })
+	return i < len(f.found) && f.found[i].From < to
+}
+
+// apart returns places in order, those that touch as one.
+func apart(places []Place) (out []Place) {
+	slices.SortFunc(places, func(a, b Place) int { return a.From - b.From })
+	for _, p := range places {
+		if n := len(out); n > 0 && p.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, p.To)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // file looks at the whole file.
@@ -284,7 +300,7 @@ func (f *places) add(from, to int) {
 
 var (
 	word   = regexp.MustCompile(`[^\s{}\[\]:,]+`)
-	number = regexp.MustCompile(`^-?[0-9][0-9.]{0,6}$`)
+	number = regexp.MustCompile(`^[0-9]{1,4}$`)
 	// quotedValue is a string that is not the name of a member.
 	quotedValue = regexp.MustCompile(`[:\[,]\s*"((?:[^"\\\n]|\\.)*)"?`)
 )
@@ -304,7 +320,8 @@ func (f *places) lexical(broken bool) {
 		case token[0] == '/' && n > 1 && broken && !f.plain[string(token)]:
 			f.add(at+2, at+n) // it may be none
 		case token[0] == '/' && n > 1:
-			if f.comment(at, at+n); !f.touched(at, at+n) {
+			n0 := len(f.found)
+			if f.comment(at, at+n); n0 == len(f.found) {
 				f.plain[string(token)] = true
 			}
 		case !broken:
@@ -374,17 +391,19 @@ func (f *places) scan(from, to int) {
 // again masks what is secret by its key where it stands a second time. What looks
 // like a word or a path is no secret by itself.
 func (f *places) again() {
-	for _, value := range f.values {
-		if len(value) < minSecret || !telling.MatchString(value) || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") {
-			continue
+	byStart := map[[minSecret]byte][]string{} // one pass over the text, however many there are
+	slices.Sort(f.values)
+	for _, value := range slices.Compact(f.values) {
+		if len(value) >= minSecret && telling.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "~") {
+			start := [minSecret]byte([]byte(value))
+			byStart[start] = append(byStart[start], value)
 		}
-		for at := 0; ; {
-			i := bytes.Index(f.text[at:], []byte(value))
-			if i < 0 {
-				break
+	}
+	for at := 0; len(byStart) > 0 && at+minSecret <= len(f.text); at++ {
+		for _, value := range byStart[[minSecret]byte(f.text[at:])] {
+			if bytes.HasPrefix(f.text[at:], []byte(value)) {
+				f.add(at, at+len(value))
 			}
-			f.add(at+i, at+i+len(value))
-			at += i + len(value)
 		}
 	}
 }
@@ -395,17 +414,8 @@ var telling = regexp.MustCompile(`[^A-Za-z_./-]`)
 // sorted returns the places in order and apart, each on one line, in the text that
 // begins shift bytes earlier.
 func (f *places) sorted(shift int) []Place {
-	slices.SortFunc(f.found, func(a, b Place) int { return a.From - b.From })
-	var out []Place
-	for _, p := range f.found {
-		if n := len(out); n > 0 && p.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, p.To)
-			continue
-		}
-		out = append(out, p)
-	}
 	var lines []Place
-	for _, p := range out {
+	for _, p := range apart(f.found) {
 		for from := p.From; from < p.To; {
 			to := p.To
 			if i := bytes.IndexAny(f.text[from:to], "\r\n"); i >= 0 {

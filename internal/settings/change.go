@@ -26,6 +26,11 @@ func (m Match) etag() string { return strings.Trim(strings.TrimPrefix(m.IfMatch,
 // KeyChanges are changes of single settings.
 type KeyChanges struct {
 	Match
+	Keys
+}
+
+// Keys are settings with their new values.
+type Keys struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
 }
 

@@ -54,6 +54,7 @@ const (
 
 // Diagnostics looks at everything that can be wrong. It contacts nobody.
 func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ gateway.Nothing) (Diagnostics, error) {
+	trust := s.gateway.TrustWarnings() // before the status, which has them too: what has passed meanwhile is told once
 	status, err := s.gateway.Status(ctx, c, gateway.Nothing{})
 	if err != nil {
 		return Diagnostics{}, err
@@ -66,7 +67,7 @@ func (s *Settings) Diagnostics(ctx context.Context, c Caller, _ gateway.Nothing)
 	all = append(all, s.fileChecks(ctx, c)...)
 	all = append(all, restartCheck(status), s.addressCheck(status), clockCheck(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
 	all = append(all, serverChecks(status, servers)...)
-	all = append(all, s.approvalChecks(status, servers)...)
+	all = append(all, s.approvalChecks(status, servers, trust)...)
 	return Diagnostics{all}, nil
 }
 
@@ -200,7 +201,14 @@ func clockCheck(clock, steady time.Duration) Check {
 }
 
 func serverChecks(status gateway.Status, servers gateway.ServerList) (out []Check) {
+	waits := map[string]bool{} // told of with the approvals and the logins
+	for _, v := range servers.Servers {
+		waits[v.Name] = v.Quarantined || v.NeedsLogin
+	}
 	for _, n := range status.Servers.NotReady {
+		if waits[n.Name] {
+			continue
+		}
 		state := Warn
 		if n.State == "failed" {
 			state = Bad
@@ -221,7 +229,7 @@ func serverChecks(status gateway.Status, servers gateway.ServerList) (out []Chec
 	return out
 }
 
-func (s *Settings) approvalChecks(status gateway.Status, servers gateway.ServerList) []Check {
+func (s *Settings) approvalChecks(status gateway.Status, servers gateway.ServerList, trust []string) []Check {
 	tools, quarantined, proposed := 0, 0, 0
 	for _, v := range servers.Servers {
 		if v.Tools != nil && !v.Quarantined {
@@ -241,9 +249,13 @@ func (s *Settings) approvalChecks(status gateway.Status, servers gateway.ServerL
 	}
 	out := []Check{waits}
 	said := map[string]bool{}
-	for _, w := range s.gateway.TrustWarnings() {
+	for _, w := range trust {
 		said[w] = true
-		out = append(out, Check{"approvals_lost", "Lost approvals", Bad, w, "mcpproxy approvals"})
+		if s.gateway.Book.Lost() {
+			out = append(out, Check{"approvals_lost", "Lost approvals", Bad, w, "mcpproxy approvals"})
+		} else {
+			out = append(out, Check{"approvals", "Approvals", Bad, w, "mcpproxy status"})
+		}
 	}
 	for _, v := range servers.Servers {
 		said["Server '"+v.Name+"' asks for a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin

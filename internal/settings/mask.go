@@ -170,7 +170,8 @@ func (t restored) exposed(before []byte) (out []Mistake) {
 	hidden := config.SecretPlaces(t.whole, before)
 	for _, s := range t.swaps {
 		end := s.at + len(s.secret)
-		if !placeholder.MatchString(s.secret) && !slices.ContainsFunc(hidden, func(p config.Place) bool { return p.From <= s.at && end <= p.To }) {
+		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Place, at int) int { return p.To - at - 1 })
+		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
 			line, column := t.shownAt(s.line, s.column)
 			out = append(out, Mistake{line, column, "", s.placeholder + " stands where its value would be shown", "write the value itself, or leave it where it was: in env, headers and the like"})
 		}
@@ -210,10 +211,13 @@ func (t masked) mistakes(all []config.Mistake) (out []Mistake) {
 func (t masked) scrub(said string) string {
 	const shortest = 4 // shorter ones stand in words
 	for _, secret := range t.by {
-		if len(secret) < shortest || !strings.ContainsAny(said, secret[:1]) {
+		if len(secret) < shortest {
 			continue
 		}
 		said = strings.ReplaceAll(said, secret, "***")
+		if !strings.Contains(secret, `\\`) {
+			continue
+		}
 		if plain, ok := rawjson.String([]byte(`"` + secret + `"`)); ok && plain != secret {
 			said = strings.ReplaceAll(said, plain, "***")
 			said = strings.ReplaceAll(said, strconv.Quote(plain), `"***"`)

