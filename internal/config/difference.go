@@ -64,6 +64,7 @@ func serverDifferences(a, b []Server) (out []Difference) {
 
 func ofServer(a, b Server) (out []Difference) {
 	shownA, shownB := a.Shown(), b.Shown()
+	shownA.Trust, shownB.Trust = a.Trust, b.Trust // as decided for those that do not say it
 	from, to, after := shownA.keys(), shownB.keys(), b.keys()
 	for i, k := range a.keys() {
 		if k.to != nil && k.name != "name" && !same(k, after[i]) {
@@ -78,7 +79,9 @@ func named(servers []Server, name string) int {
 }
 
 func shownServer(s Server) json.RawMessage {
-	text, err := s.MarshalJSON()
+	shown := s.Shown()
+	shown.Trust = s.Trust
+	text, err := encodeServer(shown)
 	if err != nil {
 		return null
 	}
