@@ -42,10 +42,11 @@ type places struct {
 	found  []Place
 	plain  map[string]bool // strings that may be shown wherever they stand
 	values []string        // what is secret by its key
+	names  map[string]bool // of servers
 }
 
 func newPlaces(text []byte) *places {
-	f := &places{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), plain: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
+	f := &places{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), names: map[string]bool{}, plain: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
 	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), hintKeys(new(tool.Hints))) {
 		name := strings.TrimPrefix(k.name, k.groupOf()+".")
 		for _, word := range slices.Concat([]string{name, k.groupOf(), k.inverse}, k.aliases, k.oneOf) {
@@ -66,7 +67,7 @@ func (f *places) spell(before []byte) {
 		earlier.file(tree)
 		earlier.learn(tree)
 		earlier.lexical(false)
-		f.plain, f.values = earlier.plain, earlier.values
+		f.plain, f.values, f.names = earlier.plain, earlier.values, earlier.names
 	}
 }
 
@@ -185,6 +186,8 @@ func (f *places) servers(v hujson.Value) {
 	switch value := v.Value.(type) {
 	case *hujson.Object:
 		for _, m := range value.Members {
+			name, _ := m.Name.Value.(hujson.Literal)
+			f.names[name.String()] = true
 			f.loose(m.Name)
 			f.object(m.Value, keys, "server")
 		}
@@ -389,12 +392,12 @@ func (f *places) scan(from, to int) {
 }
 
 // again masks what is secret by its key where it stands a second time. What looks
-// like a word or a path is no secret by itself.
+// like a word or a path is no secret by itself, nor is the name of a server.
 func (f *places) again() {
 	byStart := map[[minSecret]byte][]string{} // one pass over the text, however many there are
 	slices.Sort(f.values)
 	for _, value := range slices.Compact(f.values) {
-		if len(value) >= minSecret && telling.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "~") {
+		if len(value) >= minSecret && !f.names[value] && telling.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "~") {
 			start := [minSecret]byte([]byte(value))
 			byStart[start] = append(byStart[start], value)
 		}

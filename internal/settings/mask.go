@@ -207,11 +207,14 @@ func (t masked) mistakes(all []config.Mistake) (out []Mistake) {
 	return out
 }
 
+// telling is what a secret has that is no word.
+var telling = regexp.MustCompile(`[^A-Za-z]`)
+
 // scrub takes the secrets out of what is said about the text.
 func (t masked) scrub(said string) string {
-	const shortest = 4 // shorter ones stand in words
+	const shortest = 6 // shorter ones, and words, stand in what is said by chance
 	for _, secret := range t.by {
-		if len(secret) < shortest {
+		if len(secret) < shortest || !telling.MatchString(secret) {
 			continue
 		}
 		said = strings.ReplaceAll(said, secret, "***")

@@ -129,6 +129,7 @@ func TestWhatIsShown(t *testing.T) {
 	m := masker{[]byte("key")}
 	for text, want := range map[string]string{
 		before: before,
+		`{"mcpServers": {"server-01": {"command": "x", "env": {"A": "server-01", "B": "word-0001"}, "args": ["word-0001"]}}}`: `{"mcpServers": {"server-01": {"command": "x", "env": {"A": "#", "B": "#"}, "args": ["#"]}}}`,
 		strings.Replace(before, `"npx",`, `"npx"`, 1):                                                               strings.Replace(before, `"npx",`, `"npx"`, 1),
 		`{"mcpServers": {"a": {"command": "x", "env": {"A": "one"}, "url": "https://a:bcd12@h/"}}}`:                 `{"mcpServers": {"a": {"command": "x", "env": {"A": "#"}, "url": "https://a:#@h/"}}}`,
 		`{"mcpServers": {"a": {"command": "x", "autoApprove": ["read_file"], "timeout": 60, "env": {"N": 1}}}}`:     `{"mcpServers": {"a": {"command": "x", "autoApprove": ["read_file"], "timeout": 60, "env": {"N": #}}}}`,
