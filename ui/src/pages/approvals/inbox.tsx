@@ -1,0 +1,101 @@
+// The list of what waits: sections, and in long ones their servers, each as one row.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { count, number } from "../../lib/format";
+import { Button } from "../../ui/button";
+import { Icon } from "../../ui/icon";
+import { Lane, Tag } from "../../ui/marks";
+import { Time } from "../../ui/values";
+import { Visible } from "../../ui/words";
+import { grouped, hasFindings, why, type Item, type Section } from "./model";
+
+interface Props {
+  list: readonly Section[];
+  current: string;
+  link: (i: Item) => string;
+}
+
+export function Inbox({ list, current, link }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [current]);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (key: string, on: boolean) => setOpen((o) => new Set(on ? [...o, key] : [...o].filter((k) => k !== key)));
+  return (
+    <div class="scroll inbox" ref={box}>
+      {list.map((s) => {
+        const groups = grouped(s.items);
+        const has = s.items.some((i) => i.key === current);
+        if (s.closed) return <Fold key={s.title} title={s.title} items={s.items} open={open.has(s.title) || has} onOpen={(on) => toggle(s.title, on)} current={current} link={link} />;
+        return (
+          <section key={s.title}>
+            <h2>{s.title}{groups && <span class="num"> {number(s.items.length)}</span>}</h2>
+            {groups
+              ? groups.map((g) => {
+                if (g.items.length < few) return <ul key={g.server}>{g.items.map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}</ul>;
+                const key = `${s.title} ${g.server}`;
+                return <Fold key={key} title={g.server} items={g.items} open={open.has(key)} onOpen={(on) => toggle(key, on)} current={current} link={link} />;
+              })
+              : <ul>{s.items.map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}</ul>}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+const step = 100;
+const few = 4; // so many of a server stand for themselves
+
+// A row that stands for many. It opens by itself when the keyboard goes into it, and only then closes by hand.
+function Fold({ title, items, open, onOpen, current, link }: { title: string; items: readonly Item[]; open: boolean; onOpen: (on: boolean) => void; current: string; link: (i: Item) => string }) {
+  const at = items.findIndex((i) => i.key === current);
+  const [shown, setShown] = useState(step);
+  useEffect(() => {
+    if (at >= 0 && !open) onOpen(true);
+  }, [at >= 0]);
+  const last = Math.max(shown, at + 20);
+  const found = items.filter(hasFindings).length;
+  return (
+    <>
+      <button type="button" class="fold" aria-expanded={open} onClick={() => onOpen(!open)}>
+        <Icon name={open ? "down" : "right"} small />
+        <span class="cut tool"><Visible text={title} /></span>
+        <span class="row">{found > 0 && <Tag kind="warm">{number(found)} with findings</Tag>}<span class="age">{number(items.length)}</span></span>
+      </button>
+      {open && (
+        <ul>
+          {items.slice(0, last).map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}
+          {last < items.length && <li class="more-rows"><Button kind="quiet" small onClick={() => setShown(last + step)}>{`Show ${Math.min(step, items.length - last)} more of ${number(items.length)}`}</Button></li>}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Row({ item: i, current, href }: { item: Item; current: boolean; href: string }) {
+  return (
+    <li>
+      <a href={href} aria-current={current ? "true" : undefined}>
+        <span class="cut"><span class="tool">{i.kind === "server" ? i.server : <><span class="sv">{i.server}:</span><Visible text={i.name || "instructions"} /></>}</span></span>
+        {i.since ? <Time class="age" at={i.since} /> : <span />}
+        <Why item={i} />
+        <Mark item={i} />
+      </a>
+    </li>
+  );
+}
+
+function Why({ item: i }: { item: Item }) {
+  if (i.kind !== "server" && i.kind !== "tool" && i.kind !== "instructions") return <span class="why cut">{i.kind.charAt(0).toUpperCase() + i.kind.slice(1)}</span>;
+  const text = why(i);
+  if (i.kind === "tool" && i.lane && (i.reason !== "changed" || !text)) return <span class="why cut"><Lane lane={i.lane} guessed={i.guessed} /></span>;
+  return <span class="why cut"><Visible text={text || "What it says about itself"} /></span>;
+}
+
+function Mark({ item: i }: { item: Item }) {
+  if (i.kind === "server") return i.findings > 0 ? <Tag kind="warm">{count(i.findings, "finding")}</Tag> : <Tag>{i.stage === "launch" ? "launch" : i.stage === "approved" ? "lost" : "review"}</Tag>;
+  if (i.verdict === "block") return <Tag kind="hot">{count(i.findings.length, "finding")}</Tag>;
+  if (i.loosened.length) return <Tag kind="warm">loosened</Tag>;
+  if (i.verdict !== "clean") return <Tag kind="warm">{i.findings.length ? count(i.findings.length, "finding") : "not read"}</Tag>;
+  return null;
+}
