@@ -35,7 +35,7 @@ function Entry({ page, count }: { page: PageInfo; count: number }) {
   return (
     <li class={page.later ? "later" : undefined}>
       <a href={href(page.name, carried(page.name))} aria-current={place.value.page === page.name ? "page" : undefined} title={page.title} aria-label={count > 0 ? `${page.title} ${count} waiting` : page.title}>
-        <Icon name={page.icon} /><span>{page.title}</span>
+        <Icon name={page.icon} /><span>{page.title}</span>{" "}
         {count > 0 && <span class="count">{count > 999 ? "999+" : count}</span>}
       </a>
     </li>
