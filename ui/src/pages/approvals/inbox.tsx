@@ -25,7 +25,7 @@ export function Inbox({ list, current, link }: Props) {
       {list.map((s) => {
         const groups = grouped(s.items);
         const has = s.items.some((i) => i.key === current);
-        if (s.closed) return <Fold key={s.title} title={s.title} items={s.items} open={open.has(s.title) || has} onOpen={(on) => toggle(s.title, on)} current={current} link={link} />;
+        if (s.closed) return <Fold key={s.title} section title={s.title} items={s.items} open={open.has(s.title) || has} onOpen={(on) => toggle(s.title, on)} current={current} link={link} />;
         return (
           <section key={s.title}>
             <h2>{s.title}{groups && <span class="num"> {number(s.items.length)}</span>}</h2>
@@ -47,19 +47,19 @@ const step = 100;
 const few = 4; // so many of a server stand for themselves
 
 // A row that stands for many. It opens by itself when the keyboard goes into it, and only then closes by hand.
-function Fold({ title, items, open, onOpen, current, link }: { title: string; items: readonly Item[]; open: boolean; onOpen: (on: boolean) => void; current: string; link: (i: Item) => string }) {
+function Fold({ title, section = false, items, open, onOpen, current, link }: { title: string; section?: boolean; items: readonly Item[]; open: boolean; onOpen: (on: boolean) => void; current: string; link: (i: Item) => string }) {
   const at = items.findIndex((i) => i.key === current);
   const [shown, setShown] = useState(step);
   useEffect(() => {
     if (at >= 0 && !open) onOpen(true);
   }, [at >= 0]);
   const last = Math.max(shown, at + 20);
-  const found = items.filter(hasFindings).length;
+  const found = section ? 0 : items.filter(hasFindings).length;
   return (
     <>
-      <button type="button" class="fold" aria-expanded={open} onClick={() => onOpen(!open)}>
+      <button type="button" class={section ? "fold section" : "fold"} aria-expanded={open} onClick={() => onOpen(!open)}>
         <Icon name={open ? "down" : "right"} small />
-        <span class="cut tool"><Visible text={title} /></span>
+        <span class={section ? "cut" : "cut tool"}><Visible text={title} /></span>
         <span class="row">{found > 0 && <Tag kind="warm">{number(found)} with findings</Tag>}<span class="age">{number(items.length)}</span></span>
       </button>
       {open && (

@@ -56,7 +56,7 @@ export default function Approvals() {
 
   if (!all) return inbox.error !== undefined ? <div class="page"><h1>Approvals</h1><ErrorPart title="What waits cannot be read" error={inbox.error} onRetry={inbox.reload} /></div> : <div class="page">{inbox.slow && <><h1 class="vh">Approvals</h1><Skeleton lines={10} /></>}</div>;
   const waiting = all.filter(waits);
-  if (all.length === 0 && !target) return <div class="page"><Nothing /></div>;
+  if (all.length === 0 && !target) return <div class="page"><Nothing alone /></div>;
 
   const item = all.find((i) => i.key === current);
   const done = () => {
@@ -100,10 +100,13 @@ export default function Approvals() {
   );
 }
 
-function Nothing({ chosen = false }: { chosen?: boolean }) {
+// alone: it is the whole page, and its heading the page's.
+function Nothing({ chosen = false, alone = false }: { chosen?: boolean; alone?: boolean }) {
   const status = useStatus().data;
   if (chosen) return <Empty title="Nothing is chosen">Choose one of the list.</Empty>;
-  return <Empty title="Nothing waits for you">{status && `${count(status.tools.total, "tool")} ${status.tools.total === 1 ? "is" : "are"} as you accepted ${status.tools.total === 1 ? "it" : "them"}. `}What changes, and what an agent proposes, appears here first.</Empty>;
+  const n = status?.tools.total ?? 0;
+  const text = `${n > 0 ? `${count(n, "tool")} ${n === 1 ? "is as you accepted it" : "are as you accepted them"}. ` : ""}What changes, and what an agent proposes, appears here first.`;
+  return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p></div> : <Empty title={heading(0)}>{text}</Empty>;
 }
 
 function Bulk({ items, onDone, onBack }: { items: readonly import("./model").DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {
