@@ -6,6 +6,9 @@ import { fits, foldFrom, grouped, isClean, itemAt, itemsOf, ordered, sections, w
 const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.slice(name.indexOf(":") + 1), reason: "changed", fingerprint: "f", approved: "a", verdict: "clean", findings: [], lane: "write", ...more });
 const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
+import type { Diff } from "../src/pages/approvals/decide";
+import { commandLine } from "../src/pages/approvals/review";
+import { accepter, heading, severities, untouched, verdict } from "../src/pages/approvals/words";
 
 suite("what waits", () => {
   it("reads kind and id of the URL", () => {
@@ -103,5 +106,36 @@ suite("a definition beside the approved one", () => {
   it("compares whatever the order of members", () => {
     expect(same({ a: 1, b: [{ c: 1, d: 2 }] }, { b: [{ d: 2, c: 1 }], a: 1 })).toBe(true);
     expect(describe({ type: ["string", "null"], default: "x", maxLength: 5 }, false)).toBe("string or null, default x, at most 5");
+  });
+});
+
+suite("what is said of it", () => {
+  const diff = (more: Partial<Diff>): Diff => ({ server: "s", reason: "changed", fingerprint: "f", definition: {}, changes: [], verdict: "clean", findings: [], ...more });
+
+  it("says the gravest thing", () => {
+    const two = [finding("/description"), { ...finding("/description"), severity: "review" as const }];
+    expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is of a kind/);
+    expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is/);
+    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("Approved as it is, it would be called as a write, and a client that asks you only about destructive calls would no longer ask.");
+    expect(verdict(diff({ loosened: ["openWorldHint"] }), "write", "write").strong).toMatch(/more harmless/);
+    expect(verdict(diff({ verdict: "review", findings: [two[1]!] }), "write", "write").strong).toBe("One finding to look at.");
+    expect(verdict(diff({ verdict: "incomplete" }), "write", "write").kind).toBe("warm");
+    expect(verdict(diff({ reason: "blocked", verdict: "block", findings: two }), "write", "write").strong).toMatch(/blocked/);
+    expect(verdict(diff({ reason: undefined }), "write", "write").strong).toMatch(/nothing to decide/);
+    expect(severities(two)).toBe("1 block, 1 review");
+  });
+
+  it("says what did not change", () => {
+    const properties = (...names: string[]) => ({ name: "t", description: "d", inputSchema: { properties: Object.fromEntries(names.map((n) => [n, {}])) } });
+    const accepted = (definition: unknown) => ({ fingerprint: "a", by: "admin", at: "", definition });
+    expect(untouched(diff({ definition: properties("a", "b", "c"), approved: accepted(properties("a", "b")) }))).toBe("The 2 other parameters, name and description are as accepted.");
+    expect(untouched(diff({ definition: properties("a", "b"), approved: accepted(properties("a", "b")) }))).toBe("Name, description and 2 parameters are as accepted.");
+    expect(untouched(diff({ definition: properties(), approved: accepted(properties()), changes: [{ path: "/description", kind: "changed" }] }))).toBe("Name is as accepted.");
+    expect(untouched(diff({}))).toBe("");
+  });
+
+  it("names who accepted it, how many wait and what runs", () => {
+    expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing waits for you", "One waits for you", "1,234 wait for you"]);
+    expect(commandLine({ protocol: "stdio", command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
   });
 });

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
+import { offline } from "../../api/connection";
 import { useActions } from "../../keys";
 import { Button, type ButtonProps } from "../../ui/button";
 
@@ -32,7 +33,7 @@ export function useSettled(shown: string | undefined, changed: boolean): boolean
 
 /** Draws actions as buttons with their keys; none acts before ready, nor twice at a time. */
 export function ActsBar({ acts, ready, hold, note, onNext }: { acts: readonly Act[]; ready: boolean; /** Draws the buttons disabled. */ hold: boolean; note: ComponentChildren; onNext?: () => void }) {
-  const run = (a: Act) => ready && !hold && a.run();
+  const run = (a: Act) => ready && !hold && !offline.peek() && a.run();
   const latest = useRef(run);
   latest.current = run;
   useActions(acts.map((a) => ({ key: a.key, label: a.label, icon: a.icon, run: () => latest.current(a) })));

@@ -8,7 +8,7 @@ import { useEvents } from "../../data/live";
 import { now } from "../../data/now";
 import { useResource } from "../../data/resource";
 import { useServers } from "../../data/shared";
-import { count, date } from "../../lib/format";
+import { count, date, exact } from "../../lib/format";
 import { href } from "../../router";
 import { Seg } from "../../ui/field";
 import { ToolName } from "../../ui/marks";
@@ -22,7 +22,7 @@ import { Body, lanesOf, views, type Lanes, type View } from "./body";
 import { decide, getDiff, routeOf, takeBack, type Diff, type Target, type Verb } from "./decide";
 import type { DefinitionItem } from "./model";
 import { VerdictBox } from "./parts";
-import { accepter, verdict } from "./words";
+import { accepter, since, verdict } from "./words";
 
 export interface DetailProps {
   target: Target;
@@ -108,14 +108,14 @@ function ToolSafe({ server, name }: { server: string; name: string }) {
 
 function Meta({ target, diff, item }: { target: Target; diff: Diff; item?: DefinitionItem }) {
   const id = `${target.server}:${target.name}`;
-  const since = item?.since;
-  const refused = useCalls(target.kind === "tool" && since ? { tool: id, status: "blocked", start_time: since } : undefined);
+  const at = item?.since;
+  const refused = useCalls(target.kind === "tool" && at ? { tool: id, status: "blocked", start_time: at } : undefined);
   const used = useCalls(target.kind === "tool" && diff.approved ? { tool: id, status: "success,error", start_time: diff.approved.at } : undefined);
-  const word = diff.reason === "new" ? "New since" : diff.reason === "blocked" ? "Blocked" : "Changed";
+  const word = diff.reason === "new" ? "New" : diff.reason === "blocked" ? "Blocked" : "Changed";
   const by = diff.approved && <>Accepted on <time dateTime={diff.approved.at}>{date(new Date(diff.approved.at), now.value)}</time> {accepter(diff.approved.by)}{used ? `, called ${count(used, "time")} since` : ""}.</>;
   return (
     <p class="meta">
-      {since ? <>{word} <Time at={since} suffix={diff.reason !== "new"} /></> : diff.reason ? word.replace(" since", "") : null}
+      {diff.reason && word}{at && diff.reason && <> {diff.reason === "new" ? <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time> : <Time at={at} suffix />}</>}
       {refused ? <>; <a class="link" href={href("activity", { tool: id, status: "blocked" })}>{count(refused, "call")} refused</a> since</> : ""}
       {diff.reason && ". "}{by}
     </p>

@@ -16,12 +16,10 @@ interface Props {
 }
 
 export function Inbox({ list, current, link }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => box.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" }), [current]);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const toggle = (key: string, on: boolean) => setOpen((o) => new Set(on ? [...o, key] : [...o].filter((k) => k !== key)));
   return (
-    <div class="scroll inbox" ref={box}>
+    <div class="scroll inbox">
       {list.map((s) => {
         const groups = grouped(s.items);
         const has = s.items.some((i) => i.key === current);
@@ -73,8 +71,12 @@ function Fold({ title, section = false, items, open, onOpen, current, link }: { 
 }
 
 function Row({ item: i, current, href }: { item: Item; current: boolean; href: string }) {
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (current) row.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
-    <li>
+    <li ref={row}>
       <a href={href} aria-current={current ? "true" : undefined}>
         <span class="cut"><span class="tool">{i.kind === "server" ? i.server : <><span class="sv">{i.server}:</span><Visible text={i.name || "instructions"} /></>}</span></span>
         {i.since ? <Time class="age" at={i.since} /> : <span />}

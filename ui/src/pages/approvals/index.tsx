@@ -6,6 +6,7 @@ import { useActions } from "../../keys";
 import { count, number } from "../../lib/format";
 import { oneOf, text } from "../../lib/query";
 import { href, useQuery } from "../../router";
+import { announce } from "../../ui/announce";
 import { Button } from "../../ui/button";
 import { Chip } from "../../ui/chips";
 import { Icon } from "../../ui/icon";
@@ -16,7 +17,7 @@ import { approveMany, takeBackMany } from "./decide";
 import { Detail } from "./detail";
 import { Inbox } from "./inbox";
 import { useInbox } from "./list";
-import { fits, idOf, isClean, itemAt, offerKinds, ordered, sections, waits, type Item } from "./model";
+import { fits, idOf, isClean, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
 import { useNarrow } from "./narrow";
 import { ServerDetail } from "./server";
 import { heading } from "./words";
@@ -37,12 +38,15 @@ export default function Approvals() {
   const last = useRef(0); // where the current one stood, when it is not in the list any more
   if (at >= 0) last.current = at;
 
-  const place = (i: Item | undefined) => (i ? { id: idOf(i.kind === "server" ? { kind: i.kind, server: i.server } : i), kind: i.kind === "server" || i.kind === "tool" ? ("" as const) : i.kind } : { id: "", kind: "" as const });
+  const place = (i: Item | undefined) => (i ? { id: idOf(i), kind: i.kind === "server" || i.kind === "tool" ? ("" as const) : i.kind } : { id: "", kind: "" as const });
   const open = (i: Item | undefined) => setQ(place(i), { replace: true });
   const link = (i: Item) => href("approvals", { ...place(i), show: q.show === "all" ? undefined : q.show });
   const move = (by: number) => {
     const to = at >= 0 ? at + by : Math.min(last.current, order.length - 1);
-    if (order[to] && to !== at) open(order[to]);
+    const next = order[to];
+    if (!next || to === at) return;
+    open(next);
+    announce(idOf(next));
   };
   // With both panes in view one is always open, and stays it when others come.
   useEffect(() => {
@@ -109,7 +113,7 @@ function Nothing({ chosen = false, alone = false }: { chosen?: boolean; alone?: 
   return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p></div> : <Empty title={heading(0)}>{text}</Empty>;
 }
 
-function Bulk({ items, onDone, onBack }: { items: readonly import("./model").DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {
+function Bulk({ items, onDone, onBack }: { items: readonly DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {
   const [busy, setBusy] = useState(false);
   const run = async () => {
     setBusy(true);

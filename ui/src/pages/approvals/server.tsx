@@ -5,7 +5,8 @@ import { useState } from "preact/hooks";
 import { api, explain, path, ProblemError } from "../../api/client";
 import { useEvents } from "../../data/live";
 import { useResource } from "../../data/resource";
-import { count } from "../../lib/format";
+import { now } from "../../data/now";
+import { count, exact } from "../../lib/format";
 import { Confirm } from "../../ui/dialog";
 import { ErrorPart, Skeleton } from "../../ui/parts";
 import { toast } from "../../ui/toast";
@@ -17,6 +18,7 @@ import { Subject } from "./detail";
 import { Launch } from "./launch";
 import type { ServerItem } from "./model";
 import { definitions, getReview, gravest, type Review } from "./review";
+import { since } from "./words";
 
 export function ServerDetail({ name, item, onDone, onNext, back }: { name: string; item?: ServerItem; onDone: () => void; onNext?: () => void; back: ComponentChildren }) {
   const [turn, setTurn] = useState(0);
@@ -58,7 +60,7 @@ function Meta({ review, item }: { review: Review; item?: ServerItem }) {
   const at = review.proposed_at ?? item?.since;
   return (
     <p class="meta">
-      {by ? <>Proposed <Time at={at} suffix /> by <Visible text={by} />. </> : at && <>Waits since <Time at={at} suffix />. </>}
+      {by ? <>Proposed <Time at={at} suffix /> by <Visible text={by} />. </> : at && <>Waits <time dateTime={at} title={exact(at)}>{since(at, now.value)}</time>. </>}
       {review.stage === "launch" ? "Nothing of it was started or contacted." : review.stage === "definitions" ? "It runs for the review only; no agent sees it." : "It is in use; what is listed below waits."}
     </p>
   );

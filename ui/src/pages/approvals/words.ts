@@ -1,7 +1,7 @@
 // The sentences of the page: what a verdict means for who decides.
 
 import type { Finding, Lane } from "../../api/types";
-import { count, number, spelled } from "../../lib/format";
+import { clock, count, date, number, spelled } from "../../lib/format";
 import type { Diff } from "./decide";
 import { object, parameters } from "./definition";
 
@@ -35,6 +35,12 @@ function loosened(was: Lane, is: Lane): string {
 export function severities(findings: readonly Finding[]): string {
   const parts = (["block", "review", "note"] as const).map((s) => [findings.filter((f) => f.severity === s).length, s] as const).filter(([n]) => n > 0);
   return parts.map(([n, s]) => `${n} ${s}`).join(", ") || "none";
+}
+
+/** Returns since when: "since 14:02" of the last day, else "since 8 Nov". */
+export function since(at: string, now: Date): string {
+  const t = new Date(at);
+  return "since " + (now.getTime() - t.getTime() < 86_400_000 ? clock(t) : date(t, now));
 }
 
 /** Returns by whom something was accepted: "by you", "by trust: scan". */
