@@ -47,11 +47,14 @@ const few = 4; // so many of a server stand for themselves
 // A row that stands for many. It opens by itself when the keyboard goes into it, and only then closes by hand.
 function Fold({ title, section = false, items, open, onOpen, current, link }: { title: string; section?: boolean; items: readonly Item[]; open: boolean; onOpen: (on: boolean) => void; current: string; link: (i: Item) => string }) {
   const at = items.findIndex((i) => i.key === current);
-  const [shown, setShown] = useState(step);
+  // The rows that are drawn; the keyboard takes them along.
+  const [drawn, setDrawn] = useState({ from: 0, to: step });
+  const from = at >= 0 && (at < drawn.from || at >= drawn.to) ? Math.max(0, at - step / 4) : drawn.from;
+  const to = from === drawn.from ? drawn.to : from + step;
   useEffect(() => {
     if (at >= 0 && !open) onOpen(true);
   }, [at >= 0]);
-  const last = Math.max(shown, at + 20);
+  useEffect(() => setDrawn({ from, to }), [from, to]);
   const found = section ? 0 : items.filter(hasFindings).length;
   return (
     <>
@@ -62,8 +65,9 @@ function Fold({ title, section = false, items, open, onOpen, current, link }: { 
       </button>
       {open && (
         <ul>
-          {items.slice(0, last).map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}
-          {last < items.length && <li class="more-rows"><Button kind="quiet" small onClick={() => setShown(last + step)}>{`Show ${Math.min(step, items.length - last)} more of ${number(items.length)}`}</Button></li>}
+          {from > 0 && <li class="more-rows"><Button kind="quiet" small onClick={() => setDrawn({ from: Math.max(0, from - step), to })}>{`Show ${Math.min(step, from)} before`}</Button></li>}
+          {items.slice(from, to).map((i) => <Row key={i.key} item={i} current={i.key === current} href={link(i)} />)}
+          {to < items.length && <li class="more-rows"><Button kind="quiet" small onClick={() => setDrawn({ from, to: to + step })}>{`Show ${Math.min(step, items.length - to)} more of ${number(items.length)}`}</Button></li>}
         </ul>
       )}
     </>

@@ -68,7 +68,7 @@ export default function Approvals() {
     if (item) inbox.settle([item]);
     else inbox.reload();
     open(next && next.key !== current ? next : undefined);
-    pane.current?.focus({ preventScroll: true });
+    setTimeout(() => pane.current?.focus({ preventScroll: true }), 50); // a dialog gives the focus back first
   };
   const undone = () => {
     if (item) inbox.unsettle([item]);
