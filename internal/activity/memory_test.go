@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a Store in memory, which can be made to fail.
 type memory struct {
+	Store   // the rest is not asked for
 	mu      sync.Mutex
 	pos     Position
 	notes   []string
@@ -120,9 +121,22 @@ func (m *memory) List(context.Context, Filter) (Page, error) {
 	return Page{Records: records, Total: int64(len(records))}, m.fail
 }
 
-func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+func (m *memory) Count() int64 { return 0 }
 
-func (m *memory) Get(context.Context, string) (Record, error) {
+func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+func (m *memory) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+	return nil, nil
+}
+func (m *memory) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
+
+func (m *memory) Get(_ context.Context, id string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records() {
+		if r.ID == id {
+			return r, nil
+		}
+	}
 	return Record{}, problem.New(problem.NotFound, "not here", "")
 }
 

@@ -66,9 +66,20 @@ func (d problemDocument) write(w http.ResponseWriter) {
 		d.Details = nil
 		body, _ = rawjson.Marshal(d)
 	}
+	if d.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(d.Status)
 	_, _ = w.Write(append(body, '\n'))
+}
+
+// Forbid answers a request that was let in no further than the entrance, with why.
+func Forbid(w http.ResponseWriter, why string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
+		WithHint("Ask at 127.0.0.1 or localhost, from a program or from MCPProxy's own pages; other hosts stand in trusted_hosts of the configuration."))
 }
 
 // notAllowed answers a method that the path does not have. The status is

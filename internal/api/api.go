@@ -29,17 +29,20 @@ import (
 type Server struct {
 	deps  Deps
 	mux   *http.ServeMux
+	open  map[string]bool // the method and path of what needs no right
 	guard *http.CrossOriginProtection
 }
 
 // New checks the operations and returns the handler.
 func New(d Deps) (*Server, error) {
-	s := &Server{deps: d, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
+	d.repeats = &repeats{}
+	s := &Server{deps: d, mux: http.NewServeMux(), open: map[string]bool{}, guard: http.NewCrossOriginProtection()}
 	if err := check(&d, d.operations()); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	for _, o := range d.operations() {
 		head, plan := o.head(), o.head().input()
+		s.open[head.method+" "+Prefix+head.path] = head.right == Open
 		s.mux.HandleFunc(head.method+" "+Prefix+head.path, func(w http.ResponseWriter, r *http.Request) { s.serve(o, plan, w, r) })
 	}
 	s.mux.HandleFunc("/", s.notFound)
@@ -66,6 +69,9 @@ func check(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))
 		}
 		seen[name], seen[o.id] = true, true
+		if o.right == Open && strings.Contains(o.path, "{") {
+			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
+		}
 		path := o.path
 		for _, f := range o.input().at(inPath) {
 			path = wildcard(f.name).Replace(path)
@@ -86,7 +92,11 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	}
 	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
 	if stream, ok := answer.(gateway.Stream); ok && err == nil {
-		pour(w, r, o.head().contentType, stream)
+		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})
+		return
+	}
+	if file, ok := answer.(gateway.File); ok && err == nil {
+		pour(w, r, file)
 		return
 	}
 	body, isPage := answer.(page)
@@ -97,6 +107,11 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	if err != nil {
 		writeProblem(w, err)
 		return
+	}
+	if with, ok := answer.(interface{ cookies() []*http.Cookie }); ok {
+		for _, c := range with.cookies() {
+			http.SetCookie(w, c)
+		}
 	}
 	w.Header().Set("Content-Type", o.head().contentType)
 	_, _ = w.Write(body)
@@ -113,16 +128,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"Requests that change something are taken from programs and from MCPProxy's own pages only.").Because(err))
 		return
 	}
-	actor := s.deps.Auth.Actor(r)
-	if actor.Kind != auth.Admin {
+	open := s.open[r.Method+" "+r.URL.Path]
+	actor, ctx, done := s.deps.Auth.Actor(r), r.Context(), func() {}
+	if auth.FromPage(r) && actor.Kind != auth.Nobody && !open { // who signs in may have a session that has ended
+		if why := auth.OwnPage(r); why != "" {
+			writeProblem(w, fromElsewhere(why))
+			return
+		}
+		actor, ctx, done = s.deps.Auth.Page(r)
+	}
+	defer done()
+	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && !open {
 		const message = "The request proves no right to use the API."
-		s.deps.Refuse(r.Context(), gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
-		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+		s.deps.Refuse(ctx, gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
-			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed."))
+			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
+				"In the web UI, sign in again."))
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, actor)))
 }
 
 // recover turns a panic of a handler into an answer, if there was none yet.

@@ -28,6 +28,9 @@ func caller(r *http.Request, a auth.Actor) gateway.Caller {
 			c.Source = said
 		}
 	}
+	if a.Page {
+		c.Source = activity.SourceUI
+	}
 	if c.RequestID == "" || len(c.RequestID) > maxRequestID || !utf8.ValidString(c.RequestID) {
 		c.RequestID = rand.Text()
 	}

@@ -21,6 +21,9 @@ import (
 // Prefix is where the surface is mounted.
 const Prefix = "/api/v1"
 
+// UI is the name of the web UI among the surfaces of a status.
+const UI = "ui"
+
 // SourceHeader is how MCPProxy's own programs say which of them asks: cli or ui.
 const SourceHeader = "X-MCPProxy-Source"
 

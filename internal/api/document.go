@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"html/template"
 	"reflect"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/gateway"
+
+	"mcpproxy/internal/auth"
 )
 
 // document is the OpenAPI document.
@@ -32,8 +35,10 @@ func document(d *Deps) ([]byte, error) {
 		"components": map[string]any{"schemas": all, "securitySchemes": map[string]any{
 			"key":    map[string]any{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key in the file api_key of the data directory. Over the unix socket none is needed."},
 			"bearer": map[string]any{"type": "http", "scheme": "bearer", "description": "The same key."},
+			"cookie": map[string]any{"type": "apiKey", "in": "cookie", "name": auth.SessionCookie, "description": "The session of the web UI, with the value of its page, and from that page alone."},
+			"page":   map[string]any{"type": "apiKey", "in": "header", "name": auth.SessionHeader, "description": "The value that a page got when it signed in."},
 		}},
-		"security": []any{map[string]any{"key": []any{}}, map[string]any{"bearer": []any{}}},
+		"security": []any{map[string]any{"key": []any{}}, map[string]any{"bearer": []any{}}, map[string]any{"cookie": []any{}, "page": []any{}}},
 	}, "", "  ")
 	return append(raw, '\n'), err
 }
@@ -45,10 +50,13 @@ func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}
 // document is the operation in the document.
 func (o *operation) document(all schemas, failure map[string]any) map[string]any {
 	d := map[string]any{
-		"operationId": o.id, "summary": o.summary, "description": "Needs the right to " + o.right.String() + ".", "x-right": o.right.String(),
+		"operationId": o.id, "summary": o.summary, "description": o.right.needs(), "x-right": o.right.String(),
+	}
+	if o.right == Open {
+		d["security"] = []any{}
 	}
 	answer := answers("OK", o.contentType, nil)
-	if o.out == reflect.TypeFor[page]() || o.out == reflect.TypeFor[gateway.Stream]() {
+	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[gateway.Stream](), reflect.TypeFor[gateway.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = answers("OK", o.contentType, all.of(o.out))
@@ -97,7 +105,7 @@ var docsTemplate string
 
 // docsEntry is one operation on the page.
 type docsEntry struct {
-	Method, Path, Summary, Right string
+	Method, Path, Summary, Needs string
 	Params                       []docsParam
 	Body                         []docsParam
 }
@@ -127,7 +135,7 @@ func docsPage(d *Deps) ([]byte, error) {
 }
 
 func docsOf(o *operation) docsEntry {
-	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Right: o.right.String()}
+	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.needs()}
 	for _, f := range o.input().fields {
 		p := docsParam{f.name, f.schema.kind(), f.doc, strings.Join(f.allowed(), ", "), f.required}
 		if f.place == inBody {

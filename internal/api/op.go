@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -36,6 +37,7 @@ type operation struct {
 	in, out      reflect.Type
 	contentType  string            // of a page
 	docs         map[string]string // of parameters, instead of what In says
+	leftOut      []string          // parameters that In has
 	hasHome      func(*Deps) bool
 }
 
@@ -55,6 +57,8 @@ type Deps struct {
 	Version string
 	// Instead are operations that stand for those declared with the same id.
 	Instead []Operation
+
+	repeats *repeats
 }
 
 // declared are all operations, in the order of their declarations.
@@ -76,6 +80,7 @@ func (d *Deps) operations() []Operation {
 // input follows from the tags of In.
 func (o *operation) input() *input {
 	in := &input{fields: fieldsOf(o.in, o.path)}
+	in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return slices.Contains(o.leftOut, f.name) })
 	for i, f := range in.fields {
 		if doc := o.docs[f.name]; doc != "" {
 			in.fields[i].doc = doc
@@ -87,12 +92,14 @@ func (o *operation) input() *input {
 	}
 	if own, ok := zero.(ownBody); ok {
 		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.place == inBody })
-		in.fields = append(in.fields, fieldsOf(reflect.TypeOf(own.members()), "")...)
+		described := input{fields: fieldsOf(reflect.TypeOf(own.members()), "")}
+		in.fields = append(in.fields, described.at(inBody)...)
 	}
 	return in
 }
 
-// declare declares an operation that a method of one of the homes does.
+// declare declares an operation that one of the homes does, by a method of its own
+// or by a function of it.
 func declare[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	method, path, _ := strings.Cut(route, " ")
@@ -121,9 +128,15 @@ func homeOf[Home any](d *Deps) (home Home, ok bool) {
 
 // declarePage declares an operation whose answer is not JSON of ours.
 func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[gateway.Nothing, page] {
-	o := declare[any, gateway.Nothing, page](route, id, right, summary, nil)
-	o.contentType, o.hasHome = contentType, func(*Deps) bool { return true }
-	o.do = func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }
+	return declareHere(route, id, right, summary,
+		func(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (page, error) { return do(d) }).as(contentType)
+}
+
+// declareHere declares an operation that the surface does by itself.
+func declareHere[In, Out any](route, id string, right Right, summary string,
+	do func(*Deps, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
+	o := declare[any, In, Out](route, id, right, summary, nil)
+	o.hasHome, o.do = func(*Deps) bool { return true }, do
 	return o
 }
 
@@ -161,6 +174,12 @@ func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
 	return o
 }
 
+// without leaves out parameters that In has.
+func (o *Op[In, Out]) without(names ...string) *Op[In, Out] {
+	o.leftOut = names
+	return o
+}
+
 // checked has what was read completed, or refused, before anything is done. The
 // values are the query's, as they were given.
 func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
@@ -185,9 +204,30 @@ func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err 
 
 func (o *Op[In, Out]) head() *operation { return &o.operation }
 
+// doOnce does the operation, but not once more where the same one was done with the
+// same key.
+func (o *Op[In, Out]) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
+	call, ok := any(&in).(interface {
+		repeats() (key string, body [sha256.Size]byte)
+	})
+	if !ok {
+		return o.do(d, ctx, c, in)
+	}
+	key, body := call.repeats()
+	if key == "" {
+		return o.do(d, ctx, c, in)
+	}
+	answer, err := d.repeats.call(ctx, repeatKey{c.Actor.String(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
+	out, _ := answer.(Out)
+	return out, err
+}
+
 // answer reads the input of a request and does the operation.
 func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
 	var in In
+	if whole, ok := any(&in).(interface{ of(*http.Request) }); ok {
+		whole.of(r)
+	}
 	given, err := plan.read(r, reflect.ValueOf(&in).Elem())
 	if err == nil && o.check != nil {
 		err = o.check(&in, given)
@@ -200,7 +240,7 @@ func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Ca
 		}
 		return nil, err
 	}
-	out, err := o.do(d, r.Context(), c, in)
+	out, err := o.doOnce(d, r.Context(), c, in)
 	if call, ok := any(out).(interface{ recordID() string }); ok && err != nil {
 		err = &recorded{err, call.recordID()}
 	}

@@ -30,8 +30,11 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/history"
 	"mcpproxy/internal/http1"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
@@ -41,6 +44,7 @@ import (
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/web"
 )
 
 // maxMessage bounds one message of an upstream, in bytes.
@@ -100,6 +104,9 @@ type daemon struct {
 	offers    *offers.Guard
 	door      *door.Door
 	gateway   *gateway.Gateway
+	inspect   *inspect.Inspector
+	builtin   *builtin.Surface
+	events    *events.Hub
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
@@ -282,22 +289,30 @@ func (d *daemon) wire() error {
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
-			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
+			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
+	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
+	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
+	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
+	d.builtin = builtin.New(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: builtin.New(operations, d.live.Current, replies), At: d.door.Surface, Refused: d.door.Refused,
+		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, history.New(d.log), d.events}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
-	d.openServers(d.mcp, rest)
+	ui, err := web.New()
+	if err != nil {
+		return err
+	}
+	d.openServers(d.mcp, rest, ui)
 	return nil
 }
 
@@ -320,6 +335,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
+	d.running.Go(func() { d.events.Run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
@@ -362,9 +378,11 @@ func (d *daemon) stopServing() {
 	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
+	d.events.Close()
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)
+		s.RegisterOnShutdown(d.inspect.Close)
 		stopping.Go(func() {
 			if s.Shutdown(ctx) != nil {
 				_ = s.Close() // the time is over: what is left is cut off
@@ -389,6 +407,7 @@ func (d *daemon) surfaces() []gateway.Surface {
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
+		{Name: api.UI, Address: web.Address(d.tcp.Addr())},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
 }

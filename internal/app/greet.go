@@ -19,7 +19,7 @@ func (d *daemon) greet() {
 	}
 	p.say("MCPProxy %s answers. The address for your MCP clients:", d.opt.Version)
 	p.say("  http://%s/mcp", d.tcp.Addr())
-	p.say("or have them run `mcpproxy stdio`. What runs: `mcpproxy status`. The data is in %s.", d.live.Current().DataDir)
+	p.say("or have them run `mcpproxy stdio`. The web UI: `mcpproxy ui`. What runs: `mcpproxy status`. The data is in %s.", d.live.Current().DataDir)
 	p.say("Ctrl-C stops it: calls that run may finish, the servers that it has started end with it, the log stays.")
 	p.say("")
 }

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/http1"
+	"mcpproxy/internal/web"
 )
 
 // The bounds of a connection.
@@ -35,9 +37,13 @@ func connsFor(files uint64) (tcp, socket int) {
 // openServers makes the servers of the TCP listener and of the socket. Both
 // answer the same; who comes over the socket is known by its connection. The
 // first answers what is plain by itself.
-func (d *daemon) openServers(mcp, rest http.Handler) {
+func (d *daemon) openServers(mcp, rest, ui http.Handler) {
 	mux := http.NewServeMux()
+	mux.Handle(api.Prefix, rest)
 	mux.Handle(api.Prefix+"/", rest)
+	for _, path := range []string{web.Path, strings.TrimSuffix(web.Path, "/"), "GET /{$}"} {
+		mux.Handle(path, ui)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
@@ -66,7 +72,7 @@ func (d *daemon) openServers(mcp, rest http.Handler) {
 // nothingHere names the paths that answer to who has mistaken one.
 func nothingHere(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, "+
-		"and REST under "+api.Prefix+".", http.StatusNotFound)
+		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 
 // ready answers 200 when calls can be recorded and answered.

@@ -1,11 +1,11 @@
-// Package auth decides who is asking: it turns the socket, an API key or (later)
-// an agent token into an Actor.
+// Package auth decides who is asking: it turns the socket, an API key, the session
+// of a page of the web UI or (later) an agent token into an Actor.
 //
 // It guarantees that a request that proves nothing is an agent at most, never
-// the admin, that a request with a wrong key is nobody, and that keys are
-// compared in constant time, never logged and never taken from a URL. It does
-// not judge: what an actor may do to a tool is policy's, and what a route needs
-// is the api's.
+// the admin, that a request with a wrong key is nobody, and that keys, codes and
+// sessions are compared in constant time, never logged and never taken from a URL.
+// A session counts where it is asked for, which is REST alone. It does not judge:
+// what an actor may do to a tool is policy's, and what a route needs is the api's.
 package auth
 
 import (
@@ -22,6 +22,8 @@ type Actor struct {
 	Kind Kind
 	// Name is the name of the agent token, empty otherwise.
 	Name string
+	// Page is set for who has come by the session of a page.
+	Page bool
 }
 
 // Kind is the kind of an actor.
@@ -31,7 +33,7 @@ type Kind uint8
 const (
 	Nobody Kind = iota
 	Agent       // an MCP client
-	Admin       // the person: the socket, or the API key
+	Admin       // the person: the socket, the API key, or a session of the web UI
 )
 
 // String is how the actor stands in records: "admin", "agent", or the name of
@@ -50,6 +52,8 @@ func (a Actor) String() string {
 
 // Authenticator tells actors apart. It keeps the hash of the key, not the key.
 type Authenticator struct {
+	SignIns SignIns
+
 	hash   [sha256.Size]byte
 	hasKey bool
 }
@@ -72,7 +76,7 @@ func (a *Authenticator) Actor(r *http.Request) Actor {
 	presented, right := 0, 0
 	check := func(key string) {
 		presented++
-		if a.matches(key) {
+		if a.Matches(key) {
 			right++
 		}
 	}
@@ -93,9 +97,9 @@ func (a *Authenticator) Actor(r *http.Request) Actor {
 	return Actor{}
 }
 
-// matches compares hashes, so that neither the bytes nor the length of the key
-// show in the time it takes.
-func (a *Authenticator) matches(key string) bool {
+// Matches reports whether this is the key. It compares hashes, so that neither the
+// bytes nor the length of the key show in the time it takes.
+func (a *Authenticator) Matches(key string) bool {
 	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
 }

@@ -1,9 +1,10 @@
-// Package browser opens the address of a login in the person's browser.
+// Package browser opens the address of a login, or a page in a file, in the
+// person's browser.
 //
-// It guarantees that what is opened is an https address, or an http address of
-// this machine, that it is handed over as one argument to one program and never
-// to a shell, and that an address which could be anything else is refused. It
-// does not wait for the browser.
+// It guarantees that what is opened is an https address, an http address of this
+// machine, or a file, that it is handed over as one argument to one program and
+// never to a shell, and that what could be anything else is refused. It does not
+// wait for the browser.
 package browser
 
 import (
@@ -11,18 +12,35 @@ import (
 	"net/netip"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 )
 
-var errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+var (
+	errAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+	errFile    = errors.New("only an .html file with its whole path may be opened in a browser")
+)
 
 // Open opens the address with what the system has for it.
 func Open(address string) error {
 	if err := Check(address); err != nil {
 		return err
 	}
-	name, args := opener(runtime.GOOS, address)
+	return start(address)
+}
+
+// OpenFile opens a page in a file, by its absolute path, with what the system has
+// for it. What the page leads to is in no argument, which others can see.
+func OpenFile(path string) error {
+	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
+		return errFile
+	}
+	return start(path)
+}
+
+func start(what string) error {
+	name, args := opener(runtime.GOOS, what)
 	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
 		return err
@@ -31,7 +49,7 @@ func Open(address string) error {
 	return nil
 }
 
-// opener is the program that opens an address.
+// opener is the program that opens an address or a file.
 func opener(system, address string) (name string, args []string) {
 	switch system {
 	case "darwin":

@@ -49,3 +49,11 @@ func TestDesktop(t *testing.T) {
 		t.Error("a display is there")
 	}
 }
+
+func TestOpenFileTakesPagesOnly(t *testing.T) {
+	for _, bad := range []string{"", "page.html", "./page.html", "--help.html", "/bin/sh", "/tmp/page.desktop", "file:///tmp/page.html", "https://as.example/page.html"} {
+		if OpenFile(bad) == nil {
+			t.Errorf("%q may be opened", bad)
+		}
+	}
+}

@@ -56,6 +56,18 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// Without a UI to open, or a place where the link may be shown, nothing is made.
+func TestUIThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	if got := w.run("ui"); got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "no web UI") {
+		t.Errorf("%+v", got)
+	}
+	if got := newWorld(t).run("ui"); got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A login says where to go, waits, and says how it went.
 func TestLogin(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ func statusCommand(r *run) command {
 		}
 		var waiting gateway.Waiting
 		if r.output == formatTable {
-			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.Nothing{}) // the status is worth telling without it
+			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{}) // the status is worth telling without it
 		}
 		return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
 	})}
@@ -94,7 +94,7 @@ func waitingNote(waiting gateway.Waiting) string {
 
 func surfaceName(name string) string {
 	switch name {
-	case "mcp", "rest":
+	case "mcp", "rest", "ui":
 		return strings.ToUpper(name)
 	}
 	return sentence(name)

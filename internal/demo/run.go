@@ -216,6 +216,7 @@ It stays up. Paste this into a second terminal:
   mcpproxy call tool-read notes:delete_note --args '{"title":"ideas"}'          # refused, exit code 3
   mcpproxy call tool-destructive notes:delete_note --args '{"title":"ideas"}'
   mcpproxy activity list
+  mcpproxy ui                                                                   # the same in your browser
 
 Or point Cursor, Claude Code or any MCP client at http://%s/mcp
 Ctrl-C ends the demo and removes its data.

@@ -62,7 +62,7 @@ var oddHeads = []string{
 }
 
 // TestGuardStandsFirst: no host and no origin of a page gets past the guard, on
-// any route and with any target, the key in hand.
+// any route and with any target, the key or a session of the web UI in hand.
 func TestGuardStandsFirst(t *testing.T) {
 	d := startDaemon(t, `{"mcpServers":{}}`)
 	_, port, _ := net.SplitHostPort(d.address)
@@ -70,9 +70,10 @@ func TestGuardStandsFirst(t *testing.T) {
 	for _, target := range slices.Concat(d.routes(), oddTargets) {
 		heads = append(heads, target+" HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n")
 	}
-	key := d.key()
-	ask := func(head, host, origin string) string {
-		lines := "X-API-Key: " + key + "\r\nSec-Fetch-Site: same-origin\r\nHost: " + host + "\r\n"
+	key := "X-API-Key: " + d.key() + "\r\n"
+	session := d.sessionLines()
+	ask := func(head, host, origin, proof string) string {
+		lines := proof + "Sec-Fetch-Site: same-origin\r\nHost: " + host + "\r\n"
 		if origin != "" {
 			lines += "Origin: " + origin + "\r\n"
 		}
@@ -82,13 +83,13 @@ func TestGuardStandsFirst(t *testing.T) {
 		}
 		return d.rawStatus(strings.ReplaceAll(head+lines, "PORT", port) + "\r\n" + body)
 	}
-	work := make(chan [3]string)
+	work := make(chan [4]string)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for w := range work {
-				if got := ask(w[0], w[1], w[2]); got != "403" && got != "400" {
-					t.Errorf("host %q, origin %q: %.100q is answered with %s", w[1], w[2], w[0], got)
+				if got := ask(w[0], w[1], w[2], w[3]); got != "403" && got != "400" {
+					t.Errorf("host %q, origin %q, %.9s: %.100q is answered with %s", w[1], w[2], w[3], w[0], got)
 				}
 			}
 		})
@@ -96,7 +97,8 @@ func TestGuardStandsFirst(t *testing.T) {
 	values := foreignPages()
 	for _, head := range heads {
 		for _, v := range values {
-			work <- [3]string{head, v[0], v[1]}
+			work <- [4]string{head, v[0], v[1], key}
+			work <- [4]string{head, v[0], v[1], session}
 		}
 	}
 	close(work)
@@ -107,14 +109,21 @@ func TestGuardStandsFirst(t *testing.T) {
 	// What is its own is let in, so that the above is the guard's doing.
 	for _, head := range heads {
 		aPath := strings.Contains(head, " /")
-		if got := ask(head, "127.0.0.1:PORT", "http://127.0.0.1:PORT"); (got == "403") == aPath && got != "400" {
-			t.Errorf("from its own page %.60q is answered with %s", head, got)
+		for _, proof := range []string{key, d.sessionLines()} {
+			if got := ask(head, "127.0.0.1:PORT", "http://127.0.0.1:PORT", proof); got == "401" && proof != key || (got == "403") == aPath && got != "400" && !aboutCodes(head, proof) {
+				t.Errorf("from its own page %.60q with %.9s is answered with %s", head, proof, got)
+			}
 		}
 	}
 	// HTTP/2 without being asked for it.
 	if got := d.rawStatus("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); got != "403" {
 		t.Errorf("HTTP/2 is answered with %s", got)
 	}
+}
+
+// aboutCodes reports whether a page asks for a code, which is for the key alone.
+func aboutCodes(head, proof string) bool {
+	return strings.HasPrefix(head, "POST /api/v1/session/codes") && strings.HasPrefix(proof, "Cookie")
 }
 
 // routes are all that the daemon serves, each with a method it has.

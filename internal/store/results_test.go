@@ -108,9 +108,10 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 		}
 	}
 	use("INSERT INTO result (handle, actor, expires, body) VALUES ('h', '', 1, CAST(replace(hex(zeroblob(9000)), '00', 'hunter2 ') AS BLOB))",
-		"ALTER TABLE result DROP COLUMN server", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
+		"ALTER TABLE result DROP COLUMN server", "DROP TABLE held", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
 		"ALTER TABLE activity_chunk DROP COLUMN gone", "ALTER TABLE activity_chunk DROP COLUMN refused_bytes",
 		"DROP INDEX activity_gap_first", "ALTER TABLE activity_gap DROP COLUMN first",
+		"DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
 		t.Fatal("the test has no result in the clear")
@@ -127,10 +128,10 @@ func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	_, db, e := logOver(t, 1)
 	set := time.Duration(0)
-	db.now = func() time.Time { return time.Now().Add(set).Round(0) }
+	db.clock.now = func() time.Time { return time.Now().Add(set).Round(0) }
 	put := func(handle string, life time.Duration) {
 		t.Helper()
-		if err := db.PutResult(t.Context(), StoredResult{Handle: handle, Body: []byte("1"), Expires: db.now().Add(life)}); err != nil {
+		if err := db.PutResult(t.Context(), StoredResult{Handle: handle, Body: []byte("1"), Expires: db.clock.now().Add(life)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +140,7 @@ func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 		handle := fmt.Sprint(set)
 		put(handle, time.Hour)
 		put("short of "+handle, -time.Second)
-		if _, err := db.Tidy(t.Context(), db.now(), activity.Retention{}, true); err != nil {
+		if _, err := db.Tidy(t.Context(), db.clock.now(), activity.Retention{}, true); err != nil {
 			t.Fatal(err)
 		}
 		for _, handle := range []string{"before", handle} {

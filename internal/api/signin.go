@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// fromPage is the part of an input that is the request of a page of the web UI.
+type fromPage struct{ r *http.Request }
+
+func (p *fromPage) of(r *http.Request) { p.r = r }
+
+// SignInInput is what a page proves that it may sign in with: one of them.
+type SignInInput struct {
+	Code string `json:"code" maxLength:"64" doc:"The code of POST /session/codes, which is good once."`
+	Key  string `json:"key" maxLength:"512" doc:"The API key."`
+	fromPage
+}
+
+// UISession is the session of a page. The cookie goes with it.
+type UISession struct {
+	Value     string    `json:"value,omitempty" doc:"What the page sends as X-MCPProxy-Session with each request; only in the answer to its sign-in."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When the session ends unless it is used."`
+	cookie    string
+}
+
+func (s UISession) cookies() []*http.Cookie {
+	if s.cookie == "" {
+		return nil
+	}
+	return []*http.Cookie{sessionCookie(s.cookie, 0)}
+}
+
+// sessionCookie goes with the requests of pages of this address, and of every
+// other server of its host: see auth.SessionCookie. It has no Secure: there is no
+// TLS on the loopback.
+func sessionCookie(value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: auth.SessionCookie, Value: value, Path: Prefix, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// fromElsewhere refuses what no page of this very address has sent.
+func fromElsewhere(why string) error {
+	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
+		"A session of the web UI is good for its own page alone, on the loopback or over https; a program sends the key.")
+}
+
+func signIn(d *Deps, ctx context.Context, c gateway.Caller, in SignInInput) (UISession, error) {
+	if why := auth.OwnPage(in.r); why != "" {
+		return UISession{}, fromElsewhere(why)
+	}
+	if (in.Code == "") == (in.Key == "") {
+		return UISession{}, problem.New(problem.InvalidParameter, "Either 'code' or 'key' is required.",
+			`Send {"code": "…"} with what `+"`mcpproxy ui`"+` has made, or {"key": "…"} with the API key.`).With("parameter", "code")
+	}
+	if refused := proves(d, in); refused != nil {
+		c.Actor = auth.Actor{} // nobody: what it has presented is wrong
+		d.Refuse(ctx, gateway.Refusal{Caller: c, Problem: refused})
+		return UISession{}, refused
+	}
+	_, cookies := auth.Presented(in.r)
+	opened := d.Auth.SignIns.Open(cookies)
+	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
+}
+
+// proves returns why what is presented does not sign in; nil when it does.
+func proves(d *Deps, in SignInInput) *problem.Problem {
+	signIns := &d.Auth.SignIns
+	tooMany := signIns.TooManyWrong()
+	if in.Code != "" && signIns.Redeem(in.Code) || in.Key != "" && !tooMany && d.Auth.Matches(in.Key) {
+		return nil
+	}
+	signIns.Wrong()
+	switch {
+	case tooMany:
+		return problem.New(problem.Overloaded, "Too many wrong keys and codes were tried.", "Wait for some seconds, or run `mcpproxy ui`, whose code is taken all the same.")
+	case in.Code != "":
+		return problem.New(problem.Unauthorized, "The code is not good, or not any more: it works once, for a minute.", "Run `mcpproxy ui` again.")
+	}
+	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` needs none.")
+}
+
+// PageInput is the request of a page.
+type PageInput struct{ fromPage }
+
+func getSession(d *Deps, _ context.Context, _ gateway.Caller, in PageInput) (UISession, error) {
+	expires, ok := d.Auth.SignIns.Expires(auth.Presented(in.r))
+	if !ok {
+		return UISession{}, problem.New(problem.Unauthorized, "The request has no session of the web UI.", "A page gets one with POST "+Prefix+"/session; programs need none.")
+	}
+	return UISession{ExpiresAt: expires.UTC()}, nil
+}
+
+// SignOutInput says what is to end.
+type SignOutInput struct {
+	Everywhere bool `query:"everywhere" doc:"All sessions of the web UI and all codes, not only the sessions of this browser."`
+	fromPage
+}
+
+// SignedOut says what has ended.
+type SignedOut struct {
+	Sessions int `json:"sessions" doc:"How many sessions have ended."`
+}
+
+// cookies takes the cookie away.
+func (SignedOut) cookies() []*http.Cookie { return []*http.Cookie{sessionCookie("", -1)} }
+
+func signOut(d *Deps, _ context.Context, _ gateway.Caller, in SignOutInput) (SignedOut, error) {
+	if in.Everywhere {
+		return SignedOut{d.Auth.SignIns.SignOutEverywhere()}, nil
+	}
+	return SignedOut{d.Auth.SignIns.SignOut(auth.Presented(in.r))}, nil
+}
+
+// SignInCode is a code for a page.
+type SignInCode struct {
+	Code      string    `json:"code" doc:"It signs in once: POST /session."`
+	ID        string    `json:"id" doc:"With which it can be asked whether it was used."`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func newCode(d *Deps, _ context.Context, _ gateway.Caller, _ gateway.Nothing) (SignInCode, error) {
+	c := d.Auth.SignIns.NewCode()
+	return SignInCode{c.Text, c.ID, c.Expires.UTC()}, nil
+}
+
+// CodeRef names a code.
+type CodeRef struct {
+	ID string `path:"id" doc:"The id of the code, not the code."`
+}
+
+// CodeState says what became of a code.
+type CodeState struct {
+	Used bool `json:"used"`
+}
+
+func getCode(d *Deps, _ context.Context, _ gateway.Caller, in CodeRef) (CodeState, error) {
+	used, known := d.Auth.SignIns.Used(in.ID)
+	if !known {
+		return CodeState{}, problem.New(problem.NotFound, "There is no such code, or its minute is over.", "Make another one with POST "+Prefix+"/session/codes.")
+	}
+	return CodeState{used}, nil
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/browser"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// lookSignIn is how often it is asked whether the code was used.
+const lookSignIn = 250 * time.Millisecond
+
+// pageLife is how long a page with a code may lie about: its code is good as long.
+const pageLife = time.Minute
+
+// openedUI is what became of the web UI.
+type openedUI struct {
+	Address  string `json:"address"`
+	SignedIn bool   `json:"signed_in"`
+}
+
+func uiCommand(r *run) command {
+	var printLink bool
+	return command{flags: map[string]any{"print": &printLink}, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
+		s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(s.Surfaces, func(one gateway.Surface) bool { return one.Name == api.UI })
+		if at < 0 {
+			return problem.New(problem.NotFound, "The MCPProxy that runs has no web UI.", "Restart it: it may be of an older version.")
+		}
+		address := s.Surfaces[at].Address
+		if !printLink && browser.Desktop(r.lookup) {
+			err := openUI(ctx, r, c, address)
+			if !errors.Is(err, errNoBrowser) {
+				return err
+			}
+		}
+		return printUI(ctx, r, c, address)
+	})}
+}
+
+// printUI shows the link on a terminal: elsewhere it would be kept.
+func printUI(ctx context.Context, r *run, c *api.Client, address string) error {
+	if !r.terminal || r.output != formatTable {
+		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",
+			"Run `mcpproxy ui` on a terminal, or open "+address+" and sign in with the API key.")
+	}
+	code, err := api.NewCode.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return err
+	}
+	r.say("Open this link in a browser on this machine. It works once, within a minute, and signs in whoever opens it:")
+	fmt.Fprintln(r.Stdout, address+"#"+code.Code)
+	return nil
+}
+
+var errNoBrowser = errors.New("no browser can be opened")
+
+// openUI opens a page in a file that leads to the UI, since others can see the
+// arguments of a browser, and waits until the code was used.
+func openUI(ctx context.Context, r *run, c *api.Client, address string) error {
+	code, err := api.NewCode.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return err
+	}
+	path, err := r.writeSignIn(address + "#" + code.Code)
+	if err != nil {
+		return fmt.Errorf("the page that leads to the web UI: %w", err)
+	}
+	defer func() { _ = os.Remove(path) }()
+	if browser.OpenFile(path) != nil {
+		return errNoBrowser
+	}
+	r.say("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
+	look := time.NewTicker(lookSignIn)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+		state, err := api.GetCode.Call(ctx, c, api.CodeRef{ID: code.ID})
+		switch {
+		case err != nil && problem.From(err).Code == problem.NotFound: // its minute is over
+			return problem.New(problem.Timeout, "Nobody has signed in within a minute.",
+				"Some browsers may not read files of yours (those from Snap or Flatpak): `mcpproxy ui --print` shows the link instead.")
+		case err != nil:
+			return err
+		case state.Used:
+			return r.print(openedUI{address, true}, func(p *printer) { p.line("Signed in to %s.", address) })
+		}
+	}
+}
+
+// writeSignIn writes a page that leads to the link, for this user alone, and
+// returns its path. Pages that were left behind go.
+func (r *run) writeSignIn(link string) (path string, err error) {
+	dir, err := r.dataDirectory()
+	if err == nil {
+		dir, err = filepath.Abs(filepath.Join(dir, "sign-in"))
+	}
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", err
+	}
+	old, _ := os.ReadDir(dir)
+	for _, one := range old {
+		if info, err := one.Info(); err == nil && time.Since(info.ModTime()).Abs() > pageLife {
+			_ = os.Remove(filepath.Join(dir, one.Name()))
+		}
+	}
+	f, err := os.CreateTemp(dir, "*.html") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	link = html.EscapeString(link)
+	_, err = fmt.Fprintf(f, `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url=%s">
+<title>MCPProxy</title>
+<p><a rel="noreferrer" href="%s">Sign in to MCPProxy</a></p>
+</html>
+`, link, link)
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return f.Name(), err
+}

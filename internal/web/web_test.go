@@ -1,0 +1,204 @@
+package web
+
+import (
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// built is what a build makes.
+var built = fstest.MapFS{
+	"index.html":          {Data: []byte("<!doctype html><title>index</title>" + strings.Repeat("<p>text</p>", 200))},
+	"favicon.svg":         {Data: []byte("<svg/>")},
+	"assets/app-1a2b.js":  {Data: []byte(strings.Repeat("export const a = 1;\n", 500))},
+	"assets/app-1a2b.css": {Data: []byte("a{}")},
+}
+
+func serve(t *testing.T, files fs.FS) *httptest.Server {
+	t.Helper()
+	h, err := serving(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask makes a request as it is: nothing is unpacked, no redirect followed.
+func ask(t *testing.T, s *httptest.Server, method, target string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, s.URL+target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	transport := &http.Transport{DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+func TestWhatIsServed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, built)
+	page, forGood := string(built["index.html"].Data), "public, max-age=31536000, immutable"
+	for _, c := range []struct {
+		method, target string
+		status         int
+		body, kind     string
+		cache          string
+	}{
+		{"GET", "/ui/", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"HEAD", "/ui/", 200, "", "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/ui/index.html", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/ui/activity", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/ui/tools/github:read.file?x=1", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/ui/favicon.svg", 200, "<svg/>", "image/svg+xml", "no-cache"},
+		{"GET", "/ui/assets/app-1a2b.js", 200, string(built["assets/app-1a2b.js"].Data), "text/javascript; charset=utf-8", forGood},
+		{"GET", "/ui/assets/app-1a2b.css", 200, "a{}", "text/css; charset=utf-8", forGood},
+		{"GET", "/ui/assets/app-old.js", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/assets/", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/assets/../index.html", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/../../etc/passwd", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/ui/%2e%2e/%2e%2e/etc/passwd", 200, page, "text/html; charset=utf-8", "no-cache"},
+		{"GET", "/", 302, "", "", "no-cache"},
+		{"GET", "/ui", 302, "", "", "no-cache"},
+		{"GET", "/ui?code=secret", 302, "", "", "no-cache"},
+		{"POST", "/ui/", 405, "The web UI is read with GET.\n", "text/plain; charset=utf-8", ""},
+		{"OPTIONS", "/ui/assets/app-1a2b.js", 405, "The web UI is read with GET.\n", "text/plain; charset=utf-8", ""},
+	} {
+		resp, body := ask(t, s, c.method, c.target)
+		if resp.StatusCode != c.status || body != c.body || resp.Header.Get("Content-Type") != c.kind || resp.Header.Get("Cache-Control") != c.cache && c.status != 404 && c.status != 405 {
+			t.Errorf("%s %s: %d %v %.60q", c.method, c.target, resp.StatusCode, resp.Header, body)
+		}
+		if c.status == 302 && resp.Header.Get("Location") != "/ui/" {
+			t.Errorf("%s leads to %q", c.target, resp.Header.Get("Location"))
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+				"frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+			"Access-Control-Allow-Origin": "", "Set-Cookie": "",
+		} {
+			if got := resp.Header.Get(name); got != want {
+				t.Errorf("%s %s: %s is %q", c.method, c.target, name, got)
+			}
+		}
+	}
+}
+
+// A file has a tag for each of its forms, and is not sent to who has it.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	s := serve(t, built)
+	const script = "/ui/assets/app-1a2b.js"
+	tags := map[string]bool{}
+	for accept, zipped := range map[string]bool{
+		"": false, "gzip": true, "deflate, gzip;q=0.5, br": true, "br;q=1,GZIP ; q=1": true, "gzip;q=0": false, "gzip; q=0.00": false, "br": false, "xgzip": false,
+	} {
+		resp, body := ask(t, s, "GET", script, "Accept-Encoding", accept)
+		tag := resp.Header.Get("Etag")
+		tags[tag] = true
+		if (resp.Header.Get("Content-Encoding") == "gzip") != zipped || resp.Header.Get("Vary") != "Accept-Encoding" || tag == "" || strings.HasPrefix(tag, "W/") {
+			t.Errorf("Accept-Encoding %q: %v", accept, resp.Header)
+		}
+		if zipped {
+			z, err := gzip.NewReader(strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := io.ReadAll(z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = string(raw)
+		}
+		if body != string(built["assets/app-1a2b.js"].Data) {
+			t.Errorf("Accept-Encoding %q: another text", accept)
+		}
+		if resp, body = ask(t, s, "GET", script, "Accept-Encoding", accept, "If-None-Match", `"x", `+tag); resp.StatusCode != 304 || body != "" {
+			t.Errorf("Accept-Encoding %q: who has it gets %d", accept, resp.StatusCode)
+		}
+	}
+	if len(tags) != 2 {
+		t.Errorf("tags %v", tags)
+	}
+	if resp, _ := ask(t, s, "GET", "/ui/favicon.svg", "Accept-Encoding", "gzip"); resp.Header.Get("Content-Encoding") != "" {
+		t.Error("what is small is packed")
+	}
+}
+
+func TestNoIndexIsNoUI(t *testing.T) {
+	t.Parallel()
+	if _, err := serving(fstest.MapFS{"assets/a.js": {}}); err == nil {
+		t.Error("a UI without an index is taken")
+	}
+}
+
+var withSource = regexp.MustCompile(`<script[^>]* src=`)
+
+// What was built can be served as it is: one page, files of known types, nothing
+// that the policy forbids.
+func TestWhatWasBuilt(t *testing.T) {
+	t.Parallel()
+	h, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range h.files {
+		if contentType(name) == "application/octet-stream" {
+			t.Errorf("%s has no type", name)
+		}
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		made, err := f.forms()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(made.plain), "<script"); n != len(withSource.FindAll(made.plain, -1)) {
+			t.Errorf("%s holds a script", name)
+		}
+		for _, bad := range []string{" style=", "<style", " onload=", " onclick=", "javascript:", `src="http`, `href="http`, "<base", "<iframe", "<form"} {
+			if strings.Contains(string(made.plain), bad) {
+				t.Errorf("%s holds %q", name, bad)
+			}
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for listens, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080/ui/", "[::1]:80": "http://[::1]:80/ui/", "0.0.0.0:8080": "http://127.0.0.1:8080/ui/",
+		"[::]:8080": "http://127.0.0.1:8080/ui/", "192.0.2.7:8080": "http://192.0.2.7:8080/ui/",
+	} {
+		at, err := net.ResolveTCPAddr("tcp", listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Address(at); got != want {
+			t.Errorf("%s: %s", listens, got)
+		}
+	}
+}
