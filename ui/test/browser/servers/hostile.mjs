@@ -46,6 +46,7 @@ function tools(at) {
       list.push({ name: `report_${String(i).padStart(3, "0")}`, annotations: hints(i % 3 > 0, i % 3 === 0 && i % 2 === 0), description: `Gives report ${i} of the year.`, inputSchema: object({ year: { type: "integer", description: "Which year" } }) });
     }
   }
+  if (at > 2) list.push({ name: "late_report", annotations: hints(true, false), description: "Gives the report that came late.", inputSchema: object({}) });
   return list;
 }
 
