@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*admin.Toys)(nil)}
 
 var nobody = Deps{Homes: homes}
 

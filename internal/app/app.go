@@ -64,7 +64,9 @@ type Options struct {
 	// on is in use: for a daemon that serves a client over the socket first.
 	AnyPort bool
 	Version string
-	Stderr  io.Writer
+	// Toys are the servers that a person can add to see MCPProxy work.
+	Toys   []gateway.NewServer
+	Stderr io.Writer
 	// Person has Stderr read by a person at a terminal: lines in place of the log in
 	// text.
 	Person bool
@@ -294,7 +296,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys)}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
