@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mcpproxy/internal/tool"
 )
 
 // nowhere is a store that keeps nothing but the position.
@@ -15,6 +17,10 @@ type nowhere struct {
 }
 
 func (*nowhere) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+func (*nowhere) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+	return nil, nil
+}
+func (*nowhere) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
 func (n *nowhere) Resume(context.Context) (Position, []string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -27,6 +33,7 @@ func (n *nowhere) Project(_ context.Context, _ []Entry, pos Position) error {
 	n.pos = pos
 	return nil
 }
+func (*nowhere) Count() int64                                  { return 0 }
 func (*nowhere) Pending(context.Context) ([]Unfinished, error) { return nil, nil }
 func (*nowhere) Sync(context.Context) error                    { return nil }
 func (*nowhere) Tidy(context.Context, time.Time, Retention, bool) (bool, error) {
@@ -70,6 +77,11 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
+var judged = tool.Judged{
+	Hints: tool.JudgeHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}), CallWith: "call_tool_write",
+	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
+}.Prepared()
+
 func beginEnd(l *Log) error {
 	r := Record{
 		Type: ToolCall, ServerName: "github", ToolName: "create_issue",
@@ -79,13 +91,14 @@ func beginEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
+			Decision:    &Decision{Outcome: Allowed, ConfigRevision: "0123456789ab", Judged: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {
 		return err
 	}
 	return l.End(r.ID, Outcome{
-		Status: Success, Duration: 3 * time.Millisecond, ResponseBytes: 170,
+		Status: Success, Duration: 3 * time.Millisecond, Own: 312 * time.Microsecond, ResponseBytes: 170,
 		Response: []byte(`{"content":[{"type":"text","text":"Created issue 4711 in octo-org/hello-world: It does not start. https://example.com/octo-org/hello-world/issues/4711"}],"isError":false}`),
 	})
 }

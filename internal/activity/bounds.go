@@ -42,7 +42,11 @@ func bound(r *Record, maxResponse int) {
 			OperationType: maskedText(in.OperationType, maxName), DataSensitivity: maskedText(in.DataSensitivity, maxName),
 			Reason: maskedText(in.Reason, maxMessage),
 		}
-		if changed != *in {
+		if len(in.Declared) > 0 {
+			kept, _ := keptJSON(in.Declared, maxMessage)
+			changed.Declared = asJSON(kept)
+		}
+		if changed.OperationType != in.OperationType || changed.DataSensitivity != in.DataSensitivity || changed.Reason != in.Reason || changed.Declared != nil {
 			r.Metadata.Intent = &changed
 		}
 	}

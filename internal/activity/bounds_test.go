@@ -148,3 +148,26 @@ func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 		t.Errorf("the filter %+v does not find %+v", f, kept[1])
 	}
 }
+
+// TestDeclarationsAreBounded: what was declared wrongly is kept masked, as JSON, and
+// only so much of it; nor does it get a refused client more room.
+func TestDeclarationsAreBounded(t *testing.T) {
+	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
+	for _, declared := range []string{
+		`{"intent":{"operation_type":"` + secret + `"}}`,
+		`{"intent_reason":"` + strings.Repeat("é ", 1<<20) + secret + `"}`,
+		`{"intent":nothing`, // which is taken from nobody
+	} {
+		r := Record{Metadata: Metadata{Intent: &Intent{OperationType: "read", Declared: json.RawMessage(declared)}}}
+		theirs := r.Metadata.Intent
+		bound(&r, DefaultMaxResponse)
+		kept := r.Metadata.Intent.Declared
+		if !json.Valid(kept) || len(kept) > 2*maxMessage || strings.Contains(string(kept), secret[:12]) || string(theirs.Declared) != declared {
+			t.Errorf("kept %d bytes: %.200s", len(kept), kept)
+		}
+	}
+	w := refusedWindow{text: maxRefusedText}
+	if m := w.brief(&Record{Metadata: Metadata{Intent: &Intent{Declared: json.RawMessage(`{}`)}}}, 100); m.Metadata.Intent.Declared != nil {
+		t.Error("beyond its room a refused client still has its letter kept")
+	}
+}

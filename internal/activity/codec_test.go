@@ -12,9 +12,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/tool"
 )
 
 func drawJSON(t *rapid.T, name string) json.RawMessage {
@@ -49,7 +51,7 @@ func drawRecord(t *rapid.T) Record {
 		Arguments: drawJSON(t, "arguments"), Response: drawJSON(t, "response"),
 		ResponseTruncated: rapid.Bool().Draw(t, "truncated"), ErrorMessage: text.Draw(t, "error"),
 		Timestamp:  time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "time")).UTC(),
-		DurationMS: rapid.Int64().Draw(t, "duration"), RequestBytes: rapid.Int64().Draw(t, "request bytes"),
+		DurationMS: rapid.Int64().Draw(t, "duration"), OwnUS: rapid.Int64().Draw(t, "own"), RequestBytes: rapid.Int64().Draw(t, "request bytes"),
 		ResponseBytes: rapid.Int64().Draw(t, "response bytes"), SessionID: text.Draw(t, "session"),
 		RequestID: text.Draw(t, "request"), ParentID: text.Draw(t, "parent"), Source: SourceMCP,
 		Actor: text.Draw(t, "actor"), ClientName: text.Draw(t, "client"), ClientVersion: text.Draw(t, "version"),
@@ -62,9 +64,42 @@ func drawRecord(t *rapid.T) Record {
 		r.Metadata.Search = &Search{text.Draw(t, "query"), rapid.IntRange(0, 100).Draw(t, "rank")}
 	}
 	if rapid.Bool().Draw(t, "intent") {
-		r.Metadata.Intent = &Intent{text.Draw(t, "operation"), text.Draw(t, "sensitivity"), text.Draw(t, "reason")}
+		r.Metadata.Intent = &Intent{text.Draw(t, "operation"), text.Draw(t, "sensitivity"), text.Draw(t, "reason"), drawDeclared(t)}
+	}
+	if rapid.Bool().Draw(t, "decision") {
+		r.Metadata.Decision = drawDecision(t, text)
 	}
 	return r
+}
+
+// drawDeclared draws what bound makes of a declaration: JSON.
+func drawDeclared(t *rapid.T) json.RawMessage {
+	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
+}
+
+func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
+	fact := func(name string) *tool.HintFact {
+		if rapid.Bool().Draw(t, name) {
+			return nil
+		}
+		return &tool.HintFact{Value: rapid.Bool().Draw(t, name+" value"), From: tool.HintSource(rapid.SampledFrom(tool.HintSource("").Words()).Draw(t, name+" from"))}
+	}
+	d := &Decision{
+		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
+		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
+		Judged: tool.Judged{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by")},
+	}
+	if rapid.Bool().Draw(t, "hints") {
+		d.Hints = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
+	}
+	if ms := rapid.Int64Range(0, 4e12).Draw(t, "approved at"); ms > 0 {
+		at := time.UnixMilli(ms).UTC()
+		d.ApprovedAt = &at
+	}
+	if rapid.Bool().Draw(t, "prepared") {
+		d.Judged = d.Prepared()
+	}
+	return d
 }
 
 // utf8Record is r as JSON can hold it.
@@ -84,6 +119,7 @@ func utf8Record(t *rapid.T, r Record) Record {
 }
 
 var sameRecord = cmp.Options{
+	cmpopts.IgnoreUnexported(tool.Judged{}),
 	cmp.Comparer(func(a, b []string) bool {
 		return strings.Join(a, "\x01") == strings.Join(b, "\x01") && len(a) == len(b)
 	}),
@@ -121,6 +157,8 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
 			ErrorMessage: text.Draw(t, "message"), ErrorCode: text.Draw(t, "code"),
 			Duration: time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "ms")) * time.Millisecond,
+			Own:      time.Duration(rapid.Int64Range(0, 1e9).Draw(t, "own")) * time.Microsecond,
+			Check:    rapid.SampledFrom([]string{"", "callable"}).Draw(t, "refused by"),
 			Warnings: rapid.SliceOfN(text, 0, 2).Draw(t, "more warnings"),
 		}
 		truncated := rapid.Bool().Draw(t, "truncated")
@@ -145,7 +183,12 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 func ended(r Record, o Outcome, kept []byte, cut bool) Record {
 	r.Status = o.Status
 	r.Response, r.ResponseTruncated, r.ResponseBytes = kept, cut, o.ResponseBytes
-	r.DurationMS = o.Duration.Milliseconds()
+	r.DurationMS, r.OwnUS = o.Duration.Milliseconds(), o.Own.Microseconds()
+	if d := r.Metadata.Decision; d != nil && o.Check != "" {
+		refused := *d
+		refused.Outcome, refused.Check = Refused, o.Check
+		r.Metadata.Decision = &refused
+	}
 	if o.ErrorMessage != "" {
 		r.ErrorMessage = o.ErrorMessage
 	}

@@ -1,10 +1,13 @@
 package activity
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -76,6 +79,15 @@ func (c *coder) flag(head string, v *bool) {
 		*v = string(c.value) == "true"
 	} else if !c.reading && *v {
 		c.out = append(append(c.out, head...), "true"...)
+	}
+}
+
+// json is a JSON value that is left out when there is none.
+func (c *coder) json(head string, v *json.RawMessage) {
+	if !c.reading && len(*v) > 0 {
+		c.out = rawjson.AppendLine(append(c.out, head...), *v)
+	} else if c.takes(head) {
+		*v = asJSON(c.value)
 	}
 }
 
@@ -167,4 +179,19 @@ func (c *coder) fail(err error) {
 	if c.err == nil {
 		c.err = err
 	}
+}
+
+// asJSON copies raw. What turns out to be no JSON is kept as a string, and what
+// is not UTF-8 becomes U+FFFD, so that a record can always be encoded.
+func asJSON(raw []byte) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	if !json.Valid(raw) {
+		return rawjson.AppendString(nil, raw)
+	}
+	if !utf8.Valid(raw) {
+		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
+	return bytes.Clone(raw)
 }

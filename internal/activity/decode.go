@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -82,21 +81,6 @@ func cutRaw(data []byte, end int, name string, length int) (raw []byte, rest int
 	return data[at:end], start, nil
 }
 
-// asJSON copies raw. What turns out to be no JSON is kept as a string, and what
-// is not UTF-8 becomes U+FFFD, so that a record can always be encoded.
-func asJSON(raw []byte) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	if !json.Valid(raw) {
-		return rawjson.AppendString(nil, raw)
-	}
-	if !utf8.Valid(raw) {
-		return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
-	}
-	return bytes.Clone(raw)
-}
-
 // Decode reads a record from the payload of the entry that began it (or held it
 // whole) and that of its outcome. One of them may be empty: without an outcome
 // the record is as it was begun; of an outcome alone, whose beginning was lost,
@@ -119,11 +103,14 @@ func Decode(entry, outcome []byte) (Record, error) {
 		return r, nil
 	}
 	r.Status = o.Status
-	r.DurationMS = o.DurationMS
+	r.DurationMS, r.OwnUS = o.DurationMS, o.OwnUS
 	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
 	r.ErrorMessage = cmp.Or(o.ErrorMessage, r.ErrorMessage)
 	r.Metadata.ErrorCode = cmp.Or(o.Metadata.ErrorCode, r.Metadata.ErrorCode)
 	r.Metadata.Warnings = append(r.Metadata.Warnings, o.Metadata.Warnings...)
+	if d := r.Metadata.Decision; d != nil && o.check != "" {
+		d.Outcome, d.Check = Refused, o.check
+	}
 	return r, nil
 }
 
@@ -191,7 +178,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	switch e.Kind {
 	case KindRepeat:
 	case KindEnd:
-		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS}
+		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, Own: p.OwnUS}
 	default:
 		e.Facts = FactsOf(&p.Record)
 	}

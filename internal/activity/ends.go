@@ -136,7 +136,7 @@ func (e *ends) interrupt(pending []Unfinished, past string) {
 		d := draft{kind: KindEnd, id: u.ID, of: u.Seq, facts: u.Facts}
 		if kept, ok := e.spool.kept[u.ID]; ok && kept.Of == u.Seq {
 			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
-			d.body, d.facts.Duration = kept.Body, kept.Duration
+			d.body, d.facts.Duration, d.facts.Own = kept.Body, kept.Duration, kept.Own
 		} else {
 			d.body = appendPayload(nil, &p)
 		}

@@ -39,7 +39,7 @@ type Entry struct {
 	Payload []byte // JSON, as chained
 	// Facts is what the record can be found by. After a restart an end may come
 	// without (Facts.Type is empty): the store then takes those of the beginning
-	// and adds Status and Duration. A KindRepeat changes none of them.
+	// and adds Status, Duration and Own. A KindRepeat changes none of them.
 	Facts Facts
 
 	segment int64 // where the entry ends in the spool
@@ -60,6 +60,7 @@ type Facts struct {
 	Client      string
 	Time        int64 // microseconds since 1970
 	Duration    int64 // milliseconds
+	Own         int64 // microseconds of it; 0: not known
 }
 
 // FactsOf returns what a record is found by.
@@ -67,7 +68,7 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS,
+		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity
@@ -104,6 +105,16 @@ func chainHash(prev Hash, payload []byte) Hash {
 	d.Write(head[:])
 	d.Write(payload)
 	return Hash(d.Sum(nil))
+}
+
+// ChainHash returns the hash of the entry with this payload in a chain, after the one
+// whose hash is before; nil when that is no hash.
+func ChainHash(before, payload []byte) []byte {
+	if len(before) != len(Hash{}) {
+		return nil
+	}
+	h := chainHash(Hash(before), payload)
+	return h[:]
 }
 
 // splitLine takes a line without its newline apart.

@@ -12,15 +12,16 @@ type Health struct {
 	Message  string `json:"message,omitempty"`
 	Backlog  int64  `json:"backlog"`     // entries that are not in the database yet
 	Spool    int64  `json:"spool_bytes"` // size of the spool on disk
+	Records  int64  `json:"records"`     // in the database
 	// Refused tells of the actors that are refused very many calls.
 	Refused []string `json:"-"`
 }
 
 // Health says how the log is. It waits for nothing.
 func (l *Log) Health() Health {
-	refused := l.refusals.floods()
+	refused, records := l.refusals.floods(), l.store.Count()
 	l.spool.mu.Lock()
-	h := Health{Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
+	h := Health{Records: records, Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
 	failure, full := cmp.Or(l.spool.sick, l.spool.failure), h.Spool >= l.spool.maxBytes
 	storeSick := l.spool.storeSick
 	l.spool.mu.Unlock()

@@ -120,7 +120,13 @@ func (m *memory) List(context.Context, Filter) (Page, error) {
 	return Page{Records: records, Total: int64(len(records))}, m.fail
 }
 
+func (m *memory) Count() int64 { return 0 }
+
 func (m *memory) Calls(context.Context, time.Time) (map[string]int64, error) { return nil, nil }
+func (m *memory) ServerUse(context.Context, time.Time, int) (map[string]ServerUse, error) {
+	return nil, nil
+}
+func (m *memory) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
 
 func (m *memory) Get(context.Context, string) (Record, error) {
 	return Record{}, problem.New(problem.NotFound, "not here", "")

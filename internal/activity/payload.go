@@ -14,13 +14,15 @@ type payload struct {
 	kind Kind
 	seq  int64 // read only, like ID and Timestamp: the spool writes them
 	of   int64
+	// check is that of an outcome.
+	check string
 }
 
 // ending is the payload of an outcome.
 func ending(of int64, o *Outcome) payload {
-	return payload{kind: KindEnd, of: of, Record: Record{
+	return payload{kind: KindEnd, of: of, check: o.Check, Record: Record{
 		Status: o.Status, Response: o.Response, ResponseBytes: o.ResponseBytes, ErrorMessage: o.ErrorMessage,
-		DurationMS: o.Duration.Milliseconds(), Metadata: Metadata{ErrorCode: o.ErrorCode, Warnings: o.Warnings},
+		DurationMS: o.Duration.Milliseconds(), OwnUS: (o.Own + time.Microsecond - 1).Microseconds(), Metadata: Metadata{ErrorCode: o.ErrorCode, Warnings: o.Warnings},
 	}}
 }
 
@@ -39,9 +41,11 @@ func (p *payload) members(c *coder) {
 		c.fullNumber(`,"of":`, &p.of)
 		c.text(`,"status":`, (*string)(&p.Status))
 		c.number(`,"duration_ms":`, &p.DurationMS)
+		c.number(`,"own_us":`, &p.OwnUS)
 		c.number(`,"response_bytes":`, &p.ResponseBytes)
 		c.text(`,"error_message":`, &p.ErrorMessage)
 		c.text(`,"error_code":`, &p.Metadata.ErrorCode)
+		c.text(`,"check":`, &p.check)
 		c.texts(`,"warnings":`, &p.Metadata.Warnings)
 		c.flag(`,"response_truncated":`, &p.ResponseTruncated)
 	case KindRepeat:
@@ -63,6 +67,7 @@ func (p *payload) members(c *coder) {
 		c.flag(`,"response_truncated":`, &p.ResponseTruncated)
 		c.text(`,"error_message":`, &p.ErrorMessage)
 		c.number(`,"duration_ms":`, &p.DurationMS)
+		c.number(`,"own_us":`, &p.OwnUS)
 		c.number(`,"request_bytes":`, &p.RequestBytes)
 		c.number(`,"response_bytes":`, &p.ResponseBytes)
 		c.text(`,"session_id":`, &p.SessionID)
@@ -86,10 +91,17 @@ func (m *Metadata) members(c *coder) {
 		c.fullText(`,"operation_type":`, &m.Intent.OperationType)
 		c.text(`,"data_sensitivity":`, &m.Intent.DataSensitivity)
 		c.text(`,"reason":`, &m.Intent.Reason)
+		c.json(`,"declared":`, &m.Intent.Declared)
 	}
 	c.text(`,"tool_variant":`, &m.ToolVariant)
 	c.texts(`,"warnings":`, &m.Warnings)
 	c.text(`,"error_code":`, &m.ErrorCode)
+	if m.Decision == nil && c.takes(`,"decision":`) {
+		m.Decision = &Decision{Outcome: Allowed}
+	}
+	for m.Decision != nil && c.object(`,"decision":`) {
+		m.Decision.members(c)
+	}
 	if m.Search == nil && c.takes(`,"search":`) {
 		m.Search = &Search{}
 	}

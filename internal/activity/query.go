@@ -52,6 +52,18 @@ func (l *Log) Calls(ctx context.Context, since time.Time) (map[string]int64, err
 	return calls, l.queryError(ctx, err)
 }
 
+// ServerUse is Store.ServerUse.
+func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error) {
+	use, err := l.store.ServerUse(ctx, now, latest)
+	return use, l.queryError(ctx, err)
+}
+
+// ToolUse is Store.ToolUse.
+func (l *Log) ToolUse(ctx context.Context) (map[[2]string]Use, error) {
+	use, err := l.store.ToolUse(ctx)
+	return use, l.queryError(ctx, err)
+}
+
 func (l *Log) queryError(ctx context.Context, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {

@@ -200,6 +200,7 @@ type keptEnd struct {
 	Body     []byte
 	Status   Status
 	Duration int64
+	Own      int64
 }
 
 // keepEnd keeps an outcome beyond the end of the process.
@@ -207,7 +208,7 @@ func (r *recent) keepEnd(d *draft) error {
 	if r.ends == nil {
 		return nil
 	}
-	line, err := json.Marshal(keptEnd{d.id, d.of, d.body, d.facts.Status, d.facts.Duration})
+	line, err := json.Marshal(keptEnd{d.id, d.of, d.body, d.facts.Status, d.facts.Duration, d.facts.Own})
 	if err == nil {
 		_, err = r.ends.Write(append(line, '\n'))
 	}

@@ -90,6 +90,7 @@ type Record struct {
 	ErrorMessage       string          `json:"error_message,omitempty"`
 	Timestamp          time.Time       `json:"timestamp"`
 	DurationMS         int64           `json:"duration_ms"`
+	OwnUS              int64           `json:"own_us,omitempty" doc:"What MCPProxy itself took of the duration, in microseconds: all but the time in which a place and the server were waited for. Absent where it is not known."`
 	RequestBytes       int64           `json:"request_bytes"`
 	ResponseBytes      int64           `json:"response_bytes"`
 	SessionID          string          `json:"session_id,omitempty"`
@@ -106,6 +107,8 @@ type Record struct {
 	Repeated  int64      `json:"repeated,omitempty"`
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
+	// Chain is where the record is in the log: of a record that was asked for alone.
+	Chain *Chain `json:"chain,omitempty"`
 	// Origin is the connection that a call came by. It is not stored: what one
 	// connection can write by being refused is bounded.
 	Origin string `json:"-"`
@@ -124,6 +127,8 @@ type Metadata struct {
 	ToolVariant string   `json:"tool_variant,omitempty" words:"variant"`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
+	// Decision is what was decided about a call.
+	Decision *Decision `json:"decision,omitempty"`
 	// Search is the search that the caller made before the call, if any.
 	Search *Search `json:"search,omitempty"`
 	// Action and Detail describe the other types: "restart", "tools_listed", …
@@ -136,6 +141,9 @@ type Intent struct {
 	OperationType   string `json:"operation_type" words:"operation"`
 	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity"`
 	Reason          string `json:"reason,omitempty"`
+	// Declared is what the caller declared, to the letter: the parameters that
+	// declare, masked. Only where it was refused, or would have been.
+	Declared json.RawMessage `json:"declared,omitempty" doc:"What was declared, to the letter, where that is not what counted."`
 }
 
 // Search is how a called tool was found: the words of the last search of the
@@ -146,6 +154,17 @@ type Search struct {
 	Rank  int    `json:"rank,omitempty"`
 }
 
+// Chain is the place of a record in the log, in which each entry holds the hash of the
+// one before: the entry that began the record, and the one that ended it. Hashes are
+// in hexadecimal digits.
+type Chain struct {
+	Seq      int64  `json:"seq" doc:"The number of the entry that began the record."`
+	Hash     string `json:"hash" doc:"The hash of that entry; empty when it is lost."`
+	Previous string `json:"previous" doc:"The hash of the entry before, with which hash is made; empty when that is not there any more."`
+	EndSeq   int64  `json:"end_seq,omitempty" doc:"The number of the entry that ended the record, or counted a refusal last."`
+	EndHash  string `json:"end_hash,omitempty"`
+}
+
 // Outcome ends a record that Begin wrote.
 type Outcome struct {
 	Status        Status
@@ -154,7 +173,9 @@ type Outcome struct {
 	ErrorMessage  string
 	ErrorCode     string
 	Duration      time.Duration
-	Warnings      []string // added to those of Begin
+	Own           time.Duration // of Duration, that was no waiting; 0: not known
+	Check         string        // that refused the call after all, when it had waited
+	Warnings      []string      // added to those of Begin
 }
 
 // Filter selects records. Empty fields select everything. Several values of one

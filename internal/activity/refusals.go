@@ -178,7 +178,7 @@ func (w *refusedWindow) brief(r *Record, most int) *Record {
 	m := *r
 	size := min(len(m.Arguments), most) + min(len(m.Metadata.Detail), most) + min(len(m.ErrorMessage), maxMessage)
 	if m.Metadata.Intent != nil {
-		size += min(len(m.Metadata.Intent.Reason), maxMessage)
+		size += min(len(m.Metadata.Intent.Reason), maxMessage) + min(len(m.Metadata.Intent.Declared), maxMessage)
 	}
 	for _, warning := range m.Metadata.Warnings[:min(len(m.Metadata.Warnings), maxWarnings)] {
 		size += min(len(warning), maxMessage)

@@ -36,9 +36,34 @@ type Store interface {
 	List(ctx context.Context, f Filter) (Page, error)
 	// Get returns the record whose id begins with prefix: NOT_FOUND, AMBIGUOUS.
 	Get(ctx context.Context, prefix string) (Record, error)
+	// Count returns how many records there are, 0 when that is not known yet. It waits
+	// for nothing.
+	Count() int64
 	// Calls returns how many calls of each server have ended since a time, by the hour.
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
+	// ServerUse returns how each server was called in the latest hours, that of now
+	// included; those that were not are left out.
+	ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUse, error)
+	// ToolUse returns how each tool was called, by server and tool, as far back as
+	// there are records.
+	ToolUse(ctx context.Context) (map[[2]string]Use, error)
 }
+
+// Use is how a tool was called.
+type Use struct {
+	Calls int64
+	Last  time.Time // when the last one began; of hours from before it was kept, their beginning
+}
+
+// ServerUse is how a server was called.
+type ServerUse struct {
+	Hours []HourUse     // oldest first
+	P95   time.Duration // at most one call in twenty took longer; within 4 %, and 0 when it is not known
+}
+
+// HourUse is how it was called in an hour: calls that have ended, and those of them
+// that failed.
+type HourUse struct{ Calls, Errors int64 }
 
 // Unfinished is a record in the store that has no end.
 type Unfinished struct {

@@ -497,7 +497,11 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	}
 	b.mustUse(t, "release", "{}")
 	b.untilTrue(t, "the server is done with the other call", func() bool { return logs(b) == 2 })
-	lines, err := f.LogTail("pipe", 1000)
+	tail, err := f.LogTail("pipe", 1000)
+	var lines []string
+	for _, l := range tail {
+		lines = append(lines, l.String())
+	}
 	if err != nil || count(lines, "call 1") == 0 {
 		t.Errorf("what was for nobody is not in the log: %q %v", lines, err)
 	}

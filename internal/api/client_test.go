@@ -20,6 +20,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/problem"
 )
 
@@ -46,20 +47,23 @@ func TestClientRoundTrips(t *testing.T) {
 		running, _ := f.Status(ctx, gateway.Caller{}, gateway.Nothing{})
 		same(t, "status", status, running, err)
 		servers, err := ListServers.Call(ctx, c, gateway.Nothing{})
-		same(t, "servers", servers.Servers, testServers(), err)
+		known, _ := f.Servers(ctx, gateway.Caller{}, gateway.Nothing{})
+		same(t, "servers", servers, known, err)
 		server, err := GetServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
-		same(t, "server", server, testServers()[0], err)
-		server, err = RestartServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
-		same(t, "restart", server, testServers()[0], err)
-		logs, err := GetServerLogs.Call(ctx, c, gateway.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}, Lines: 7})
-		same(t, "logs", logs, gateway.LogTail{Server: "github", Lines: []string{"started", "ready"}}, err)
-		tools, err := ListTools.Call(ctx, c, gateway.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"})
-		same(t, "tools", tools, gateway.ToolList{Tools: []gateway.ToolView{testTool("delete_repo")}, Total: 1}, err)
+		detail, _ := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: "github"})
+		same(t, "server", server, detail, err)
+		restarted, err := RestartServer.Call(ctx, c, gateway.ServerRef{Name: "github"})
+		same(t, "restart", restarted, testServers()[0], err)
+		logs, err := GetServerLogs.Call(ctx, c, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}, Lines: 7})
+		tail, _ := f.ServerLogs(ctx, gateway.Caller{}, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: "github"}})
+		same(t, "logs", logs, tail, err)
+		tools, err := ListTools.Call(ctx, c, inspect.ToolQuery{ToolFilter: inspect.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"}})
+		same(t, "tools", tools, testList(), err)
 		one, err := GetTool.Call(ctx, c, gateway.ToolRef{Server: "github", Tool: "../a b"})
 		same(t, "tool", one, testTool("../a b"), err)
-		found, err := SearchTools.Call(ctx, c, gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
-		same(t, "search", found, gateway.SearchAnswer{Query: "a & b", Tools: []gateway.ToolView{}}, err)
-		if got, want := f.searches[len(f.searches)-1], (gateway.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
+		found, err := SearchTools.Call(ctx, c, inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
+		same(t, "search", found, inspect.SearchAnswer{Query: "a & b", Tools: []inspect.FoundTool{}, Locked: []inspect.FoundTool{}}, err)
+		if got, want := f.searches[len(f.searches)-1], (inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
 			t.Errorf("the gateway was asked for %+v, want %+v", got, want)
 		}
 		since := time.Date(2026, 1, 15, 10, 30, 0, 5000, time.UTC)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
@@ -24,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil), (*admin.Toys)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*inspect.Inspector)(nil), (*admin.Toys)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -37,8 +39,8 @@ type fake struct {
 	refused  []gateway.Refusal
 	callers  []gateway.Caller
 	filters  []activity.Filter
-	tools    []gateway.ToolFilter
-	searches []gateway.SearchQuery
+	tools    []inspect.ToolQuery
+	searches []inspect.SearchQuery
 	lines    []int
 
 	decisions []string
@@ -98,12 +100,20 @@ func (f *fake) Refuse(_ context.Context, r gateway.Refusal) string {
 	return "refusal"
 }
 
-func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (gateway.ServerList, error) {
-	return gateway.ServerList{Servers: testServers()}, nil
+func (f *fake) Servers(context.Context, gateway.Caller, gateway.Nothing) (inspect.ServerList, error) {
+	var all inspect.ServerList
+	for _, s := range testServers() {
+		all.Servers = append(all.Servers, inspect.ServerRow{ServerView: s, Waiting: 2})
+	}
+	return all, nil
 }
 
-func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	name := in.Name
+func (f *fake) Server(_ context.Context, _ gateway.Caller, in gateway.ServerRef) (inspect.ServerDetail, error) {
+	s, err := f.server(in.Name)
+	return inspect.ServerDetail{ServerRow: inspect.ServerRow{ServerView: s}, CallTimeout: "5m0s"}, err
+}
+
+func (f *fake) server(name string) (gateway.ServerView, error) {
 	for _, s := range testServers() {
 		if s.Name == name {
 			return s, nil
@@ -117,7 +127,7 @@ func (f *fake) RestartServer(ctx context.Context, c gateway.Caller, in gateway.S
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	return f.Server(ctx, c, in)
+	return f.server(in.Name)
 }
 
 func (f *fake) LoginServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.LoginView, error) {
@@ -144,23 +154,40 @@ func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.Se
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	return f.Server(ctx, c, in)
+	return f.server(in.Name)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in gateway.LogQuery) (gateway.LogTail, error) {
+func (f *fake) ServerLogs(_ context.Context, _ gateway.Caller, in inspect.LogQuery) (inspect.LogTail, error) {
 	f.lines = append(f.lines, in.Lines)
-	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
-		return gateway.LogTail{}, err
+	if _, err := f.server(in.Name); err != nil {
+		return inspect.LogTail{}, err
 	}
-	return gateway.LogTail{Server: in.Name, Lines: []string{"started", "ready"}}, nil
+	return inspect.LogTail{Server: in.Name, Lines: []string{"started", "ready"}, Entries: []inspect.LogLine{{Stream: "stderr", Text: "started"}, {Stream: "stderr", Text: "ready"}}}, nil
 }
 
-func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter gateway.ToolFilter) (gateway.ToolList, error) {
+func (f *fake) FollowLogs(_ context.Context, _ gateway.Caller, in inspect.LogQuery) (gateway.Stream, error) {
+	if _, err := f.server(in.Name); err != nil {
+		return nil, err
+	}
+	return func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, "data: {}\n\n")
+		return err
+	}, nil
+}
+
+func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter inspect.ToolQuery) (inspect.ToolList, error) {
 	f.tools = append(f.tools, filter)
 	if filter.Server == "empty" {
-		return gateway.ToolList{}, nil
+		return inspect.ToolList{}, nil
 	}
-	return gateway.ToolList{Tools: []gateway.ToolView{testTool("delete_repo")}, Total: 1}, nil
+	return testList(), nil
+}
+
+func testList() inspect.ToolList {
+	v := testTool("delete_repo")
+	return inspect.ToolList{Tools: []inspect.ToolRow{{Name: v.Name, Server: v.Server, Tool: v.Tool, CallWith: v.CallWith, Lane: "destructive",
+		ToolMore: &inspect.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations}}}, Total: 1,
+		Facets: inspect.Facets{Lane: map[string]int{"destructive": 1}, Status: map[string]int{}, Server: map[string]int{}}}
 }
 
 func testTool(name string) gateway.ToolView {
@@ -176,10 +203,10 @@ func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (ga
 	return testTool(in.Tool), nil
 }
 
-func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
 	f.searches = append(f.searches, q)
 	f.lines = append(f.lines, q.Limit)
-	return gateway.SearchAnswer{Query: q.Query}, nil
+	return inspect.SearchAnswer{Query: q.Query}, nil
 }
 
 func (f *fake) ToolStats(_ context.Context, _ gateway.Caller, in gateway.StatsQuery) (gateway.ToolStats, error) {
@@ -228,7 +255,7 @@ func (f *fake) instead() []Operation {
 	all = append(all, []Operation{
 		GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
 		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
-		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs),
+		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs), FollowServerLogs.As(f.FollowLogs),
 		GetTool.As(f.Tool), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),
 		ListApprovals.As(f.Approvals), AddServer.As(f.AddServer), ChangeServer.As(f.ChangeServer), RemoveServer.As(f.RemoveServer), EnableServer.As(f.EnableServer),
 		DisableServer.As(f.DisableServer), QuarantineServer.As(f.QuarantineServer), ReviewServer.As(f.ReviewServer), ApproveServer.As(f.ApproveServer),

@@ -2,6 +2,7 @@ package api
 
 import (
 	"mcpproxy/internal/admin"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/tool"
 )
 
@@ -9,18 +10,19 @@ import (
 var (
 	GetStatus = declare("GET /status", "getStatus", Look, "What runs: version, uptime, counts, surfaces", (*admin.Admin).Status)
 
-	ListServers   = declare("GET /servers", "listServers", Look, "All servers", (*admin.Admin).Servers)
-	GetServer     = declare("GET /servers/{name}", "getServer", Look, "One server", (*admin.Admin).Server)
-	RestartServer = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*admin.Admin).RestartServer).within(restartPatience)
-	LoginServer   = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*admin.Admin).LoginServer).within(loginPatience)
-	GetLogin      = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*admin.Admin).LoginProgress)
-	LogoutServer  = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*admin.Admin).LogoutServer).within(loginPatience)
-	GetServerLogs = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*admin.Admin).ServerLogs)
+	ListServers      = declare("GET /servers", "listServers", Look, "All servers", (*inspect.Inspector).Servers)
+	GetServer        = declare("GET /servers/{name}", "getServer", Look, "One server, with how it is configured", (*inspect.Inspector).Server)
+	RestartServer    = declare("POST /servers/{name}/restart", "restartServer", Operate, "Stop a server and start it anew", (*admin.Admin).RestartServer).within(restartPatience)
+	LoginServer      = declare("POST /servers/{name}/login", "loginServer", Operate, "Begin the login of a person to a server", (*admin.Admin).LoginServer).within(loginPatience)
+	GetLogin         = declare("GET /servers/{name}/login", "getLogin", Look, "How far the last login to a server is", (*admin.Admin).LoginProgress)
+	LogoutServer     = declare("POST /servers/{name}/logout", "logoutServer", Operate, "Forget the login to a server", (*admin.Admin).LogoutServer).within(loginPatience)
+	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*inspect.Inspector).ServerLogs)
+	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*inspect.Inspector).FollowLogs).as("text/event-stream")
 
 	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas", (*admin.Admin).Tool).describe("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
-	ListTools    = declare("GET /tools", "listTools", Look, "All tools, callable or not", (*admin.Admin).Tools)
-	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*admin.Admin).SearchTools)
+	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*inspect.Inspector).Tools)
+	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*inspect.Inspector).SearchTools)
 	GetToolStats = declare("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*admin.Admin).ToolStats)
 	CallTool     = declare("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).within(0)
 

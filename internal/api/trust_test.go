@@ -45,33 +45,33 @@ func (f *fake) RemoveServer(ctx context.Context, c gateway.Caller, in gateway.Se
 	return gateway.Removed{Removed: in.Name}, err
 }
 
-func (f *fake) EnableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	return f.switchServer(ctx, c, in.Name, true)
+func (f *fake) EnableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(c, in.Name, true)
 }
 
-func (f *fake) DisableServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
-	return f.switchServer(ctx, c, in.Name, false)
+func (f *fake) DisableServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+	return f.switchServer(c, in.Name, false)
 }
 
-func (f *fake) switchServer(ctx context.Context, c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
+func (f *fake) switchServer(c gateway.Caller, name string, on bool) (gateway.ServerView, error) {
 	f.decided(c, "enable %s %v", name, on)
-	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	v, err := f.server(name)
 	v.Enabled = on
 	return v, err
 }
 
-func (f *fake) QuarantineServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
+func (f *fake) QuarantineServer(_ context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error) {
 	name := in.Name
 	f.decided(c, "quarantine %s", name)
-	v, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	v, err := f.server(name)
 	v.Quarantined, v.Stage = true, gateway.StageDefinitions
 	return v, err
 }
 
-func (f *fake) ChangeServer(ctx context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
+func (f *fake) ChangeServer(_ context.Context, c gateway.Caller, in Change) (gateway.ServerView, error) {
 	name, key, value := in.Name, in.Key, in.Value
 	f.decided(c, "set %s %s %s", name, key, value)
-	return f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	return f.server(name)
 }
 
 func testReview() gateway.ServerReview {
@@ -81,7 +81,7 @@ func testReview() gateway.ServerReview {
 
 func (f *fake) ReviewServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerReview, error) {
 	name := in.Name
-	_, err := f.Server(ctx, gateway.Caller{}, gateway.ServerRef{Name: name})
+	_, err := f.server(name)
 	return testReview(), err
 }
 
@@ -115,7 +115,7 @@ func (f *fake) switchTool(_ context.Context, c gateway.Caller, id tool.ID, on bo
 	return v, nil
 }
 
-func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "approve %s", id)
 	if fingerprint != seenPrint {
@@ -168,7 +168,7 @@ func (f *fake) decideOffer(ctx context.Context, verb string, c gateway.Caller, i
 	return f.DiffOffer(ctx, c, in.OfferRef)
 }
 
-func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gateway.Waiting, error) {
+func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) (gateway.Waiting, error) {
 	if f.failure != nil {
 		return gateway.Waiting{}, f.failure
 	}
@@ -191,7 +191,7 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 			if one, err := GetTool.Call(t.Context(), c, gateway.ToolRef(id)); err != nil || one.Tool != name {
 				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
 			}
-			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
 			_, err2 := BlockTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
 			_, err3 := EnableTool.Call(t.Context(), c, gateway.ToolRef(id))
 			_, err4 := DisableTool.Call(t.Context(), c, gateway.ToolRef(id))
@@ -378,11 +378,11 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("got %v", err)
 		}
-		_, err = ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+		_, err = ApproveTool.Call(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
 		ok(t, err)
 		removed, err := RemoveServer.Call(ctx, c, github)
 		same(t, "removed", removed, gateway.Removed{Removed: "github"}, err)
-		waiting, err := ListApprovals.Call(ctx, c, gateway.Nothing{})
+		waiting, err := ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
 		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
 			t.Errorf("%+v %v", waiting, err)
 		}

@@ -24,6 +24,8 @@ func vocabulary(name string) []string {
 		return variants()
 	case "operation":
 		return operations()
+	case "check":
+		return policy.CheckWords()
 	case "sensitivity":
 		return policy.Sensitivities()
 	case "trust":

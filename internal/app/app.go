@@ -32,6 +32,7 @@ import (
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/http1"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
@@ -103,6 +104,8 @@ type daemon struct {
 	offers    *offers.Guard
 	door      *door.Door
 	gateway   *gateway.Gateway
+	inspect   *inspect.Inspector
+	builtin   *builtin.Surface
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
@@ -285,18 +288,20 @@ func (d *daemon) wire() error {
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
-			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings,
+			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
+	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
+	d.builtin = builtin.New(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: builtin.New(operations, d.live.Current, replies), At: d.door.Surface, Refused: d.door.Refused,
+		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys)}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, admin.NewToys(operations, d.opt.Toys)}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -372,6 +377,7 @@ func (d *daemon) stopServing() {
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)
+		s.RegisterOnShutdown(d.inspect.Close)
 		stopping.Go(func() {
 			if s.Shutdown(ctx) != nil {
 				_ = s.Close() // the time is over: what is left is cut off

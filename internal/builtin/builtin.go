@@ -96,6 +96,9 @@ func (s *Surface) listTools(r *session.Request, modern bool) session.Reply {
 	return session.Reply{Result: s.texts.lists[s.listing(modern)]}
 }
 
+// ListBytes returns how many bytes the list of the tools has.
+func (s *Surface) ListBytes() int { return len(s.texts.lists[s.listing(false)]) }
+
 // shows returns what an actor is shown, and a channel that is closed when it may be
 // something else.
 func (s *Surface) shows(a auth.Actor) (shown, <-chan struct{}) {

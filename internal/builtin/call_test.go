@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
@@ -50,7 +51,7 @@ func TestReadCall(t *testing.T) {
 	} {
 		var got request
 		readCall([]byte(tt.args), &got)
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(declared{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.args, diff)
 		}
 	}

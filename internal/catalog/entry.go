@@ -111,7 +111,10 @@ type Tool struct {
 	Status    policy.Status
 	Infers    policy.InferMode // what is made of it when it says nothing
 	entry     *entry
-	inferred  bool // neither the server nor an override says what it does
+	inferred  bool          // neither the server nor an override says what it does
+	override  tool.Hints    // what a person has said
+	pin       *approval.Pin // the approval of this definition, nil when there is none
+	judged    atomic.Pointer[tool.Judged]
 }
 
 // Callable reports whether the tool can be called.
@@ -129,6 +132,10 @@ func (t *Tool) Inferred() effect.Inference {
 	}
 	return t.entry.inferred()
 }
+
+// Guessed reports whether neither the server nor an override says what the tool
+// does.
+func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }
 
 // Candidate is the tool's definition as it is judged.
 func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }

@@ -27,6 +27,14 @@ type Server struct {
 	Callable int     // how many of them are found by who looks for tools that can be called
 }
 
+// DefinitionBytes is how many bytes its tools' definitions have.
+func (s *Server) DefinitionBytes() (n int) {
+	for _, t := range s.Tools {
+		n += len(t.Raw)
+	}
+	return n
+}
+
 // Snapshot is one consistent view of everything. It never changes.
 type Snapshot struct {
 	version uint64
@@ -55,6 +63,14 @@ func (s *Snapshot) Tool(id tool.ID) *Tool { return s.tools[id] }
 
 // ToolCount is the number of known tools, callable or not.
 func (s *Snapshot) ToolCount() int { return len(s.tools) }
+
+// DefinitionBytes is how many bytes the definitions of all known tools have.
+func (s *Snapshot) DefinitionBytes() (n int) {
+	for _, server := range s.servers {
+		n += server.DefinitionBytes()
+	}
+	return n
+}
 
 // maxNearest is how many names are suggested for one that does not exist.
 const maxNearest = 3
@@ -102,8 +118,12 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if matches(o.Pattern, t.ID.Tool) {
-			t.Effective = o.Hints.Over(t.Effective)
+			t.override = o.Hints.Over(t.override)
 		}
+	}
+	t.Effective = t.override.Over(t.Effective)
+	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
+		t.pin = pin
 	}
 	if infer != policy.InferOff && policy.Silent(t.Effective) {
 		t.inferred = true

@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
@@ -121,11 +122,11 @@ func each[T any](all []T, f func(T) string) []string {
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := api.ListServers.Call(ctx, c, gateway.Nothing{})
-	return each(all.Servers, func(s gateway.ServerView) string { return s.Name })
+	return each(all.Servers, func(s inspect.ServerRow) string { return s.Name })
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListTools.Call(ctx, c, gateway.ToolFilter{})
+	all, _ := allTools(ctx, c, inspect.ToolQuery{})
 	return each(all.Tools, func(t gateway.ToolView) string { return t.Name })
 }
 

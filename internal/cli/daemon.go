@@ -49,6 +49,11 @@ func (r *run) ask(f func(ctx context.Context, c *api.Client, args []string) erro
 
 // does is the run of a command that does one operation and shows the answer.
 func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return doesAs(r, op, in, func(out Out) Out { return out }, show)
+}
+
+// doesAs is does for an answer that has more than the command shows.
+func doesAs[In, Out, Shown any](r *run, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
 	return r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		asked, err := in(args)
 		if err != nil {
@@ -58,7 +63,8 @@ func does[In, Out any](r *run, op *api.Op[In, Out], in func(args []string) (In, 
 		if err != nil {
 			return err
 		}
-		return r.print(out, func(p *printer) { show(p, out) })
+		shown := as(out)
+		return r.print(shown, func(p *printer) { show(p, shown) })
 	})
 }
 
@@ -96,7 +102,7 @@ func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(admin.File, 
 }
 
 // Inputs that only the arguments make.
-func nothing([]string) (in gateway.Nothing, err error) { return in, nil }
+func nothing[In any]([]string) (in In, err error) { return in, nil }
 
 func named(args []string) (gateway.ServerRef, error) { return gateway.ServerRef{Name: args[0]}, nil }
 

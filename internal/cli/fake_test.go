@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -15,9 +16,11 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/tool"
@@ -34,6 +37,7 @@ type fake struct {
 	answer  gateway.CallResult
 	failure error
 	empty   bool
+	pages   int // of tools that were asked for
 	// forgotten has it that the approvals of a server were lost.
 	forgotten bool
 
@@ -149,12 +153,12 @@ func (f *fake) LogoutServer(ctx context.Context, c gateway.Caller, in gateway.Se
 	return f.Server(ctx, c, in)
 }
 
-func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in gateway.LogQuery) (gateway.LogTail, error) {
+func (f *fake) ServerLogs(ctx context.Context, c gateway.Caller, in inspect.LogQuery) (inspect.LogTail, error) {
 	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
-		return gateway.LogTail{}, err
+		return inspect.LogTail{}, err
 	}
 	all := []string{"started", "\x1b]0;owned\aready", "bye\u202e"}
-	return gateway.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
+	return inspect.LogTail{Server: in.Name, Lines: all[len(all)-min(in.Lines, len(all)):]}, nil
 }
 
 func tools() []gateway.ToolView {
@@ -170,14 +174,24 @@ func tools() []gateway.ToolView {
 	}
 }
 
-func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter gateway.ToolFilter) (gateway.ToolList, error) {
-	var out gateway.ToolList
+// Tools has two tools on a page at most, and keeps no list longer than for three.
+func (f *fake) Tools(_ context.Context, _ gateway.Caller, filter inspect.ToolQuery) (inspect.ToolList, error) {
+	out := inspect.ToolList{Tools: []inspect.ToolRow{}, Snapshot: filter.Snapshot}
+	if f.pages++; filter.Snapshot == "" || f.pages%4 == 0 {
+		out.Snapshot = fmt.Sprint("list ", f.pages)
+	}
 	for _, v := range tools() {
 		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
-			out.Tools = append(out.Tools, v)
+			row := inspect.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
+			if filter.Detail == inspect.Full {
+				row.ToolMore = &inspect.ToolMore{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
+			}
+			out.Tools = append(out.Tools, row)
 		}
 	}
 	out.Total = len(out.Tools)
+	out.Tools = out.Tools[min(filter.Offset, out.Total):]
+	out.Tools = out.Tools[:min(2, len(out.Tools))]
 	if !f.empty {
 		out.Unhinted = []gateway.Unhinted{{Server: "github", Tools: 34, Reads: 28}, {Server: "notes", Tools: 1, Reads: 1}, {Server: "c", Tools: 9, Reads: 1}, {Server: "d", Tools: 1, Reads: 1}}
 	}
@@ -194,9 +208,9 @@ func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (ga
 	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
-func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q gateway.SearchQuery) (gateway.SearchAnswer, error) {
+func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
 	if q.Query == "nothing" {
-		return gateway.SearchAnswer{Query: q.Query}, nil
+		return inspect.SearchAnswer{Query: q.Query}, nil
 	}
 	found := tools()
 	if q.Limit > 0 {
@@ -208,7 +222,11 @@ func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q gateway.Search
 			{Asked: "creat", Found: []string{"create", "creating"}, How: "stem", Fields: []string{"name", "summary"}, Share: 0.634},
 		}
 	}
-	return gateway.SearchAnswer{Query: q.Query, Total: 3, Tools: found}, nil
+	a := inspect.SearchAnswer{Query: q.Query, Total: 3}
+	for _, v := range found {
+		a.Tools = append(a.Tools, inspect.FoundTool{ToolView: v, Tokens: 7})
+	}
+	return a, nil
 }
 
 func record(id, when, server, name, operation string, status activity.Status, ms int64) activity.Record {
@@ -226,11 +244,18 @@ func records() []activity.Record {
 	full.ResponseBytes, full.ResponseTruncated, full.RequestID = 123456, true, "req-1"
 	full.Metadata.Intent.DataSensitivity, full.Metadata.Intent.Reason = "private", "triage\nof the week"
 	full.Metadata.Warnings = []string{"Tool 'x' is read-only: call_tool_read is enough."}
+	full.OwnUS = 312
+	approved := at("2026-01-14T08:00:00Z")
+	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", Judged: tool.Judged{
+		Hints:    tool.JudgeHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
+		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := record("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
 	first, last := at("2026-01-15T09:29:30Z"), at("2026-01-15T09:31:05Z")
 	blocked.Repeated, blocked.FirstTime, blocked.LastTime = 1071, &first, &last
 	blocked.Type, blocked.ErrorMessage = activity.PolicyDecision, "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of call_tool_read"
 	blocked.Metadata.ErrorCode = "SERVER_MISMATCH"
+	blocked.Metadata.Decision = &activity.Decision{Outcome: activity.Refused, Check: "hints", Judged: tool.Judged{CallWith: "call_tool_destructive"}}
+	blocked.Metadata.Intent.Declared = json.RawMessage(`{"intent":{"operation_type":"look\u001b"}}`)
 	change := activity.Record{ID: "01JG2K1ZZZ0000000000000004", Type: activity.ServerChange, Status: activity.Success, ServerName: "notes",
 		Timestamp: at("2026-01-15T09:29:00Z"), Metadata: activity.Metadata{Action: "restart"}}
 	return []activity.Record{
@@ -278,7 +303,18 @@ func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRe
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
-		api.ListServers.As(f.Servers), api.GetServer.As(f.Server), api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
+		api.ListServers.As(func(ctx context.Context, c gateway.Caller, in gateway.Nothing) (all inspect.ServerList, err error) {
+			list, err := f.Servers(ctx, c, in)
+			for _, s := range list.Servers {
+				all.Servers = append(all.Servers, inspect.ServerRow{ServerView: s, Waiting: 1})
+			}
+			return all, err
+		}),
+		api.GetServer.As(func(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (inspect.ServerDetail, error) {
+			s, err := f.Server(ctx, c, in)
+			return inspect.ServerDetail{ServerRow: inspect.ServerRow{ServerView: s, Waiting: 1}}, err
+		}),
+		api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
 		api.GetLogin.As(f.LoginProgress), api.LogoutServer.As(f.LogoutServer), api.GetServerLogs.As(f.ServerLogs),
 		api.GetTool.As(f.Tool), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
 		api.ListApprovals.As(f.Approvals), api.AddServer.As(f.AddServer), api.ChangeServer.As(f.ChangeServer), api.RemoveServer.As(f.RemoveServer), api.EnableServer.As(f.EnableServer),
@@ -330,7 +366,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*inspect.Inspector)(nil), (*admin.Toys)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/tool"
 )
 
 // minID is how much of an id a table shows at least: the ten characters of a
@@ -133,6 +134,14 @@ func duration(a activity.Record) string {
 	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
+// ownTime is what MCPProxy itself took of the duration, where that is known.
+func ownTime(a activity.Record) string {
+	if a.OwnUS == 0 {
+		return ""
+	}
+	return (time.Duration(a.OwnUS) * time.Microsecond).String()
+}
+
 func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	var f fields
 	f.add("ID", oneLine(a.ID))
@@ -143,6 +152,7 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 		f.add("Repeated", fmt.Sprintf("%d times, the last at %s", a.Repeated, a.LastTime.In(p.local).Format("2006-01-02 15:04:05.000 -07:00")))
 	}
 	f.add("Duration", duration(a))
+	f.add("Own time", ownTime(a))
 	f.add("Server", oneLine(a.ServerName))
 	f.add("Tool", oneLine(a.ToolName))
 	f.add("Action", oneLine(a.Metadata.Action))
@@ -156,6 +166,7 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	f.add("Parent", oneLine(a.ParentID))
 	f.write(p)
 	writeIntent(p, a.Metadata, noIcons)
+	writeDecision(p, a.Metadata.Decision)
 	if a.ErrorMessage != "" {
 		fmt.Fprintf(p, "\nError %s\n", oneLine(a.Metadata.ErrorCode))
 		p.text("  ", printable(a.ErrorMessage))
@@ -188,7 +199,49 @@ func writeIntent(p *printer, m activity.Metadata, noIcons bool) {
 	f.add("Variant", oneLine(m.ToolVariant))
 	f.add("Data sensitivity", orNone(m.Intent.DataSensitivity))
 	f.add("Reason", orNone(m.Intent.Reason))
+	f.add("Declared", compactJSON(m.Intent.Declared))
 	f.write(p)
+}
+
+func writeDecision(p *printer, d *activity.Decision) {
+	if d == nil {
+		return
+	}
+	fmt.Fprint(p, "\nDecision\n")
+	f := fields{indent: "  "}
+	f.add("Outcome", oneLine(string(d.Outcome)))
+	f.add("Refused by", oneLine(d.Check))
+	f.add("Hints", judgedHints(d.Hints))
+	f.add("Call with", oneLine(d.CallWith))
+	f.add("Tool status", oneLine(d.Status))
+	f.add("Definition", oneLine(d.Fingerprint))
+	if d.ApprovedAt != nil {
+		f.add("Approved", d.ApprovedAt.In(p.local).Format("2006-01-02 15:04:05 -07:00")+" by "+oneLine(d.ApprovedBy))
+	}
+	f.add("Configuration", oneLine(d.ConfigRevision))
+	f.write(p)
+}
+
+// judgedHints says each hint with who says it.
+func judgedHints(h *tool.JudgedHints) string {
+	if h == nil {
+		return ""
+	}
+	var said []string
+	for _, hint := range []struct {
+		name string
+		fact *tool.HintFact
+	}{{"read-only", h.ReadOnly}, {"destructive", h.Destructive}, {"idempotent", h.Idempotent}, {"open world", h.OpenWorld}} {
+		if hint.fact == nil {
+			continue
+		}
+		not := "not "
+		if hint.fact.Value {
+			not = ""
+		}
+		said = append(said, fmt.Sprintf("%s%s (%s)", not, hint.name, oneLine(string(hint.fact.From))))
+	}
+	return strings.Join(said, ", ")
 }
 
 // searchedFor says how the tool was found.

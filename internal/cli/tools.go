@@ -10,19 +10,20 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
 
 func toolsList(r *run) command {
-	var f gateway.ToolFilter
+	var f inspect.ToolFilter
 	return command{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
 		run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 			if err := checkOperation(f.Operation); err != nil {
 				return err
 			}
-			found, err := api.ListTools.Call(ctx, c, f)
+			found, err := allTools(ctx, c, inspect.ToolQuery{ToolFilter: f, Detail: inspect.Full})
 			if err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func summary(v gateway.ToolView) string {
 }
 
 func toolsSearch(r *run) command {
-	var q gateway.SearchQuery
+	var q inspect.SearchQuery
 	return command{
 		flags: map[string]any{"limit": &atMostFlag{&q.Limit, 100}, "operation": &q.Operation, "explain": &q.Explain},
 		args: func(cmd *cobra.Command, args []string) error {
@@ -111,14 +112,29 @@ func toolsSearch(r *run) command {
 			}
 			return nil
 		},
-		run: does(r, api.SearchTools, func(args []string) (gateway.SearchQuery, error) {
+		run: doesAs(r, api.SearchTools, func(args []string) (inspect.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperation(q.Operation)
-		}, writeFound),
+		}, plainFound, writeFound),
 	}
 }
 
-func writeFound(p *printer, found gateway.SearchAnswer) {
+// found is what a search has found.
+type found struct {
+	Query string             `json:"query"`
+	Total int                `json:"total"`
+	Tools []gateway.ToolView `json:"tools"`
+}
+
+func plainFound(a inspect.SearchAnswer) found {
+	f := found{a.Query, a.Total, make([]gateway.ToolView, 0, len(a.Tools))}
+	for _, t := range a.Tools {
+		f.Tools = append(f.Tools, t.ToolView)
+	}
+	return f
+}
+
+func writeFound(p *printer, found found) {
 	if len(found.Tools) == 0 {
 		p.note("No callable tool fits. Try other words, or `mcpproxy tools list`.")
 		return

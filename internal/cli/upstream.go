@@ -9,9 +9,21 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 )
+
+// plainServers and plainServer are what commands show of servers.
+func plainServers(all inspect.ServerList) gateway.ServerList {
+	list := gateway.ServerList{Servers: make([]gateway.ServerView, 0, len(all.Servers))}
+	for _, s := range all.Servers {
+		list.Servers = append(list.Servers, s.ServerView)
+	}
+	return list
+}
+
+func plainServer(s inspect.ServerDetail) gateway.ServerView { return s.ServerView }
 
 func writeServers(p *printer, all gateway.ServerList) {
 	if len(all.Servers) == 0 {
@@ -152,7 +164,15 @@ func notUp(s gateway.ServerView, how, hint string) error {
 	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
-func writeLog(p *printer, tail gateway.LogTail) {
+// logTail is what is shown of a log.
+type logTail struct {
+	Server string   `json:"server"`
+	Lines  []string `json:"lines"`
+}
+
+func plainTail(t inspect.LogTail) logTail { return logTail{t.Server, t.Lines} }
+
+func writeLog(p *printer, tail logTail) {
 	for _, line := range tail.Lines {
 		fmt.Fprintln(p, printable(line))
 	}
@@ -163,7 +183,7 @@ func writeLog(p *printer, tail gateway.LogTail) {
 
 func upstreamLogs(r *run) command {
 	lines := 100
-	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: does(r, api.GetServerLogs, func(args []string) (in gateway.LogQuery, err error) {
-		return gateway.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
-	}, writeLog)}
+	return command{flags: map[string]any{"lines": &atMostFlag{&lines, 10_000}}, run: doesAs(r, api.GetServerLogs, func(args []string) (in inspect.LogQuery, err error) {
+		return inspect.LogQuery{ServerRef: gateway.ServerRef{Name: args[0]}, Lines: lines}, nil
+	}, plainTail, writeLog)}
 }

@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/scan"
@@ -103,7 +104,7 @@ func onceUp(r *run, ctx context.Context, c *api.Client, v gateway.ServerView) (g
 			if err != nil {
 				return v, err
 			}
-			v = next
+			v = next.ServerView
 		}
 	}
 	return v, nil
@@ -193,9 +194,10 @@ func upstreamRemove(r *run) command {
 	var given consent
 	return command{flags: map[string]any{"yes": &given.yes}, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		offline := false
-		s, err := change(r, ctx, c, api.GetServer, gateway.ServerRef{Name: args[0]}, func(f admin.File, in gateway.ServerRef) (gateway.ServerView, error) {
+		s, err := change(r, ctx, c, api.GetServer, gateway.ServerRef{Name: args[0]}, func(f admin.File, in gateway.ServerRef) (s inspect.ServerDetail, err error) {
 			offline = true
-			return f.Server(in)
+			s.ServerView, err = f.Server(in)
+			return s, err
 		})
 		if err != nil {
 			return err

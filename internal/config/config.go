@@ -50,10 +50,16 @@ type Config struct {
 	Servers           []Server // in the order of the file
 
 	// shown is what may be shown of it, nil when it was not parsed; warnings are
-	// what its file should have otherwise.
+	// what its file should have otherwise; revision is short for shown.
 	shown    *Config
 	warnings []string
+	revision string
 }
+
+// Revision stands for all that may be shown of a parsed configuration, in 12
+// hexadecimal digits: that of another one differs. Comments, order and spelling make no
+// difference, nor do secrets: who has the log must not be able to guess them by it.
+func (c *Config) Revision() string { return c.revision }
 
 // Server returns the server of that name; nil when there is none.
 func (c *Config) Server(name string) *Server {

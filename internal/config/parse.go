@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -47,9 +49,14 @@ func (in input) parse() (*Config, error) {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
 	hide(shown.keys())
-	c.shown = shown
+	c.shown, c.revision = shown, revisionOf(shown)
 	c.warnings = d.warnings.texts(in.file)
 	return c, nil
+}
+
+func revisionOf(shown *Config) string {
+	sum := sha256.Sum256([]byte(asText(shown)))
+	return hex.EncodeToString(sum[:6])
 }
 
 // override applies what outranks the file.

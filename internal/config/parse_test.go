@@ -168,6 +168,34 @@ func TestComments(t *testing.T) {
 	}
 }
 
+// TestRevision: two configurations have the same one only if nothing differs that may
+// be shown.
+func TestRevision(t *testing.T) {
+	const text = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`
+	revision := mustParse(t, text).Revision()
+	if len(revision) != 12 {
+		t.Fatalf("%q", revision)
+	}
+	for same, text := range map[string]string{
+		"order and comments": `{"mcpServers": {"a": {"env": {"TOKEN": "s3cret"}, "command": "x"}}, /* five */ "tools_limit": 5,}`,
+		"a default":          `{"tools_limit": 5, "tools_detail": "full", "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`,
+		"another secret":     `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "other"}}}}`,
+	} {
+		if got := mustParse(t, text).Revision(); got != revision {
+			t.Errorf("%s: %s instead of %s", same, got, revision)
+		}
+	}
+	for other, text := range map[string]string{
+		"a key":    `{"tools_limit": 6, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`,
+		"a server": `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}, "enabled": false}}}`,
+		"nothing":  `{}`,
+	} {
+		if got := mustParse(t, text).Revision(); got == revision {
+			t.Errorf("%s makes no difference", other)
+		}
+	}
+}
+
 func TestReferences(t *testing.T) {
 	for raw, want := range map[string]string{
 		"${env:TOKEN}":                 "t0p-s3cret",

@@ -73,12 +73,12 @@ func (p *places) orSame(before *places) *places {
 	return p
 }
 
-// enter takes a place for a call of the server, waiting if it must, and reports
-// whether it has waited. The error is OVERLOADED, or ctx's.
-func (a *admission) enter(ctx context.Context, server string) (leave func(), waited bool, err error) {
+// enter takes a place for a call of the server, waiting if it must, and returns for
+// how long it has waited: 0 only if it has not. The error is OVERLOADED, or ctx's.
+func (a *admission) enter(ctx context.Context, server string) (leave func(), waited time.Duration, err error) {
 	own := a.servers[server]
 	if a.all == nil && own == nil {
-		return func() {}, false, nil
+		return func() {}, 0, nil
 	}
 	waited, err = a.take(ctx, own, server)
 	if err != nil {
@@ -89,9 +89,9 @@ func (a *admission) enter(ctx context.Context, server string) (leave func(), wai
 	also, err := a.take(ctx, a.all, server)
 	if err != nil {
 		give(own)
-		return nil, true, err
+		return nil, waited + also, err
 	}
-	return func() { give(a.all); give(own) }, waited || also, nil
+	return func() { give(a.all); give(own) }, waited + also, nil
 }
 
 // full refuses a call of the server for which there is neither a place nor room
@@ -112,24 +112,24 @@ func (p *places) taken() bool {
 	return false
 }
 
-func (a *admission) take(ctx context.Context, s *places, server string) (waited bool, err error) {
+func (a *admission) take(ctx context.Context, s *places, server string) (waited time.Duration, err error) {
 	if s == nil || s.TryAcquire(1) {
-		return false, nil
+		return 0, nil
 	}
+	began := time.Now()
 	if a.waiting.Add(1) > a.queue {
 		a.waiting.Add(-1)
-		return true, overloaded(server, "the queue is full")
+		return 1, overloaded(server, "the queue is full")
 	}
 	defer a.waiting.Add(-1)
 	waiting, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
-	if err := s.Acquire(waiting, 1); err != nil {
-		if ctx.Err() != nil {
-			return true, ctx.Err()
-		}
-		return true, overloaded(server, "no place became free in "+a.patience.String())
+	if err = s.Acquire(waiting, 1); err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	} else if err != nil {
+		err = overloaded(server, "no place became free in "+a.patience.String())
 	}
-	return true, nil
+	return max(1, time.Since(began)), err
 }
 
 func give(s *places) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -46,9 +47,13 @@ type call struct {
 	open   opener // opens its session; nil: it has what it needs
 
 	tool     *catalog.Tool // that was judged
+	status   policy.Status // that counted; Callable where it is not known which tool is meant
 	decision policy.Decision
 	started  time.Time
+	waited   time.Duration // since then, for a place and for the server
 	record   activity.Record
+	judged   activity.Decision // of the record
+	again    atomic.Uint32     // the policy.Check that has refused it when it had waited
 	request  session.Request
 	parts    session.Call // with the arguments; in the request where the call is our own
 
@@ -67,13 +72,15 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 	d.anonymous.name(&c.caller)
 	p := d.decide(c, snapshot)
 	if p == nil {
-		p = d.admission.Load().full(c.asked.ID.Server) // without this, each would be a record of a call
+		if p = d.admission.Load().full(c.asked.ID.Server); p != nil { // without this, each would be a record of a call
+			c.decision.Check = policy.CheckPlace
+		}
 	}
 	if p != nil {
 		c.id = d.refuse(ctx, c, p)
 		return session.Reply{}, p
 	}
-	d.describe(c, activity.ToolCall)
+	d.describe(c, activity.ToolCall, policy.NoCheck)
 	if err := d.Log.Begin(&c.record); err != nil {
 		return session.Reply{}, err
 	}
@@ -90,11 +97,14 @@ func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
 	ctx, clock, end := session.StartClock(ctx, c.time())
 	defer end()
 	leave, waited, err := d.admission.Load().enter(ctx, c.asked.ID.Server)
+	c.waited = waited
 	if err != nil {
 		return session.Reply{}, late(ctx, err)
 	}
 	defer leave()
-	if waited || time.Since(c.started) >= longBegin {
+	entered := time.Since(c.started)
+	defer func() { c.waited += time.Since(c.started) - entered }()
+	if waited > 0 || entered >= longBegin {
 		err = c.recheck() // before a server that was locked gets a process
 	}
 	if err == nil && c.open != nil {

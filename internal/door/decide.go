@@ -17,26 +17,36 @@ import (
 // decide brings the facts to the policy, then checks the arguments against the
 // tool's schema. It does no I/O.
 func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
-	c.decision = policy.Decide(c.asked, d.facts(c, c.tool, s), c.rules(c.tool))
+	facts := d.facts(c, c.tool, s)
+	c.decision, c.status = policy.Decide(c.asked, facts, c.rules(c.tool)), policy.Callable
+	if facts.Existence == policy.Exists {
+		c.status = facts.Status
+	}
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
 	if !c.Validates {
 		return nil
 	}
-	if p := misplaced(c); p != nil {
-		return p
+	p := misplaced(c)
+	if p == nil {
+		var warnings []string
+		warnings, p = checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
+		c.decision.Warnings = append(c.decision.Warnings, warnings...)
 	}
-	warnings, p := checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
-	c.decision.Warnings = append(c.decision.Warnings, warnings...)
+	if p != nil {
+		c.decision.Check = policy.CheckSchema
+	}
 	return p
 }
 
-// recheck decides about the call once more, after it has waited.
+// recheck decides about the call once more, after it has waited. Connections call it,
+// too, perhaps when the call itself is over.
 func (c *call) recheck() error {
 	s := c.door.Catalog.Current()
 	t := s.Tool(c.asked.ID)
 	if d := policy.Decide(c.asked, c.door.facts(c, t, s), c.rules(t)); d.Verdict == policy.Reject {
+		c.again.Store(uint32(d.Check))
 		return d.Problem
 	}
 	return nil
@@ -140,11 +150,24 @@ func NoServer(s *catalog.Snapshot, name string) *problem.Problem {
 	return p
 }
 
-// describe fills the record with what is known before the call.
-func (d *Door) describe(c *call, kind activity.Type) {
+// describe fills the record with what is known before the call. refused is the check
+// that it has not passed, if any.
+func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 	operation := c.decision.Intent.Operation
 	if operation == policy.NoOperation {
 		operation = c.asked.Variant.Operation()
+	}
+	c.judged = activity.Decision{
+		Outcome: activity.Allowed, Check: refused.String(), Status: c.status.String(), ConfigRevision: c.cfg.Revision(),
+	}
+	switch {
+	case refused != policy.NoCheck:
+		c.judged.Outcome = activity.Refused
+	case len(c.decision.Warnings) > 0:
+		c.judged.Outcome = activity.Warned
+	}
+	if c.tool != nil {
+		c.judged.Judged = c.tool.Judged()
 	}
 	c.record = activity.Record{
 		Type:         kind,
@@ -160,7 +183,11 @@ func (d *Door) describe(c *call, kind activity.Type) {
 			},
 			ToolVariant: c.asked.Variant.String(),
 			Warnings:    c.decision.Warnings,
+			Decision:    &c.judged,
 		},
+	}
+	if c.decision.Unsound {
+		c.record.Metadata.Intent.Declared = c.asked.Declared.Letter()
 	}
 	c.record.By(&c.caller)
 	if c.Declares {
@@ -170,10 +197,11 @@ func (d *Door) describe(c *call, kind activity.Type) {
 
 // refuse records a refusal and returns the id of the record.
 func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
-	d.describe(c, activity.PolicyDecision)
+	d.describe(c, activity.PolicyDecision, c.decision.Check)
 	c.record.ErrorMessage = p.Message
 	c.record.Metadata.ErrorCode = string(p.Code)
-	c.record.DurationMS = time.Since(c.started).Milliseconds()
+	took := time.Since(c.started)
+	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, took.Microseconds())
 	if c.asked.ID.Server == "" {
 		c.record.ToolName = problem.Brief(c.asked.Name)
 	}

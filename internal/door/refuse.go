@@ -7,6 +7,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
@@ -31,10 +32,27 @@ func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 	d.anonymous.name(&r.Caller)
 	record := activity.Record{
 		ServerName: problem.Brief(r.Server), ToolName: problem.Brief(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
-		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail},
+		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.Brief(r.Action), Detail: r.Detail,
+			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: d.Config().Revision()}},
 	}
 	record.By(&r.Caller)
 	return d.keep(ctx, &record)
+}
+
+// checkOf returns the check that a surface has made by itself, by the code of its
+// refusal.
+func checkOf(code problem.Code) policy.Check {
+	switch code {
+	case problem.InvalidArgs, problem.InvalidRequest, problem.InvalidParameter, problem.TooLarge:
+		return policy.CheckArguments
+	case problem.Unauthorized, problem.Forbidden, problem.OutOfScope:
+		return policy.CheckScope
+	case problem.ServerNotFound, problem.ServerUnavailable, problem.ToolNotFound, problem.NotFound:
+		return policy.CheckExists
+	case problem.ToolLocked, problem.OfferLocked:
+		return policy.CheckCallable
+	}
+	return policy.CheckName
 }
 
 // Refused is Refuse for a client's tools/call. server is whose tool it is, ""

@@ -9,6 +9,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/jsonrpc"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/session"
@@ -25,7 +26,7 @@ func (d *Door) settle(ctx context.Context, c *call, reply *session.Reply, err er
 	var p *problem.Problem
 	switch {
 	case err != nil:
-		p = c.failed(ctx, err)
+		p, o.Check = c.failed(ctx, err), policy.Check(c.again.Load()).String()
 	case reply.Error != nil:
 		p = refusedBy(c.asked.ID, reply.Error)
 		if onlyAsTask(c.tool.Raw) {
@@ -54,9 +55,10 @@ func (d *Door) settle(ctx context.Context, c *call, reply *session.Reply, err er
 	return nil
 }
 
-// end writes the outcome.
+// end writes the outcome. What was no waiting is our own time.
 func (d *Door) end(c *call, o *activity.Outcome) {
 	o.Duration = time.Since(c.started)
+	o.Own = max(1, o.Duration-c.waited)
 	if err := d.Log.End(c.record.ID, *o); err != nil {
 		d.Logger.Error("the outcome of a call could not be recorded", "id", c.record.ID, "error", err)
 	}

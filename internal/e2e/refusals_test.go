@@ -31,6 +31,10 @@ type refusedRecord struct {
 	Metadata     struct {
 		ErrorCode string `json:"error_code"`
 		Action    string
+		Decision  struct {
+			Outcome, Check string
+			ConfigRevision string `json:"config_revision"`
+		}
 	}
 }
 
@@ -110,6 +114,9 @@ func TestEveryRefusalIsOnRecord(t *testing.T) {
 		if got.ServerName != c.server || got.ToolName != c.tool || got.Metadata.ErrorCode != c.code || got.Status != "blocked" ||
 			got.ErrorMessage == "" || got.Actor != c.actor || got.Source != c.source || got.Metadata.Action != c.extra {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+		if by := got.Metadata.Decision; by.Outcome != "refused" || by.Check == "" || by.ConfigRevision == "" {
+			t.Errorf("%s: the record does not say which check refused: %+v", c.name, by)
 		}
 		if !bytes.Contains(answer, []byte(c.answer)) {
 			t.Errorf("%s: answer %d %s, want %s in it", c.name, status, answer, c.answer)

@@ -21,23 +21,43 @@ const ForClients = "for_clients"
 // CountForClients is the index of their number in Counts.
 const CountForClients = policy.StatusCount
 
-// statusOf is the status of a tool as it is shown; "" for one that can be called.
-func statusOf(t *catalog.Tool) string {
+// StatusOf returns the status of a tool as it is shown; "" for one that can be called.
+func StatusOf(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
 	return t.Status.String()
 }
 
+// Add counts a tool.
+func (c *Counts) Add(t *catalog.Tool) {
+	if t.Callable() && t.ForClients {
+		c[CountForClients]++
+	} else {
+		c[t.Status]++
+	}
+}
+
+// ByWord returns the counts of those there are, by their words.
+func (c *Counts) ByWord() map[string]int {
+	all := map[string]int{}
+	for i, n := range c {
+		switch {
+		case n == 0:
+		case i == CountForClients:
+			all[ForClients] = n
+		default:
+			all[policy.Status(i).Word()] = n
+		}
+	}
+	return all
+}
+
 // count is nil when every tool can be called.
 func count(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
-		if statusOf(t) == ForClients {
-			c[CountForClients]++
-		} else {
-			c[t.Status]++
-		}
+		c.Add(t)
 	}
 	if c[policy.Callable] == len(tools) {
 		return nil

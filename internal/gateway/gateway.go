@@ -1,7 +1,8 @@
 // Package gateway is the operations that look and operate: it finds tools, reads
-// on in large results, shows servers, tools, the log and what runs, and has
+// on in large results, shows servers, a tool, the log and what runs, and has
 // servers restarted and logged in to. Each operation is a method. The inputs and
-// answers of all operations stand here, those of package admin, too.
+// answers of its operations stand here, those of package admin, too. What people
+// are shown beyond that is package inspect's.
 //
 // It guarantees that what is shown and found is what the catalog holds now, that
 // what nobody has approved is shown to no model, and that secrets are masked. It
@@ -30,7 +31,6 @@ import (
 type Upstreams interface {
 	Restart(server string) error
 	RestartQuietly(ctx context.Context, server string, begin func() error) error
-	LogTail(server string, lines int) ([]string, error)
 	Progress(server string) upstream.Progress
 }
 
@@ -71,6 +71,7 @@ type About struct {
 	ConfigError  func() error
 	NeedsRestart func() []string
 	Warnings     func() []string
+	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp
 }
 
 // Gateway is the operations that look and operate.

@@ -27,32 +27,10 @@ type ServerRef struct {
 	Name string `path:"name" doc:"The name of the server."`
 }
 
-// LogQuery asks for the end of a server's log.
-type LogQuery struct {
-	ServerRef
-	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"How many lines."`
-}
-
 // ToolRef names a tool.
 type ToolRef struct {
 	Server string `path:"name" doc:"The name of the server."`
 	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment: a slash in it is %2F."`
-}
-
-// SearchQuery is what people search for. Empty fields are as configured.
-type SearchQuery struct {
-	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
-	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
-	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation, or that declare nothing and seem to be of it."`
-	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
-}
-
-// ToolFilter selects tools. Empty fields select everything.
-type ToolFilter struct {
-	Server    string `query:"server" doc:"Only tools of this server."`
-	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
-	CallWith  string `query:"call_with" words:"variant" doc:"Only tools that are called with this variant."`
-	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status; callable means none."`
 }
 
 // StatsQuery asks for statistics since a time; the zero time is as far back as
@@ -153,6 +131,34 @@ type ServerDecision struct {
 type ToolDecision struct {
 	ToolRef
 	Seen
+}
+
+// ToolApproval is the approval of a tool's definition.
+type ToolApproval struct {
+	ToolDecision
+	Keep string `json:"keep" enum:"destructive" doc:"destructive: the tool is called with call_tool_destructive from now on, whatever its server says. That is written into hint_overrides first; then the definition is approved."`
+}
+
+// NamedDefinition is a tool by its id, and the definition of it that was seen.
+type NamedDefinition struct {
+	Name        string `json:"name" doc:"The tool id: server:tool."`
+	Fingerprint string `json:"fingerprint" doc:"What was seen of it."`
+}
+
+// ToolsApproval is the approval of many definitions, each by itself.
+type ToolsApproval struct {
+	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 tools."`
+}
+
+// Example is what an approval of many looks like.
+func (ToolsApproval) Example() string {
+	return `{"tools": [{"name": "server:tool", "fingerprint": "…"}]}`
+}
+
+// WaitingQuery asks for a page of what waits.
+type WaitingQuery struct {
+	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
+	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
 }
 
 // OfferRef names something that a server offers beside tools. Instructions have no

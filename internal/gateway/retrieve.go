@@ -10,9 +10,11 @@ import (
 
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 )
 
@@ -24,28 +26,71 @@ const (
 	maxQuery = 10_000
 )
 
+// Found is what a search finds in one snapshot.
+type Found struct {
+	Hits  []catalog.Hit // that can be called, best first
+	Total int           // of those that match
+	mute  int           // that the operation leaves out, for want of hints
+
+	snapshot *catalog.Snapshot
+	used     *search.Habits
+	query    string
+	limit    int
+	keep     func(*catalog.Tool) bool // nil keeps all
+}
+
+// Find ranks the callable tools that fit a query, as agents are shown them.
+func (g *Gateway) Find(req *RetrieveRequest) *Found {
+	within := inScope(req.Caller.Actor)
+	f := &Found{snapshot: g.Catalog.Current(), used: g.learned(), query: problem.Shown(req.Query, maxQuery),
+		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: both(within, calledFor(req.Operation, nil))}
+	f.Hits, f.Total = f.snapshot.SearchUsed(f.used, f.query, f.limit, both(within, calledFor(req.Operation, &f.mute)))
+	return f
+}
+
+// Locked ranks the tools that fit as well, but cannot be called, as far as keep has
+// it (nil is all): the best, 10 at most, and the number of all.
+func (f *Found) Locked(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
+	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), both(f.keep, keep))
+}
+
+// DefinitionBytes is how many bytes all definitions have that the search was among.
+func (f *Found) DefinitionBytes() int { return f.snapshot.DefinitionBytes() }
+
+// Why returns why a hit was found.
+func (f *Found) Why(h catalog.Hit) []Why {
+	reasons := f.snapshot.Explain(f.used, f.query, h)
+	out := make([]Why, len(reasons))
+	for i, r := range reasons {
+		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
+	}
+	return out
+}
+
+// BytesOf returns how many bytes a hit has in the answer to an agent, where there is
+// room for it.
+func BytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+
 // Retrieve answers retrieve_tools: the callable tools that fit the query best,
 // as the complete JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
-	cfg, snapshot, actor := g.Config(), g.Catalog.Current(), req.Caller.Actor
+	cfg := g.Config()
 	size, detail := cfg.DiscoveryLimit, cmp.Or(req.Detail, cfg.ToolsDetail)
-	req.Query = problem.Shown(req.Query, maxQuery)
-	limit := clamp(req.Limit, cfg.ToolsLimit)
-	mute := 0
-	hits, total := snapshot.SearchUsed(g.learned(), req.Query, limit, both(inScope(actor), calledFor(req.Operation, &mute)))
+	found := g.Find(&req)
+	snapshot, hits, total := found.snapshot, found.Hits, found.Total
+	req.Query = found.query
 
 	var notices []string
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
-		keep := both(both(inScope(actor), calledFor(req.Operation, nil)), g.nameable(snapshot))
 		var all int
-		locked, all = snapshot.SearchLocked(req.Query, min(limit, maxLocked), keep)
+		locked, all = found.Locked(g.nameable(snapshot))
 		if all > 0 && !req.IncludeDisabled {
 			notices = append(notices, fmt.Sprintf(lockedNotice, all))
 		}
 	}
-	if mute > 0 {
-		notices = append(notices, fmt.Sprintf(muteNotice, mute))
+	if found.mute > 0 {
+		notices = append(notices, fmt.Sprintf(muteNotice, found.mute))
 	}
 	if len(snapshot.Servers()) == 0 {
 		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))
@@ -82,11 +127,11 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 		told = hits[:len(tools)]
 		out = append(before, commas(tools)...)
 	}
-	found := make([]tool.ID, len(told))
+	ids := make([]tool.ID, len(told))
 	for i, h := range told {
-		found[i] = h.Tool.ID
+		ids[i] = h.Tool.ID
 	}
-	g.Searched(req.Caller, req.Query, found)
+	g.Searched(req.Caller, req.Query, ids)
 	return append(append(out, between...), after...), nil
 }
 

@@ -196,9 +196,8 @@ func TestOperationType(t *testing.T) {
 		if got := strings.Join(names, " "); got != c.want || c.mute == "" && a.Notice != "" || !strings.Contains(a.Notice, c.mute) {
 			t.Errorf("%s, %s: %q, %q", c.infer, c.operation, got, a.Notice)
 		}
-		people, err := w.gateway.SearchTools(context.Background(), aPerson, SearchQuery{Query: "note", Operation: c.operation.String()})
-		if err != nil || people.Total != a.Total {
-			t.Errorf("%s, %s: people find %d, %v", c.infer, c.operation, people.Total, err)
+		if people := w.gateway.Find(&RetrieveRequest{Query: "note", Operation: c.operation, Caller: aPerson}); people.Total != a.Total {
+			t.Errorf("%s, %s: people find %d", c.infer, c.operation, people.Total)
 		}
 	}
 }

@@ -160,21 +160,6 @@ func WhenSet(t time.Time) *time.Time {
 	return &t
 }
 
-// ServerLogs returns the last lines that a server wrote to its stderr.
-func (g *Gateway) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail, error) {
-	if _, err := g.FindServer(in.Name); err != nil {
-		return LogTail{}, err
-	}
-	tail, err := g.Upstreams.LogTail(in.Name, in.Lines)
-	if err != nil {
-		return LogTail{}, err
-	}
-	for i, line := range tail {
-		tail[i] = redact.Text(line)
-	}
-	return LogTail{in.Name, tail}, nil
-}
-
 // countOffers is nil when there are none.
 func countOffers(now *catalog.OffersView) *OfferCounts {
 	counts := now.Counts()

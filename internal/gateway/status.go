@@ -19,7 +19,7 @@ func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
 		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.TrustWarnings(), g.loginWarnings()),
-		DataDir: cfg.DataDir, Activity: health,
+		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.Loaded(), snapshot.DefinitionBytes()},
 	}
 	if err := g.About.ConfigError(); err != nil {
 		s.ConfigError = err.Error()

@@ -25,7 +25,7 @@ func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	}
 	u := Unhinted{Server: s.Name}
 	for _, t := range s.Tools {
-		if t.Infers != policy.InferAdvise || statusOf(t) != "" {
+		if t.Infers != policy.InferAdvise || StatusOf(t) != "" {
 			continue
 		}
 		switch t.Inferred().Operation {
@@ -42,8 +42,8 @@ func unhinted(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// allUnhinted are those of some servers, where most is gained first.
-func allUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
+// AllUnhinted returns those of some servers, where most is gained first.
+func AllUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
 		if u := unhinted(s, cfg.Server(s.Name)); u != nil {
 			all = append(all, *u)

@@ -51,12 +51,6 @@ type ServerList struct {
 	Servers []ServerView `json:"servers"`
 }
 
-// LogTail is the end of a server's log.
-type LogTail struct {
-	Server string   `json:"server"`
-	Lines  []string `json:"lines" doc:"Oldest first."`
-}
-
 // OfferCounts tells what a server offers beside tools. Kinds without any are
 // left out.
 type OfferCounts struct {
@@ -102,20 +96,6 @@ type Why struct {
 	Share  float64  `json:"share,omitempty" doc:"Part of what the words add to the score; absent for a name, which comes before all words, and for use."`
 }
 
-// ToolList is the tools that a filter selects.
-type ToolList struct {
-	Tools    []ToolView `json:"tools"`
-	Total    int        `json:"total"`
-	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would be good for something, where it is most first."`
-}
-
-// SearchAnswer is what a search found. Total counts the callable matches.
-type SearchAnswer struct {
-	Query string     `json:"query"`
-	Total int        `json:"total"`
-	Tools []ToolView `json:"tools"`
-}
-
 // Status is the answer to "what runs".
 type Status struct {
 	Version       string          `json:"version"`
@@ -132,6 +112,13 @@ type Status struct {
 	Warnings      []string        `json:"warnings,omitempty"`
 	DataDir       string          `json:"data_dir"`
 	Activity      activity.Health `json:"activity"`
+	Definitions   Definitions     `json:"definitions"`
+}
+
+// Definitions tells how large definitions are that agents load.
+type Definitions struct {
+	LoadedBytes int `json:"loaded_bytes" doc:"Of the tools that an agent loads on /mcp now."`
+	AllBytes    int `json:"all_bytes" doc:"Of all known tools, as their servers list them."`
 }
 
 // StatusServers counts the servers.

@@ -22,12 +22,17 @@ type Rules struct {
 	InferHints             InferMode
 }
 
-// Decision is the answer. Problem is set if and only if the verdict is Reject.
-// Warnings are complete sentences, kept in the record and put into the result.
+// Decision is the answer. Problem is set if and only if the verdict is Reject, and
+// then Check is the check that refused. Warnings are complete sentences, kept in
+// the record and put into the result.
 type Decision struct {
-	Verdict  Verdict
-	Problem  *problem.Problem
-	Intent   Intent
+	Verdict Verdict
+	Check   Check
+	Problem *problem.Problem
+	Intent  Intent
+	// Unsound reports whether what was declared is refused, or would be: then the
+	// intent is what there is of it.
+	Unsound  bool
 	Warnings []string
 }
 
@@ -38,28 +43,28 @@ type Decision struct {
 // allocated.
 func Decide(r Request, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(r.Variant, &r.Declared, rules)
-	d := Decision{Intent: intent}
+	d := Decision{Intent: intent, Unsound: bad != nil}
 	switch {
 	case r.Variant.Operation() == NoOperation:
-		d.Problem = invalidVariant()
+		d.Check, d.Problem = CheckName, invalidVariant()
 	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
-		d.Problem = invalidName(r.Name, r.NameErr, f.Nearest)
+		d.Check, d.Problem = CheckName, invalidName(r.Name, r.NameErr, f.Nearest)
 	case bad != nil:
-		d.Problem = bad
+		d.Check, d.Problem = CheckIntent, bad
 	case r.ArgsErr != nil:
-		d.Problem = r.ArgsErr
+		d.Check, d.Problem = CheckArguments, r.ArgsErr
 	case !f.InScope:
-		d.Problem = outOfScope(r)
+		d.Check, d.Problem = CheckScope, outOfScope(r)
 	case f.Existence == NoTool:
-		d.Problem = toolNotFound(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, toolNotFound(r, f.Nearest)
 	case f.Existence == Unlisted && f.LoginNeeded:
-		d.Problem = loginNeeded(r.ID)
+		d.Check, d.Problem = CheckExists, loginNeeded(r.ID)
 	case f.Existence == Unlisted:
-		d.Problem = serverUnlisted(r.ID, f.Unlisted)
+		d.Check, d.Problem = CheckExists, serverUnlisted(r.ID, f.Unlisted)
 	case f.Existence != Exists:
-		d.Problem = serverNotFound(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, serverNotFound(r, f.Nearest)
 	case f.Status != Callable:
-		d.Problem = toolLocked(r, f.Status)
+		d.Check, d.Problem = CheckCallable, toolLocked(r, f.Status)
 	default:
 		judgeHints(&d, r, &f, rules)
 	}
@@ -77,7 +82,7 @@ func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
 	m := mismatch{of: hintAgainst(r.Variant, h), inferred: inferred}
 	switch {
 	case m.of != agrees && rules.StrictServerValidation:
-		d.Problem = m.problem(r, f)
+		d.Check, d.Problem = CheckHints, m.problem(r, f)
 	case m.of != agrees:
 		d.warn(m.warning(r, f))
 	case r.Variant == CallToolWrite && CallWith(h) == CallToolRead:

@@ -200,6 +200,9 @@ func TestInvariants(t *testing.T) {
 		if rejected != (d.Problem != nil) {
 			fail("a problem is set if and only if the call is rejected")
 		}
+		if rejected != (d.Check.String() != "") {
+			fail("the check that refused is named if and only if the call is rejected")
+		}
 		if (d.Verdict == policy.AllowWithWarning) != (len(d.Warnings) > 0) {
 			fail("warnings are there if and only if the verdict says so")
 		}

@@ -1,6 +1,22 @@
 package policy
 
-import "mcpproxy/internal/rawjson"
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/rawjson"
+)
+
+// Letter returns what was declared, to the letter: an object of the parameters; nil
+// when none was given.
+func (d *Declared) Letter() (letter json.RawMessage) {
+	for i, value := range d.given {
+		if value != nil {
+			letter = rawjson.SetMember(letter, parameters[i], value)
+		}
+	}
+	return letter
+}
 
 // Add takes one parameter of a call, as its JSON value, into the declaration,
 // and reports whether it was one of the declaration's: intent, and the flat
@@ -24,6 +40,7 @@ func (d *Declared) Add(name string, value []byte) bool {
 	default:
 		return false
 	}
+	d.given[slices.Index(parameters[:], name)] = value
 	return true
 }
 

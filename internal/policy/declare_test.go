@@ -3,6 +3,9 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -62,10 +65,24 @@ func TestAdd(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil || got != c.want {
-				t.Errorf("got %+v, %v\nwant %+v", got, err, c.want)
+			if d := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(policy.Declared{})); d != "" || err != nil {
+				t.Errorf("%v\n%s", err, d)
 			}
 		})
+	}
+}
+
+// TestLetter: what was declared is kept as it came, whatever is made of it.
+func TestLetter(t *testing.T) {
+	var d policy.Declared
+	if letter := d.Letter(); letter != nil {
+		t.Errorf("nothing was declared: %s", letter)
+	}
+	d.Add("intent_reason", []byte(`"why"`))
+	d.Add("name", []byte(`"a:b"`))
+	d.Add("intent", []byte(`{"operation_type": 9007199254740993, "x":[]}`))
+	if got := string(d.Letter()); got != `{"intent":{"operation_type": 9007199254740993, "x":[]},"intent_reason":"why"}` {
+		t.Errorf("%s", got)
 	}
 }
 

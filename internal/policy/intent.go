@@ -11,11 +11,12 @@
 // but it does not look tools up or write records; door brings the facts and
 // carries the decision out.
 //
-// On intent and status stand facts and infer, on these messages, and on them
+// On intent, status and check stand facts and infer, on these messages, and on them
 // declare and decide.
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 
 	"mcpproxy/internal/tool"
@@ -71,7 +72,12 @@ type Declared struct {
 	DataSensitivity string
 	HasReason       bool
 	Reason          string
+
+	given [len(parameters)]json.RawMessage // by their place in parameters, as they came
 }
+
+// parameters are those of a call that declare something.
+var parameters = [...]string{"intent", "intent_operation_type", "intent_data_sensitivity", "intent_reason"}
 
 // Intent is a checked declaration: what the record keeps, of refused calls too.
 type Intent struct {

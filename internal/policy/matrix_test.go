@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"strings"
@@ -236,8 +237,15 @@ func TestOrder(t *testing.T) {
 				names = append(names, fault.name)
 			}
 		}
-		got := outcome(policy.Decide(r, f, policy.Rules{StrictServerValidation: true}))
-		fmt.Fprintf(&out, "%-20s %s\n", got, strings.Join(names, " "))
+		d := policy.Decide(r, f, policy.Rules{StrictServerValidation: true})
+		first := policy.NoCheck // the checks are named in the order of the faults
+		if set != 0 {
+			first = policy.CheckName + policy.Check(bits.TrailingZeros(uint(set)))
+		}
+		if d.Check != first {
+			t.Errorf("%v: refused by %s, want %s", names, d.Check, first)
+		}
+		fmt.Fprintf(&out, "%-20s %s\n", outcome(d), strings.Join(names, " "))
 	}
 	golden(t, "order.golden", out.Bytes())
 }

@@ -2,10 +2,7 @@ package process
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -14,7 +11,8 @@ import (
 
 // Log is the log file of one server: what its process writes to stderr,
 // what it writes to stdout that is no message, and our own remarks, in lines
-// without secrets and without control characters. It rotates by size into one
+// without secrets and without control characters, each behind its time and its
+// stream (see LogLine). It rotates by size into one
 // older file and limits the rate, so that a flood fills neither the disk nor
 // our time. Without a directory it drops everything.
 //
@@ -54,21 +52,21 @@ func (l *Log) Remark(text string) {
 	if text = logText(l.mask.Text(text)); len(text) > MaxRemark {
 		text = text[:MaxRemark] + "…"
 	}
-	l.line(fmt.Sprintf("%s [mcpproxy] %s\n", l.now().UTC().Format(time.RFC3339), strings.ReplaceAll(text, "\n", " ")))
+	l.line(Remarked, strings.ReplaceAll(text, "\n", " "))
 }
 
 // Noise writes a line of stdout that is no message.
 func (l *Log) Noise(line []byte) {
 	text := logText(l.mask.Text(string(line[:min(len(line), 2*MaxRemark)]))) // before the cut, which could split a secret
-	l.line(fmt.Sprintf("[stdout] %s\n", text[:min(len(text), MaxRemark)]))
+	l.line(Stdout, text[:min(len(text), MaxRemark)])
 }
 
 // line writes a line that is not of stderr, after what has come of that.
-func (l *Log) line(text string) {
+func (l *Log) line(stream Stream, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(l.lines.flush())
-	l.append(logText(l.mask.Text(string(l.admit([]byte(text))))))
+	l.append(Stderr, l.lines.flush())
+	l.append(stream, logText(l.mask.Text(string(l.admit([]byte(text+"\n"))))))
 }
 
 // Write takes what the process writes to stderr. It never fails: a server must
@@ -76,7 +74,7 @@ func (l *Log) line(text string) {
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(l.lines.add(l.admit(b)))
+	l.append(Stderr, l.lines.add(l.admit(b)))
 	return len(b), nil
 }
 
@@ -85,16 +83,35 @@ func (l *Log) admit(b []byte) []byte {
 	if now := l.now(); now.Sub(l.window) >= time.Second || now.Before(l.window) {
 		l.window, l.budget = now, logBurst
 		if l.dropped > 0 {
-			l.append(l.lines.flush() + fmt.Sprintf("[mcpproxy] %d bytes were left out: too much at once\n", l.dropped))
+			l.append(Stderr, l.lines.flush())
+			l.append(Remarked, fmt.Sprintf("%d bytes were left out: too much at once", l.dropped))
 			l.dropped = 0
 		}
 	}
-	if len(b) > l.budget {
-		l.dropped += int64(len(b) - l.budget)
-		b = b[:l.budget]
+	n, cost := affordable(b, l.budget)
+	if n < len(b) {
+		l.dropped += int64(len(b) - n)
+		cost = l.budget // so that what comes next does not get in between
 	}
-	l.budget -= len(b)
-	return b
+	l.budget -= cost
+	return b[:n]
+}
+
+// affordable returns how much of b may be written for a budget, and what that costs:
+// its bytes, and for each line what is written before it.
+func affordable(b []byte, budget int) (n, cost int) {
+	for n < len(b) {
+		line := bytes.IndexAny(b[n:], "\r\n") + 1
+		whole := line + stampSize
+		if line == 0 {
+			line, whole = len(b)-n, len(b)-n
+		}
+		if cost+whole > budget {
+			return n + min(line-1, budget-cost), budget
+		}
+		n, cost = n+line, cost+whole
+	}
+	return n, cost
 }
 
 // Unfinished returns the line of stderr that has not ended.
@@ -112,10 +129,13 @@ func (l *Log) full() bool {
 	return l.budget == 0
 }
 
-func (l *Log) append(text string) {
+// append writes the lines of text. A line that is longer than what is waited for
+// (maxLogLine) becomes several.
+func (l *Log) append(stream Stream, text string) {
 	if text == "" || l.dir == "" || l.open() != nil {
 		return
 	}
+	text = stamped(l.now(), stream, text)
 	if l.size+int64(len(text)) > maxLogFile && l.size > 0 {
 		l.file.Close()
 		l.file = nil
@@ -157,7 +177,7 @@ func (l *Log) open() error {
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.append(l.lines.flush())
+	l.append(Stderr, l.lines.flush())
 	if l.file != nil {
 		l.file.Close()
 	}
@@ -165,54 +185,4 @@ func (l *Log) Close() {
 		l.root.Close()
 	}
 	l.file, l.root = nil, nil
-}
-
-// maxTail is how much of a log is looked at for its last lines.
-const maxTail = 1 << 20
-
-// TailLog returns the last lines of a server's log.
-func TailLog(dir, server string, lines int) ([]string, error) {
-	if dir == "" || lines <= 0 {
-		return nil, nil
-	}
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the directory of the logs: %w", err)
-	}
-	defer root.Close()
-	var text []byte
-	for _, name := range []string{server + ".log.1", server + ".log"} {
-		part, err := tailFile(root, name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the log of %s: %w", server, err)
-		}
-		text = append(text, part...)
-	}
-	if len(text) == 0 {
-		return nil, nil
-	}
-	all := strings.Split(strings.TrimSuffix(logText(string(text)), "\n"), "\n") // older versions kept what came
-	return all[max(0, len(all)-lines):], nil
-}
-
-// tailFile reads the end of a file, from the start of a line.
-func tailFile(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	start := max(0, info.Size()-maxTail)
-	b, err := io.ReadAll(io.NewSectionReader(f, start, maxTail))
-	if start > 0 {
-		_, b, _ = bytes.Cut(b, []byte("\n"))
-	}
-	return b, err
 }

@@ -33,8 +33,8 @@ func TestServerLogRotates(t *testing.T) {
 	if total < maxLogFile {
 		t.Errorf("%d bytes are kept", total)
 	}
-	lines, err := TailLog(dir, "s", 2)
-	if err != nil || len(lines) != 2 || lines[1] != "last" || lines[0] != line[:len(line)-1] {
+	lines, err := ReadLog(dir, "s").Last(2)
+	if err != nil || len(lines) != 2 || lines[1].Text != "last" || lines[0].Text != line[:len(line)-1] || lines[0].At.IsZero() {
 		t.Errorf("tail %q, error %v", lines, err)
 	}
 }
@@ -63,11 +63,11 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 
 func TestTailLogWithoutALog(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir(), filepath.Join(t.TempDir(), "none")} {
-		if lines, err := TailLog(dir, "s", 10); lines != nil || err != nil {
+		if lines, err := ReadLog(dir, "s").Last(10); len(lines) > 0 || err != nil {
 			t.Errorf("%q: %q, error %v", dir, lines, err)
 		}
 	}
-	if _, err := TailLog(t.TempDir(), "../../etc/passwd", 10); err == nil {
+	if _, err := ReadLog(t.TempDir(), "../../etc/passwd").Last(10); err == nil {
 		t.Error("it leaves its directory")
 	}
 }

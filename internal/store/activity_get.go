@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"encoding/hex"
 	"strings"
 
 	"mcpproxy/internal/activity"
@@ -34,10 +36,57 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 		return activity.Record{}, problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
 			WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
 	case 1:
-		return readRecord(e.reads.QueryRowContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?", keys[0]))
+		return readChained(ctx, e.reads, keys[0])
 	}
 	return activity.Record{}, problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).
 		WithHint("Give more of the id.")
+}
+
+// readChained returns a record with its place in the chain.
+func readChained(ctx context.Context, db querier, key int64) (activity.Record, error) {
+	var began, ended link
+	var endSeq sql.NullInt64
+	var entry, outcome []byte
+	err := db.QueryRowContext(ctx, "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?", key).
+		Scan(&began.seq, &began.hash, &endSeq, &ended.hash, &entry, &outcome)
+	if err != nil {
+		return activity.Record{}, err
+	}
+	r := activity.DecodeAny(entry, outcome)
+	r.Chain = &activity.Chain{Seq: began.seq, Hash: hex.EncodeToString(began.hash)}
+	if ended.hash != nil {
+		r.Chain.EndSeq, r.Chain.EndHash = endSeq.Int64, hex.EncodeToString(ended.hash)
+	}
+	if entry != nil {
+		before, err := hashBefore(ctx, db, key, began.seq)
+		if err == nil && string(activity.ChainHash(before, entry)) == string(began.hash) {
+			r.Chain.Previous = hex.EncodeToString(before)
+		}
+		return r, err
+	}
+	return r, nil
+}
+
+// hashBefore returns the hash of the entry before that which began a record; what is
+// no hash when it is not there any more. It is that of a checkpoint or of a gap, or
+// the record before began with it, or one from before that ended with it: mostly one
+// that was under way at the same time.
+func hashBefore(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
+	if seq == 1 {
+		return make([]byte, len(activity.Hash{})), nil
+	}
+	for _, query := range []string{
+		"SELECT hash FROM activity_checkpoint WHERE seq = ?1",
+		"SELECT hash FROM activity_gap WHERE seq = ?1",
+		`SELECT CASE seq WHEN ?1 THEN hash ELSE end_hash END FROM activity
+			WHERE key < ?2 AND (seq = ?1 AND hash IS NOT NULL OR end_seq = ?1) ORDER BY key DESC LIMIT 1`,
+	} {
+		args := []any{seq - 1, key}[:1+strings.Count(query, "?2")]
+		if found, err := first(ctx, db, into{&hash}, query, args...); found || err != nil {
+			return hash, err
+		}
+	}
+	return nil, nil
 }
 
 // find returns the keys of at most two records whose ids are from low to high.

@@ -19,7 +19,7 @@ type chunkInfo struct {
 	segments         []segment // of the text index, when it is made
 	refused, gone    *bitmap   // of its records; what is gone is not refused
 	refusedBytes     int64
-	noClients        bool // it is from before records were found by their client
+	lacks            [fields]bool // columns that there were not yet when it was made
 }
 
 // segment is a stretch of keys in the text index.

@@ -69,7 +69,7 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 		}
 	}
 	if len(f.Clients) > 0 {
-		if err := e.indexClients(ctx); err != nil && !isOfDisk(err) {
+		if err := e.addColumn(ctx, fieldClient); err != nil && !isOfDisk(err) {
 			return activity.Page{}, err
 		} else if err != nil {
 			incomplete = true

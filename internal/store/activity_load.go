@@ -15,7 +15,7 @@ func (e *engine) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefused, x.readSegments, x.readClients} {
+	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefused, x.readSegments, x.readLacking} {
 		if err := read(ctx, e.reads); err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (e *engine) load(ctx context.Context) error {
 		return err
 	}
 	e.mu.Lock()
-	e.index = x
+	e.index, e.used = x, nil
 	e.mu.Unlock()
 	return nil
 }

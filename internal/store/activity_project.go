@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"time"
 
 	"mcpproxy/internal/activity"
 )
@@ -99,7 +98,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, hours: hours{}, status: map[int64]uint64{}}
+	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, ended: map[int64]ending{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -115,7 +114,7 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 				return err
 			}
 		}
-		p.hours.save(e.conn)
+		p.rollUp.save(e.conn)
 		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
 			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next)
 		return nil
@@ -135,22 +134,39 @@ func (e *engine) publish(p *projection) {
 		t.add(v, p.times[i])
 	}
 	t.refusedBytes += p.refusedBytes
-	for key, status := range p.status {
-		t.columns[fieldStatus][key-t.first] = status
+	for key, values := range p.ended {
+		for i, f := range endFields {
+			t.columns[f][key-t.first] = values[i]
+		}
 	}
 	e.index.nextKey = p.next
+	if e.used != nil {
+		for k, n := range p.rollUp.hours {
+			e.used.add(k, n.records, n.last)
+		}
+	}
 }
 
 // projection is one transaction of the projector.
 type projection struct {
-	e     *engine
-	next  int64
-	hours hours
+	e      *engine
+	next   int64
+	rollUp rollUp
 	// What it changes in memory when it is committed.
 	values       []*[fields]uint64
 	times        []int64
-	status       map[int64]uint64 // of records of the tail, by key
+	ended        map[int64]ending // of records of the tail, by key
 	refusedBytes int64            // the size of the refusals among the new ones
+}
+
+// endFields are those that the end of a record changes, and ending is their values.
+var endFields = [...]field{fieldStatus, fieldDuration, fieldOwn}
+
+type ending [len(endFields)]uint64
+
+func (e *engine) ending(f *activity.Facts) ending {
+	duration, own := numbersOf(f)
+	return ending{e.hashes.of(fieldStatus, string(f.Status)), duration, own}
 }
 
 const (
@@ -184,7 +200,7 @@ func (p *projection) insert(r *row) {
 	p.times = append(p.times, facts.Time)
 	p.next++
 	if endSeq != nil {
-		p.hours.add(facts)
+		p.rollUp.add(facts)
 	}
 }
 
@@ -197,7 +213,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 	facts := activity.Facts{}
 	if r.begin != nil {
 		facts = r.begin.Facts
-		facts.Status, facts.Duration = f.Status, f.Duration
+		facts.Status, facts.Duration, facts.Own = f.Status, f.Duration, f.Own
 	} else {
 		facts = factsOfRow(nil, r.end.Payload)
 	}
@@ -206,7 +222,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 
 // endLate finishes records whose beginning is in the database.
 func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
-	sealed := map[int64]map[int64]uint64{} // chunk → position → status
+	sealed := map[int64]map[int64]ending{} // chunk → position
 	for _, end := range late {
 		var key int64
 		var entry []byte
@@ -227,77 +243,53 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 			facts = &read
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
-		p.hours.add(facts)
-		p.setStatus(key, p.e.hashes.of(fieldStatus, string(facts.Status)), sealed)
+		p.rollUp.add(facts)
+		p.setEnding(key, p.e.ending(facts), sealed)
 	}
 	for chunk, changes := range sealed {
-		if err := p.changeColumn(ctx, chunk, changes); err != nil {
+		if err := p.changeColumns(ctx, chunk, changes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setStatus notes the new status of a record: in the tail for later, in a chunk
-// for this transaction.
-func (p *projection) setStatus(key int64, status uint64, sealed map[int64]map[int64]uint64) {
+// setEnding notes how a record has ended: in the tail for later, in a chunk for this
+// transaction.
+func (p *projection) setEnding(key int64, values ending, sealed map[int64]map[int64]ending) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
-		p.values[key-t.first-int64(len(t.times))][fieldStatus] = status
+		for i, f := range endFields {
+			p.values[key-t.first-int64(len(t.times))][f] = values[i]
+		}
 		return
 	}
 	if key >= t.first {
-		p.status[key] = status
+		p.ended[key] = values
 		return
 	}
 	chunk := key / chunkSize
 	if sealed[chunk] == nil {
-		sealed[chunk] = map[int64]uint64{}
+		sealed[chunk] = map[int64]ending{}
 	}
-	sealed[chunk][key%chunkSize] = status
+	sealed[chunk][key%chunkSize] = values
 }
 
-func (p *projection) changeColumn(ctx context.Context, chunk int64, changes map[int64]uint64) error {
-	values, err := readColumn(ctx, p.e.conn, fieldStatus, chunk)
-	if err != nil {
-		return err
+func (p *projection) changeColumns(ctx context.Context, chunk int64, changes map[int64]ending) error {
+	for i, f := range endFields {
+		if p.e.index.chunks[chunk-p.e.index.firstChunk].lacks[f] {
+			continue // it is made of what the records say by then
+		}
+		values, err := readColumn(ctx, p.e.conn, f, chunk)
+		if err != nil {
+			return err
+		}
+		for at, ended := range changes {
+			values[at] = ended[i]
+		}
+		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(f, chunk))
 	}
-	for at, status := range changes {
-		values[at] = status
-	}
-	p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(fieldStatus, chunk))
 	return nil
-}
-
-// hours adds up what the transaction changes in the roll-up.
-type hours map[hour]counts
-
-type hour struct {
-	hour                               int64
-	kind, server, tool, intent, status string
-}
-
-type counts struct{ records, duration, longest int64 }
-
-const microsecondsPerHour = 3600 * 1e6
-
-// hourOf returns the hour of a time in microseconds, both since 1970.
-func hourOf(t int64) int64 { return t / microsecondsPerHour }
-
-func (h hours) add(f *activity.Facts) {
-	k := hour{hourOf(f.Time), string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
-	c := h[k]
-	h[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration)}
-}
-
-func (h hours) save(c *rawConn) {
-	for k, n := range h {
-		c.do(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
-			max_duration = max(max_duration, excluded.max_duration)`,
-			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest)
-	}
 }
 
 // tailMax is how many chunks the tail may hold. Calls that run when their record
@@ -384,16 +376,17 @@ func (db *DB) Sync(ctx context.Context) error {
 	return db.failed(e, err)
 }
 
-// Calls returns how many calls of each server have ended since a time, by the hour.
-func (db *DB) Calls(ctx context.Context, since time.Time) (map[string]int64, error) {
-	e, err := db.use(ctx)
-	if err != nil {
-		return nil, err
+// Count returns how many records there are, 0 while the database is not open. It
+// waits for nothing.
+func (db *DB) Count() int64 {
+	db.mu.Lock()
+	e := db.engine
+	db.mu.Unlock()
+	if e == nil {
+		return 0
 	}
-	calls := map[string]int64{}
-	var server string
-	var n int64
-	err = each(ctx, e.reads, into{&server, &n}, func() error { calls[server] = n; return nil },
-		"SELECT server, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOf(since.UnixMicro()), activity.ToolCall)
-	return calls, err
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	there := e.index.kept()
+	return there.refused + there.others
 }

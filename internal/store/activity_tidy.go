@@ -162,6 +162,7 @@ const used = "(page_count - freelist_count) * page_size FROM pragma_page_count, 
 // one by one; all but the last of each are full.
 const sizeOfRecords = `SELECT
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_hour')
+	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_took')
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'tool')
 	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
 	+ ` + used
@@ -192,6 +193,7 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 		e.dropChunks(firstChunk)
 		oldest, newest := e.index.span(to, firstChunk)
 		e.conn.do("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
+		e.conn.do("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
 		e.conn.do("UPDATE activity_position SET first_key = ?", to)
 		return nil
 	})
@@ -200,6 +202,7 @@ func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.used = nil
 	x := &e.index
 	x.firstKey = to
 	x.chunks = append([]chunkInfo(nil), x.chunks[firstChunk-x.firstChunk:]...)

@@ -38,6 +38,7 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	if n := walkChain(t, path); n != 60*101+50 {
 		t.Errorf("%d entries", n)
 	}
+	linked(t, l)
 	for _, keep := range []int64{2500, 1000, 3} {
 		for more := true; more; {
 			var err error
@@ -47,6 +48,9 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 		}
 		if n := walkChain(t, path); n < keep {
 			t.Errorf("%d entries of %d records", n, keep)
+		}
+		if there := linked(t, l); there != keep || db.Count() != keep {
+			t.Errorf("%d records, %d counted, want %d", there, db.Count(), keep)
 		}
 	}
 	closeBoth(t, l, db)
@@ -101,9 +105,45 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	if gone := entries/16*13 - count(t, path, "SELECT count(*) FROM activity") + calls; calls != 800 || gone < 1000 || gaps > gone/5 {
 		t.Errorf("%d calls, %d others are gone and leave %d gaps", calls, gone, gaps)
 	}
+	linked(t, l)
 	tidy(activity.Retention{MaxRecords: 10})
 	walkChain(t, path)
+	linked(t, l)
 	closeBoth(t, l, db)
+}
+
+// linked asks for every third record alone, returns how many there are, and fails unless
+// each tells the hash of the entry before its own, whatever is gone. (Get makes sure that
+// it is the one, so it is enough that there is one.)
+func linked(t *testing.T, l *activity.Log) (there int64) {
+	t.Helper()
+	f := activity.Filter{Limit: 1000}
+	for {
+		page, err := l.List(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			there++
+			if r.Chain != nil {
+				t.Fatal("a record of a list has its place in the chain")
+			}
+			if there%3 != 0 {
+				continue
+			}
+			r, err := l.Get(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := r.Chain
+			if len(c.Hash) != 64 || len(c.Previous) != 64 || (c.EndSeq != 0) != (r.Type == activity.ToolCall && r.Status != activity.Pending || r.Repeated > 1) || (c.EndSeq != 0) != (len(c.EndHash) == 64) {
+				t.Fatalf("record %s, %s of %d: %+v", r.ID, r.Status, r.Repeated, c)
+			}
+		}
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			return there
+		}
+	}
 }
 
 func count(t *testing.T, path, query string) (n int64) {

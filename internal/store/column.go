@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/activity"
 )
 
-// A column holds one value of each record of a chunk, as the first 64 bits of
-// its SHA-256 (0 for the empty value): no dictionary to keep, to load or to let
-// grow. Two values of a database that fall together are less likely than a disk
-// that lies.
+// A column holds one value of each record of a chunk: a number as it is, a text as
+// the first 64 bits of its SHA-256 (0 for the empty one): no dictionary to keep, to
+// load or to let grow. Two values of a database that fall together are less likely
+// than a disk that lies.
 
-// field is what a record can be found by.
+// field is what a record can be found by, or summed up.
 type field int
 
 const (
@@ -30,18 +30,20 @@ const (
 	fieldSensitivity
 	fieldActor
 	fieldClient
+	fieldDuration // milliseconds, a number
+	fieldOwn      // microseconds, a number; 0: not known
 	fields
-	fieldTime = fields // not hashed
+	fieldTime = fields // a number, of which the index keeps more
 )
 
 // columnID is the key of a column of a chunk: those of one field lie together.
 // The number of times in the database is from before there were clients.
 func columnID(f field, chunk int64) int64 {
-	switch f {
-	case fieldTime:
+	switch {
+	case f == fieldTime:
 		f = fieldClient
-	case fieldClient:
-		f = fieldTime
+	case f >= fieldClient:
+		f++
 	}
 	return int64(f)<<40 | chunk
 }
@@ -75,15 +77,21 @@ func (h hashes) of(f field, s string) uint64 {
 
 func (h hashes) all(f *activity.Facts) *[fields]uint64 {
 	var out [fields]uint64
-	for i, v := range valuesOf(f) {
+	for i, v := range textsOf(f) {
 		out[i] = h.of(field(i), v)
 	}
+	out[fieldDuration], out[fieldOwn] = numbersOf(f)
 	return &out
 }
 
-// valuesOf returns the values of a record, by field.
-func valuesOf(f *activity.Facts) [fields]string {
-	return [fields]string{
+// numbersOf returns the values of fieldDuration and fieldOwn.
+func numbersOf(f *activity.Facts) (duration, own uint64) {
+	return uint64(max(0, f.Duration)), uint64(max(0, f.Own))
+}
+
+// textsOf returns the values of a record that are texts, by field.
+func textsOf(f *activity.Facts) [fieldDuration]string {
+	return [fieldDuration]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
 		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor, fieldClient: f.Client,

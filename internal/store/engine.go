@@ -32,6 +32,7 @@ type engine struct {
 
 	mu    sync.RWMutex // guards what follows; changed only with writing held
 	index index
+	used  toolUse // nil: nobody has asked yet
 	// In the hour from paceBegan on, records may go by age up to key paceEnd.
 	paceBegan time.Time
 	paceEnd   int64

@@ -21,6 +21,29 @@ func (db *DB) Ready(ctx context.Context) error {
 	return err
 }
 
+// Times returns the columns of durations and of own times.
+func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
+	for _, c := range []struct {
+		field field
+		to    *[]uint64
+	}{{fieldDuration, &durations}, {fieldOwn, &own}} {
+		if err := db.engine.addColumn(ctx, c.field); err != nil {
+			return nil, nil, err
+		}
+		x := &db.engine.index
+		err := eachColumn(ctx, db.engine.reads, c.field, x.firstChunk, x.firstChunk+int64(len(x.chunks)), func(_ int64, data []byte) error {
+			values, err := decodeColumn(data)
+			*c.to = append(*c.to, values...)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		*c.to = append(*c.to, x.tail.columns[c.field]...)
+	}
+	return durations, own, nil
+}
+
 // Chained returns the hash that an entry has after the one with the hash prev.
 func Chained(prev, payload []byte) []byte {
 	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, payload))

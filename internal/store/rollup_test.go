@@ -83,7 +83,8 @@ func TestNoRecordGoesForARollUp(t *testing.T) {
 	_, db, e := logOver(t, 500)
 	err := db.write(t.Context(), func(c *rawConn) error {
 		for i := range 4 {
-			err := c.exec(`INSERT INTO activity_hour VALUES (?, 'policy_decision', '', ?, '', 'blocked', 1, 0, 0)`,
+			err := c.exec(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration)
+				VALUES (?, 'policy_decision', '', ?, '', 'blocked', 1, 0, 0)`,
 				time.Now().UnixMicro()/microsecondsPerHour, fmt.Sprint(i, strings.Repeat("x", limit)))
 			if err != nil {
 				return err

@@ -383,7 +383,7 @@ func TestForgedAnswerInNoise(t *testing.T) {
 		t.Errorf("result %s", got)
 	}
 	f.must("s", "echo", "{}")
-	lines, _ := f.LogTail("s", 10)
+	lines, _ := f.logTail("s", 10)
 	if !strings.Contains(strings.Join(lines, "\n"), `[stdout] row 1: {"jsonrpc":"2.0","id":`) {
 		t.Errorf("log %q", lines)
 	}
@@ -412,7 +412,7 @@ func TestTextBeforeAMessage(t *testing.T) {
 	spec.Command = "sh"
 	f.Apply([]Spec{spec})
 	f.must("s", "echo", "{}")
-	if lines, _ := f.LogTail("s", 10); len(lines) != 2 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
+	if lines, _ := f.logTail("s", 10); len(lines) != 2 || !strings.Contains(strings.Join(lines, "\n"), `[stdout] Loading... {"jsonrpc"`) {
 		t.Errorf("log %q", lines)
 	}
 }

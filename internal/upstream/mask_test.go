@@ -34,7 +34,7 @@ func TestSecretsAreNotSaid(t *testing.T) {
 		p := wantCode(t, err, problem.ServerUnavailable)
 		text, _ := json.Marshal(p)
 		state, _ := f.State(spec.Name)
-		lines, _ := f.LogTail(spec.Name, 100)
+		lines, _ := f.logTail(spec.Name, 100)
 		all = append(append(all, string(text), state.LastError, p.Cause.Error()), lines...)
 		if state.LastError == "" || len(lines) == 0 {
 			t.Errorf("%s: state %+v, log %q", spec.Name, state, lines)

@@ -166,15 +166,20 @@ func (s *Set) Progress(server string) Progress {
 
 // LogTail returns the last lines of a server's log, at most as many as asked for.
 // It works for servers that are not wanted any more, too.
-func (s *Set) LogTail(server string, lines int) ([]string, error) {
-	tail, err := process.TailLog(s.around.LogDir, server, lines)
+func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
+	tail, err := s.ReadLog(server).Last(lines)
 	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
 		if begun := sv.log.Unfinished(); begun != "" {
-			tail = append(tail, begun)
+			tail = append(tail, process.LogLine{Stream: process.Stderr, Text: begun})
 			tail = tail[max(0, len(tail)-lines):]
 		}
 	}
 	return tail, err
+}
+
+// ReadLog returns a reader of a server's log, whole lines alone.
+func (s *Set) ReadLog(server string) *process.LogReader {
+	return process.ReadLog(s.around.LogDir, server)
 }
 
 // Learn takes tools that a server has listed to a client. It reports whether

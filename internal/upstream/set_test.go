@@ -351,13 +351,22 @@ func TestMuteServerRunsIntoTheConnectTimeout(t *testing.T) {
 	}
 }
 
+// logTail is the end of a server's log as it is shown.
+func (f *fixture) logTail(server string, lines int) (shown []string, err error) {
+	tail, err := f.LogTail(server, lines)
+	for _, l := range tail {
+		shown = append(shown, l.String())
+	}
+	return shown, err
+}
+
 func TestNoiseOnStdout(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Apply([]Spec{stdioSpec(t, "noisy", "noisy")})
 	f.must("noisy", "echo", "{}")
 	f.must("noisy", "garbage", "{}")
-	lines, err := f.LogTail("noisy", 100)
+	lines, err := f.logTail("noisy", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +385,7 @@ func TestStderrIsKept(t *testing.T) {
 	f.must("zoo", "stderr", `{"bytes":200}`)
 	f.Apply(nil)
 	f.until(t, "it has stopped", func() bool { return f.last("zoo").Phase == Stopped })
-	lines, err := f.LogTail("zoo", 3)
+	lines, err := f.logTail("zoo", 3)
 	if err != nil || !strings.Contains(strings.Join(lines, "\n"), "this server has a lot to say") {
 		t.Errorf("log %q, error %v", lines, err)
 	}

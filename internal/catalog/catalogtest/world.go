@@ -374,7 +374,7 @@ func (l Log) Calls(context.Context, time.Time) (map[string]int64, error) {
 	return calls, nil
 }
 
-// Restart, RestartQuietly and LogTail are what is done with servers.
+// Restart and RestartQuietly are what is done with servers.
 func (w *World) Restart(string) error { w.Note("restart", nil); return nil }
 
 func (w *World) RestartQuietly(_ context.Context, _ string, begin func() error) error {
@@ -384,8 +384,6 @@ func (w *World) RestartQuietly(_ context.Context, _ string, begin func() error) 
 	}
 	return begin()
 }
-
-func (w *World) LogTail(string, int) ([]string, error) { return nil, nil }
 
 // Retrieved is an answer of retrieve_tools.
 type Retrieved struct {

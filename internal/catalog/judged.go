@@ -1,0 +1,17 @@
+package catalog
+
+import "mcpproxy/internal/tool"
+
+// Judged is what records say of the tool: made once, when it is first called.
+func (t *Tool) Judged() tool.Judged {
+	if j := t.judged.Load(); j != nil {
+		return *j
+	}
+	j := tool.Judged{Hints: tool.JudgeHints(t.Effective, t.override, t.Hints), CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String()}
+	if t.pin != nil {
+		j.ApprovedBy, j.ApprovedAt = t.pin.By, &t.pin.At
+	}
+	j = j.Prepared()
+	t.judged.Store(&j)
+	return j
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/problem"
+)
+
+// toolList is all tools that a filter selects.
+type toolList struct {
+	Tools    []gateway.ToolView `json:"tools"`
+	Total    int                `json:"total"`
+	Unhinted []gateway.Unhinted `json:"unhinted,omitempty"`
+}
+
+// How many tools are asked for at a time, and how often the list is begun anew when
+// the daemon keeps it no longer.
+const (
+	toolsPage = 1000
+	listAgain = 3
+)
+
+// allTools returns all pages of one list.
+func allTools(ctx context.Context, c *api.Client, q inspect.ToolQuery) (toolList, error) {
+	q.Limit = toolsPage
+	for range listAgain {
+		all := toolList{Tools: []gateway.ToolView{}}
+		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {
+			page, err := api.ListTools.Call(ctx, c, q)
+			if err != nil {
+				return toolList{}, err
+			}
+			if q.Offset > 0 && page.Snapshot != q.Snapshot {
+				break
+			}
+			for i := range page.Tools {
+				all.Tools = append(all.Tools, page.Tools[i].View())
+			}
+			q.Snapshot = page.Snapshot
+			if len(page.Tools) == 0 || len(all.Tools) >= page.Total {
+				all.Total, all.Unhinted = page.Total, page.Unhinted
+				return all, nil
+			}
+		}
+	}
+	return toolList{}, problem.New(problem.Conflict, "The list of the tools was not kept while it was read.", "Many lists are read at the same time: try again.")
+}

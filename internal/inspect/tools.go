@@ -1,0 +1,137 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/rawjson"
+)
+
+// Tools returns a page of the known tools that a filter selects.
+func (i *Inspector) Tools(ctx context.Context, _ gateway.Caller, q ToolQuery) (ToolList, error) {
+	l := i.lists.kept(q.Snapshot, q.ToolFilter)
+	if l == nil {
+		l = i.list(ctx, q.ToolFilter)
+		if len(l.tools) > q.Limit {
+			i.lists.keep(l)
+		}
+	}
+	page := l.tools[min(q.Offset, len(l.tools)):]
+	page = page[:min(q.Limit, len(page))]
+	out := ToolList{Tools: make([]ToolRow, len(page)), Total: len(l.tools), Limit: q.Limit, Offset: q.Offset, Snapshot: l.id, Facets: l.facets, Unhinted: l.unhinted}
+	for n, t := range page {
+		out.Tools[n] = l.row(t)
+		if q.Detail == Full {
+			out.Tools[n].ToolMore = i.more(t)
+		}
+	}
+	return out, nil
+}
+
+// list selects tools from what there is now.
+func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	snapshot := i.gateway.Catalog.Current()
+	l := &list{filter: f, facets: Facets{Lane: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount())}
+	l.use, _ = i.log.ToolUse(ctx) // without it nothing was called; why is in the daemon's own log
+	text, servers := strings.ToLower(f.Text), []*catalog.Server{}
+	lanes, statuses := map[policy.Variant]int{}, gateway.Counts{}
+	for _, s := range snapshot.Servers() {
+		ofServer, inServer, begin := f.Server == "" || f.Server == s.Name, 0, len(l.tools)
+		if ofServer {
+			servers = append(servers, s)
+		}
+		for _, t := range s.Tools {
+			if text != "" && !strings.Contains(strings.ToLower(t.ID.String()), text) && !strings.Contains(strings.ToLower(t.Title), text) {
+				continue
+			}
+			ofLane := (f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String())
+			ofStatus := f.Status == "" || f.Status == cmp.Or(gateway.StatusOf(t), policy.Callable.Word())
+			if ofServer && ofStatus {
+				lanes[t.CallWith]++
+			}
+			if ofServer && ofLane {
+				statuses.Add(t)
+			}
+			if ofLane && ofStatus {
+				if inServer++; ofServer {
+					l.tools = append(l.tools, t)
+				}
+			}
+		}
+		if inServer > 0 {
+			l.facets.Server[s.Name] = inServer
+		}
+		if f.Sort != "" { // by name; the servers are
+			slices.SortFunc(l.tools[begin:], func(a, b *catalog.Tool) int { return strings.Compare(a.ID.Tool, b.ID.Tool) })
+		}
+	}
+	for with, n := range lanes {
+		l.facets.Lane[with.Operation().String()] = n
+	}
+	l.facets.Status = statuses.ByWord()
+	l.unhinted = gateway.AllUnhinted(servers, i.gateway.Config())
+	switch f.Sort {
+	case "calls":
+		l.sortUsed(func(a, b activity.Use) int { return cmp.Compare(b.Calls, a.Calls) })
+	case "last":
+		l.sortUsed(func(a, b activity.Use) int { return b.Last.Compare(a.Last) })
+	}
+	return l
+}
+
+// sortUsed puts the tools first that were called, in an order; the others, and those
+// that are alike, stay in theirs.
+func (l *list) sortUsed(order func(a, b activity.Use) int) {
+	type called struct {
+		*catalog.Tool
+		activity.Use
+	}
+	used, others := []called{}, make([]*catalog.Tool, 0, len(l.tools))
+	for _, t := range l.tools {
+		if u := l.useOf(t); u.Calls > 0 {
+			used = append(used, called{t, u})
+		} else {
+			others = append(others, t)
+		}
+	}
+	slices.SortStableFunc(used, func(a, b called) int { return order(a.Use, b.Use) })
+	for n, u := range used {
+		l.tools[n] = u.Tool
+	}
+	copy(l.tools[len(used):], others)
+}
+
+func (l *list) useOf(t *catalog.Tool) activity.Use { return l.use[[2]string{t.ID.Server, t.ID.Tool}] }
+
+// maxSummary is how many bytes of a description a list shows.
+const maxSummary = 240
+
+func (l *list) row(t *catalog.Tool) ToolRow {
+	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
+	if cut := rawjson.Clip(summary, maxSummary); cut != summary {
+		summary = cut + "…"
+	}
+	use := l.useOf(t)
+	return ToolRow{
+		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
+		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
+		Status: gateway.StatusOf(t), Deprecated: t.Deprecated(),
+		Tokens: tokensIn(len(t.Raw)), Calls: use.Calls, LastUsed: gateway.WhenSet(use.Last),
+	}
+}
+
+// more is what a full list has beside.
+func (i *Inspector) more(t *catalog.Tool) *ToolMore {
+	v := i.gateway.ViewTrusted(t)
+	return &ToolMore{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
+		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,
+		InferredOperation: v.InferredOperation, InferredReason: v.InferredReason, Trust: v.Trust}
+}

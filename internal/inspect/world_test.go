@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/catalog/catalogtest"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/door"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/offers"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/upstream"
+)
+
+// world is an Inspector over a catalog in memory, a real log with a real database,
+// and logs of servers in a directory.
+type world struct {
+	*catalogtest.World
+	gateway *gateway.Gateway
+	inspect *Inspector
+	log     *activity.Log
+	clock   time.Time
+	dir     string // of the logs of servers
+}
+
+func (*world) Progress(string) upstream.Progress { return upstream.Progress{} }
+
+func (w *world) LogTail(server string, lines int) ([]process.LogLine, error) {
+	return w.ReadLog(server).Last(lines)
+}
+
+func (w *world) ReadLog(server string) *process.LogReader { return process.ReadLog(w.dir, server) }
+
+func newWorld(t testing.TB, change func(*config.Config), definitions ...string) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{World: catalogtest.New(t, change, definitions...), clock: time.Now(), dir: filepath.Join(dir, "logs")}
+	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready})
+	w.Catalog.Refresh()
+	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
+	var err error
+	w.log, err = activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: func() time.Time { return w.clock }}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.log.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
+		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger})
+	w.gateway = gateway.New(gateway.Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Results: w, Door: d})
+	w.inspect = New(Deps{Gateway: w.gateway, Log: w.log, Upstreams: w})
+	return w
+}
+
+// called puts calls of a tool on record that began now.
+func (w *world) called(server, tool string, n int, status activity.Status, took time.Duration) {
+	w.T.Helper()
+	for range n {
+		r := activity.Record{Type: activity.ToolCall, ServerName: server, ToolName: tool}
+		if err := w.log.Begin(&r); err != nil {
+			w.T.Fatal(err)
+		}
+		if err := w.log.End(r.ID, activity.Outcome{Status: status, Duration: took}); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+	w.projected()
+}
+
+// projected waits until the database has what was recorded.
+func (w *world) projected() {
+	w.T.Helper()
+	if _, err := w.log.List(context.Background(), activity.Filter{Limit: 1}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func (w *world) tools(q ToolQuery) ToolList {
+	w.T.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	l, err := w.inspect.Tools(context.Background(), gateway.Caller{}, q)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return l
+}
+
+// defined is a definition with hints.
+func defined(name, description, hints string) string {
+	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{%s}}`, name, description, hints)
+}
+
+const (
+	reads    = `"readOnlyHint":true`
+	writes   = `"readOnlyHint":false,"destructiveHint":false`
+	destroys = `"destructiveHint":true`
+)

@@ -1,0 +1,37 @@
+package policy
+
+// Check is one of the checks that a call has to pass, in their order. The zero
+// value is none.
+type Check uint8
+
+// The checks. The last two are the door's, which needs the definition and the
+// queue for them.
+const (
+	NoCheck Check = iota
+	CheckName
+	CheckIntent
+	CheckArguments
+	CheckScope
+	CheckExists
+	CheckCallable
+	CheckHints
+	CheckSchema
+	CheckPlace
+)
+
+// The names of the checks, in the order of their constants.
+var checks = [...]string{
+	CheckName: "name", CheckIntent: "intent", CheckArguments: "arguments", CheckScope: "scope", CheckExists: "tool_exists",
+	CheckCallable: "callable", CheckHints: "hints", CheckSchema: "schema", CheckPlace: "place",
+}
+
+// String is the name that records have of the check; empty for NoCheck.
+func (c Check) String() string {
+	if int(c) < len(checks) {
+		return checks[c]
+	}
+	return ""
+}
+
+// CheckWords are the names of all checks, in their order.
+func CheckWords() []string { return append([]string{}, checks[CheckName:]...) }

@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/store"
+)
+
+// A database from before records were found by their client has no such column
+// of its chunks. It gets them when they are asked for.
+func TestClientsOfAnOlderDatabase(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	dir := goodFile(t, n)
+	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	gone, err := raw.Exec("DELETE FROM activity_column WHERE id >= 10 << 40")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chunks, err := gone.RowsAffected(); err != nil || chunks < 2 {
+		t.Fatalf("%d chunks had clients, %v", chunks, err)
+	}
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what was made is there the second time
+		l, db := openBoth(t, dir)
+		page, err := l.List(t.Context(), activity.Filter{Clients: []string{"client 3"}})
+		if err != nil || page.Total != n/5 || page.Incomplete {
+			t.Errorf("%d records, incomplete %v, %v", page.Total, page.Incomplete, err)
+		}
+		if page, err := l.List(t.Context(), activity.Filter{Since: page.Records[0].Timestamp}); err != nil || page.Total == 0 || page.Total > 10 {
+			t.Errorf("since the newest: %d, %v", page.Total, err)
+		}
+		closeBoth(t, l, db)
+	}
+}
+
+// TestTimesOfAnOlderDatabase: how long each call took can be read without the record,
+// also of calls that end when their record is in a chunk, and in a database from before.
+func TestTimesOfAnOlderDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, db := openBoth(t, dir)
+	for i := range 3 {
+		long := activity.Record{Type: activity.ToolCall}
+		if err := l.Begin(&long); err != nil {
+			t.Fatal(err)
+		}
+		addCalls(t, l, 3000)
+		if i == 2 { // as a process from before has left it
+			closeBoth(t, l, db)
+			raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+			if _, err := raw.Exec("DELETE FROM activity_column WHERE id >= 11 << 40"); err != nil {
+				t.Fatal(err)
+			}
+			if err := raw.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l, db = openBoth(t, dir) // which ends the call
+			checkTimes(t, l, db)
+			break
+		}
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.End(long.ID, activity.Outcome{Status: activity.Success, Duration: time.Hour, Own: time.Duration(i+1) * time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		checkTimes(t, l, db)
+	}
+	closeBoth(t, l, db)
+	l, db = openBoth(t, dir)
+	checkTimes(t, l, db)
+	closeBoth(t, l, db)
+}
+
+// checkTimes compares the columns of the times with the records.
+func checkTimes(t *testing.T, l *activity.Log, db *store.DB) {
+	t.Helper()
+	var durations, own []uint64
+	for f := (activity.Filter{Limit: 1000}); ; {
+		page, err := l.List(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			durations, own = append(durations, uint64(r.DurationMS)), append(own, uint64(r.OwnUS))
+		}
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			break
+		}
+	}
+	slices.Reverse(durations)
+	slices.Reverse(own)
+	gotDurations, gotOwn, err := db.Times(t.Context())
+	if err != nil || !slices.Equal(gotDurations, durations) || !slices.Equal(gotOwn, own) || !slices.Contains(own, 1000) || !slices.Contains(durations, 3600_000) {
+		t.Fatalf("%d and %d times of %d records, %v", len(gotDurations), len(gotOwn), len(own), err)
+	}
+}
