@@ -62,7 +62,7 @@ function Lanes({ of: s }: { of: Summary }) {
               <td><a class="row" href={href("activity", { ...at, lane })}><Swatch css={fill[lane]} hatched={lane === "write"} /><Lane lane={lane} /></a></td>
               <td class="n">{number(g?.calls ?? 0)}</td>
               <td class="n dim">{g?.calls ? percent(g.calls, s.calls) : "–"}</td>
-              <td class="n dim">{g?.calls ? duration(g.p95_ms) : "–"}</td>
+              <td class="n dim">{g?.calls ? (g.p95_ms < 1 ? "< 1 ms" : duration(g.p95_ms)) : "–"}</td>
             </tr>
           );
         })}

@@ -2,7 +2,7 @@
 
 import type { ActivityRecord, Server, Status } from "../../api/types";
 import type { Bucket } from "../../ui/chart";
-import { clock, count, number, spelled } from "../../lib/format";
+import { clock, count, duration, number, spelled } from "../../lib/format";
 
 /** Reports whether a server does what it is there for: it answers, or would when asked. */
 export function works(s: Server): boolean {
@@ -41,6 +41,11 @@ export function summary(buckets: readonly Bucket[], step: number, refused: numbe
   const most = buckets.reduce<Bucket | undefined>((best, b) => (of(b) > (best ? of(best) : 0) ? b : best), undefined);
   const lanes = `${count(sum("read"), "read")}, ${count(sum("write"), "write")}, ${number(sum("destructive"))} destructive; ${number(refused)} refused and ${number(failed)} failed.`;
   return `Calls ${inSteps(step)}: ${lanes}` + (most ? ` Most, ${number(of(most))}, from ${clock(most.start)} on.` : "");
+}
+
+/** Returns how long a call took; the log has whole milliseconds. */
+export function took(ms: number): string {
+  return ms < 1 ? "less than 1 ms" : duration(ms);
 }
 
 const locked: Record<string, string> = {

@@ -3,7 +3,6 @@ import { api, path } from "../../../api/client";
 import type { ActivityList, ActivityRecord, Lane as LaneName, Server } from "../../../api/types";
 import { useEvents } from "../../../data/live";
 import { useResource } from "../../../data/resource";
-import { duration } from "../../../lib/format";
 import { href } from "../../../router";
 import { announce } from "../../../ui/announce";
 import { Button } from "../../../ui/button";
@@ -11,6 +10,7 @@ import { CopyButton } from "../../../ui/copy";
 import { Json } from "../../../ui/json";
 import { Lane, Outcome, State, ToolName } from "../../../ui/marks";
 import { Visible } from "../../../ui/words";
+import { took } from "../words";
 import { sentence } from "./model";
 
 /** Step 3: a sentence for the agent, and the first record, which opens here. */
@@ -58,6 +58,6 @@ function First({ of: r }: { of: ActivityRecord }) {
 
 function firstCall(r: ActivityRecord): string {
   if (r.status === "blocked") return "That was the first call. MCPProxy refused it, and it is on record.";
-  const took = `It took ${duration(r.duration_ms)}`;
-  return r.status === "success" ? `That was the first call. ${took} and is on record.` : `That was the first call. ${took}, it failed, and it is on record.`;
+  const time = `It took ${took(r.duration_ms)}`;
+  return r.status === "success" ? `That was the first call. ${time} and is on record.` : `That was the first call. ${time}, it failed, and it is on record.`;
 }

@@ -20,7 +20,7 @@ export function Connect() {
         <div class="snippet">
           <p class="soft" id="snippet-where">{client.where}</p>
           <div class="snippet-text">
-            <pre class="json" tabIndex={0} aria-label={`For ${client.name}`} aria-describedby="snippet-where">{client.text(address)}</pre>
+            <pre class="json wrap" tabIndex={0} aria-label={`For ${client.name}`} aria-describedby="snippet-where">{client.text(address)}</pre>
             <CopyButton text={client.text(address)} label={`Copy it for ${client.name}`} />
           </div>
         </div>

@@ -23,7 +23,7 @@ export default function Start({ servers, onEnd }: { servers: Server[]; onEnd: ()
         <ol class="steps">
           <li class={any ? "step" : "step now"}><span class="dot" aria-hidden="true">1</span><Add servers={servers} /></li>
           <li class={any ? "step now" : "step"}><span class="dot" aria-hidden="true">2</span><Connect /></li>
-          <li class={any ? "step now" : "step"}><span class="dot" aria-hidden="true">3</span><Ask servers={servers} /></li>
+          <li class="step"><span class="dot" aria-hidden="true">3</span><Ask servers={servers} /></li>
         </ol>
       </div>
     </div>

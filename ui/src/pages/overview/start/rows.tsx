@@ -43,20 +43,20 @@ export function ToAdd({ parsed, servers, referenced, onReferenced, failures }: {
                     <Icon name="lock" small />
                     <span>
                       {on ? <>The file gets <code>{secret.suggestion}</code>: set it where MCPProxy is started.</> : <>{place(secret)} looks like a secret ({secret.kind}) and would stand in the file. Better: <code><Visible text={secret.suggestion} /></code></>}
-                      {" "}<Button small kind="quiet" pressed={on} onClick={() => toggle(key)}>{on ? "Write it as it is" : "Use that"}</Button>
+                      {" "}<Button small onClick={() => toggle(key)}>{on ? "Write it as it is" : "Use that"}</Button>
                     </span>
                   </p>
                 );
               })}
-              {s.notes.map((n) => <p class="note" key={n}><Icon name="err" small /><span><Visible text={n} /></span></p>)}
-              {failure && <p class="note bad" role="alert"><Icon name="err" small /><span><Visible text={failure} /></span></p>}
+              {s.notes.map((n) => <p class="remark" key={n}><Icon name="err" small /><span><Visible text={n} /></span></p>)}
+              {failure && <p class="remark bad" role="alert"><Icon name="err" small /><span><Visible text={failure} /></span></p>}
             </li>
           );
         })}
       </ul>
       <ul class="mistakes" aria-live="polite">
-        {p.mistakes.map((m, i) => <li class="note bad" key={i}><Icon name="err" small /><span>{m.line > 0 && <b class="strong">Line {m.line}: </b>}<Visible text={[m.message, m.hint].filter(Boolean).join(" ")} /></span></li>)}
-        {p.notes.map((n) => <li class="note" key={n}><Icon name="check" small /><span><Visible text={n} /></span></li>)}
+        {p.mistakes.map((m, i) => <li class="remark bad" key={i}><Icon name="err" small /><span>{m.line > 0 && <b class="strong">Line {m.line}: </b>}<Visible text={[m.message, m.hint].filter(Boolean).join(" ")} /></span></li>)}
+        {p.notes.map((n) => <li class="remark" key={n}><Icon name="check" small /><span><Visible text={n} /></span></li>)}
       </ul>
     </>
   );
