@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import guideText from "../../docs/guide/clients.md?raw";
 import type { ParsedServer, Server, Waiting, WaitingTool } from "../src/api/types";
 import { clients } from "../src/pages/overview/start/clients";
 import { bodyOf, clean, left, progress, sentence } from "../src/pages/overview/start/model";
@@ -42,6 +42,6 @@ test("a sentence fit for the servers", () => {
 
 // The guide is what people are told elsewhere: both say the same.
 test("what is to be pasted stands in the guide", () => {
-  const guide = readFileSync(new URL("../../docs/guide/clients.md", import.meta.url), "utf8").replaceAll(/ +#.*$/gm, "").replaceAll(/\s+/g, "");
+  const guide = guideText.replaceAll(/ +#.*$/gm, "").replaceAll(/\s+/g, "");
   for (const c of clients) expect(guide, c.name).toContain(c.text("http://127.0.0.1:8080/mcp").replaceAll(/\s+/g, ""));
 });

@@ -24,7 +24,7 @@ export function Flow({ of: s }: { of: Summary }) {
     <section class="sec">
       <div class="top">
         <h2>{nothing ? `No call ${within(range, now.value)}` : count(s.calls, "call")}</h2>
-        <span class="dim">{nothing ? <Last at={s.last} /> : `${inSteps(s.step_seconds)}, refused and failed below the line${s.cut ? "; only the newest part of the log was counted" : ""}${s.incomplete ? "; the newest are missing" : ""}`}</span>
+        <span class="dim">{nothing ? <Last at={s.last} ended={range.until !== ""} /> : `${inSteps(s.step_seconds)}, refused and failed below the line${s.cut ? "; only the newest part of the log was counted" : ""}${s.incomplete ? "; the newest are missing" : ""}`}</span>
         {!nothing && <TableToggle on={table} onChange={setTable} />}
       </div>
       <div class="flow">
@@ -40,8 +40,9 @@ export function Flow({ of: s }: { of: Summary }) {
   );
 }
 
-function Last({ at }: { at?: string }) {
-  if (!at) return <>There was none yet.</>;
+// ended: the span ends before now, and what came after it is not known here.
+function Last({ at, ended }: { at: string | undefined; ended: boolean }) {
+  if (!at) return <>{ended ? "There was none before it either." : "There was none yet."}</>;
   const text = ago(at, now.value);
   return <>The last one was {text === "now" ? "just now" : <time dateTime={at} title={exact(at)}>{text} ago</time>}.</>;
 }
@@ -66,8 +67,8 @@ function Lanes({ of: s }: { of: Summary }) {
             </tr>
           );
         })}
-        <Below label="Refused" css="f-ref" outlined href={href("activity", { ...at, status: "blocked" })} n={s.refused}>{s.refused ? "not sent on" : ""}</Below>
-        <Below label="Failed" css="f-fail" href={href("activity", { ...at, status: "error,interrupted" })} n={s.failed}>{failed}</Below>
+        <Below label="Refused" css="f-ref" outlined href={href("activity", { ...at, status: "blocked", type: "policy_decision" })} n={s.refused}>{s.refused ? "not sent on" : ""}</Below>
+        <Below label="Failed" css="f-fail" href={href("activity", { ...at, status: "error,interrupted", type: "tool_call" })} n={s.failed}>{failed}</Below>
       </tbody>
     </table>
   );

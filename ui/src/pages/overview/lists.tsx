@@ -28,7 +28,7 @@ export function Lists({ turn, refused }: { turn: number; refused?: number }) {
   return (
     <div class="three sec">
       <Part title="Busiest tools" of={tools} rows={(s) => s.groups.filter((g) => g.calls > 0)} nothing="No call">{(all) => <Busiest all={all} />}</Part>
-      <Part title="Refused lately" of={blocked} rows={(l) => l.activities} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked" })}>All {number(refused)}</a>}>
+      <Part title="Refused lately" of={blocked} rows={(l) => l.activities} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
         {(all) => (
           <table class="plain refs">
             <caption><span class="vh">Refused lately</span></caption>
@@ -36,7 +36,7 @@ export function Lists({ turn, refused }: { turn: number; refused?: number }) {
               {all.map((r) => (
                 <tr key={r.id}>
                   <td class="c-t dim"><time dateTime={r.timestamp} title={exact(r.timestamp)}>{clock(r.last_time ?? r.timestamp)}</time></td>
-                  <td class="c-w"><a href={href("activity", { ...at, status: "blocked", id: r.id })}><ToolName server={r.server_name} tool={r.tool_name} /></a></td>
+                  <td class="c-w"><a href={href("activity", { ...at, status: "blocked", type: "policy_decision", id: r.id })}><ToolName server={r.server_name} tool={r.tool_name} /></a></td>
                   <td class="soft" title={r.error_message}><Visible text={whyRefused(r)} /></td>
                 </tr>
               ))}

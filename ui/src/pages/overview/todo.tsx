@@ -1,5 +1,5 @@
 import { api } from "../../api/client";
-import type { ActivityList } from "../../api/types";
+import type { Summary } from "../../api/types";
 import { useResource } from "../../data/resource";
 import { count } from "../../lib/format";
 import { href } from "../../router";
@@ -46,12 +46,12 @@ function Line({ bits }: { bits: readonly Bit[] }) {
 function RefusedSince({ need }: { need: Need }) {
   const name = need.title.find((b) => typeof b === "object" && "server" in b) as { server: string; tool: string } | undefined;
   const turn = useTurn(isCall, 5000);
-  const refused = useResource<ActivityList>(
+  const refused = useResource<Summary>(
     name && need.since ? `refused ${need.key} ${need.since}` : null,
-    (signal) => api.get("/activity", { server: name!.server, tool: name!.tool, status: "blocked", start_time: need.since, limit: 1 }, signal),
+    (signal) => api.get("/activity/summary", { server: name!.server, tool: name!.tool, start_time: need.since, step: "24h" }, signal),
     { turn },
   );
-  const total = refused.data?.total ?? 0;
+  const total = refused.data?.refused ?? 0;
   if (!name || total === 0) return null;
-  return <> <a class="link" href={href("activity", { tool: `${name.server}:${name.tool}`, status: "blocked", since: need.since })}>{count(total, "call")} refused</a> since.</>;
+  return <> <a class="link" href={href("activity", { tool: `${name.server}:${name.tool}`, status: "blocked", type: "policy_decision", since: need.since })}>{count(total, "call")} refused</a> since.</>;
 }
