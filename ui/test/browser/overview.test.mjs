@@ -142,7 +142,7 @@ test("the first run: from nothing to a first call", async (t) => {
   assert.match(await paste.inputValue(), /hub/, "what was not added is still there");
 
   await page.getByRole("button", { name: /^Cursor/ }).click();
-  assert.match(await page.getByLabel("For Cursor").innerText(), new RegExp(`"url": "${daemon.url}/mcp"`));
+  assert.match(await page.getByLabel("For Cursor", { exact: true }).innerText(), new RegExp(`"url": "${daemon.url}/mcp"`));
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
   await page.getByText("Listening").waitFor();
   const agent = await daemon.client("Cursor");
@@ -163,10 +163,8 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
   await add.waitFor();
   await add.click();
   await until("the server is there", async () => (await daemon.api("GET", "/servers")).servers.length === 1);
-  await daemon.api("PATCH", "/servers/mixed", { trust: "manual" }).catch(() => {});
   await says(page, "the poisoned one is told", /3 tools, 1 with findings/);
-  const accept = page.getByRole("button", { name: /^Accept \d clean tool/ });
-  if (await accept.count()) await accept.click();
+  await page.getByRole("button", { name: "Accept 2 clean tools" }).click();
   await until("the clean ones are accepted", async () => {
     const { tools } = await daemon.api("GET", "/approvals");
     return tools.length === 1 && tools[0].tool === "c";
