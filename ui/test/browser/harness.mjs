@@ -56,18 +56,20 @@ const violations = () => document.addEventListener("securitypolicyviolation", (e
  */
 export async function scene(t, { daemon: given, browser: ready, allow, context: wanted = desktop, at = "overview", signIn = true, ...options } = {}) {
   const daemon = given ?? (await Daemon.run(options));
-  if (!given) t.after(() => daemon.close());
-  const browser = ready ?? (await launch());
-  const context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", permissions: [], ...wanted });
+  let browser = ready, context;
+  const end = async () => {
+    // The page goes before its daemon, or it would say that nothing answers.
+    await (ready ? context?.close() : browser?.close());
+    if (!given) await daemon.close();
+  };
+  t.after(end);
+  browser ??= await launch();
+  context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", permissions: [], ...wanted });
   context.setDefaultTimeout(patience);
   const trouble = watch(context, daemon.url, allow);
   await context.addInitScript(violations);
   const page = await context.newPage();
-  t.after(async () => {
-    if (ready) await context.close();
-    else await browser.close();
-    assert.deepEqual(trouble, [], "the page did what it never may");
-  });
+  t.after(() => assert.deepEqual(trouble, [], "the page did what it never may"));
   const s = {
     daemon, browser, context, page, trouble, api: daemon.api,
     /** Goes to a page by its address below /ui/ and waits until it shows what it loads. */
