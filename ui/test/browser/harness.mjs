@@ -107,7 +107,7 @@ export async function axe(page, rules) {
 export async function axeInBoth(page) {
   const found = [];
   for (const [colorScheme, rules] of [["dark", ["color-contrast", "link-in-text-block"]], ["light"]]) {
-    await page.emulateMedia({ colorScheme });
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); // or colours would still be on their way
     found.push(...(await axe(page, rules)).map((f) => `${colorScheme}: ${f}`));
   }
   return found;
