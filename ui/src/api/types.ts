@@ -78,12 +78,14 @@ export interface ServerDetail extends Server {
 }
 export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[] }
 // actions: POST /servers/{name}/enable|disable|restart|login|logout|quarantine|approve {fingerprint}, PATCH (one member), DELETE, POST /servers {name, command, args, env, url, headers, working_dir, trust, quarantined}
+// POST /servers/{name}/login -> LoginView, which GET /servers/{name}/login tells again
+export interface LoginView { server: string; state: "waiting" | "done" | "failed"; url?: string; expires_at?: string; error?: string }
 // GET /servers/{name}/logs?lines=100; GET /servers/{name}/logs/follow: event-stream, each data a LogLine, begins with the last `lines`
 export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
 // POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
-export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[] }
-export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: string; name: string; kind: string; suggestion: string /* ${env:NAME} */ }[]; notes: string[] }
+export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes?: string[] /* left out on purpose: MCPProxy itself */ }
+export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: "env" | "headers" | "args" | "url"; name: string /* of env, headers the name; of args the index from 0 */; kind: string; suggestion: string /* the whole new value, with ${env:NAME} */ }[]; notes: string[] }
 
 // ── Tools ── GET /tools ?server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
 export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; facets: { lane: Record<string, number>; status: Record<string, number>; server: Record<string, number> } }
