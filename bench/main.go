@@ -11,6 +11,7 @@
 //	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
 //	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
+//	go run ./bench events    500 calls a second with none, one and twenty streams of events: CPU
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its
@@ -56,7 +57,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
 		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
-		"slow": built(o.beside, benchSlow), "scan": benchScan, "faults": benchFaults,
+		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
@@ -76,6 +77,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile|refusals|firstday|faults|slow [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile|refusals|firstday|faults|slow|events [flags]")
 	flag.PrintDefaults()
 }

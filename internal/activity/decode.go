@@ -178,7 +178,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	switch e.Kind {
 	case KindRepeat:
 	case KindEnd:
-		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, Own: p.OwnUS}
+		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, Own: p.OwnUS, ErrorCode: p.Metadata.ErrorCode}
 	default:
 		e.Facts = FactsOf(&p.Record)
 	}

@@ -46,7 +46,8 @@ type Entry struct {
 	offset  int64
 }
 
-// Facts are the values that a record is filtered and counted by.
+// Facts are the values that a record is filtered and counted by, and what else
+// those are told who follow the log.
 type Facts struct {
 	Type        Type
 	Status      Status
@@ -61,6 +62,8 @@ type Facts struct {
 	Time        int64 // microseconds since 1970
 	Duration    int64 // milliseconds
 	Own         int64 // microseconds of it; 0: not known
+	Reason      string
+	ErrorCode   string
 }
 
 // FactsOf returns what a record is found by.
@@ -68,10 +71,10 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS,
+		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, ErrorCode: r.Metadata.ErrorCode,
 	}
 	if in := r.Metadata.Intent; in != nil {
-		f.Intent, f.Sensitivity = in.OperationType, in.DataSensitivity
+		f.Intent, f.Sensitivity, f.Reason = in.OperationType, in.DataSensitivity, in.Reason
 	}
 	return f
 }

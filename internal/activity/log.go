@@ -164,7 +164,7 @@ func (l *Log) End(id string, o Outcome) error {
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
 	*buf = appendPayload(*buf, &p)
-	run.facts.Status, run.facts.Duration, run.facts.Own = p.Status, p.DurationMS, p.OwnUS
+	run.facts.Status, run.facts.Duration, run.facts.Own, run.facts.ErrorCode = p.Status, p.DurationMS, p.OwnUS, p.Metadata.ErrorCode
 	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}, &p)
 }
 

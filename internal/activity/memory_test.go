@@ -128,7 +128,14 @@ func (m *memory) ServerUse(context.Context, time.Time, int) (map[string]ServerUs
 }
 func (m *memory) ToolUse(context.Context) (map[[2]string]Use, error) { return nil, nil }
 
-func (m *memory) Get(context.Context, string) (Record, error) {
+func (m *memory) Get(_ context.Context, id string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records() {
+		if r.ID == id {
+			return r, nil
+		}
+	}
 	return Record{}, problem.New(problem.NotFound, "not here", "")
 }
 

@@ -48,6 +48,8 @@ type spool struct {
 	segments  []*segment  // oldest first
 	pending   int64       // bytes that are encoded and not written
 	reserved  int64       // the last segment has room up to here
+	follower  signal      // is told of each write; nil when nobody follows
+	followed  int64       // the last entry that it has read
 	owed      int         // how many ends are to come, for which there is room
 	retired   []spoolFile // of segments that are full: to be synced, and closed
 
@@ -262,6 +264,9 @@ func (s *spool) release(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.projected = seq
+	if s.follower != nil {
+		seq = min(seq, s.followed)
+	}
 	s.queue.release(seq)
 }
 

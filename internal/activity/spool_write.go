@@ -54,6 +54,9 @@ func (s *spool) succeed(w *writing) {
 	if behind == 0 || behind < batchEntries && s.durable.seq-s.projected >= batchEntries {
 		s.kick.raise()
 	}
+	if s.follower != nil {
+		s.follower.raise()
+	}
 }
 
 // fail takes back everything that is not durable.

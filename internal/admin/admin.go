@@ -23,6 +23,7 @@ type Editor interface {
 	AddServer(name string, s config.ServerEdit) error
 	RemoveServer(name string) error
 	SetServer(name, field string, value json.RawMessage) error
+	OverrideHints(name, tool string, hints json.RawMessage) error
 	// Itself refuses a launch that leads back to this MCPProxy.
 	Itself(config.Launch) error
 }
@@ -33,12 +34,13 @@ type Admin struct {
 	journal
 	proposals proposals
 	editor    Editor
+	summaries summaries
 }
 
 // New makes an Admin.
 func New(g *gateway.Gateway, e Editor) *Admin {
 	j := journal{g.Log, g.Logger}
-	return &Admin{g, j, proposals{j, g.Book, g.Config}, e}
+	return &Admin{Gateway: g, journal: j, proposals: proposals{j, g.Book, g.Config}, editor: e}
 }
 
 // after is how a server is after something was done to it.

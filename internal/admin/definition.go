@@ -61,9 +61,13 @@ func scanned(r scan.Report) gateway.Scanned {
 	return gateway.Scanned{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// pending returns why it waits.
-func (d *definition) pending() gateway.Pending {
-	return gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
+// pending returns why a definition waits, and since when.
+func (a *Admin) pending(d *definition) gateway.Pending {
+	p := gateway.Pending{Reason: d.waits.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approved()}
+	if since := a.Book.Since(d.server, d.Candidate).UTC(); !since.IsZero() {
+		p.Since = &since
+	}
+	return p
 }
 
 // standing returns how it stands.
@@ -133,6 +137,20 @@ func block(ctx context.Context, b *approval.Book, d definition, by string) error
 	return b.Block(ctx, d.Kind, d.id(), d.Fingerprint, by)
 }
 
+// withdraw takes an approval back. What it names is the approved definition, not
+// the one that is there.
+func withdraw(approved gateway.Seen) decision {
+	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
+		if d.pin == nil {
+			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
+		}
+		if err := same("The approved definition", d.approved(), approved.Fingerprint); err != nil {
+			return err
+		}
+		return b.TakeBack(ctx, d.Kind, d.id(), d.pin.Fingerprint, by)
+	}
+}
+
 func switched(on bool) decision {
 	return func(ctx context.Context, b *approval.Book, d definition, by string) error {
 		return b.Switch(ctx, d.id(), on, by)
@@ -150,9 +168,27 @@ func (a *Admin) DisableTool(ctx context.Context, c Caller, in gateway.ToolRef) (
 }
 
 // ApproveTool approves the definition of a tool that was seen, if it is still the
-// one that the server lists.
-func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
-	return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
+// one that the server lists. With Keep it counts as destructive from before that.
+func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
+	if in.Keep == "" {
+		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
+	}
+	if err := a.keep(c, in); err != nil {
+		return gateway.ToolView{}, err
+	}
+	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, approve)
+	if err != nil {
+		p := *problem.From(err)
+		p.Message = "The tool counts as destructive from now on, but its definition is not approved: " + p.Message
+		err = p.With("holds", "hint_overrides")
+	}
+	return v, err
+}
+
+// WithdrawTool takes the approval of a tool's definition back: the tool waits
+// again, and nothing of it is accepted until a person approves it.
+func (a *Admin) WithdrawTool(ctx context.Context, c Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+	return a.decideTool(ctx, c, in.ToolRef, "withdraw_tool", nil, withdraw(in.Seen))
 }
 
 // BlockTool refuses the definition of a tool that was seen, if it is still the one
@@ -200,25 +236,30 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in gateway.ToolRef) (gat
 // ApproveOffer approves the definition of a prompt, a resource, a template or
 // of instructions that was seen, if it is still what the server has.
 func (a *Admin) ApproveOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "approve_", approve)
+	return a.decideOffer(ctx, c, in, "approve_", &in.Seen, approve)
 }
 
 // BlockOffer refuses it. When it was approved it is not any more.
 func (a *Admin) BlockOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
-	return a.decideOffer(ctx, c, in, "block_", block)
+	return a.decideOffer(ctx, c, in, "block_", &in.Seen, block)
 }
 
-func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, decide decision) (gateway.OfferDiff, error) {
+func (a *Admin) decideOffer(ctx context.Context, c Caller, in gateway.OfferDecision, action string, seen *gateway.Seen, decide decision) (gateway.OfferDiff, error) {
 	detail := problem.Brief(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
 		detail = problem.Brief(in.Name) + " " + detail
 	}
 	record := gateway.Action(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
-	err := a.decide(ctx, c, record, "The definition", &in.Seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
+	err := a.decide(ctx, c, record, "The definition", seen, func() (definition, error) { return a.findOffer(in.OfferRef) }, decide)
 	if err != nil {
 		return gateway.OfferDiff{}, err
 	}
 	return a.DiffOffer(ctx, c, in.OfferRef)
+}
+
+// WithdrawOffer takes its approval back: it waits again.
+func (a *Admin) WithdrawOffer(ctx context.Context, c Caller, in gateway.OfferDecision) (gateway.OfferDiff, error) {
+	return a.decideOffer(ctx, c, in, "withdraw_", nil, withdraw(in.Seen))
 }
 
 // findOffer returns an offer that is there to be approved, or NOT_FOUND.

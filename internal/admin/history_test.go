@@ -73,7 +73,7 @@ func (m *model) admit() {
 func (m *model) approve(name string) {
 	m.pin[name] = m.listed[name]
 	delete(m.was, name)
-	if refused, blocked := m.blocked[name]; blocked && refused == m.listed[name] {
+	if refused, blocked := m.blocked[name]; blocked && (refused == m.listed[name] || refused == takenBack) {
 		delete(m.blocked, name)
 	}
 }
@@ -82,6 +82,16 @@ func (m *model) block(name string) {
 	m.blocked[name] = m.listed[name]
 	if pin, pinned := m.pin[name]; pinned && pin == m.listed[name] {
 		delete(m.pin, name)
+	}
+}
+
+// takenBack stands in blocked for an approval that was taken back.
+const takenBack variant = -1
+
+func (m *model) withdraw(name string) {
+	delete(m.pin, name)
+	if _, blocked := m.blocked[name]; !blocked {
+		m.blocked[name] = takenBack
 	}
 }
 
@@ -181,6 +191,31 @@ func (l *life) decide(name string, decide func(context.Context, Caller, ToolDeci
 	return fmt.Errorf("listed %v, seen %d, is %d: %v", listed, seen, v, p)
 }
 
+// withdraw has the person take the approval of a tool back, sometimes of another
+// definition than the approved one.
+func (l *life) withdraw(name string) error {
+	pin, pinned := l.model.pin[name]
+	_, listed := l.model.listed[name]
+	of := pin
+	if !pinned || l.r.IntN(4) == 0 {
+		of = variant(l.r.IntN(variants))
+	}
+	d, err := tool.ParseDefinition("s", json.RawMessage(of.raw(name)))
+	if err != nil {
+		return err
+	}
+	_, err = l.gateway.WithdrawTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(d.ID), Seen: Seen{Fingerprint: d.Fingerprint().String()}})
+	p := problem.From(err)
+	switch {
+	case !listed && p != nil && p.Code == problem.ToolNotFound, listed && (!pinned || of != pin) && p != nil && p.Code == problem.Conflict:
+		return nil
+	case listed && pinned && of == pin && p == nil:
+		l.model.withdraw(name)
+		return nil
+	}
+	return fmt.Errorf("listed %v, approved %v %d, named %d: %v", listed, pinned, pin, of, p)
+}
+
 // review takes the quarantined server through its review, or some of it.
 func (l *life) review() error {
 	for range 1 + l.r.IntN(2) {
@@ -230,10 +265,15 @@ func (l *life) step() (what string, err error) {
 		l.relist()
 		return name + " is gone", nil
 	case n < 43:
-		return "approve " + name, l.decide(name, l.gateway.ApproveTool, l.model.approve)
+		approve := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+			return l.gateway.ApproveTool(ctx, c, gateway.ToolApproval{ToolDecision: in})
+		}
+		return "approve " + name, l.decide(name, approve, l.model.approve)
 	case n < 50:
 		return "block " + name, l.decide(name, l.gateway.BlockTool, l.model.block)
-	case n < 56:
+	case n < 53:
+		return "withdraw " + name, l.withdraw(name)
+	case n < 57:
 		_, listed := l.model.listed[name]
 		on := l.r.IntN(3) > 0
 		if _, err := switchTool(l.gateway, id, on); (err == nil) != listed {
@@ -281,7 +321,7 @@ func (l *life) tryCall(name string) error {
 var replay = flag.Uint64("seed", 0, "replay the history of this seed")
 
 // TestNoHistoryExecutesWhatIsNotApproved: after any history of approving,
-// blocking, switching, changing, reviewing, restarting and losing the database,
+// taking back, blocking, switching, changing, reviewing, restarting and losing the database,
 // exactly those calls are executed that the model allows.
 func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	seed := *replay
@@ -326,7 +366,7 @@ func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	w, err := l.gateway.Approvals(ctx, Caller{}, gateway.Nothing{})
+	w, err := l.gateway.Approvals(ctx, Caller{}, gateway.WaitingQuery{})
 	if err != nil || len(w.Forgotten) != 1 || w.Forgotten[0] != (gateway.Forgotten{Name: "s", Tools: 2}) || len(w.Warnings) != 1 || w.TotalTools != 2 {
 		t.Fatalf("%+v, %v", w, err)
 	}
@@ -337,7 +377,7 @@ func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
 	if _, err := l.gateway.ApproveServer(ctx, aPerson, ServerDecision{ServerRef: ServerRef{Name: "s"}, Seen: Seen{Fingerprint: review.Fingerprint}}); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = l.gateway.Approvals(ctx, Caller{}, gateway.Nothing{}); err != nil || len(w.Forgotten)+len(w.Tools)+len(w.Warnings) != 0 {
+	if w, err = l.gateway.Approvals(ctx, Caller{}, gateway.WaitingQuery{}); err != nil || len(w.Forgotten)+len(w.Tools)+len(w.Warnings) != 0 {
 		t.Errorf("after the approval: %+v, %v", w, err)
 	}
 }

@@ -58,7 +58,7 @@ func TestNothingOfALaunchIsMasked(t *testing.T) {
 	if _, err := w.gateway.AddServer(context.Background(), anAgent, NewServer{Name: "new", Launch: config.Launch{Command: "sh", Args: args}}); err != nil {
 		t.Fatal(err)
 	}
-	waiting, err := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
+	waiting, err := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
 	if err != nil || !slices.Equal(waiting.Servers[0].Launch.Args, args) {
 		t.Errorf("waiting: %+v, %v", waiting.Servers, err)
 	}

@@ -103,7 +103,7 @@ func TestEveryChangeOfAnOfferIsHeld(t *testing.T) {
 					t.Errorf("%s: %q reached the server", name, w.r.Sent[sent:])
 				}
 				if kind != tool.KindInstructions || strings.HasPrefix(changed, `"`) { // to MCPProxy it can say a text alone
-					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, Nothing{})
+					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, gateway.WaitingQuery{})
 					if err != nil || len(waiting.Offers) != 1 || waiting.Offers[0].Kind != kind || waiting.Offers[0].Reason != approval.Changed {
 						t.Errorf("%s: what waits is %+v, %v", name, waiting.Offers, err)
 						continue
@@ -197,7 +197,7 @@ func TestOffersAtFirstSight(t *testing.T) {
 							t.Errorf("%s, %s, clients alone %v: %s %v", c.trust, kind, clientsAlone, request, err)
 						}
 					}
-					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, Nothing{})
+					waiting, err := w.gateway.Approvals(t.Context(), Caller{}, gateway.WaitingQuery{})
 					if err != nil || (len(waiting.Offers) == 0) != passes {
 						t.Errorf("%s, %s, clients alone %v: what waits is %+v, %v", c.trust, kind, clientsAlone, waiting.Offers, err)
 					}

@@ -37,7 +37,7 @@ func (p proposals) propose(ctx context.Context, name string, edit config.ServerE
 		return err // which changes nothing: the surface records it
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
-	text, err := gateway.KeptProposal(edit, client)
+	text, err := gateway.KeptProposal(edit, client, problem.Brief(c.SessionID))
 	if err != nil {
 		return err
 	}

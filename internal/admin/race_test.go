@@ -100,7 +100,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	always(c.Catalog.Refresh)
 	always(func() { // what was seen; never the one that claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
-			_, _ = c.gateway.ApproveTool(ctx, aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: seen.Fingerprint().String()}})
+			_, _ = c.gateway.ApproveTool(ctx, aPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: seen.Fingerprint().String()}}})
 		}
 	})
 	const rounds = 100

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -16,8 +17,9 @@ import (
 // maxDiffShown bounds of how many definitions a review shows the difference.
 const maxDiffShown = 100
 
-// maxWaiting is how many waiting tools, and offers, Approvals returns.
-const maxWaiting = 500
+// defaultWaiting is how many waiting tools, and offers, Approvals returns to who
+// does not say how many.
+const defaultWaiting = 500
 
 // subject finds a server to review: what it lists, and what it offers beside.
 func (a *Admin) subject(name string) (*subject, error) {
@@ -53,7 +55,9 @@ func (a *Admin) subject(name string) (*subject, error) {
 
 // Approvals returns everything that waits for a person: the servers that are
 // proposed come last of theirs.
-func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Waiting, error) {
+func (a *Admin) Approvals(ctx context.Context, _ Caller, q gateway.WaitingQuery) (gateway.Waiting, error) {
+	last := q.Offset + cmp.Or(q.Limit, defaultWaiting)
+	page := func(n int) bool { return n > q.Offset && n <= last }
 	w := gateway.Waiting{Servers: []gateway.WaitingServer{}, Tools: []gateway.WaitingTool{}, Offers: []gateway.WaitingOffer{}}
 	for _, s := range a.Catalog.Current().Servers() {
 		if s.Quarantined {
@@ -71,19 +75,17 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 			if decided.Tool(t.ID.Tool).Approves(t.Fingerprint()) {
 				continue
 			}
-			if w.TotalTools++; w.TotalTools <= maxWaiting {
-				d := toolDefinition(t, decided)
-				w.Tools = append(w.Tools, gateway.WaitingTool{Name: d.id().String(), Server: d.server, Tool: d.Tool,
-					Pending: d.pending(), Loosened: d.waits.Loosened, Scanned: d.scanned()})
+			if w.TotalTools++; page(w.TotalTools) {
+				w.Tools = append(w.Tools, a.waitingTool(ctx, t, decided))
 			}
 		}
 		for _, o := range a.Catalog.Offers(s.Name).Shown() {
 			if decided.Of(o.Kind, o.Name).Approves(o.Fingerprint) {
 				continue
 			}
-			if w.TotalOffers++; w.TotalOffers <= maxWaiting {
+			if w.TotalOffers++; page(w.TotalOffers) {
 				d := a.offerDefinition(s.Name, o, decided)
-				w.Offers = append(w.Offers, gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: d.pending(), Scanned: d.scanned()})
+				w.Offers = append(w.Offers, gateway.WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, Pending: a.pending(&d), Scanned: d.scanned()})
 			}
 		}
 		tools, offers = w.TotalTools-tools, w.TotalOffers-offers
@@ -95,6 +97,26 @@ func (a *Admin) Approvals(context.Context, Caller, gateway.Nothing) (gateway.Wai
 		w.Servers = append(w.Servers, proposed(p).waiting())
 	}
 	return w, nil
+}
+
+// waitingTool returns a tool that waits.
+func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, decided *approval.View) gateway.WaitingTool {
+	d := toolDefinition(t, decided)
+	w := gateway.WaitingTool{
+		Name: d.id().String(), Server: d.server, Tool: d.Tool, Pending: a.pending(&d), Loosened: d.waits.Loosened, Scanned: d.scanned(),
+		Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
+	}
+	if d.pin != nil {
+		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.Summary {
+			c, err := a.compared(ctx, &d)
+			if err != nil || c.Approved == nil {
+				return nil
+			}
+			s := approval.Summarize(c.Changes)
+			return &s
+		})
+	}
+	return w
 }
 
 // ReviewServer returns what a person looks at before approving a server.

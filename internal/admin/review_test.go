@@ -69,7 +69,7 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	if r.Stage != gateway.StageLaunch || r.Launch.Command != "sh" || !slices.Equal(r.Launch.Args, proposed1.Args) || !slices.Equal(r.Launch.Env, []string{"TOKEN"}) || r.ProposedEnv["TOKEN"] != "abc" || r.ProposedBy != "agent" {
 		t.Errorf("the review: %+v", r)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
+	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, gateway.WaitingQuery{})
 	if len(waiting.Servers) != 1 || waiting.Servers[0].Fingerprint != r.Fingerprint {
 		t.Errorf("waiting: %+v", waiting)
 	}

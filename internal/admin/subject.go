@@ -108,7 +108,10 @@ func (s *subject) waiting() gateway.WaitingServer {
 		Launch: s.launch(), ToolCount: len(s.tools), OfferCount: len(s.offers) + s.more,
 	}
 	if s.proposal != nil {
-		w.ProposedBy, w.ProposedAt = s.proposal.By, &s.proposal.At
+		w.ProposedBy, w.ProposedAt, w.Since = s.proposal.By, &s.proposal.At, &s.proposal.At
+		w.ClientName, w.SessionID = s.proposal.Client, s.proposal.Session
+	} else if launch := s.decided.Launch(); launch != nil && s.stage() == gateway.StageDefinitions {
+		w.Since = &launch.At
 	}
 	for _, list := range [][]definition{s.tools, s.offers} {
 		for _, d := range list {

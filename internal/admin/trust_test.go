@@ -136,7 +136,7 @@ func (w *world) fingerprint(id string) (tool.ID, string) {
 func (w *world) approve(id string) {
 	w.T.Helper()
 	parsed, fingerprint := w.fingerprint(id)
-	if v, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(parsed), Seen: Seen{Fingerprint: fingerprint}}); err != nil || v.Status != "" {
+	if v, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(parsed), Seen: Seen{Fingerprint: fingerprint}}}); err != nil || v.Status != "" {
 		w.T.Fatalf("approving %s: %+v, %v", id, v, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestFirstSight(t *testing.T) {
 		if clean, poisoned := w.status("s:reads"), w.status("s:poison"); clean != c.clean || poisoned != c.poison {
 			t.Errorf("trust %q: clean %s, poisoned %s", c.trust, clean, poisoned)
 		}
-		waiting, err := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
+		waiting, err := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
 		if err != nil || len(waiting.Tools) != strings.Count(c.clean+c.poison, "pending") || waiting.TotalTools != len(waiting.Tools) {
 			t.Errorf("trust %q: waiting %+v, %v", c.trust, waiting, err)
 		}
@@ -179,7 +179,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	if s := w.status("s:destroys"); s != "pending_approval" {
 		t.Errorf("a loosened hint: %s", s)
 	}
-	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, Nothing{})
+	waiting, _ := w.gateway.Approvals(context.Background(), Caller{}, WaitingQuery{})
 	if len(waiting.Tools) != 1 || !slices.Equal(waiting.Tools[0].Loosened, []string{"destructiveHint"}) {
 		t.Errorf("waiting: %+v", waiting.Tools)
 	}
@@ -192,7 +192,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w.ListOn("s", strings.Replace(full, "Reads", "Writes", 1))
 	for name, decide := range map[string]func(string) error{
 		"approve": func(f string) error {
-			_, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}})
+			_, err := w.gateway.ApproveTool(context.Background(), aPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}})
 			return err
 		},
 		"block": func(f string) error {
@@ -240,7 +240,7 @@ func TestOnlyAPersonDecides(t *testing.T) {
 			"switch on":  func() error { _, err := w.gateway.EnableTool(ctx, c, ToolRef(id)); return err },
 			"switch off": func() error { _, err := w.gateway.DisableTool(ctx, c, ToolRef(id)); return err },
 			"approve": func() error {
-				_, err := w.gateway.ApproveTool(ctx, c, ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}})
+				_, err := w.gateway.ApproveTool(ctx, c, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), Seen: Seen{Fingerprint: f}}})
 				return err
 			},
 			"block": func() error {

@@ -40,6 +40,8 @@ type (
 	ToolRef         = gateway.ToolRef
 	ToolView        = gateway.ToolView
 	ToolDecision    = gateway.ToolDecision
+	ToolApproval    = gateway.ToolApproval
+	WaitingQuery    = gateway.WaitingQuery
 	OfferRef        = gateway.OfferRef
 	OfferDecision   = gateway.OfferDecision
 )
@@ -139,6 +141,14 @@ func (w *world) SetServer(name, field string, value json.RawMessage) error {
 		default:
 			return fmt.Errorf("the test knows no key %s", field)
 		}
+		return nil
+	})
+}
+
+func (w *world) OverrideHints(name, of string, hints json.RawMessage) error {
+	return w.Edit(func(c *config.Config) error {
+		s := c.Server(name)
+		s.HintOverrides = append(slices.Clone(s.HintOverrides), config.HintOverride{Pattern: of, Hints: tool.ParseHints(hints)})
 		return nil
 	})
 }

@@ -74,6 +74,14 @@ func (d problemDocument) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
+// Forbid answers a request that was let in no further than the entrance, with why.
+func Forbid(w http.ResponseWriter, why string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
+		WithHint("Ask at 127.0.0.1 or localhost, from a program or from MCPProxy's own pages; other hosts stand in trusted_hosts of the configuration."))
+}
+
 // notAllowed answers a method that the path does not have. The status is
 // HTTP's own for this and the one that no code has.
 func notAllowed(method, path string, allowed []string) problemDocument {

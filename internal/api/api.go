@@ -35,6 +35,7 @@ type Server struct {
 
 // New checks the operations and returns the handler.
 func New(d Deps) (*Server, error) {
+	d.repeats = &repeats{}
 	s := &Server{deps: d, mux: http.NewServeMux(), open: map[string]bool{}, guard: http.NewCrossOriginProtection()}
 	if err := check(&d, d.operations()); err != nil {
 		return nil, fmt.Errorf("api: %w", err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"time"
 
@@ -22,8 +23,11 @@ type CallInput struct {
 	Intent  CallIntent      `json:"intent" doc:"What the caller declares."`
 	Timeout string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
 
-	declared policy.Declared // the intent as it came
-	size     int             // of the body
+	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
+
+	declared policy.Declared   // the intent as it came
+	size     int               // of the body
+	sum      [sha256.Size]byte // of the body
 }
 
 // CallIntent is what a caller declares.
@@ -66,11 +70,20 @@ func (*CallInput) members() any { return CallInput{} }
 // asked is what was asked for, as far as it was read.
 func (in *CallInput) asked() (name string, size int) { return in.Name, in.size }
 
+// repeats returns with which key the call is made, and of which body.
+func (in *CallInput) repeats() (key string, body [sha256.Size]byte) { return in.Key, in.sum }
+
+// bytes is how much the answer is to keep.
+func (a CallAnswer) bytes() int { return len(a.Result) }
+
 func (a CallAnswer) recordID() string { return a.ActivityID }
 
 func (in *CallInput) readMembers(of *input, body []byte) error {
-	in.size = len(body)
+	in.size, in.sum = len(body), sha256.Sum256(body)
 	err := of.members(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
+	if err == nil {
+		err = checkRepeatKey(in.Key)
+	}
 	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
 			"It is one of "+oneOf(variants())+".").With("parameter", "tool_variant").With("allowed", variants())

@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
@@ -26,7 +27,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil), (*inspect.Inspector)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*inspect.Inspector)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -51,6 +52,13 @@ type fake struct {
 	block   chan struct{} // when set, a call waits for it or for its caller to leave
 	entered chan struct{} // closed when such a call came
 	left    chan struct{} // closed when its caller left
+}
+
+func (f *fake) Events(context.Context, gateway.Caller, gateway.EventQuery) (gateway.Stream, error) {
+	return func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, ": ping\n\n")
+		return err
+	}, nil
 }
 
 func (f *fake) callTool(ctx context.Context, c gateway.Caller, in CallInput) (CallAnswer, error) {
@@ -253,7 +261,7 @@ func (f *fake) instead() []Operation {
 		}
 	}
 	all = append(all, []Operation{
-		GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
+		StreamEvents.As(f.Events), GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
 		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
 		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs), FollowServerLogs.As(f.FollowLogs),
 		GetTool.As(f.Tool), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -55,6 +56,8 @@ type Deps struct {
 	Version string
 	// Instead are operations that stand for those declared with the same id.
 	Instead []Operation
+
+	repeats *repeats
 }
 
 // declared are all operations, in the order of their declarations.
@@ -87,12 +90,14 @@ func (o *operation) input() *input {
 	}
 	if own, ok := zero.(ownBody); ok {
 		in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return f.place == inBody })
-		in.fields = append(in.fields, fieldsOf(reflect.TypeOf(own.members()), "")...)
+		described := input{fields: fieldsOf(reflect.TypeOf(own.members()), "")}
+		in.fields = append(in.fields, described.at(inBody)...)
 	}
 	return in
 }
 
-// declare declares an operation that a method of one of the homes does.
+// declare declares an operation that one of the homes does, by a method of its own
+// or by a function of it.
 func declare[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	method, path, _ := strings.Cut(route, " ")
@@ -191,6 +196,24 @@ func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err 
 
 func (o *Op[In, Out]) head() *operation { return &o.operation }
 
+// doOnce does the operation, but not once more where the same one was done with the
+// same key.
+func (o *Op[In, Out]) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
+	call, ok := any(&in).(interface {
+		repeats() (key string, body [sha256.Size]byte)
+	})
+	if !ok {
+		return o.do(d, ctx, c, in)
+	}
+	key, body := call.repeats()
+	if key == "" {
+		return o.do(d, ctx, c, in)
+	}
+	answer, err := d.repeats.call(ctx, repeatKey{c.Actor.String(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
+	out, _ := answer.(Out)
+	return out, err
+}
+
 // answer reads the input of a request and does the operation.
 func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
 	var in In
@@ -209,7 +232,7 @@ func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Ca
 		}
 		return nil, err
 	}
-	out, err := o.do(d, r.Context(), c, in)
+	out, err := o.doOnce(d, r.Context(), c, in)
 	if call, ok := any(out).(interface{ recordID() string }); ok && err != nil {
 		err = &recorded{err, call.recordID()}
 	}

@@ -115,7 +115,7 @@ func (f *fake) switchTool(_ context.Context, c gateway.Caller, id tool.ID, on bo
 	return v, nil
 }
 
-func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+func (f *fake) ApproveTool(_ context.Context, c gateway.Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	f.decided(c, "approve %s", id)
 	if fingerprint != seenPrint {
@@ -168,7 +168,7 @@ func (f *fake) decideOffer(ctx context.Context, verb string, c gateway.Caller, i
 	return f.DiffOffer(ctx, c, in.OfferRef)
 }
 
-func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gateway.Waiting, error) {
+func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) (gateway.Waiting, error) {
 	if f.failure != nil {
 		return gateway.Waiting{}, f.failure
 	}
@@ -191,7 +191,7 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 			if one, err := GetTool.Call(t.Context(), c, gateway.ToolRef(id)); err != nil || one.Tool != name {
 				t.Errorf("the tool %q: %q, %v", name, one.Tool, err)
 			}
-			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+			_, err = ApproveTool.Call(t.Context(), c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
 			_, err2 := BlockTool.Call(t.Context(), c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
 			_, err3 := EnableTool.Call(t.Context(), c, gateway.ToolRef(id))
 			_, err4 := DisableTool.Call(t.Context(), c, gateway.ToolRef(id))
@@ -378,11 +378,11 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 		if p := problem.From(err); p == nil || p.Code != problem.Conflict {
 			t.Errorf("got %v", err)
 		}
-		_, err = ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}})
+		_, err = ApproveTool.Call(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: gateway.ToolRef(id), Seen: gateway.Seen{Fingerprint: seenPrint}}})
 		ok(t, err)
 		removed, err := RemoveServer.Call(ctx, c, github)
 		same(t, "removed", removed, gateway.Removed{Removed: "github"}, err)
-		waiting, err := ListApprovals.Call(ctx, c, gateway.Nothing{})
+		waiting, err := ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
 		if err != nil || waiting.Servers == nil || len(waiting.Tools) != 1 {
 			t.Errorf("%+v %v", waiting, err)
 		}

@@ -30,6 +30,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
+	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/http1"
 	"mcpproxy/internal/inspect"
@@ -104,6 +105,7 @@ type daemon struct {
 	gateway   *gateway.Gateway
 	inspect   *inspect.Inspector
 	builtin   *builtin.Surface
+	events    *events.Hub
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
@@ -291,6 +293,8 @@ func (d *daemon) wire() error {
 	})
 	operations := admin.New(d.gateway, d.live)
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
+	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
+	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	authenticator := auth.New(d.key)
 	replies := reply.New(d.opt.Version, d.logger)
 	d.builtin = builtin.New(operations, d.live.Current, replies)
@@ -299,7 +303,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, d.events}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -330,6 +334,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
+	d.running.Go(func() { d.events.Run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
@@ -372,6 +377,7 @@ func (d *daemon) stopServing() {
 	refuse := time.AfterFunc(finishTime, func() { d.cutOff(door.ErrStopping) })
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
+	d.events.Close()
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)

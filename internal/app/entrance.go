@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/guard"
 )
 
@@ -30,6 +31,10 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if why != "" {
 		w.Header().Set("Connection", "close") // its body is not waited for
+		if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
+			api.Forbid(w, why)
+			return
+		}
 		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
 		return
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -19,7 +20,7 @@ func TestWhoRefuses(t *testing.T) {
 		"/mcp/all/mcp": surface, "/mcp/servers/a/mcp": surface, "/mcp/s/a/mcp": surface, "/mcp/servers/mcp": surface, "/mcp/servers/mcp/mcp": surface,
 		"/mcp/mcp": routes, "/mcp/servers//mcp": routes, "/mcp/servers/../mcp": routes, "/mcp/servers/a/mcp/mcp": routes,
 		"/mcp/": routes, "/%6dcp": routes, "//mcp": routes, "/mcp/servers/": routes, "/mcp/servers/a/b": routes, "/mcp/servers/a%2Fb": routes, "/mcp/servers/..": routes,
-		"/mcp/servers/.": routes, "/MCP": routes, "/": routes, "/api/v1/status": routes, "/x/../mcp": routes,
+		"/mcp/servers/.": routes, "/MCP": routes, "/": routes, "/api/v1/status": routes, "/api/v1": routes, "http://127.0.0.1/api/v1/status": http.StatusForbidden, "/x/../mcp": routes,
 		"http://127.0.0.1/mcp": http.StatusForbidden, "http://127.0.0.1/": http.StatusForbidden,
 	} {
 		for _, host := range []string{"127.0.0.1", "evil.example"} {
@@ -35,6 +36,9 @@ func TestWhoRefuses(t *testing.T) {
 			d.ServeHTTP(w, r)
 			if w.Code != want {
 				t.Errorf("%s at %s: %d, want %d", target, host, w.Code, want)
+			}
+			if w.Code == http.StatusForbidden && (w.Header().Get("Content-Type") == "application/problem+json") != strings.Contains(target, "/api/v1") {
+				t.Errorf("%s at %s is refused in the form %s: %s", target, host, w.Header().Get("Content-Type"), w.Body)
 			}
 			if w.Code == http.StatusForbidden && w.Header().Get("Connection") != "close" {
 				t.Errorf("%s at %s keeps the connection", target, host)

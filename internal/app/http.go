@@ -39,6 +39,7 @@ func connsFor(files uint64) (tcp, socket int) {
 // first answers what is plain by itself.
 func (d *daemon) openServers(mcp, rest, ui http.Handler) {
 	mux := http.NewServeMux()
+	mux.Handle(api.Prefix, rest)
 	mux.Handle(api.Prefix+"/", rest)
 	for _, path := range []string{web.Path, strings.TrimSuffix(web.Path, "/"), "GET /{$}"} {
 		mux.Handle(path, ui)

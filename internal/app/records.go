@@ -24,6 +24,7 @@ func (d *daemon) record(r activity.Record) {
 
 // admitted records what became of the definitions that a server listed.
 func (d *daemon) admitted(a catalog.Admission) {
+	d.events.Decided(a.Server)
 	if len(a.Accepted) > 0 {
 		d.record(judged(a.Server, a.Accepted, activity.Success, "accept_"+many(a.Kind), a.Trust.By()))
 	}
@@ -68,6 +69,7 @@ func judged(server string, all []approval.Judgement, status activity.Status, act
 
 // configChanged records what happened to the configuration.
 func (d *daemon) configChanged(c config.Change) {
+	d.events.ConfigChanged(c.Keys, c.Err)
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
 	if c.Err != nil {

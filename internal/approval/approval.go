@@ -68,11 +68,24 @@ type Mark struct {
 	At time.Time
 }
 
-// Block is a definition that a person refused.
+// Block is a definition that a person refused. One without a fingerprint refuses
+// none by name: a person took an approval back, so that whatever the tool is like
+// waits until a person approves it.
 type Block struct {
 	Fingerprint tool.Fingerprint
 	Mark
 }
+
+// TakesBack reports whether the block stands for an approval that was taken back.
+func (b *Block) TakesBack() bool { return b.Fingerprint == tool.Fingerprint{} }
+
+// Ends reports whether an approval does not count beside the block.
+func (b *Block) Ends(p *Pin) bool {
+	return b.Fingerprint == p.Fingerprint || b.TakesBack() && !p.At.After(b.At)
+}
+
+// refuses reports whether the block is of this definition, or of all.
+func (b *Block) refuses(f tool.Fingerprint) bool { return b.Fingerprint == f || b.TakesBack() }
 
 // Entry is what is decided about one tool or offer. The zero value is: nothing.
 // What it points to never changes.
@@ -105,6 +118,15 @@ type Proposal struct {
 	Name   string
 	Server json.RawMessage
 	Mark
+}
+
+// Held is since when a definition waits for a person: it was held then for the
+// first time.
+type Held struct {
+	Kind        tool.Kind
+	Tool        string // its name or address
+	Fingerprint tool.Fingerprint
+	Since       time.Time
 }
 
 // Candidate is a definition to judge.
@@ -148,6 +170,8 @@ type Saved struct {
 	Tools     map[string][]Row // by server
 	Launches  []Launch
 	Proposals []Proposal
+	// Held is since when definitions wait, by server.
+	Held map[string][]Held
 	// Lost reports whether an earlier store was damaged: there were approvals that are
 	// not among these.
 	Lost bool

@@ -31,6 +31,8 @@ type Keeper interface {
 	SaveApprovals(ctx context.Context, c Change) error
 	RestoreApprovals(ctx context.Context, s Saved) error
 	ApprovedDefinition(ctx context.Context, kind tool.Kind, id tool.ID) (json.RawMessage, error)
+	// SaveHeld stores since when definitions of a server wait. Nothing depends on it.
+	SaveHeld(ctx context.Context, server string, all []Held) error
 }
 
 // Book is the decisions in memory. It is safe for concurrent use.
@@ -41,6 +43,7 @@ type Book struct {
 	loaded chan struct{}         // closed then
 	// looking has a place for each definition that is being scanned.
 	looking chan struct{}
+	holds   holds
 
 	mu        sync.Mutex // held while a decision is stored, so that they take effect in that order; guards what follows
 	followers []func(Decided)
@@ -115,6 +118,7 @@ func (b *Book) read(ctx context.Context) (bool, error) {
 	for _, l := range saved.Launches {
 		s.servers[l.Server] = s.view(l.Server).with(Change{Launch: &l})
 	}
+	b.holds.load(saved.Held)
 	b.state.Store(s)
 	close(b.loaded)
 	return true, nil
@@ -132,7 +136,7 @@ func (b *Book) Restore(ctx context.Context, definition func(tool.Kind, tool.ID, 
 	}
 	saved := Saved{
 		Tools: map[string][]Row{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
-		Lost: s.lost, RestrictionsLost: s.gaps,
+		Held: b.holds.saved(), Lost: s.lost, RestrictionsLost: s.gaps,
 	}
 	for server, v := range s.servers {
 		rows := v.rows()
@@ -164,6 +168,16 @@ func (b *Book) View(server string) *View {
 		return nil
 	}
 	return s.view(server)
+}
+
+// Since returns since when a definition that waits does so: it was held first, was
+// refused, or its approval was taken back. The zero time is that this is not known.
+func (b *Book) Since(server string, c Candidate) time.Time {
+	since := b.holds.since(server, c)
+	if block := b.View(server).Of(c.Kind, c.Tool).Block; block != nil && block.refuses(c.Fingerprint) && block.At.After(since) {
+		since = block.At
+	}
+	return since
 }
 
 // Lost reports whether there were approvals which could not be read any more, so that
@@ -251,8 +265,15 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 	})
 	if err != nil {
 		withdraw(judged, all, b.View(server))
+		return judged, err
 	}
-	return judged, err
+	if r.Quarantined { // it waits as part of its server
+		return judged, nil
+	}
+	if news := b.holds.note(server, b.now(), all, judged); len(news) > 0 {
+		_ = b.keeper.SaveHeld(ctx, server, news) // Restore does once the store can be written
+	}
+	return judged, nil
 }
 
 // acquainted reports whether a tool of which nothing is known is new: after
@@ -304,7 +325,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []Candidate, 
 		for _, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
 			e.Pin, e.Was = candidate.pin(m), nil
-			if e.Block != nil && e.Block.Fingerprint == candidate.Fingerprint {
+			if e.Block != nil && e.Block.refuses(candidate.Fingerprint) {
 				e.Block = nil
 			}
 			c.Tools = append(c.Tools, candidate.row(e))
@@ -324,6 +345,26 @@ func (b *Book) Block(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fin
 		if e.Approves(f) {
 			e.Pin = nil
 		}
+	})
+}
+
+// TakeBack takes the approval of a definition back, in the name of a person: it
+// waits again, and nothing of the tool is accepted by itself until a person
+// approves one. The error is CONFLICT when another definition is approved, or none.
+func (b *Book) TakeBack(ctx context.Context, kind tool.Kind, id tool.ID, f tool.Fingerprint, by string) error {
+	return b.decide(ctx, Decided{Server: id.Server}, func(s *state) (Change, error) {
+		e := s.view(id.Server).Of(kind, id.Tool)
+		switch {
+		case e.Pin == nil:
+			return Change{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
+		case e.Pin.Fingerprint != f:
+			return Change{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
+				With("fingerprint", e.Pin.Fingerprint.String())
+		}
+		if e.Pin = nil; e.Block == nil { // which holds back everything, too
+			e.Block = &Block{Mark: Mark{by, b.now()}}
+		}
+		return Change{Server: id.Server, Tools: []Row{{Kind: kind, Tool: id.Tool, Entry: e}}}, nil
 	})
 }
 
@@ -451,6 +492,9 @@ func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) 
 	if err := b.keeper.SaveApprovals(ctx, c); err != nil {
 		return problem.New(problem.AuditUnavailable, "The decision cannot be stored, so it does not take effect.",
 			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+	}
+	if c.Forget {
+		b.holds.forget(c.Server)
 	}
 	b.state.Store(s.with(c))
 	return nil

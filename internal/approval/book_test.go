@@ -45,6 +45,9 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"block": func(b *approval.Book, t *testing.T) error {
 		return b.Block(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
+	"take back": func(b *approval.Book, t *testing.T) error {
+		return b.TakeBack(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
+	},
 	"switch": func(b *approval.Book, t *testing.T) error {
 		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
 	},
@@ -218,6 +221,68 @@ func TestBlocking(t *testing.T) {
 	}
 	if !approves(b.View("s"), "a", tool.Fingerprint{2}) {
 		t.Error("blocking another definition took the approved one away")
+	}
+}
+
+// An approval that is taken back is one no more, whatever the trust, until a person
+// approves the tool again.
+func TestTakingBack(t *testing.T) {
+	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.Memory)
+	b := memory.Book()
+	admit(t, b, auto, candidate("a", 1))
+	for _, wrong := range []byte{2, 0} {
+		if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{wrong}, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+			t.Errorf("what is not approved is taken back: %v", err)
+		}
+	}
+	if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.TakeBack(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+		t.Errorf("it is taken back twice: %v", err)
+	}
+	for _, b := range []*approval.Book{b, memory.Book()} {
+		for _, n := range []byte{1, 2} {
+			j := admit(t, b, auto, candidate("a", n))
+			if j[0].Accepted || j[0].Why != approval.New || approves(b.View("s"), "a", tool.Fingerprint{n}) {
+				t.Errorf("definition %d after it: %+v", n, j)
+			}
+		}
+	}
+	if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{candidate("a", 1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
+		t.Errorf("after a person has approved it again: %+v", j)
+	}
+}
+
+// Since when something waits survives a restart and a failing store, and begins
+// anew with another definition.
+func TestSince(t *testing.T) {
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	manual := approval.Rules{Trust: approval.Manual}
+	admit(t, b, manual, candidate("a", 1), candidate("b", 1))
+	since := b.Since("s", candidate("a", 1))
+	if since.IsZero() || !b.Since("s", candidate("a", 2)).IsZero() || !b.Since("other", candidate("a", 1)).IsZero() {
+		t.Errorf("a waits since %v", since)
+	}
+	admit(t, b, manual, candidate("a", 1), candidate("b", 2))
+	if again := memory.Book(); !again.Since("s", candidate("a", 1)).Equal(since) || !b.Since("s", candidate("b", 2)).After(since) {
+		t.Errorf("after a restart a waits since %v, before since %v", again.Since("s", candidate("a", 1)), since)
+	}
+	memory.Fail(errors.New("the disk is full"))
+	_, _ = b.Admit(t.Context(), "s", manual, []approval.Candidate{candidate("c", 1)}) // what is held needs no store
+	memory.Fail(nil)
+	if err := b.Restore(t.Context(), func(tool.Kind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if again := memory.Book(); again.Since("s", candidate("c", 1)).IsZero() || !again.Since("s", candidate("a", 1)).Equal(since) {
+		t.Error("what a failing store has not taken is lost")
+	}
+	if err := b.Forget(t.Context(), "s"); err != nil || !memory.Book().Since("s", candidate("a", 1)).IsZero() || !b.Since("s", candidate("a", 1)).IsZero() {
+		t.Errorf("what is forgotten waits since a time: %v", err)
 	}
 }
 

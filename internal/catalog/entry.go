@@ -133,6 +133,10 @@ func (t *Tool) Inferred() effect.Inference {
 	return t.entry.inferred()
 }
 
+// Guessed reports whether neither the server nor an override says what the tool
+// does.
+func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }
+
 // Candidate is the tool's definition as it is judged.
 func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
 
@@ -158,7 +162,3 @@ func infers(s config.Server, general policy.InferMode) policy.InferMode {
 func counts(infer policy.InferMode) bool {
 	return infer != policy.InferOff && infer != policy.InferAdvise
 }
-
-// Guessed reports whether neither the server nor an override says what the tool does:
-// its variant follows from what it seems to do, or from nothing.
-func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }

@@ -47,13 +47,13 @@ func writeWaiting(p *printer, waiting gateway.Waiting) {
 
 // waitingTools completes the names of tools that wait.
 func waitingTools(ctx context.Context, c *api.Client, _ string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
 	return each(waiting.Tools, func(t gateway.WaitingTool) string { return t.Name })
 }
 
 // waitingServers completes the names of servers that wait, and else of all.
 func waitingServers(ctx context.Context, c *api.Client, typed string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	waiting, _ := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
 	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}

@@ -97,7 +97,7 @@ func approveAll(r *run, ctx context.Context, c *api.Client, kind tool.Kind, serv
 	if _, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: server}); err != nil {
 		return err
 	}
-	waiting, err := api.ListApprovals.Call(ctx, c, gateway.Nothing{})
+	waiting, err := api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{})
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func changes[In, Out any](r *run, op *api.Op[In, Out], offline func(admin.File, 
 }
 
 // Inputs that only the arguments make.
-func nothing([]string) (in gateway.Nothing, err error) { return in, nil }
+func nothing[In any]([]string) (in In, err error) { return in, nil }
 
 func named(args []string) (gateway.ServerRef, error) { return gateway.ServerRef{Name: args[0]}, nil }
 

@@ -126,7 +126,7 @@ func (d definition) diff(ctx context.Context, c *api.Client) (difference, error)
 // the same.
 func (d definition) approve(ctx context.Context, c *api.Client, s gateway.Seen) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
-		v, err := api.ApproveTool.Call(ctx, c, gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s})
+		v, err := api.ApproveTool.Call(ctx, c, gateway.ToolApproval{ToolDecision: gateway.ToolDecision{ToolRef: d.toolRef(), Seen: s}})
 		return v, v.Status, err
 	}
 	answer, err = api.Offers[d.Kind].Approve.Call(ctx, c, gateway.OfferDecision{OfferRef: gateway.OfferRef(d), Seen: s})

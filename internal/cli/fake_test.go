@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
@@ -365,7 +367,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*inspect.Inspector)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*inspect.Inspector)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func statusCommand(r *run) command {
 		}
 		var waiting gateway.Waiting
 		if r.output == formatTable {
-			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.Nothing{}) // the status is worth telling without it
+			waiting, _ = api.ListApprovals.Call(ctx, c, gateway.WaitingQuery{}) // the status is worth telling without it
 		}
 		return r.print(s, func(p *printer) { writeStatus(p, s, waiting) })
 	})}

@@ -158,7 +158,7 @@ func (f *fake) switchTool(ctx context.Context, c gateway.Caller, id tool.ID, on 
 	return f.Tool(ctx, gateway.Caller{}, gateway.ToolRef(id))
 }
 
-func (f *fake) ApproveTool(ctx context.Context, c gateway.Caller, in gateway.ToolDecision) (gateway.ToolView, error) {
+func (f *fake) ApproveTool(ctx context.Context, c gateway.Caller, in gateway.ToolApproval) (gateway.ToolView, error) {
 	id, fingerprint := tool.ID(in.ToolRef), in.Fingerprint
 	d, err := f.DiffTool(ctx, c, in.ToolRef)
 	switch {
@@ -250,7 +250,7 @@ func (f *fake) decideOffer(ctx context.Context, verb string, c gateway.Caller, i
 	return d, nil
 }
 
-func (f *fake) Approvals(context.Context, gateway.Caller, gateway.Nothing) (gateway.Waiting, error) {
+func (f *fake) Approvals(context.Context, gateway.Caller, gateway.WaitingQuery) (gateway.Waiting, error) {
 	if f.empty {
 		return gateway.Waiting{}, nil
 	}

@@ -217,3 +217,42 @@ func comments(t *testing.T, text []byte) []string {
 	slices.Sort(out) // where they stand is for the goldens
 	return out
 }
+
+// What is overridden of one tool leaves everything else, and the comments, as they
+// were.
+func TestOverrideHints(t *testing.T) {
+	const hints = `{"destructiveHint":true,"readOnlyHint":false}`
+	for file, want := range map[string]string{
+		"{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}\n": "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"hint_overrides\": {\"t\": {\"destructiveHint\": true, \"readOnlyHint\": false}}}}}\n",
+		`{"mcpServers": {"a": {
+  "hint_overrides": {
+    // what it says of itself is wrong
+    "t": {"title": "T", "destructiveHint": false /* was so */, "openWorldHint": true}, // one
+    "o*": {"readOnlyHint": true},
+  },
+  "command": "x", // the program
+}}}
+`: `{"mcpServers": {"a": {
+  "hint_overrides": {
+    // what it says of itself is wrong
+    "t": {"title": "T", "destructiveHint": true /* was so */, "openWorldHint": true, "readOnlyHint": false}, // one
+    "o*": {"readOnlyHint": true},
+  },
+  "command": "x", // the program
+}}}
+`,
+	} {
+		f := open(t, file)
+		for range 2 { // the second time it says so already
+			if err := f.OverrideHints("a", "t", []byte(hints)); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, contents(t, f.path)); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+		}
+		if err := f.OverrideHints("b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
+			t.Errorf("another server: %v", err)
+		}
+	}
+}

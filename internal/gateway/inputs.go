@@ -133,6 +133,34 @@ type ToolDecision struct {
 	Seen
 }
 
+// ToolApproval is the approval of a tool's definition.
+type ToolApproval struct {
+	ToolDecision
+	Keep string `json:"keep" enum:"destructive" doc:"destructive: the tool is called with call_tool_destructive from now on, whatever its server says. That is written into hint_overrides first; then the definition is approved."`
+}
+
+// NamedDefinition is a tool by its id, and the definition of it that was seen.
+type NamedDefinition struct {
+	Name        string `json:"name" doc:"The tool id: server:tool."`
+	Fingerprint string `json:"fingerprint" doc:"What was seen of it."`
+}
+
+// ToolsApproval is the approval of many definitions, each by itself.
+type ToolsApproval struct {
+	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 tools."`
+}
+
+// Example is what an approval of many looks like.
+func (ToolsApproval) Example() string {
+	return `{"tools": [{"name": "server:tool", "fingerprint": "…"}]}`
+}
+
+// WaitingQuery asks for a page of what waits.
+type WaitingQuery struct {
+	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
+	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
+}
+
 // OfferRef names something that a server offers beside tools. Instructions have no
 // name.
 type OfferRef struct {

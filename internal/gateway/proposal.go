@@ -12,20 +12,22 @@ import (
 // the configuration.
 type Proposal struct {
 	approval.Mark
-	Config config.Server     // as it would be
-	Edit   config.ServerEdit // as it would be written
-	Client string            // how the client calls itself that proposed it
+	Config  config.Server     // as it would be
+	Edit    config.ServerEdit // as it would be written
+	Client  string            // how the client calls itself that proposed it
+	Session string            // the session that it was proposed in, "" when that is not known
 }
 
 // proposal is what is kept of one.
 type proposal struct {
 	config.ServerEdit
-	Client string `json:"proposed_with,omitempty"`
+	Client  string `json:"proposed_with,omitempty"`
+	Session string `json:"proposed_in,omitempty"`
 }
 
 // KeptProposal returns what is kept of a proposal.
-func KeptProposal(edit config.ServerEdit, client string) (json.RawMessage, error) {
-	return json.Marshal(proposal{edit, client})
+func KeptProposal(edit config.ServerEdit, client, session string) (json.RawMessage, error) {
+	return json.Marshal(proposal{edit, client, session})
 }
 
 // ReadProposal reads what is kept. Whatever stands there, the server is
@@ -42,7 +44,7 @@ func ReadProposal(p approval.Proposal) (Proposal, error) {
 	if edit.URL != "" {
 		s.Protocol = "http"
 	}
-	return Proposal{p.Mark, s, edit, kept.Client}, nil
+	return Proposal{p.Mark, s, edit, kept.Client, kept.Session}, nil
 }
 
 // Proposals returns the proposed servers whose name is not taken meanwhile.

@@ -17,10 +17,10 @@ type Removed struct {
 // Waiting is everything that waits for a person.
 type Waiting struct {
 	Servers []WaitingServer `json:"servers"`
-	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, at most 500; the tools of the others are part of the server's review."`
+	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, a page of them; the tools of the others are part of the server's review."`
 	// TotalTools counts those that are left out, too.
 	TotalTools int            `json:"total_tools"`
-	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: at most 500."`
+	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: a page of them."`
 	// TotalOffers counts those that are left out, too.
 	TotalOffers int `json:"total_offers"`
 	// Forgotten is absent where no approvals were lost.
@@ -43,6 +43,9 @@ type WaitingServer struct {
 	Fingerprint string      `json:"fingerprint" doc:"What an approval has to name."`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
+	ClientName  string      `json:"client_name,omitempty" doc:"How the client calls itself that proposed it."`
+	SessionID   string      `json:"session_id,omitempty" doc:"The session of the client that proposed it."`
+	Since       *time.Time  `json:"since,omitempty" doc:"Since when it waits at this stage; absent when that is not known."`
 	Launch      LaunchView  `json:"launch"`
 	ToolCount   int         `json:"tool_count"`
 	OfferCount  int         `json:"offer_count" doc:"How many prompts, resources, templates and instructions it has."`
@@ -54,6 +57,7 @@ type Pending struct {
 	Reason      approval.Why `json:"reason" doc:"new, changed or blocked."`
 	Fingerprint string       `json:"fingerprint" doc:"What an approval has to name."`
 	Approved    string       `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
+	Since       *time.Time   `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
 }
 
 // Scanned is what the scanner says of a definition.
@@ -78,8 +82,17 @@ type WaitingTool struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 	Pending
-	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Loosened []string          `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Lane     string            `json:"lane" words:"operation" doc:"What it counts as once it is approved: the operation of its call_with."`
+	Guessed  bool              `json:"guessed,omitempty" doc:"Neither the server nor an override says what the tool does."`
+	What     *approval.Summary `json:"what,omitempty" doc:"What has changed; absent when there is nothing to hold it against."`
 	Scanned
+}
+
+// DecidedTool is what became of one of many decisions.
+type DecidedTool struct {
+	Name    string
+	Problem error // why it was not made; nil when it was
 }
 
 // ReviewStage is how far the review of a server is.

@@ -108,7 +108,7 @@ func (e entry) narrow(stored approval.Entry, intact bool) approval.Entry {
 	if e.Block != (block{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
 		stored.Block = &approval.Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), Mark: blocked}
 	}
-	refused := stored.Block != nil && stored.Approves(stored.Block.Fingerprint)
+	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Ends(stored.Pin)
 	if refused || intact && !stored.Approves(was) {
 		stored.Pin = nil
 	}
@@ -133,7 +133,7 @@ type line struct {
 
 // valid reports whether a line that was read says something.
 func (l line) valid() bool {
-	complete := l.Block == (block{}) || l.Block.Fingerprint != (digest{})
+	complete := l.Block == (block{}) || l.Block.Fingerprint != (digest{}) || l.Block.mark != (mark{}) // of an approval that was taken back
 	return complete && (l.Server != "" || l.Gaps)
 }
 

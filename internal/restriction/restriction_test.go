@@ -71,6 +71,9 @@ func (h *home) text() []byte {
 func id(server, name string) tool.ID { return tool.ID{Server: server, Tool: name} }
 
 func print(n int) (f tool.Fingerprint) {
+	if n == takenBack {
+		return f
+	}
 	f[0], f[31] = byte(n+1), 7
 	return f
 }
@@ -360,6 +363,19 @@ func (m model) copy() model {
 	return m
 }
 
+// takenBack stands in block for an approval that was taken back.
+const takenBack = -1
+
+func (m *model) takeBack(name string) {
+	if _, pinned := m.pin[name]; !pinned {
+		return
+	}
+	delete(m.pin, name)
+	if _, blocked := m.block[name]; !blocked {
+		m.block[name] = takenBack
+	}
+}
+
 func has(in map[string]int, name string, n int) bool {
 	v, there := in[name]
 	return there && v == n
@@ -377,7 +393,7 @@ func (m *model) admit(name string, n int) {
 func (m *model) approve(name string, n int) {
 	m.pin[name] = n
 	delete(m.was, name)
-	if has(m.block, name, n) {
+	if has(m.block, name, n) || has(m.block, name, takenBack) {
 		delete(m.block, name)
 	}
 }
@@ -459,6 +475,12 @@ func TestNoHistoryWidens(t *testing.T) {
 		case step < 55:
 			h.must(h.Approve(ctx, "s", by, []approval.Candidate{candidate(name, n)}, nil))
 			m.approve(name, n)
+		case step < 58:
+			pin, pinned := m.pin[name]
+			if err := h.TakeBack(ctx, tool.KindTool, id("s", name), print(pin), by); (err == nil) != pinned {
+				t.Fatalf("seed %d, step %d: taken back, approved %v: %v", seed, i, pinned, err)
+			}
+			m.takeBack(name)
 		case step < 65:
 			h.must(h.Block(ctx, tool.KindTool, id("s", name), print(n), by))
 			m.refuse(name, n)

@@ -30,6 +30,7 @@ func (db *DB) SaveApprovals(ctx context.Context, c approval.Change) error {
 func saveServer(conn *rawConn, c *approval.Change) {
 	if c.Forget {
 		conn.do("DELETE FROM approval WHERE server = ?", c.Server)
+		conn.do("DELETE FROM held WHERE server = ?", c.Server)
 	}
 	if c.Forget || c.Unpin {
 		conn.do("DELETE FROM launch WHERE server = ?", c.Server)
@@ -50,7 +51,7 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 		if err := dropTools(ctx, conn, s); err != nil {
 			return err
 		}
-		for _, table := range []string{"launch", "proposal"} {
+		for _, table := range []string{"launch", "proposal", "held"} {
 			conn.do("DELETE FROM " + table)
 		}
 		for server, rows := range s.Tools {
@@ -66,6 +67,9 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 		for _, p := range s.Proposals {
 			saveProposal(conn, &p)
 		}
+		for server, all := range s.Held {
+			saveHeld(conn, server, all)
+		}
 		lost := int64(0)
 		if s.Lost {
 			lost = 1
@@ -73,6 +77,22 @@ func (db *DB) RestoreApprovals(ctx context.Context, s approval.Saved) error {
 		conn.do("UPDATE approval_origin SET lost = ?", lost)
 		return nil
 	})
+}
+
+// SaveHeld stores since when definitions of a server wait, of each tool and offer
+// the last one.
+func (db *DB) SaveHeld(ctx context.Context, server string, all []approval.Held) error {
+	return db.write(ctx, func(conn *rawConn) error {
+		saveHeld(conn, server, all)
+		return nil
+	})
+}
+
+func saveHeld(conn *rawConn, server string, all []approval.Held) {
+	for _, h := range all {
+		conn.do("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
+			server, string(h.Kind), h.Tool, h.Fingerprint[:], h.Since.UnixMicro())
+	}
 }
 
 // decidedAbout is what a row is about.
@@ -183,6 +203,18 @@ func loadApprovals(ctx context.Context, reads *sql.DB) (approval.Saved, error) {
 		return saved, err
 	}
 	var kind tool.Kind
+	var since int64
+	if err := each(ctx, reads, into{&server, &kind, &name, &approved, &since}, func() error {
+		h := approval.Held{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
+		err := fingerprint(&h.Fingerprint, approved)
+		if saved.Held == nil {
+			saved.Held = map[string][]approval.Held{}
+		}
+		saved.Held[server] = append(saved.Held[server], h)
+		return err
+	}, "SELECT server, kind, name, fingerprint, since FROM held"); err != nil {
+		return saved, err
+	}
 	err = each(ctx, reads, into{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt}, func() (err error) {
 		row := approval.Row{Kind: kind, Tool: name}

@@ -83,7 +83,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Exec(`DROP TABLE approval; DROP TABLE launch; DROP TABLE proposal; DROP TABLE approval_origin;
+	if _, err := old.Exec(`DROP TABLE held; DROP TABLE approval; DROP TABLE launch; DROP TABLE proposal; DROP TABLE approval_origin;
 		ALTER TABLE result DROP COLUMN server;
 		ALTER TABLE activity_chunk DROP COLUMN gone; ALTER TABLE activity_chunk DROP COLUMN refused_bytes;
 		DROP INDEX activity_gap_first; ALTER TABLE activity_gap DROP COLUMN first;
@@ -127,7 +127,7 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	if _, err := old.Exec(`CREATE TABLE before (server TEXT NOT NULL, tool TEXT NOT NULL, approved BLOB, hints TEXT, definition BLOB, approved_by TEXT, approved_at INTEGER,
 			blocked BLOB, blocked_by TEXT, blocked_at INTEGER, off_by TEXT, off_at INTEGER, PRIMARY KEY (server, tool)) WITHOUT ROWID;
 		INSERT INTO before SELECT server, tool, approved, hints, definition, approved_by, approved_at, blocked, blocked_by, blocked_at, off_by, off_at FROM approval;
-		DROP TABLE approval; ALTER TABLE before RENAME TO approval;
+		DROP TABLE held; DROP TABLE approval; ALTER TABLE before RENAME TO approval;
 		DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last; DELETE FROM goose_db_version WHERE version_id >= 6`); err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 		}
 	}
 	use("INSERT INTO result (handle, actor, expires, body) VALUES ('h', '', 1, CAST(replace(hex(zeroblob(9000)), '00', 'hunter2 ') AS BLOB))",
-		"ALTER TABLE result DROP COLUMN server", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
+		"ALTER TABLE result DROP COLUMN server", "DROP TABLE held", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
 		"ALTER TABLE activity_chunk DROP COLUMN gone", "ALTER TABLE activity_chunk DROP COLUMN refused_bytes",
 		"DROP INDEX activity_gap_first", "ALTER TABLE activity_gap DROP COLUMN first",
 		"DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",

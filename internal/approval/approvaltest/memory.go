@@ -24,6 +24,7 @@ type Memory struct {
 	definitions map[subject]json.RawMessage
 	launches    map[string]approval.Launch
 	proposals   []approval.Proposal
+	held        map[string][]approval.Held
 	lost        bool
 	err         error
 	saves       int
@@ -46,7 +47,7 @@ func (m *Memory) Fail(err error) {
 func (m *Memory) Lose() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tools, m.definitions, m.launches, m.proposals, m.lost = nil, nil, nil, nil, true
+	m.tools, m.definitions, m.launches, m.proposals, m.held, m.lost = nil, nil, nil, nil, nil, true
 }
 
 // Copy returns a memory with the same content.
@@ -54,7 +55,7 @@ func (m *Memory) Copy() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Memory{tools: maps.Clone(m.tools), definitions: maps.Clone(m.definitions), launches: maps.Clone(m.launches),
-		proposals: slices.Clone(m.proposals), lost: m.lost}
+		proposals: slices.Clone(m.proposals), held: maps.Clone(m.held), lost: m.lost}
 }
 
 // Saves is how often something was saved.
@@ -77,7 +78,7 @@ func (m *Memory) Book() *approval.Book {
 func (m *Memory) LoadApprovals(context.Context) (approval.Saved, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	saved := approval.Saved{Tools: map[string][]approval.Row{}, Proposals: slices.Clone(m.proposals), Lost: m.lost}
+	saved := approval.Saved{Tools: map[string][]approval.Row{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
 	for id, row := range m.tools {
 		saved.Tools[id.Server] = append(saved.Tools[id.Server], row)
 	}
@@ -107,6 +108,9 @@ func (m *Memory) SaveApprovals(_ context.Context, c approval.Change) error {
 	}
 	if c.Forget || c.Unpin {
 		delete(m.launches, c.Server)
+	}
+	if c.Forget {
+		delete(m.held, c.Server)
 	}
 	if c.Launch != nil {
 		m.launches[c.Server] = *c.Launch
@@ -146,7 +150,21 @@ func (m *Memory) RestoreApprovals(_ context.Context, s approval.Saved) error {
 	for _, l := range s.Launches {
 		m.launches[l.Server] = l
 	}
-	m.proposals, m.lost = slices.Clone(s.Proposals), s.Lost
+	m.proposals, m.lost, m.held = slices.Clone(s.Proposals), s.Lost, maps.Clone(s.Held)
+	return nil
+}
+
+// SaveHeld implements approval.Keeper.
+func (m *Memory) SaveHeld(_ context.Context, server string, all []approval.Held) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	if m.held == nil {
+		m.held = map[string][]approval.Held{}
+	}
+	m.held[server] = slices.Concat(m.held[server], all)
 	return nil
 }
 

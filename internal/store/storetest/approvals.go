@@ -76,6 +76,15 @@ func testApprovals(t *testing.T, open Opener) {
 		Tools:    map[string][]approval.Row{"one": {a, b, prompt, said}, "two": {{Tool: "a", Entry: approval.Entry{Off: &off}}}},
 		Launches: []approval.Launch{launch}, Proposals: []approval.Proposal{proposal},
 	}
+	held := func(kind tool.Kind, name string, n byte, minute int) approval.Held {
+		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: markAt("", minute).At}
+	}
+	for _, part := range [][]approval.Held{{held("", "a", 1, 1), held(tool.KindPrompt, "a", 2, 2)}, {held("", "a", 3, 3)}} {
+		if err := s.SaveHeld(ctx, "one", part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Held = map[string][]approval.Held{"one": {held("", "a", 3, 3), held(tool.KindPrompt, "a", 2, 2)}}
 	want(all)
 	definition("one", "a", `{ "name" : "a" }`)
 	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
@@ -105,6 +114,7 @@ func testApprovals(t *testing.T, open Opener) {
 	want(all)
 	save(approval.Change{Server: "one", Forget: true})
 	delete(all.Tools, "one")
+	all.Held = nil
 	want(all)
 }
 
@@ -134,6 +144,7 @@ func testRestoredApprovals(t *testing.T, open Opener) {
 		}},
 		Launches:  []approval.Launch{{Server: "one", Fingerprint: print(9), Mark: markAt("admin", 4)}},
 		Proposals: []approval.Proposal{{Name: "new", Server: json.RawMessage(`{}`), Mark: markAt("agent", 5)}},
+		Held:      map[string][]approval.Held{"one": {{Tool: "lost", Fingerprint: print(1), Since: markAt("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
 		if err := s.RestoreApprovals(ctx, all); err != nil {

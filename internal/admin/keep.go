@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// keepDestructive is what is written about a tool that a person keeps destructive.
+const keepDestructive = `{"destructiveHint":true,"readOnlyHint":false}`
+
+// keep writes into the configuration that a tool counts as destructive, whatever
+// its server says, if its definition is the one that was seen.
+func (a *Admin) keep(c Caller, in gateway.ToolApproval) error {
+	id := tool.ID(in.ToolRef)
+	if in.Keep != "destructive" {
+		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
+			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
+	}
+	record := gateway.Action(c, activity.ConfigChange, id, "keep_destructive", problem.Brief(in.Fingerprint))
+	return a.act(c, record, func() error {
+		d, err := a.findTool(id)
+		if err == nil {
+			err = same("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
+		}
+		if err == nil {
+			err = a.editor.OverrideHints(id.Server, id.Tool, json.RawMessage(keepDestructive))
+		}
+		if err != nil {
+			return err
+		}
+		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
+			return problem.Newf(problem.Conflict, "What hint_overrides says of '%s' has no effect: a pattern further down says otherwise. Nothing is approved.", id).
+				WithHint("Change that pattern, or put the tool after it, and try again.").With("holds", "hint_overrides")
+		}
+		return nil
+	})
+}
+
+// maxTools is how many tools are approved at once.
+const maxTools = 500
+
+// ApproveTools approves definitions that were seen, each by itself and on record
+// by itself. What a person has to look at one by one is refused: what the scanner
+// does not find clean, what loosens a hint, and what a person has refused.
+func (a *Admin) ApproveTools(ctx context.Context, c Caller, in gateway.ToolsApproval) ([]gateway.DecidedTool, error) {
+	if n := len(in.Tools); n == 0 || n > maxTools {
+		return nil, problem.Newf(problem.InvalidParameter, "%d tools are named: from 1 to %d are approved at once.", n, maxTools).
+			WithHint("Approve them in parts.").With("parameter", "tools").With("limit", maxTools)
+	}
+	all := make([]gateway.DecidedTool, len(in.Tools))
+	for i, one := range in.Tools {
+		all[i].Name = one.Name
+		id, wrong := tool.ParseID(one.Name)
+		err := error(problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.Brief(one.Name), wrong).WithHint("A tool is named server:tool."))
+		if wrong == nil {
+			_, err = a.decideTool(ctx, c, gateway.ToolRef(id), "approve_tool", &gateway.Seen{Fingerprint: one.Fingerprint}, approveClean)
+		}
+		all[i].Problem = err
+		if err := ctx.Err(); err != nil {
+			return nil, err // who asked is gone
+		}
+	}
+	return all, nil
+}
+
+// approveClean is approve for what nobody has to look at one by one.
+func approveClean(ctx context.Context, b *approval.Book, d definition, by string) error {
+	why := ""
+	switch {
+	case d.waits.Why == "":
+		return nil // approved by now
+	case d.waits.Why == approval.Blocked:
+		why = "a person has refused this definition"
+	case len(d.waits.Loosened) > 0:
+		why = "its hints claim more harmless effects than before"
+	case d.waits.Why == approval.Changed && d.pin == nil:
+		why = "it has changed, and what was approved of it is lost"
+	case d.Report().Verdict != scan.Clean:
+		why = "the scanner has found something in it"
+	}
+	if why != "" {
+		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.id(), why).
+			WithHint("Look at it with `mcpproxy tools diff " + d.id().String() + "`, then decide about it alone.")
+	}
+	return approve(ctx, b, d, by)
+}

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"context"
+
+	"mcpproxy/internal/admin"
+	"mcpproxy/internal/gateway"
+)
+
+// What is approved together, and what is taken back.
+var (
+	ApproveTools = declare("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).within(restartPatience)
+	WithdrawTool = declare("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again", (*admin.Admin).WithdrawTool)
+)
+
+// ApprovedTools is what became of each approval, in their order.
+type ApprovedTools struct {
+	Results []ApprovedTool `json:"results"`
+}
+
+// ApprovedTool is what became of one.
+type ApprovedTool struct {
+	Name    string           `json:"name" doc:"The tool id: server:tool."`
+	OK      bool             `json:"ok" doc:"The definition is approved."`
+	Problem *problemDocument `json:"problem,omitempty" doc:"Why it is not."`
+}
+
+func approveTools(a *admin.Admin, ctx context.Context, c gateway.Caller, in gateway.ToolsApproval) (ApprovedTools, error) {
+	all, err := a.ApproveTools(ctx, c, in)
+	var out ApprovedTools
+	for _, one := range all {
+		result := ApprovedTool{Name: one.Name, OK: one.Problem == nil}
+		if one.Problem != nil {
+			document := refuse(one.Problem)
+			result.Problem = &document
+		}
+		out.Results = append(out.Results, result)
+	}
+	return out, err
+}

@@ -1,0 +1,83 @@
+package approval
+
+import (
+	"sync"
+	"time"
+)
+
+// maxHeld is of how many definitions of a server it is known since when they wait:
+// one that lists ever new names fills nothing.
+const maxHeld = 2 * 50_000
+
+// holds is what waits, or has waited, of each tool and offer the last definition.
+// It decides nothing: whether something waits follows from the rest.
+type holds struct {
+	mu sync.Mutex // guards of
+	of map[string]map[named]Held
+}
+
+// load takes over what was stored.
+func (h *holds) load(saved map[string][]Held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of = map[string]map[named]Held{}
+	for server, all := range saved {
+		h.of[server] = make(map[named]Held, len(all))
+		for _, one := range all {
+			h.of[server][named{one.Kind, one.Tool}] = one
+		}
+	}
+}
+
+// note returns what waits from now on, of what was judged.
+func (h *holds) note(server string, now time.Time, all []Candidate, judged []Judgement) (news []Held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil {
+		h.of = map[string]map[named]Held{}
+	}
+	known := h.of[server]
+	if known == nil {
+		known = map[named]Held{}
+		h.of[server] = known
+	}
+	for i, c := range all {
+		about := named{c.Kind, c.Tool}
+		before, there := known[about]
+		if judged[i].Why == "" || there && before.Fingerprint == c.Fingerprint || !there && len(known) >= maxHeld {
+			continue
+		}
+		known[about] = Held{c.Kind, c.Tool, c.Fingerprint, now}
+		news = append(news, known[about])
+	}
+	return news
+}
+
+func (h *holds) forget(server string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.of, server)
+}
+
+func (h *holds) saved() map[string][]Held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make(map[string][]Held, len(h.of))
+	for server, known := range h.of {
+		for _, one := range known {
+			all[server] = append(all[server], one)
+		}
+	}
+	return all
+}
+
+// since returns since when a definition is held, the zero time when that is not
+// known.
+func (h *holds) since(server string, c Candidate) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held := h.of[server][named{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
+		return held.Since
+	}
+	return time.Time{}
+}

@@ -1,0 +1,509 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// contractCase is what one operation of REST is asked. Of every operation 400, 401
+// and 403 are asked, too, with what gets 200.
+type contractCase struct {
+	ok       func(c *contract) (path, body string) // gets 200
+	header   map[string]string                     // of that
+	missing  func(c *contract) (path, body string) // gets 404
+	conflict func(c *contract) (path, body string) // gets 409
+	// never says why there is no 404, or no 409.
+	no404, no409 string
+}
+
+// The reasons.
+const (
+	namesNothing  = "it names nothing that could be missing"
+	changesNone   = "it changes nothing, so that nothing is in its way"
+	alwaysCan     = "it can be done whatever the state is"
+	saysInResults = "each result says it"
+)
+
+func at(path string) func(*contract) (string, string) { return with(path, "") }
+
+func with(path, body string) func(*contract) (string, string) {
+	return func(*contract) (string, string) { return path, body }
+}
+
+const noFingerprint = `{"fingerprint":"0000000000000000000000000000000000000000000000000000000000000000"}`
+
+// decides is a decision about a definition by its fingerprint; before it can be made
+// the actions of prepare are.
+func decides(path, action string, prepare ...string) contractCase {
+	missing := strings.Replace(path, "/s/", "/none/", 1)
+	missing = strings.Replace(missing, "/o/", "/none/", 1)
+	return contractCase{
+		ok: func(c *contract) (string, string) {
+			body := fmt.Sprintf(`{"fingerprint":%q}`, c.text("GET", path+"/diff", "", "fingerprint"))
+			for _, before := range prepare {
+				c.text("POST", path+"/"+before, body, "")
+			}
+			return path + "/" + action, body
+		},
+		missing: with(missing+"/"+action, noFingerprint), conflict: with(path+"/"+action, noFingerprint),
+	}
+}
+
+func differs(path string) contractCase {
+	missing := strings.Replace(path, "/o/", "/none/", 1)
+	return contractCase{ok: at(path + "/diff"), missing: at(strings.Replace(missing, "/s/", "/none/", 1) + "/diff"), no409: changesNone}
+}
+
+// onServer is an action on a server, which one that is only proposed has not.
+func onServer(action string) contractCase {
+	return contractCase{ok: at("/servers/s/" + action), missing: at("/servers/none/" + action), conflict: at("/servers/wish/" + action)}
+}
+
+// contractCases has an entry for every operation, by its id. A new one goes to
+// the others of its noun.
+var contractCases = map[string]contractCase{
+	"getStatus":    {ok: at("/status"), no404: namesNothing, no409: changesNone},
+	"getDocument":  {ok: at("/openapi.json"), no404: namesNothing, no409: changesNone},
+	"readDocument": {ok: at("/docs"), no404: namesNothing, no409: changesNone},
+
+	"listServers":   {ok: at("/servers"), no404: namesNothing, no409: changesNone},
+	"getServer":     {ok: at("/servers/s"), missing: at("/servers/none"), no409: changesNone},
+	"restartServer": onServer("restart"),
+	"loginServer":   {ok: at("/servers/tickets/login"), missing: at("/servers/none/login"), no409: alwaysCan},
+	"getLogin": {ok: func(c *contract) (string, string) {
+		c.text("POST", "/servers/tickets/login", "", "")
+		return "/servers/tickets/login", ""
+	}, missing: at("/servers/s/login"), no409: changesNone},
+	"logoutServer":     {ok: at("/servers/tickets/logout"), missing: at("/servers/none/logout"), no409: alwaysCan},
+	"getServerLogs":    {ok: at("/servers/s/logs?lines=10"), missing: at("/servers/none/logs"), no409: changesNone},
+	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
+	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
+	"changeServer":     {ok: with("/servers/s", `{"call_timeout":"30s"}`), missing: with("/servers/none", `{"call_timeout":"30s"}`), conflict: with("/servers/wish", `{"call_timeout":"30s"}`)},
+	"removeServer":     {ok: at("/servers/gone"), missing: at("/servers/none"), no409: alwaysCan},
+	"enableServer":     onServer("enable"),
+	"disableServer":    {ok: at("/servers/spare/disable"), missing: at("/servers/none/disable"), conflict: at("/servers/wish/disable")},
+	"quarantineServer": {ok: at("/servers/spare/quarantine"), missing: at("/servers/none/quarantine"), no409: alwaysCan},
+	"reviewServer":     {ok: at("/servers/o/review"), missing: at("/servers/none/review"), no409: changesNone},
+	"approveServer": {ok: func(c *contract) (string, string) {
+		return "/servers/jail/approve", fmt.Sprintf(`{"fingerprint":%q}`, c.text("GET", "/servers/jail/review", "", "fingerprint"))
+	}, missing: with("/servers/none/approve", noFingerprint), conflict: with("/servers/jail/approve", noFingerprint)},
+
+	"getTool":      {ok: at("/servers/s/tools/plain"), missing: at("/servers/s/tools/none"), no409: changesNone},
+	"listTools":    {ok: at("/tools?server=s"), no404: namesNothing, no409: changesNone},
+	"searchTools":  {ok: at("/tools/search?q=plain&explain=true"), no404: namesNothing, no409: changesNone},
+	"getToolStats": {ok: at("/tools/stats"), no404: namesNothing, no409: changesNone},
+	"callTool": {
+		ok: with("/tools/call", `{"tool_variant":"call_tool_destructive","name":"s:plain","args":{}}`), header: map[string]string{"Idempotency-Key": "contract"},
+		missing: with("/tools/call", `{"tool_variant":"call_tool_read","name":"s:none"}`),
+		conflict: func(c *contract) (string, string) {
+			const other = `{"tool_variant":"call_tool_destructive","name":"s:plain","args":{}}`
+			c.ask(c.t.(*testing.T), c.operation("callTool"), 200, "/tools/call", other, func(r *http.Request) { r.Header.Set("Idempotency-Key", "contract") })
+			return "/tools/call", strings.Replace(other, "{}", `{"another":1}`, 1)
+		},
+	},
+	"enableTool":   {ok: at("/servers/s/tools/plain/enable"), missing: at("/servers/s/tools/none/enable"), no409: alwaysCan},
+	"disableTool":  {ok: at("/servers/s/tools/spare/disable"), missing: at("/servers/s/tools/none/disable"), no409: alwaysCan},
+	"diffTool":     differs("/servers/s/tools/plain"),
+	"approveTool":  decides("/servers/s/tools/plain", "approve"),
+	"blockTool":    decides("/servers/s/tools/spare", "block"),
+	"withdrawTool": decides("/servers/s/tools/taken", "withdraw", "approve"),
+
+	"listApprovals": {ok: at("/approvals?limit=10"), no404: namesNothing, no409: changesNone},
+	"approveTools": {ok: func(c *contract) (string, string) {
+		return "/approvals/approve", fmt.Sprintf(`{"tools":[{"name":"s:plain","fingerprint":%q},{"name":"s:none","fingerprint":""}]}`, c.text("GET", "/servers/s/tools/plain/diff", "", "fingerprint"))
+	}, no404: saysInResults, no409: saysInResults},
+	"diffPrompt":           differs("/servers/o/prompts/ask"),
+	"approvePrompt":        decides("/servers/o/prompts/ask", "approve"),
+	"blockPrompt":          decides("/servers/o/prompts/ask", "block"),
+	"withdrawPrompt":       decides("/servers/o/prompts/ask", "withdraw", "approve"),
+	"diffResource":         differs("/servers/o/resources/notes:%2F%2Fone"),
+	"approveResource":      decides("/servers/o/resources/notes:%2F%2Fone", "approve"),
+	"blockResource":        decides("/servers/o/resources/notes:%2F%2Fone", "block"),
+	"withdrawResource":     decides("/servers/o/resources/notes:%2F%2Fone", "withdraw", "approve"),
+	"diffTemplate":         differs("/servers/o/templates/book:%2F%2F%7Bpage%7D"),
+	"approveTemplate":      decides("/servers/o/templates/book:%2F%2F%7Bpage%7D", "approve"),
+	"blockTemplate":        decides("/servers/o/templates/book:%2F%2F%7Bpage%7D", "block"),
+	"withdrawTemplate":     decides("/servers/o/templates/book:%2F%2F%7Bpage%7D", "withdraw", "approve"),
+	"diffInstructions":     differs("/servers/o/instructions"),
+	"approveInstructions":  decides("/servers/o/instructions", "approve"),
+	"blockInstructions":    decides("/servers/o/instructions", "block"),
+	"withdrawInstructions": decides("/servers/o/instructions", "withdraw", "approve"),
+
+	"listActivity": {ok: at("/activity?limit=5"), no404: namesNothing, no409: changesNone},
+	"getActivity": {ok: func(c *contract) (string, string) { return "/activity/" + c.record(), "" }, missing: at("/activity/01AAAAAAAAAAAAAAAAAAAAAAAA"),
+		conflict: at("/activity/0")},
+}
+
+// contract is the real daemon with its document.
+type contract struct {
+	*daemon
+	document map[string]any
+	schemas  *jsonschema.Compiler
+}
+
+// operation is one of the document.
+type contractOperation struct {
+	id, method, path string
+	responses        map[string]any
+}
+
+func startContract(t *testing.T) *contract {
+	t.Helper()
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	tools := make([]string, 0, 3)
+	for _, name := range []string{"plain", "spare", "taken"} {
+		tools = append(tools, `{"name":"`+name+`","description":"Does it.","inputSchema":{"type":"object"}}`)
+	}
+	u, o := startUpstream(t, tools...), startOffering(t, false, offersOf("It is honest."))
+	login := mcptest.ServeLogin(t, startUpstream(t))
+	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
+		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL))}
+	c.awaitTools("s:plain", "s:taken", "spare:plain")
+	c.awaitState("tickets", "needs_login")
+	for _, path := range []string{"prompts/ask", "resources/notes:%2F%2Fone", "templates/book:%2F%2F%7Bpage%7D", "instructions"} {
+		eventually(t, path+" is known", func() error {
+			if status, body := c.rest("GET", "/servers/o/review", ""); status != http.StatusOK {
+				return fmt.Errorf("%d %s", status, body)
+			}
+			status, body := c.rest("GET", "/servers/o/"+path+"/diff", "")
+			if status != http.StatusOK {
+				return fmt.Errorf("%d %s", status, body)
+			}
+			return nil
+		})
+	}
+	if r := c.legacy().call("upstream_servers", `{"operation":"add","name":"wish","command":"x"}`); r.IsError {
+		t.Fatalf("an agent proposes a server: %+v", r)
+	}
+	status, body := c.rest("GET", "/openapi.json", "")
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("%d %v", status, err)
+	}
+	c.document = document.(map[string]any)
+	c.schemas = jsonschema.NewCompiler()
+	c.schemas.AssertFormat()
+	if err := c.schemas.AddResource("openapi.json", document); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *contract) operations() (all []contractOperation) {
+	for path, methods := range c.document["paths"].(map[string]any) {
+		for method, o := range methods.(map[string]any) {
+			o := o.(map[string]any)
+			all = append(all, contractOperation{o["operationId"].(string), method, path, o["responses"].(map[string]any)})
+		}
+	}
+	slices.SortFunc(all, func(a, b contractOperation) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method))
+	})
+	return all
+}
+
+func (c *contract) operation(id string) contractOperation {
+	all := c.operations()
+	return all[slices.IndexFunc(all, func(o contractOperation) bool { return o.id == id })]
+}
+
+// text does a request that has to succeed, and returns a member of its answer, if
+// one is named.
+func (c *contract) text(method, path, body, member string) string {
+	c.t.Helper()
+	status, answer := c.rest(method, path, body)
+	var out map[string]any
+	_ = json.Unmarshal(answer, &out)
+	text, ok := out[member].(string)
+	if status != http.StatusOK || !ok && member != "" {
+		c.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	return text
+}
+
+// record is the id of a record.
+func (c *contract) record() string {
+	c.t.Helper()
+	var page struct{ Activities []struct{ ID string } }
+	eventually(c.t, "there is a record", func() error {
+		_, body := c.rest("GET", "/activity?limit=1", "")
+		if err := json.Unmarshal(body, &page); err != nil || len(page.Activities) == 0 {
+			return fmt.Errorf("%s", body)
+		}
+		return nil
+	})
+	return page.Activities[0].ID
+}
+
+// ask makes a request, and holds the answer against the document.
+func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body string, change func(*http.Request)) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), strings.ToUpper(o.method), "http://"+c.address+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-API-Key", c.key())
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	change(req)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	kind := "default"
+	if want == http.StatusOK {
+		kind = "200"
+	}
+	content := o.responses[kind].(map[string]any)["content"].(map[string]any)
+	media := resp.Header.Get("Content-Type")
+	described, ok := content[media].(map[string]any)
+	if resp.StatusCode != want || !ok {
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
+		t.Errorf("%s %s: %d %s, want %d: %s", req.Method, path, resp.StatusCode, media, want, answer)
+		return
+	}
+	if described["schema"] == nil || !strings.HasSuffix(media, "json") {
+		return // a page, or a stream
+	}
+	answer, err := jsonschema.UnmarshalJSON(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, path, err)
+	}
+	place := strings.NewReplacer("~", "~0", "/", "~1")
+	schema, err := c.schemas.Compile("openapi.json#/paths/" + place.Replace(o.path) + "/" + o.method + "/responses/" + kind + "/content/" + place.Replace(media) + "/schema")
+	if err != nil {
+		t.Fatalf("%s %s: %v", req.Method, path, err)
+	}
+	if err := schema.Validate(answer); err != nil {
+		t.Errorf("%s %s (%d) is not what the document says: %v", req.Method, path, want, err)
+	}
+	if document, ok := answer.(map[string]any); ok && want != http.StatusOK && fmt.Sprint(document["status"]) != fmt.Sprint(want) {
+		t.Errorf("%s %s: status %v in a %d", req.Method, path, document["status"], want)
+	}
+}
+
+// TestContract: every operation of the document is asked for 200, 400, 401, 403,
+// 404 and 409 of the real daemon, and every answer is as the document says.
+func TestContract(t *testing.T) {
+	c := startContract(t)
+	entries := map[string]bool{}
+	nothing := func(*http.Request) {}
+	for _, o := range c.operations() {
+		entries[o.id] = true
+		asked, there := contractCases[o.id]
+		if !there {
+			t.Errorf("%s %s has no entry in contractCases: add %q with a request that gets 200, and for 404 and for 409 a request or why there is none", strings.ToUpper(o.method), o.path, o.id)
+			continue
+		}
+		t.Run(o.id, func(t *testing.T) {
+			for status, one := range map[int]struct {
+				request func(*contract) (string, string)
+				never   string
+			}{404: {asked.missing, asked.no404}, 409: {asked.conflict, asked.no409}} {
+				switch {
+				case (one.request == nil) == (one.never == ""):
+					t.Errorf("the entry needs either a request for %d or why there is none", status)
+				case one.request != nil:
+					path, body := one.request(c)
+					c.ask(t, o, status, path, body, func(r *http.Request) { headers(r, asked.header) })
+				}
+			}
+			path, body := asked.ok(c)
+			more := "?"
+			if strings.Contains(path, "?") {
+				more = "&"
+			}
+			c.ask(t, o, 400, path+more+"nonsense=1", body, nothing)
+			if body != "" {
+				c.ask(t, o, 400, path, `{"nonsense":1}`, nothing)
+				c.ask(t, o, 400, path, `{`, nothing)
+				c.ask(t, o, 400, path, body, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
+				c.ask(t, o, 413, path, `{"x":"`+strings.Repeat("x", 5<<20)+`"}`, nothing)
+			}
+			c.ask(t, o, 401, path, body, func(r *http.Request) { r.Header.Del("X-API-Key") })
+			c.ask(t, o, 401, path, body, func(r *http.Request) { r.Header.Set("X-API-Key", "wrong") })
+			c.ask(t, o, 403, path, body, func(r *http.Request) { r.Host = "evil.example" })
+			c.ask(t, o, 403, path, body, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") })
+			c.ask(t, o, 200, path, body, func(r *http.Request) { headers(r, asked.header) })
+		})
+	}
+	for id := range contractCases {
+		if !entries[id] {
+			t.Errorf("contractCases has %q, which no operation is called", id)
+		}
+	}
+}
+
+// TestEveryFailureIsAProblem: also where no operation is.
+func TestEveryFailureIsAProblem(t *testing.T) {
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	for _, one := range []struct {
+		method, path, host string
+		status             int
+	}{
+		{"GET", "/api/v1", "", 404}, {"GET", "/api/v1/", "", 404}, {"GET", "/api/v1/nothing", "", 404}, {"POST", "/api/v1/servers/a/b/c/d", "", 404},
+		{"PUT", "/api/v1/servers", "", 405}, {"OPTIONS", "/api/v1/servers", "", 405}, {"DELETE", "/api/v1/status", "", 405},
+		{"GET", "/api/v1/nothing", "evil.example", 403}, {"GET", "/api/v1", "evil.example", 403}, {"PUT", "/api/v1/servers", "evil.example:80", 403},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), one.method, "http://"+d.address+one.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-API-Key", d.key())
+		req.Host = one.host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p struct{ Type, Title, Detail, Code, Hint string }
+		err = json.NewDecoder(resp.Body).Decode(&p)
+		resp.Body.Close()
+		if resp.StatusCode != one.status || resp.Header.Get("Content-Type") != "application/problem+json" || err != nil || p.Code == "" || p.Detail == "" || p.Hint == "" || p.Title == "" || !strings.HasPrefix(p.Type, "urn:") {
+			t.Errorf("%s %s at %q: %d %s %+v, %v", one.method, one.path, one.host, resp.StatusCode, resp.Header.Get("Content-Type"), p, err)
+		}
+	}
+}
+
+// BenchmarkApproveMany is 500 approvals of definitions in one request.
+func BenchmarkApproveMany(b *testing.B) {
+	var tools []string
+	for i := range 500 {
+		tools = append(tools, fmt.Sprintf(`{"name":"t%d","description":"Does it.","inputSchema":{"type":"object"}}`, i))
+	}
+	u := startUpstream(b, tools...)
+	d := startDaemon(b, fmt.Sprintf(`{"mcpServers": {"s": {"url": %q, "trust": "manual"}}}`, u.URL))
+	d.awaitTools("s:t0")
+	var waiting struct {
+		Tools []struct {
+			Name        string `json:"name"`
+			Fingerprint string `json:"fingerprint"`
+		} `json:"tools"`
+	}
+	_, body := d.rest("GET", "/approvals", "")
+	if err := json.Unmarshal(body, &waiting); err != nil || len(waiting.Tools) != 500 {
+		b.Fatalf("%d wait, %v", len(waiting.Tools), err)
+	}
+	request, _ := json.Marshal(waiting)
+	for b.Loop() {
+		if status, body := d.rest("POST", "/approvals/approve", string(request)); status != http.StatusOK || bytes.Count(body, []byte(`"ok":true`)) != 500 {
+			b.Fatalf("%d %s", status, body[:min(len(body), 500)])
+		}
+	}
+}
+
+func headers(r *http.Request, all map[string]string) {
+	for name, value := range all {
+		r.Header.Set(name, value)
+	}
+}
+
+// TestParsedServersCanBeAdded: what POST /servers/parse returns as add is what POST
+// /servers takes.
+func TestParsedServersCanBeAdded(t *testing.T) {
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	texts := []string{
+		`{"mcpServers": {"a": {"command": "/nowhere/a", "args": ["--x"], "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}, /* c */ "b": {"url": "https://b.invalid/mcp?api_key=0123456789abcdef", "headers": {"Authorization": "Bearer 0123456789abcdef0123"}, "disabled": true},}}`,
+		"[mcp_servers.c]\ncommand = \"/nowhere/c\"\nenabled_tools = [\"one\"]\n", "d:\n  command: /nowhere/d\n", "K=v /nowhere/e --token 0123456789abcdef", "https://f.invalid/mcp",
+	}
+	secrets, quarantined := 0, 0
+	for _, text := range texts {
+		quoted, _ := json.Marshal(text)
+		status, body := d.rest("POST", "/servers/parse", `{"text":`+string(quoted)+`}`)
+		var parsed struct {
+			Servers []struct {
+				Name    string
+				Add     json.RawMessage
+				Secrets []struct{ Place, Name, Kind, Suggestion string }
+				Notes   []string
+			}
+			Mistakes []any
+		}
+		if err := json.Unmarshal(body, &parsed); err != nil || status != http.StatusOK || len(parsed.Servers) == 0 || len(parsed.Mistakes) > 0 {
+			t.Fatalf("%s: %d %s", text, status, body)
+		}
+		for _, s := range parsed.Servers {
+			for _, secret := range s.Secrets {
+				if secrets++; !strings.Contains(secret.Suggestion, "${env:") || secret.Kind == "" || secret.Kind == "secret" {
+					t.Errorf("%s: %+v", s.Name, secret)
+				}
+			}
+			if bytes.Contains(s.Add, []byte(`"quarantined":true`)) {
+				if quarantined++; len(s.Notes) == 0 {
+					t.Errorf("%s: nothing says why it is quarantined", s.Name)
+				}
+			}
+			if status, body := d.rest("POST", "/servers", string(s.Add)); status != http.StatusOK {
+				t.Errorf("%s: %d %s", s.Add, status, body)
+			}
+		}
+	}
+	if secrets != 4 || quarantined != 2 {
+		t.Errorf("%d secrets, %d quarantined", secrets, quarantined)
+	}
+	itself, _ := json.Marshal(fmt.Sprintf(`{"mcpServers": {"me": {"url": "http://%s/mcp"}, "bridge": {"command": "mcpproxy", "args": ["stdio"]}}}`, d.address))
+	if _, body := d.rest("POST", "/servers/parse", `{"text":`+string(itself)+`}`); !bytes.Contains(body, []byte(`"servers":[]`)) || bytes.Count(body, []byte("is left out: MCPProxy cannot be a server behind itself")) != 2 {
+		t.Errorf("MCPProxy itself: %s", body)
+	}
+}
+
+// TestDocumentIsValid: the document is OpenAPI 3.1 to a validator that is not ours.
+func TestDocumentIsValid(t *testing.T) {
+	modules := os.Getenv("MCPPROXY_NODE_MODULES")
+	if modules == "" {
+		modules = filepath.Join("..", "..", ".ci", "npm", "node_modules")
+	}
+	modules, err := filepath.Abs(modules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validator, node := filepath.Join(modules, "@redocly", "cli", "bin", "cli.js"), filepath.Join(modules, "node", "bin", "node")
+	_, err = os.Stat(validator)
+	if _, missing := os.Stat(node); missing != nil && err == nil {
+		node, err = exec.LookPath("node")
+	}
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("the validator of OpenAPI is obligatory in CI: %v (npm install --prefix .ci/npm)", err)
+		}
+		t.Skipf("the validator of OpenAPI is not installed (npm install --prefix .ci/npm): %v", err)
+	}
+	d := startDaemon(t, `{"mcpServers": {}}`)
+	_, document := d.rest("GET", "/openapi.json", "")
+	validate := func(document []byte) ([]byte, error) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "openapi.json"), document, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), node, validator, "lint", "--extends=spec", "openapi.json")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "HOME="+dir)
+		return cmd.CombinedOutput()
+	}
+	if out, err := validate(document); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for what, broken := range map[string][2]string{
+		"a parameter that is nowhere": {`"in": "query"`, `"in": "nowhere"`},
+		"a reference into nothing":    {`"#/components/schemas/Problem"`, `"#/components/schemas/Nothing"`},
+		"a type that is none":         {`"type": "boolean"`, `"type": "perhaps"`},
+	} {
+		if out, err := validate(bytes.Replace(document, []byte(broken[0]), []byte(broken[1]), 1)); err == nil {
+			t.Errorf("%s is valid to it:\n%s", what, out)
+		}
+	}
+}
