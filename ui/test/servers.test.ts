@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
-import type { Server } from "../src/api/types";
+import type { LogLine, Server, ServerDetail } from "../src/api/types";
 import { broken, cause, groupOf, maskIn, rows, sentence, shares, stretches, tools } from "../src/pages/servers/model";
+import { parsed, settingsOf, textOf, valueOf } from "../src/pages/servers/settings";
+import { joined, kept, lastTry } from "../src/pages/servers/tail";
 
 const server = (name: string, s: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...s });
 
@@ -29,6 +31,7 @@ test("the heading is a sentence whatever there is", () => {
 test("a cause is a sentence of ours", () => {
   expect(cause({ failure: "EXITED: exit status 1", last_error: "exit status 1: <b>mine</b>" })).toBe("Exited with code 1.");
   expect(cause({ failure: "UNREACHABLE: nothing answers at its address" })).toBe("Nothing answers at its address.");
+  expect(cause({ failure: "UNREACHABLE: nothing answers at its address", last_error: "nothing answers at its address 127.0.0.1:9: the connection was refused" })).toBe("Nothing answers at its address 127.0.0.1:9: the connection was refused.");
   expect(cause({})).toBe("It is not connected.");
 });
 
@@ -44,6 +47,32 @@ test("a mask is found before it is written back", () => {
   expect(maskIn("npx --key=[masked api-key 03aafb02]")).toBe("[masked api-key 03aafb02]");
   expect(maskIn("***masked:1***")).toBe("***masked:1***");
   expect(maskIn("npx ** [x]")).toBe("");
+});
+
+test("the end of a log is that of the last try", () => {
+  const line = (stream: LogLine["stream"], text: string): LogLine => ({ stream, text });
+  const one = [line("stderr", "a"), line("stderr", "b"), line("mcpproxy", "not connected")];
+  expect(lastTry([...one, ...one], 6)).toEqual(one);
+  expect(lastTry([...one, ...one], 2)).toEqual(one.slice(1));
+  const silent = [line("mcpproxy", "refused"), line("mcpproxy", "refused"), line("mcpproxy", "refused")];
+  expect(lastTry(silent, 6)).toEqual(silent.slice(2));
+  expect(lastTry([...one, line("stderr", "c")], 6)).toEqual([line("stderr", "c")]);
+  expect(lastTry([], 6)).toEqual([]);
+  expect(joined(Array(kept).fill(one[0]), [one[1]!])).toHaveLength(kept);
+});
+
+test("settings are texts that can be read back", () => {
+  const d: ServerDetail = { ...server("a"), launch: { protocol: "stdio", command: "npx", args: ["-y", "a b"] }, disabled_tools: ["x", "y*"], hint_overrides: { "*": { readOnlyHint: true } }, call_timeout: "30s" };
+  for (const { key } of settingsOf(d)) {
+    const text = textOf(d, key);
+    expect(parsed(key, text), key).toEqual(valueOf(d, key) ?? null);
+  }
+  expect(settingsOf({ protocol: "http" }).map((s) => s.key)).toContain("url");
+  expect(() => parsed("command", "  ")).toThrow("disable it");
+  expect(() => parsed("command", "npx --key=[masked api-key 03aafb02]")).toThrow("not shown"); // it would be written into the file
+  expect(() => parsed("hint_overrides", "[]")).toThrow("object");
+  expect(() => parsed("hint_overrides", "{")).toThrow("not JSON");
+  expect(parsed("enabled_tools", " a \n\n b ")).toEqual(["a", "b"]);
 });
 
 test("availability covers what the log knows of the last 24 hours", () => {

@@ -6,7 +6,7 @@ import { useRange } from "../../data/range";
 import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
 import { useStatus } from "../../data/shared";
-import { bytes, count, duration, number } from "../../lib/format";
+import { bytes, count, number } from "../../lib/format";
 import * as range from "../../lib/range";
 import { href } from "../../router";
 import { DrawerPart } from "../../ui/drawer";
@@ -17,6 +17,7 @@ import { Visible } from "../../ui/words";
 import { Strip } from "./strip";
 import { Cause } from "./help";
 import { broken, needsLogin, tools } from "./model";
+import { took } from "./took";
 
 export function About({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
   return (
@@ -56,8 +57,8 @@ function Latency({ of: s }: { of: ServerDetail }) {
             <dl class="figures">
               <div><dt>Calls</dt><dd>{number(d.calls)}</dd></div>
               <div><dt>Failed</dt><dd>{number(d.failed)}</dd></div>
-              <div><dt>Half within</dt><dd>{duration(d.p50_ms)}</dd></div>
-              <div><dt>95 % within</dt><dd>{duration(d.p95_ms)}</dd></div>
+              <div><dt>Half within</dt><dd>{took(d.p50_ms)}</dd></div>
+              <div><dt>95 % within</dt><dd>{took(d.p95_ms)}</dd></div>
             </dl>
             {s.calls && <div class="day"><Spark hours={s.calls.hours} /></div>}
             <Slowest of={d} server={s.name} />
@@ -74,7 +75,7 @@ function Slowest({ of: d, server }: { of: Summary; server: string }) {
     <table class="plain slowest">
       <caption class="vh">The slowest tools</caption>
       <thead><tr><th scope="col">Tool</th><th scope="col" class="n">Calls</th><th scope="col" class="n">p95</th></tr></thead>
-      <tbody>{slow.map((g) => <tr key={g.key}><td><a class="mono" href={href("activity", { tool: g.key })}><Visible text={g.key.startsWith(server + ":") ? g.key.slice(server.length + 1) : g.key} /></a></td><td class="n">{number(g.calls)}</td><td class="n">{duration(g.p95_ms)}</td></tr>)}</tbody>
+      <tbody>{slow.map((g) => <tr key={g.key}><td><a class="mono" href={href("activity", { tool: g.key })}><Visible text={g.key.startsWith(server + ":") ? g.key.slice(server.length + 1) : g.key} /></a></td><td class="n">{number(g.calls)}</td><td class="n">{took(g.p95_ms)}</td></tr>)}</tbody>
     </table>
   );
 }
@@ -94,7 +95,7 @@ function Tools({ of: s }: { of: ServerDetail }) {
       {t && by.length === 0 && <p>{t.total === 0 ? "It offers none." : t.total === 1 ? "The one can be called." : `All ${number(t.total)} can be called.`}{!!s.definition_bytes && <span class="dim"> Their definitions take {bytes(s.definition_bytes)}.</span>}</p>}
       {by.length > 0 && <dl class="defs">{by.map(([word, n]) => <><dt key={word} class="num">{number(n)}</dt><dd><a class="hover" href={href("tools", { server: s.name, status: word })}>{statusWords[word] ?? word}</a></dd></>)}</dl>}
       {offers.length > 0 && <p class="soft">{offers.map(([kind, o]) => (kind === "instructions" ? "instructions" : count(o.total, kind.replace(/s$/, "")))).join(", ")}</p>}
-      {!!s.waiting && <p><a class="link" href={href("approvals", { server: s.name })}>{s.waiting === 1 ? "One thing waits for you" : `${number(s.waiting)} things wait for you`}</a></p>}
+      {!!s.waiting && <p><a class="link" href={href("approvals")}>{s.waiting === 1 ? "One thing waits for you" : `${number(s.waiting)} things wait for you`}</a></p>}
     </DrawerPart>
   );
 }

@@ -1,7 +1,7 @@
 // The columns of the list: plain cells, and the one action that a row needs.
 
 import { now } from "../../data/now";
-import { duration, number, span } from "../../lib/format";
+import { number, span } from "../../lib/format";
 import { commandLine } from "../../lib/paste";
 import { go, href } from "../../router";
 import { Button } from "../../ui/button";
@@ -12,6 +12,7 @@ import { Visible } from "../../ui/words";
 import type { Server } from "../../api/types";
 import { MoreMenu, type Ask } from "./more";
 import { broken, needsLogin, tools, type Row } from "./model";
+import { took } from "./took";
 import { opened, restart } from "./state";
 
 const dash = <span class="dim">–</span>;
@@ -60,12 +61,12 @@ export function columnsOf(ask: (a: Ask) => void): Column<Row>[] {
     { key: "name", head: "Server", class: "c-name", cell: of((s) => <Name of={s} />) },
     {
       key: "state", head: "State", class: "c-state",
-      cell: of((s) => <><StateOf of={s} />{s.enabled && !s.quarantined && !!s.waiting && <> <a href={href("approvals", { server: s.name })}><Tag kind="warm">{number(s.waiting)} {s.waiting === 1 ? "waits" : "wait"}</Tag></a></>}</>),
+      cell: of((s) => <><StateOf of={s} />{s.enabled && !s.quarantined && !!s.waiting && <> <a href={href("approvals")}><Tag kind="warm">{number(s.waiting)} {s.waiting === 1 ? "waits" : "wait"}</Tag></a></>}</>),
     },
     { key: "how", head: "Started as, or reached at", class: "c-how how", cell: of((s) => <Visible text={commandLine(s)} />) },
     { key: "tools", head: "Tools", class: "c-tools n", cell: of((s) => <ToolCount of={s} />) },
     { key: "calls", head: "Calls in 24 h", class: "c-calls", cell: of((s) => <Calls of={s} />) },
-    { key: "p95", head: "p95", class: "c-p95 n", cell: of((s) => (s.calls?.calls ? duration(s.calls.p95_ms) : dash)) },
+    { key: "p95", head: "p95", class: "c-p95 n", cell: of((s) => (s.calls?.calls ? took(s.calls.p95_ms) : dash)) },
     { key: "trust", head: "Trust", class: "c-trust soft", cell: of((s) => (s.proposed_by ? dash : s.trust || dash)) },
     { key: "more", head: <span class="vh">Action</span>, class: "c-more n", cell: of((s) => <More of={s} ask={ask} />) },
   ];

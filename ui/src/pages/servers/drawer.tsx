@@ -32,8 +32,8 @@ export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { nam
   const proposed = !!s?.proposed_by;
   useActions([{ key: "o", label: s?.enabled ? `Switch off ${name}` : `Switch on ${name}`, icon: "off", when: !!s && !proposed, run: () => s && switchTo(s, !s.enabled) }]);
   return (
-    <Drawer label={`Server ${name}`} title={<Visible text={name} />} above={s ? <StateOf of={s} /> : <span class="dim">{gone ? "removed" : "Server"}</span>}
-      meta={s && <span class="mono server-how"><Visible text={commandLine(s)} /></span>} onMove={onMove} onClose={onClose}
+    <Drawer class={part === "log" ? "at-log" : ""} label={`Server ${name}`} title={<Visible text={name} />} above={s ? <StateOf of={s} /> : <span class="dim">{gone ? "removed" : "Server"}</span>}
+      meta={s && <span class="mono server-how" tabIndex={0}><Visible text={commandLine(s)} /></span>} onMove={onMove} onClose={onClose}
       footer={s && (
         <>
           {s.enabled && s.quarantined && <Button kind="main" href={href("approvals", { id: name })}>Review</Button>}

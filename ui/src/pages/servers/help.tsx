@@ -10,23 +10,21 @@ import { Button } from "../../ui/button";
 import { Visible } from "../../ui/words";
 import { LogLines } from "./lines";
 import { cause } from "./model";
+import { lastTry } from "./tail";
 import { opened, switchTo } from "./state";
 
 const shownLines = 6;
+const readLines = 40;
 
 /** Why it is not there, and when it is tried again. */
 export function Cause({ of: s }: { of: Server }) {
-  const said = cause(s);
-  // What it wrote last may stand behind our words; the log below has it too.
   return (
     <p class="grow">
-      <b class="strong"><Visible text={said} /></b>{" "}
-      <span class="soft">{s.protocol !== "stdio" && s.last_error && !said.toLowerCase().startsWith(s.last_error.toLowerCase().slice(0, 60)) && <><Visible text={detailOf(s.last_error)} />{" "}</>}Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span>
+      <b class="strong"><Visible text={cause(s)} /></b>{" "}
+      <span class="soft">Calls are answered with SERVER_UNAVAILABLE. <NextTry of={s} /></span>
     </p>
   );
 }
-
-const detailOf = (text: string) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 function NextTry({ of: s }: { of: Server }) {
   const [now, tick] = useState(() => Date.now());
@@ -44,7 +42,7 @@ function NextTry({ of: s }: { of: Server }) {
 /** The cause with the end of the log and its actions, in the list. */
 export function Help({ of: s }: { of: Server }) {
   // The log has more whenever a try has failed.
-  const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: shownLines }, signal), { turn: s.last_error_at });
+  const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: readLines }, signal), { turn: s.last_error_at });
   return (
     <div class="inner">
       <div class="row">
@@ -53,7 +51,7 @@ export function Help({ of: s }: { of: Server }) {
         <Button kind="quiet" small onClick={() => go(opened(s.name, "config"))}>Edit launch</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>
       </div>
-      {log.data && log.data.entries.length > 0 && <LogLines lines={log.data.entries} label={`End of the log of ${s.name}`} />}
+      {log.data && log.data.entries.length > 0 && <LogLines lines={lastTry(log.data.entries, shownLines)} label={`End of the log of ${s.name}`} />}
       {!log.data && log.error !== undefined && <p class="dim">The log cannot be read. {explain(log.error).message}</p>}
     </div>
   );

@@ -3,6 +3,7 @@
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { useServers, useStatus } from "../../data/shared";
 import { rowsOf } from "../../data/window";
+import { number } from "../../lib/format";
 import { useActions } from "../../keys";
 import { href, useQuery } from "../../router";
 import { Button } from "../../ui/button";
@@ -85,7 +86,7 @@ export default function Servers() {
 function Head({ of: { group, count, folded }, onFold }: { of: Extract<Row, { group: GroupName }>; onFold: () => void }) {
   return (
     <button type="button" class="fold" aria-expanded={!folded} onClick={onFold}>
-      {groupTitles[group]}<span class="num">{count}</span><Icon name={folded ? "right" : "down"} small />
+      {groupTitles[group]}<span class="num">{number(count)}</span><Icon name={folded ? "right" : "down"} small />
     </button>
   );
 }

@@ -20,7 +20,7 @@ export interface Setting {
 }
 
 export const settings: readonly Setting[] = [
-  { key: "command", label: "Command", note: "The program and its arguments, on one line; quotes keep words together.", unset: "none", launch: true },
+  { key: "command", label: "Command", note: "The program and its arguments, on one line; quotes keep words together.", lines: true, unset: "none", launch: true },
   { key: "url", label: "URL", note: "Where the server answers.", unset: "none", launch: true },
   { key: "working_dir", label: "Directory", note: "What the command starts in; empty for that of MCPProxy.", unset: "that of MCPProxy", launch: true },
   { key: "trust", label: "Trust", note: "What becomes of tools that nobody has approved: manual waits for you always, scan when the scanner finds something, auto never.", choices: ["manual", "scan", "auto"].map((value) => ({ value, label: value })), unset: "as in general" },
