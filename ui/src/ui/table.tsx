@@ -225,7 +225,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
     show: (i: number) => {
       const b = box.current!;
-      const to = reveal(i, height.current, b.scrollTop, b.clientHeight, headHeight, extras.current);
+      const to = reveal(i, total, height.current, b.scrollTop, b.clientHeight, headHeight, extras.current);
       if (to !== b.scrollTop) b.scrollTop = to;
     },
   };
