@@ -22,21 +22,14 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, role
   const panel = useRef<HTMLDivElement>(null);
   const own = useId();
 
+  // The items are drawn before the popover is shown, which is done by the next frame: only then it has a size and takes focus.
   useLayoutEffect(() => {
     if (!open) return;
-    // Placed by hand: anchors of CSS are not in every browser that has popovers.
-    const place = () => {
+    const frame = requestAnimationFrame(() => {
       const p = panel.current!;
-      const b = button.current!.getBoundingClientRect();
-      const r = p.getBoundingClientRect();
-      const left = end ? b.right - r.width : b.left;
-      const below = b.bottom + 4;
-      p.style.left = `${Math.max(8, Math.min(left, innerWidth - r.width - 8))}px`;
-      p.style.top = `${below + r.height > innerHeight - 8 ? Math.max(8, b.top - r.height - 4) : below}px`;
+      place(p, button.current!, end);
       items(p)[0]?.focus();
-    };
-    // It is drawn before the browser shows it, and has no size until then.
-    const frame = requestAnimationFrame(place);
+    });
     return () => cancelAnimationFrame(frame);
   }, [open]);
 
@@ -66,6 +59,16 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, role
       </div>
     </>
   );
+}
+
+// Placed by hand: anchors of CSS are not in every browser that has popovers.
+function place(panel: HTMLElement, button: HTMLElement, end: boolean): void {
+  const b = button.getBoundingClientRect();
+  const r = panel.getBoundingClientRect();
+  const left = end ? b.right - r.width : b.left;
+  const below = b.bottom + 4;
+  panel.style.left = `${Math.max(8, Math.min(left, innerWidth - r.width - 8))}px`;
+  panel.style.top = `${below + r.height > innerHeight - 8 ? Math.max(8, b.top - r.height - 4) : below}px`;
 }
 
 function items(panel: HTMLElement): HTMLElement[] {

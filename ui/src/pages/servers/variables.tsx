@@ -27,9 +27,9 @@ export function Variables({ label, names, fixed, onSave }: { label: string; name
         {names.length === 0 && edited === null && <span class="dim">none</span>}
         {names.map((n) => (
           <span class="var" key={n}>
-            <span class="mono grow cut"><Visible text={n} /></span>
+            <span class="mono"><Visible text={n} /></span>
             {!fixed && <Button kind="quiet" small label={`Replace the value of ${n}`} onClick={() => edit(n)}>Replace</Button>}
-            {!fixed && <Button kind="quiet" small decides label={`Take ${n} out`} onClick={() => void run({ [n]: null })}>Take out</Button>}
+            {!fixed && <Button kind="quiet" small decides label={`Take out ${n}`} onClick={() => void run({ [n]: null })}>Take out</Button>}
           </span>
         ))}
         {edited !== null && <One name={edited} onSave={(n, v) => run({ [n]: v })} onCancel={() => edit(null)} />}
