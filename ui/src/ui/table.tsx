@@ -24,6 +24,8 @@ export interface TableProps<T> {
   rowKey: (row: T) => string;
   /** The key of the row whose drawer is open: j and k then open the next one. */
   open?: string;
+  /** Which row that is, where the page knows: another one that is opened is scrolled into view. */
+  openAt?: number;
   onOpen?: (row: T, i: number) => void;
   /** Rows ticked with Space. */
   picked?: ReadonlySet<string>;
@@ -51,6 +53,13 @@ export function Table<T>(p: TableProps<T>) {
   const { first, last, before, after } = view.drawn;
   const total = p.rows.total;
   useEffect(() => p.rows.want(first, last), [p.rows, first, last]);
+  useEffect(() => {
+    const i = p.openAt ?? -1;
+    if (p.open === undefined || i < 0) return;
+    // Rows and what is below them are measured with the first frames.
+    let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(() => view.show(i))));
+    return () => cancelAnimationFrame(frame);
+  }, [p.open]);
 
   const focus = (i: number) => {
     at.current = i;

@@ -241,6 +241,13 @@ test("a thousand servers are found by name, and fold", async (t) => {
   await page.getByRole("button", { name: /^Off/ }).click();
   await until("folded", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 3);
   assert.match(page.url(), /fold=off/);
+
+  // A link to one of them shows it in the list, too.
+  await visit("servers?id=server-700");
+  await until("it is in view", async () => row(page, "server-700").evaluate((tr) => {
+    const [r, box] = [tr.getBoundingClientRect(), tr.closest(".log").getBoundingClientRect()];
+    return r.top > box.top - 1 && r.bottom < box.bottom + 1;
+  }));
 });
 
 // A server behind a login, and the authorization server that it names.

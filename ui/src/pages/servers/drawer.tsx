@@ -28,7 +28,8 @@ export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { nam
   const list = useServers();
   const server = useResource(`server ${name}`, (signal) => api.get<ServerDetail>(path`/servers/${name}`, {}, signal), { keep: false, turn: list.at?.getTime() });
   const gone = server.error instanceof ProblemError && server.error.status === 404;
-  const s = gone ? undefined : server.data;
+  // The list knows most of it at once.
+  const s = gone ? undefined : (server.data ?? list.data?.find((x) => x.name === name));
   const proposed = !!s?.proposed_by;
   useActions([{ key: "o", label: s?.enabled ? `Switch off ${name}` : `Switch on ${name}`, icon: "off", when: !!s && !proposed, run: () => s && switchTo(s, !s.enabled) }]);
   return (

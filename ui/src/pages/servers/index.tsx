@@ -71,7 +71,7 @@ export default function Servers() {
         ) : (
           <div class={q.id ? "split open" : "split"}>
             <Table caption="Servers by what they need" class="servers cards" columns={columns} rows={source} rowKey={keyOf} heading={heading} detail={detail}
-              open={q.id ? "s " + q.id : undefined} onOpen={(r) => ("server" in r ? open(r.server.name) : fold(r.group))}
+              open={q.id ? "s " + q.id : undefined} openAt={q.id ? shown.findIndex((r) => "server" in r && r.server.name === q.id) : undefined} onOpen={(r) => ("server" in r ? open(r.server.name) : fold(r.group))}
               empty={<NothingFits what="No server fits" filters={`No name contains “${q.q}”.`} onClear={() => setQ({ q: "" })} />} />
             {q.id && <ServerDrawer name={q.id} part={q.part} onPart={(part) => setQ({ part }, { replace: true })} onMove={move} onClose={() => open("")} ask={ask} />}
           </div>
