@@ -29,6 +29,7 @@ type contractCase struct {
 	// never says why there is no 404, or no 409.
 	no404, no409 string
 	page         bool   // it is for pages of the web UI: asked with a session, and without the key
+	etag         bool   // it needs the etag of the configuration
 	wrong        string // the body that gets 401, where it is the body that proves something
 }
 
@@ -37,6 +38,7 @@ const (
 	namesNothing  = "it names nothing that could be missing"
 	changesNone   = "it changes nothing, so that nothing is in its way"
 	alwaysCan     = "it can be done whatever the state is"
+	sinceChanged  = "its 409 is another etag: see TestConfig"
 	saysInResults = "each result says it"
 )
 
@@ -154,6 +156,27 @@ var contractCases = map[string]contractCase{
 	"getCode": {ok: func(c *contract) (string, string) {
 		return "/session/codes/" + c.text("POST", "/session/codes", "", "id"), ""
 	}, missing: at("/session/codes/none"), no409: changesNone},
+
+	"getConfig":    {ok: at("/config"), no404: namesNothing, no409: changesNone},
+	"changeConfig": {ok: with("/config", `{"set":{"tools_limit":15}}`), etag: true, no404: namesNothing, no409: sinceChanged},
+	"replaceConfig": {ok: func(c *contract) (string, string) {
+		body, _ := json.Marshal(map[string]string{"text": c.text("GET", "/config", "", "text")})
+		return "/config", string(body)
+	}, etag: true, no404: namesNothing, no409: sinceChanged},
+	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},
+	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
+	"getEarlierConfig": {ok: func(c *contract) (string, string) {
+		var all struct{ Versions []struct{ ID string } }
+		eventually(c.t, "there is a version", func() error {
+			_, body := c.rest("GET", "/config/history", "")
+			if err := json.Unmarshal(body, &all); err != nil || len(all.Versions) == 0 {
+				return fmt.Errorf("%s", body)
+			}
+			return nil
+		})
+		return "/config/history/" + all.Versions[0].ID, ""
+	}, missing: at("/config/history/none"), no409: changesNone},
+	"getDiagnostics": {ok: at("/diagnostics"), no404: namesNothing, no409: changesNone},
 
 	"getActivitySummary": {ok: at("/activity/summary?period=24h&step=30m&group=lane"), no404: namesNothing, no409: changesNone},
 	"exportActivity":     {ok: at("/activity/export?format=jsonl"), no404: namesNothing, no409: changesNone},
@@ -350,7 +373,6 @@ func (c *contract) asPage(r *http.Request) {
 func TestContract(t *testing.T) {
 	c := startContract(t)
 	entries := map[string]bool{}
-	nothing := func(*http.Request) {}
 	for _, o := range c.operations() {
 		entries[o.id] = true
 		asked, there := contractCases[o.id]
@@ -359,9 +381,13 @@ func TestContract(t *testing.T) {
 			continue
 		}
 		t.Run(o.id, func(t *testing.T) {
-			nothing := nothing
-			if asked.page {
-				nothing = c.asPage
+			nothing := func(r *http.Request) {
+				if asked.etag {
+					r.Header.Set("If-Match", c.text("GET", "/config", "", "etag"))
+				}
+				if asked.page {
+					c.asPage(r)
+				}
 			}
 			as := func(change func(*http.Request)) func(*http.Request) {
 				return func(r *http.Request) { nothing(r); change(r) }

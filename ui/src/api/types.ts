@@ -44,7 +44,7 @@ export interface HintFact { value: boolean; from: "server" | "override" | "infer
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
 // GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
 export interface Summary {
-  since: string; until: string; step_seconds: number; cut?: boolean; // cut: only the newest part was read
+  since: string; until: string; step_seconds: number; cut?: boolean; incomplete?: boolean; // cut: only the newest part was read
   records: number; calls: number; refused: number; failed: number; failed_tool: number; failed_server: number; p50_ms: number; p95_ms: number; own_p50_us: number; own_p95_us: number; last?: string;
   buckets: { start: string; read: number; write: number; destructive: number; refused: number; failed: number }[];
   groups: { key: string; calls: number; refused: number; failed: number; p50_ms: number; p95_ms: number; own_p50_us: number; last: string }[]; // by calls, at most 100
@@ -84,7 +84,7 @@ export interface LoginView { server: string; state: "waiting" | "done" | "failed
 export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
 // POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
-export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes?: string[] /* left out on purpose: MCPProxy itself */ }
+export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes: string[] /* left out on purpose: MCPProxy itself */ }
 export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: "env" | "headers" | "args" | "url"; name: string /* of env, headers the name; of args the index from 0 */; kind: string; suggestion: string /* the whole new value, with ${env:NAME} */ }[]; notes: string[] }
 
 // ── Tools ── GET /tools ?server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
@@ -120,6 +120,7 @@ export interface WaitingTool { name: string; server: string; tool: string; reaso
 export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "instructions"; server: string; name?: string; reason: string; fingerprint: string; approved?: string; verdict: Verdict; findings: Finding[]; since?: string }
 // GET /servers/{name}/tools/{tool}/diff, /servers/{name}/review, /servers/{name}/{prompts|resources|templates}/{item}/diff, /servers/{name}/instructions/diff: look at the daemon's openapi.json
 // POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
+// the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
 // POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
 // ── Configuration ──

@@ -32,12 +32,12 @@ function Read({ of }: { of: Paste }) {
     return <p class="error-line" role="alert">{message} {hint}</p>;
   }
   if (!of.parsed) return null;
-  const nothing = of.servers.length === 0 && of.parsed.mistakes.length === 0 && !of.parsed.notes?.length;
+  const nothing = of.servers.length === 0 && of.parsed.mistakes.length === 0 && of.parsed.notes.length === 0;
   return (
     <ul class="parsed">
       {of.servers.map((s, i) => <One key={i} of={s} />)}
       {of.parsed.mistakes.map((m, i) => <Mistake key={`m${i}`} of={m} />)}
-      {of.parsed.notes?.map((n) => <li key={n}><Icon name="block" small /><span><Visible text={n} /></span></li>)}
+      {of.parsed.notes.map((n) => <li key={n}><Icon name="block" small /><span><Visible text={n} /></span></li>)}
       {nothing && <li class="warn"><Icon name="err" small /><span>There is no server in this text.</span></li>}
     </ul>
   );

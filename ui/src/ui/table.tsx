@@ -162,12 +162,17 @@ const Row = memo(({ i, row, columns, heading, detail, open, picked }: RowProps) 
   return (
     <>
       <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={(picked ? "picked" : "") + (below ? " opened" : "") || undefined} tabIndex={-1}>
-        {columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}
+        <Cells row={row} columns={columns} i={columns.some((c) => c.cell.length > 1) ? i : 0} />
       </tr>
       {below && <tr class="detail" data-below={i}><td colSpan={columns.length}>{below}</td></tr>}
     </>
   );
 });
+
+// Rows that live ones push down have another index, and the same cells.
+const Cells = memo(({ row, columns, i }: { row: unknown; columns: readonly Column<unknown>[]; i: number }) => (
+  <>{columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}</>
+));
 
 function Spacer({ height, columns }: { height: number; columns: number }) {
   if (height <= 0) return null;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { axeInBoth, phone, scene, settled, until } from "./harness.mjs";
+import { axeInBoth, phone, scene, until } from "./harness.mjs";
 
 const intent = (operation_type, reason) => ({ operation_type, reason });
 
@@ -140,6 +140,20 @@ test("new records appear at the top, but never under who reads", async (t) => {
   assert.equal(await page.locator("tbody .res.run").count(), 0);
 });
 
+test("offline what is shown stays, and what came meanwhile is there afterwards", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, allow: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/] });
+  await work(daemon);
+  await visit("activity");
+  await row(page, "look for the shopping list").waitFor();
+  await daemon.kill();
+  await page.getByText("MCPProxy does not answer.").first().waitFor();
+  await page.waitForTimeout(2500); // it is tried again, and fails
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+  await daemon.start();
+  await row(page, "started").waitFor();
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+});
+
 test("on a phone the record is the page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, context: phone });
   await work(daemon);
@@ -154,10 +168,15 @@ test("on a phone the record is the page", async (t) => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
 });
 
-test("a log that begins is listening", async (t) => {
-  const { page, visit } = await scene(t, {});
-  await visit("activity?type=tool_call");
-  await settled(page);
+test("a log without a call is listening, and the first call appears", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await visit("activity");
+  await page.getByRole("heading", { name: "Listening" }).waitFor();
+  await page.locator(".listening", { hasText: `${daemon.url}/mcp` }).waitFor();
+  await work(daemon);
+  await top(page).getByText("look for the shopping list").waitFor();
+  await page.getByRole("heading", { name: "Listening" }).waitFor({ state: "detached" });
+  await visit("activity?client=Nobody");
   await page.getByText("No record fits these filters").waitFor();
-  assert.match(await page.locator(".empty").innerText(), /Kind is call, in the last 24 hours/);
+  assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 24 hours/);
 });

@@ -1,7 +1,8 @@
 // Who did what, and the proof of it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api } from "../../api/client";
+import { api, explain } from "../../api/client";
+import { offline } from "../../api/connection";
 import type { ActivityList, Summary } from "../../api/types";
 import { useRange } from "../../data/range";
 import { useResource } from "../../data/resource";
@@ -12,7 +13,7 @@ import { useQuery } from "../../router";
 import { Button } from "../../ui/button";
 import { FilterBar } from "../../ui/chips";
 import { SearchField } from "../../ui/field";
-import { ErrorPart } from "../../ui/parts";
+import { Banner, ErrorPart } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useChoices } from "./choices";
 import { narrow, wide } from "./columns";
@@ -20,7 +21,7 @@ import { isEmpty, none, params, patch, schema, valuesOf, type Filters, type Key 
 import { Head } from "./head";
 import { Histogram, merged } from "./histogram";
 import { useLog } from "./log";
-import { Nothing } from "./nearest";
+import { Listening, Nothing } from "./nearest";
 import { RecordDrawer } from "./record";
 import type { Row } from "./row";
 import "./activity.css";
@@ -58,6 +59,8 @@ export default function Activity() {
       <Histogram under={under} buckets={buckets} filters={filters} table={table} onRange={(from, to) => setRange({ since: from.toISOString(), until: to.toISOString() })} />
       <Filtering filters={filters} range={range} setQ={setQ} setRange={setRange}
         end={log.newer > 0 && <Button small icon="up" class="newer" onClick={newer}>{`${count(log.newer, "newer", "newer")}`}</Button>} />
+      {!filtered && fit && !fit.last && fit.refused === 0 && log.rows.total > 0 && <div class="listening"><Listening /></div>}
+      {log.rows.error !== undefined && log.rows.total > 0 && !offline.value && <Banner icon="err" act={<Button small onClick={log.rows.reload}>Try again</Button>}>A part of the log cannot be read: {explain(log.rows.error).message}</Banner>}
       <div class={id ? "split open" : "split"}>
         {log.rows.error !== undefined && log.rows.total === 0 ? <ErrorPart title="The log cannot be read" error={log.rows.error} onRetry={log.rows.reload} /> : (
           <Table caption="Activity, newest first" class={id ? "cards rec tight" : "cards rec"} columns={id ? narrow : wide} rows={log.rows} rowKey={(r) => r.id} onOpen={show} onFilter={add} onTop={setAtTop}

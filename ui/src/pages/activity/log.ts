@@ -1,7 +1,7 @@
 // The rows of the page: a frozen list in pages of 500, with what came since before it.
 
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
-import { api, type Params } from "../../api/client";
+import { api, OfflineError, type Params } from "../../api/client";
 import type { ActivityList, ActivityRecord, EventRecord } from "../../api/types";
 import { paused, useEvents } from "../../data/live";
 import { PageCache, type Rows } from "../../data/window";
@@ -42,6 +42,8 @@ export function useLog(filters: Filters, range: Range, hold: boolean): Log {
     const list: List = { told: nothing(), newest: "", key, cache: undefined as never, gone: new AbortController() };
     const query = { ...params(filters), ...times(range, new Date()) };
     list.cache = new PageCache<Row>(pages(query, list, () => changed()), () => {
+      // Offline what is shown stays; back again, "reset" loads anew.
+      if (next.current === list && list.cache.error instanceof OfflineError && shown.current) next.current = undefined;
       if (next.current === list) {
         shown.current = list;
         next.current = undefined;

@@ -39,7 +39,8 @@ export function Nothing({ filters, range, onRange, onClear }: { filters: Filters
   );
 }
 
-function Listening() {
+/** Before the first call. */
+export function Listening() {
   const address = useStatus().data?.surfaces.find((s) => s.name === "mcp")?.address;
   return (
     <Empty title="Listening" acts={address && <span class="addr"><code>{address}</code><CopyButton text={address} label="Copy the address" /></span>}>

@@ -19,7 +19,7 @@ import { toast } from "../../ui/toast";
 import { Visible } from "../../ui/words";
 import { again, answerText, command, maskedIn } from "./command";
 import { DecisionPart } from "./decided";
-import { actionWords, isCall, ofRecord, who, type Row } from "./row";
+import { actionWords, isCall, ofRecord, type Row } from "./row";
 import { TimePart } from "./timing";
 import { Proof } from "./verify";
 import { Change, Why } from "./why";
@@ -57,7 +57,7 @@ export function RecordDrawer({ id, row, onMove, onSession, onClose }: {
   return (
     <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Change of a server", config_change: "Change of the configuration", system: "System" }[shown.type as "system"]}</span>)}
       title={title} meta={shown && meta(shown)} onMove={onMove} onClose={onClose}
-      acts={<Button kind="quiet" small large icon="copy" label="Copy a link to this record" onClick={link} />} footer={r && <Actions record={r} onSession={onSession} />}>
+      acts={<Button kind="quiet" small large icon="copy" label="Copy a link to this record" onClick={link} />} footer={r && isCall(r) && <Actions record={r} onSession={onSession} />}>
       <Loaded of={record} title="This record cannot be read">{(r) => <Body record={r} key={r.id} />}</Loaded>
     </Drawer>
   );
@@ -110,7 +110,6 @@ function Actions({ record: r, onSession }: { record: ActivityRecord; onSession: 
       {params && <Button small href={href("tools", params)}>Call again…</Button>}
       {line && <Button small onClick={() => void copy(line).then((done) => done && toast({ text: maskedIn(r.arguments) ? "The command is copied. Masked values have to be put in." : "The command is copied." }))}>Copy as command</Button>}
       {r.session_id && <Button small kind="quiet" class="hide-small" onClick={() => onSession(r.session_id!)}>Only this session</Button>}
-      {!line && !params && !r.session_id && <span class="dim">{who({ client: r.client_name, actor: r.actor })}</span>}
     </>
   );
 }
