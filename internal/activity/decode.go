@@ -177,8 +177,10 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	e := Entry{Seq: p.seq, Kind: p.kind, ID: p.ID, Of: p.of, Hash: h, Payload: data}
 	switch e.Kind {
 	case KindRepeat:
+		e.Facts = Facts{Times: p.Repeated}
 	case KindEnd:
-		e.Facts = Facts{Status: p.Status, Duration: p.DurationMS, Own: p.OwnUS, ErrorCode: p.Metadata.ErrorCode}
+		facts := FactsOf(&p.Record)
+		e.Facts = Facts{}.EndedBy(&facts)
 	default:
 		e.Facts = FactsOf(&p.Record)
 	}

@@ -133,14 +133,15 @@ func (e *ends) interrupt(pending []Unfinished, past string) {
 			continue
 		}
 		p := ending(u.Seq, &Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."})
-		d := draft{kind: KindEnd, id: u.ID, of: u.Seq, facts: u.Facts}
+		end := Facts{Status: Interrupted}
+		d := draft{kind: KindEnd, id: u.ID, of: u.Seq}
 		if kept, ok := e.spool.kept[u.ID]; ok && kept.Of == u.Seq {
 			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
-			d.body, d.facts.Duration, d.facts.Own = kept.Body, kept.Duration, kept.Own
+			d.body, end = kept.Body, Facts{Status: kept.Status, Duration: kept.Duration, Own: kept.Own, ErrorCode: kept.Error}
 		} else {
 			d.body = appendPayload(nil, &p)
 		}
-		d.facts.Status = p.Status
+		d.facts = u.Facts.EndedBy(&end)
 		if _, err := e.spool.append(&d); err != nil {
 			e.keep(d, &p)
 		}

@@ -2,6 +2,7 @@ package activity
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"unicode"
@@ -38,8 +39,8 @@ type Entry struct {
 	Hash    Hash
 	Payload []byte // JSON, as chained
 	// Facts is what the record can be found by. After a restart an end may come
-	// without (Facts.Type is empty): the store then takes those of the beginning
-	// and adds Status, Duration and Own. A KindRepeat changes none of them.
+	// without (Facts.Type is empty): the store then takes those of the beginning,
+	// EndedBy these. A KindRepeat changes Times alone.
 	Facts Facts
 
 	segment int64 // where the entry ends in the spool
@@ -59,11 +60,18 @@ type Facts struct {
 	Sensitivity string
 	Actor       string
 	Client      string
-	Time        int64 // microseconds since 1970
-	Duration    int64 // milliseconds
-	Own         int64 // microseconds of it; 0: not known
 	Reason      string
-	ErrorCode   string
+	ErrorCode   string // of the refusal or failure
+	Time        int64  // microseconds since 1970
+	Duration    int64  // milliseconds
+	Own         int64  // microseconds of it that were MCPProxy's; 0: not known
+	Times       int64  // how often the refusal has happened; 0 = once
+}
+
+// EndedBy returns the facts of a record that an entry with the facts end has ended.
+func (f Facts) EndedBy(end *Facts) Facts {
+	f.Status, f.Duration, f.Own, f.ErrorCode = end.Status, end.Duration, end.Own, cmp.Or(end.ErrorCode, f.ErrorCode)
+	return f
 }
 
 // FactsOf returns what a record is found by.
@@ -71,12 +79,32 @@ func FactsOf(r *Record) Facts {
 	f := Facts{
 		Type: r.Type, Status: r.Status, Server: r.ServerName, Tool: r.ToolName,
 		Session: r.SessionID, Request: r.RequestID, Actor: r.Actor, Client: r.ClientName,
-		Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, ErrorCode: r.Metadata.ErrorCode,
+		ErrorCode: r.Metadata.ErrorCode, Time: r.Timestamp.UnixMicro(), Duration: r.DurationMS, Own: r.OwnUS, Times: r.Repeated,
 	}
 	if in := r.Metadata.Intent; in != nil {
 		f.Intent, f.Sensitivity, f.Reason = in.OperationType, in.DataSensitivity, in.Reason
 	}
 	return f
+}
+
+// ChainPart is one entry as a store has it, or some in a row that are gone.
+type ChainPart struct {
+	First, Seq int64 // the numbers of the first and the last entry
+	Hash       Hash  // of the last
+	Gone       bool
+	Payload    []byte // of an entry that is there; valid until the call that got it returns
+	// Record is the place among all records of the one that the entry begins, from 1
+	// on; 0 of an entry that begins none.
+	Record int64
+}
+
+// id returns the id of the entry's record, "" when there is none to be read.
+func (p *ChainPart) id() string {
+	const at = len(`{"id":"`)
+	if len(p.Payload) < at+ulidLen || !IsIDPrefix(string(p.Payload[at:at+ulidLen])) {
+		return ""
+	}
+	return string(p.Payload[at : at+ulidLen])
 }
 
 // A line of the spool is

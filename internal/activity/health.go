@@ -13,6 +13,8 @@ type Health struct {
 	Backlog  int64  `json:"backlog"`     // entries that are not in the database yet
 	Spool    int64  `json:"spool_bytes"` // size of the spool on disk
 	Records  int64  `json:"records"`     // in the database
+	// Verified is how Verify has gone last, since the start.
+	Verified *Verified `json:"verified,omitempty"`
 	// Refused tells of the actors that are refused very many calls.
 	Refused []string `json:"-"`
 }
@@ -21,7 +23,7 @@ type Health struct {
 func (l *Log) Health() Health {
 	refused, records := l.refusals.floods(), l.store.Count()
 	l.spool.mu.Lock()
-	h := Health{Records: records, Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
+	h := Health{Records: records, Verified: l.verifier.verified(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.bytes()}
 	failure, full := cmp.Or(l.spool.sick, l.spool.failure), h.Spool >= l.spool.maxBytes
 	storeSick := l.spool.storeSick
 	l.spool.mu.Unlock()

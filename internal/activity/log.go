@@ -77,6 +77,8 @@ type Log struct {
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 
+	verifier verifier
+
 	mu   sync.Mutex // guards open
 	open map[string]running
 }
@@ -164,14 +166,15 @@ func (l *Log) End(id string, o Outcome) error {
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
 	*buf = appendPayload(*buf, &p)
-	run.facts.Status, run.facts.Duration, run.facts.Own, run.facts.ErrorCode = p.Status, p.DurationMS, p.OwnUS, p.Metadata.ErrorCode
-	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts}, &p)
+	facts := FactsOf(&p.Record)
+	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts.EndedBy(&facts)}, &p)
 }
 
 // Close projects what is there and closes the spool. Records that are open stay
 // so and read as interrupted after the next start. When ctx ends first, what is
 // left is projected at the next start.
 func (l *Log) Close(ctx context.Context) error {
+	l.verifier.close()
 	l.refusals.write(time.Now(), true)
 	l.ends.retry()
 	flushed := l.progress.flush(ctx)

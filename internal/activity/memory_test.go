@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a Store in memory, which can be made to fail.
 type memory struct {
+	Store   // the rest is not asked for
 	mu      sync.Mutex
 	pos     Position
 	notes   []string

@@ -64,6 +64,118 @@ func (l *Log) ToolUse(ctx context.Context) (map[[2]string]Use, error) {
 	return use, l.queryError(ctx, err)
 }
 
+// Summary counts what q selects, with everything that was appended before it.
+func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
+	q.Filter, q.Times = q.masked(), l.refusals.unwritten()
+	behind := l.progress.flush(ctx)
+	if behind != nil && !errors.Is(behind, ErrIO) {
+		return Summary{}, behind
+	}
+	s, err := l.store.Summary(ctx, q)
+	s.Incomplete = s.Incomplete || behind != nil
+	return s, l.queryError(ctx, err)
+}
+
+// Sessions returns a page of the sessions that have records in a time.
+func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
+	q.Times = l.refusals.unwritten()
+	behind := l.progress.flush(ctx)
+	if behind != nil && !errors.Is(behind, ErrIO) {
+		return SessionPage{}, behind
+	}
+	p, err := l.store.Sessions(ctx, q)
+	p.Incomplete = p.Incomplete || behind != nil
+	return p, l.queryError(ctx, err)
+}
+
+// Each calls fn for every record that f selects, whatever its page, the newest
+// first: those that were appended before it. One that is pruned meanwhile is left
+// out. What fn gets is its own.
+func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error {
+	if err := l.progress.flush(ctx); err != nil {
+		return err
+	}
+	var failed error
+	err := l.store.Each(ctx, f.masked(), func(r *Record) error {
+		l.refusals.show(r)
+		failed = fn(r)
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return l.queryError(ctx, err)
+}
+
+// Verify reads the whole log, with everything that was appended before it, and holds
+// each entry against the hash of the one before. It holds up nobody. While it runs, who
+// asks waits for the same answer; it goes on when those who wait for it leave.
+func (l *Log) Verify(ctx context.Context) (Verification, error) {
+	v := l.verifying()
+	select {
+	case <-v.done:
+		return v.found, v.err
+	case <-ctx.Done():
+		return Verification{}, ctx.Err()
+	}
+}
+
+// verifying returns the verification that runs, or begins one.
+func (l *Log) verifying() *verifying {
+	l.verifier.mu.Lock()
+	defer l.verifier.mu.Unlock()
+	if l.verifier.running != nil {
+		return l.verifier.running
+	}
+	v := &verifying{done: make(chan struct{})}
+	if l.verifier.closed {
+		v.err = unreadable(errClosed)
+		close(v.done)
+		return v
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l.verifier.running, l.verifier.stop = v, stop
+	l.watching.Go(func() {
+		defer stop()
+		v.found, v.err = l.verify(ctx)
+		l.verifier.mu.Lock()
+		l.verifier.running = nil
+		if v.err == nil {
+			l.verifier.last = &Verified{At: v.found.At, OK: v.found.OK}
+		}
+		l.verifier.mu.Unlock()
+		close(v.done)
+	})
+	return v
+}
+
+func (l *Log) verify(ctx context.Context) (Verification, error) {
+	began := time.Now()
+	m := l.spool.mark()
+	if err := l.progress.flush(ctx); err != nil {
+		return Verification{}, err
+	}
+	inSpool, err := m.firstBreak()
+	if err != nil {
+		return Verification{}, err
+	}
+	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}}
+	records, end, err := l.store.Chain(ctx, c.add)
+	if err != nil && !errors.Is(err, errBroken) {
+		return Verification{}, l.queryError(ctx, err)
+	}
+	if err == nil {
+		c.end(end, m.end.Chain)
+	}
+	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
+		c.first = inSpool
+	}
+	if c.first != nil {
+		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
+	}
+	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), FirstBreak: c.first}, nil
+}
+
 func (l *Log) queryError(ctx context.Context, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {

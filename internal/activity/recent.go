@@ -200,7 +200,8 @@ type keptEnd struct {
 	Body     []byte
 	Status   Status
 	Duration int64
-	Own      int64
+	Own      int64  `json:",omitempty"`
+	Error    string `json:",omitempty"`
 }
 
 // keepEnd keeps an outcome beyond the end of the process.
@@ -208,7 +209,7 @@ func (r *recent) keepEnd(d *draft) error {
 	if r.ends == nil {
 		return nil
 	}
-	line, err := json.Marshal(keptEnd{d.id, d.of, d.body, d.facts.Status, d.facts.Duration, d.facts.Own})
+	line, err := json.Marshal(keptEnd{d.id, d.of, d.body, d.facts.Status, d.facts.Duration, d.facts.Own, d.facts.ErrorCode})
 	if err == nil {
 		_, err = r.ends.Write(append(line, '\n'))
 	}

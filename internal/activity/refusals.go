@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -289,6 +290,31 @@ func (f *refusals) show(r *Record) {
 	}
 }
 
+// maxCounts is how many counts unwritten returns.
+const maxCounts = 1000
+
+// unwritten returns counts that the spool has not got, by the id of the record: the
+// latest, if there are too many.
+func (f *refusals) unwritten() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var changed []*refusal
+	for _, k := range f.byID {
+		if k.times != k.written {
+			changed = append(changed, k)
+		}
+	}
+	if len(changed) > maxCounts {
+		slices.SortFunc(changed, func(a, b *refusal) int { return strings.Compare(b.id, a.id) })
+		changed = changed[:maxCounts]
+	}
+	counts := make(map[string]int64, len(changed))
+	for _, k := range changed {
+		counts[k.id] = k.times
+	}
+	return counts
+}
+
 // repeat notes how often and until when r has happened.
 func (r *Record) repeat(times int64, last time.Time, message string) {
 	first := r.Timestamp
@@ -337,7 +363,7 @@ func (f *refusals) write(now time.Time, all bool) (next time.Time) {
 	for i := range due {
 		d := &due[i]
 		p := payload{kind: KindRepeat, of: d.seq, Record: Record{Repeated: d.times, LastTime: &d.last, ErrorMessage: d.message}}
-		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendPayload(nil, &p)})
+		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendPayload(nil, &p), facts: Facts{Times: d.times}})
 		if errors.Is(err, errClosed) {
 			return time.Time{}
 		}

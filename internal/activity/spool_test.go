@@ -62,15 +62,6 @@ func readAll(t *testing.T, s *spool, pos Position) (entries []Entry, notes []str
 	}
 }
 
-func verify(t *testing.T, s *spool) Verification {
-	t.Helper()
-	v, err := (&Log{spool: s}).Verify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func TestSpoolGoesOnWhereItEnded(t *testing.T) {
 	dir := t.TempDir()
 	var last link

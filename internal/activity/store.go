@@ -12,8 +12,8 @@ import (
 var ErrIO = errors.New("the disk failed")
 
 // Store is where the projector puts the entries and where queries look. Only
-// one call of Resume, Project, Pending, Sync and Tidy is made at a time; List
-// and Get come from anywhere at any time.
+// one call of Resume, Project, Pending, Sync and Tidy is made at a time; what
+// reads comes from anywhere at any time.
 type Store interface {
 	// Resume waits until the store is open and returns how far it is, and what
 	// has to be told about it: an earlier file that was put aside, and the
@@ -47,6 +47,18 @@ type Store interface {
 	// ToolUse returns how each tool was called, by server and tool, as far back as
 	// there are records.
 	ToolUse(ctx context.Context) (map[[2]string]Use, error)
+	// Each calls fn for every record that f selects when it is called, the newest
+	// first, and holds up nothing while fn takes its time. The error of fn ends it.
+	Each(ctx context.Context, f Filter, fn func(*Record) error) error
+	// Chain calls fn for every entry and for those that are gone by the retention, in
+	// the order of their numbers, all as they are at one time. It holds up nobody. It
+	// returns the number of records, and how far the log is by then. The error of fn
+	// ends it.
+	Chain(ctx context.Context, fn func(ChainPart) error) (records int64, end Position, err error)
+	// Summary counts what q selects.
+	Summary(ctx context.Context, q SummaryQuery) (Summary, error)
+	// Sessions returns the sessions that q asks for.
+	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 }
 
 // Use is how a tool was called.

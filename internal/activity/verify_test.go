@@ -2,30 +2,88 @@ package activity
 
 import (
 	"context"
-	"fmt"
+	"testing"
 )
 
-// Verification is what Verify found.
-type Verification struct {
+// spoolCheck is what verify has found.
+type spoolCheck struct {
 	Entries     int64
 	First, Last int64  // the numbers of the first and the last entry
 	Break       string // where the chain is broken first; empty when it is whole
 }
 
-// Verify checks the chain of what is in the spool.
-func (l *Log) Verify(context.Context) (Verification, error) {
-	m := l.spool.mark()
-	last, all, err := m.whole(0)
-	if err != nil || !all {
-		return Verification{Break: fmt.Sprintf("what follows entry %d does not fit", last.seq)}, err
+// verify checks the chain of what is in the spool.
+func verify(t *testing.T, s *spool) spoolCheck {
+	t.Helper()
+	m := s.mark()
+	b, err := m.firstBreak()
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case b != nil:
+		return spoolCheck{Break: b.Reason}
+	case len(m.segments) == 0:
+		return spoolCheck{}
 	}
-	if len(m.segments) == 0 {
-		return Verification{}, nil
-	}
-	found := Verification{First: m.segments[0].first, Last: last.seq}
+	found := spoolCheck{First: m.segments[0].first, Last: m.end.Seq}
 	found.Entries = found.Last - found.First + 1
-	if last != (link{m.end.Seq, m.end.Hash}) {
-		found.Break = fmt.Sprintf("the spool ends with entry %d, not with %d", last.seq, m.end.Seq)
+	return found
+}
+
+// slowChain is a store whose chain, which is empty, is read when somebody says so.
+type slowChain struct {
+	memory
+	begun, goOn chan struct{}
+}
+
+func (s *slowChain) Chain(ctx context.Context, _ func(ChainPart) error) (int64, Position, error) {
+	s.begun <- struct{}{}
+	select {
+	case <-s.goOn:
+		return 7, Position{}, nil
+	case <-ctx.Done():
+		return 0, Position{}, ctx.Err()
 	}
-	return found, nil
+}
+
+// TestVerifyRunsOnce: whoever asks meanwhile gets the same answer, also when the first
+// one to ask has left; and a log that is closed does not wait for it.
+func TestVerifyRunsOnce(t *testing.T) {
+	slow := &slowChain{begun: make(chan struct{}), goOn: make(chan struct{})}
+	l, err := Open(Options{Dir: t.TempDir()}, slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := l.Verify(leaving); left <- err }()
+	<-slow.begun
+	leave()
+	if err := <-left; err != context.Canceled {
+		t.Errorf("who left got %v", err)
+	}
+	first := l.verifying()
+	for range 5 {
+		if l.verifying() != first {
+			t.Error("a second one began")
+		}
+	}
+	if l.Health().Verified != nil {
+		t.Error("what has no result is remembered")
+	}
+	slow.goOn <- struct{}{}
+	if <-first.done; first.err != nil || first.found.Records != 7 || !first.found.OK || *l.Health().Verified != (Verified{first.found.At, true}) {
+		t.Errorf("%+v, %v", first.found, first.err)
+	}
+	go func() { _, err := l.Verify(t.Context()); left <- err }()
+	<-slow.begun
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-left; err == nil {
+		t.Error("what was stopped has an answer")
+	}
+	if _, err := l.Verify(t.Context()); err == nil {
+		t.Error("a closed log was verified")
+	}
 }

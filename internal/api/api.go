@@ -92,7 +92,11 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	}
 	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
 	if stream, ok := answer.(gateway.Stream); ok && err == nil {
-		pour(w, r, o.head().contentType, stream)
+		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})
+		return
+	}
+	if file, ok := answer.(gateway.File); ok && err == nil {
+		pour(w, r, file)
 		return
 	}
 	body, isPage := answer.(page)

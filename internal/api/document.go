@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"reflect"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/gateway"
@@ -55,7 +56,7 @@ func (o *operation) document(all schemas, failure map[string]any) map[string]any
 		d["security"] = []any{}
 	}
 	answer := answers("OK", o.contentType, nil)
-	if o.out == reflect.TypeFor[page]() || o.out == reflect.TypeFor[gateway.Stream]() {
+	if slices.Contains([]reflect.Type{reflect.TypeFor[page](), reflect.TypeFor[gateway.Stream](), reflect.TypeFor[gateway.File]()}, o.out) {
 		answer["headers"] = map[string]any{"Content-Type": map[string]any{"schema": schema{"type": "string"}}}
 	} else {
 		answer = answers("OK", o.contentType, all.of(o.out))

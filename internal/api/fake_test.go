@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/history"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -27,7 +28,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*inspect.Inspector)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -247,6 +248,18 @@ func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRe
 	return testRecord(), nil
 }
 
+// Export writes two lines, or fails before the first.
+func (f *fake) Export(_ context.Context, _ gateway.Caller, in history.ExportQuery) (gateway.File, error) {
+	f.filters = append(f.filters, in.Filter)
+	return gateway.File{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
+		if f.failure != nil {
+			return f.failure
+		}
+		_, err := io.WriteString(w, "id\n1\n")
+		return err
+	}}, nil
+}
+
 func (f *fake) Status(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) {
 	return gateway.Status{Version: "1.2.3", PID: 42, Surfaces: []gateway.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}, nil
 }
@@ -266,7 +279,7 @@ func (f *fake) instead() []Operation {
 		}
 	}
 	all = append(all, []Operation{
-		StreamEvents.As(f.Events), GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
+		StreamEvents.As(f.Events), ExportActivity.As(f.Export), GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
 		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
 		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs), FollowServerLogs.As(f.FollowLogs),
 		GetTool.As(f.ToolDetail), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),

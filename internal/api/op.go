@@ -37,6 +37,7 @@ type operation struct {
 	in, out      reflect.Type
 	contentType  string            // of a page
 	docs         map[string]string // of parameters, instead of what In says
+	leftOut      []string          // parameters that In has
 	hasHome      func(*Deps) bool
 }
 
@@ -79,6 +80,7 @@ func (d *Deps) operations() []Operation {
 // input follows from the tags of In.
 func (o *operation) input() *input {
 	in := &input{fields: fieldsOf(o.in, o.path)}
+	in.fields = slices.DeleteFunc(in.fields, func(f field) bool { return slices.Contains(o.leftOut, f.name) })
 	for i, f := range in.fields {
 		if doc := o.docs[f.name]; doc != "" {
 			in.fields[i].doc = doc
@@ -169,6 +171,12 @@ func (o *Op[In, Out]) describe(name, doc string) *Op[In, Out] {
 		o.docs = map[string]string{}
 	}
 	o.docs[name] = doc
+	return o
+}
+
+// without leaves out parameters that In has.
+func (o *Op[In, Out]) without(names ...string) *Op[In, Out] {
+	o.leftOut = names
 	return o
 }
 

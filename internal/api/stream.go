@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"mime"
 	"net/http"
 	"time"
 
@@ -15,12 +16,16 @@ const stallTime = 30 * time.Second
 
 // pour sends an answer as it comes about. What fails after the first byte can only
 // cut the answer off.
-func pour(w http.ResponseWriter, r *http.Request, contentType string, s gateway.Stream) {
-	w.Header().Set("Content-Type", contentType)
+func pour(w http.ResponseWriter, r *http.Request, f gateway.File) {
+	w.Header().Set("Content-Type", f.Type)
+	if f.Name != "" {
+		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	}
 	out := &streamed{ResponseWriter: w, control: http.NewResponseController(w)}
-	if err := s(r.Context(), out); err == nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), auth.ErrSignedOut) {
+	if err := f.Stream(r.Context(), out); err == nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), auth.ErrSignedOut) {
 		return
 	} else if !out.begun {
+		w.Header().Del("Content-Disposition")
 		writeProblem(w, err)
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/history"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
@@ -289,7 +290,7 @@ func (f *fake) Activities(_ context.Context, _ gateway.Caller, filter activity.F
 	if filter.SessionID == "none" {
 		return gateway.ActivityList{}, nil
 	}
-	p := gateway.ActivityList{Activities: records(), Total: 6, Limit: filter.Limit, Offset: filter.Offset}
+	p := gateway.ActivityList{Activities: records(), Relation: "eq", Total: 6, Limit: filter.Limit, Offset: filter.Offset}
 	if filter.Limit < len(p.Activities) {
 		p.Activities, p.NextCursor = p.Activities[:filter.Limit], "c1"
 	}
@@ -372,7 +373,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*inspect.Inspector)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 type ActivityList struct {
 	Activities []activity.Record `json:"activities"`
 	Total      int64             `json:"total" doc:"How many records the filters select."`
+	Relation   string            `json:"total_relation" enum:"eq,gte" doc:"eq: total is exact; gte: there are at least so many, as the newest records are missing."`
 	Limit      int               `json:"limit"`
 	Offset     int               `json:"offset"`
 	NextCursor string            `json:"next_cursor" doc:"Give it as cursor for the next page; empty on the last one."`
@@ -24,21 +25,25 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 		return ActivityList{}, err
 	}
 	for i := range found.Records {
-		completeIntent(&found.Records[i])
+		CompleteIntent(&found.Records[i])
 	}
-	return ActivityList{found.Records, found.Total, f.Limit, f.Offset, found.NextCursor, found.Incomplete}, nil
+	relation := "eq"
+	if found.Incomplete {
+		relation = "gte"
+	}
+	return ActivityList{found.Records, found.Total, relation, f.Limit, f.Offset, found.NextCursor, found.Incomplete}, nil
 }
 
 // Activity returns one record by its id or a unique prefix of it.
 func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
-	completeIntent(&r)
+	CompleteIntent(&r)
 	return r, err
 }
 
-// completeIntent makes sure that a call shows its operation type: a record that
+// CompleteIntent makes sure that a call shows its operation type: a record that
 // kept no intent has at least the variant.
-func completeIntent(r *activity.Record) {
+func CompleteIntent(r *activity.Record) {
 	variant, ok := policy.ParseVariant(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {
 		return

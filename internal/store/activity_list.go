@@ -56,33 +56,51 @@ func (db *DB) List(ctx context.Context, f activity.Filter) (activity.Page, error
 	if err != nil {
 		return activity.Page{}, err
 	}
-	e, err := db.use(ctx)
+	q, err := db.query(ctx, &f)
 	if err != nil {
 		return activity.Page{}, err
 	}
-	words, incomplete := parseSearch(f.Search), false
-	if len(words) > 0 {
-		if err := e.indexText(ctx); err != nil && !isOfDisk(err) {
-			return activity.Page{}, err
-		} else if err != nil { // what was prepared before can still be found
-			incomplete = true
+	page := activity.Page{Incomplete: q.incomplete}
+	err = q.within(ctx, func(ctx context.Context) (err error) {
+		page.Total = q.sel.count()
+		keys, more := q.keys(&f, before)
+		if page.Records, err = q.records(ctx, keys); err == nil && more {
+			page.NextCursor = encodeCursor(keys[len(keys)-1])
 		}
+		return err
+	})
+	return page, err
+}
+
+// query prepares a query that reads columns beside those of the filter.
+func (db *DB) query(ctx context.Context, f *activity.Filter, columns ...field) (*query, error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return nil, err
 	}
+	q := &query{e: e, wants: wants(f), words: parseSearch(f.Search), columns: columns}
+	later := slices.DeleteFunc(slices.Clone(columns), func(f field) bool { return f < firstLater })
 	if len(f.Clients) > 0 {
-		if err := e.addColumn(ctx, fieldClient); err != nil && !isOfDisk(err) {
-			return activity.Page{}, err
-		} else if err != nil {
-			incomplete = true
+		later = append(later, fieldClient)
+	}
+	for _, prepare := range []struct {
+		needed bool
+		do     func(context.Context) error
+	}{{len(q.words) > 0, e.indexText}, {len(later) > 0, func(ctx context.Context) error { return e.addColumns(ctx, later...) }}} {
+		if !prepare.needed {
+			continue
+		}
+		if err := prepare.do(ctx); err != nil && !isOfDisk(err) {
+			return nil, err
+		} else if err != nil { // what was prepared before can still be found
+			q.incomplete = true
 		}
 	}
-	q := query{e: e, wants: wants(&f), words: words}
-	if len(words) == 0 && strings.TrimSpace(f.Search) != "" {
+	if len(q.words) == 0 && strings.TrimSpace(f.Search) != "" {
 		q.wants = append(q.wants, want{}) // there is no word in it: nothing has it
 	}
 	q.since, q.until = bounds(f.Since, f.Until)
-	page, err := q.page(ctx, &f, before)
-	page.Incomplete = incomplete
-	return page, err
+	return q, nil
 }
 
 // bounds returns [since, until) in microseconds.
@@ -106,12 +124,14 @@ func ceilMicro(t time.Time) int64 {
 	return n
 }
 
-// query is one List under way.
+// query is one query under way.
 type query struct {
 	e            *engine
 	wants        []want
 	words        []term
 	since, until int64
+	incomplete   bool    // the disk did not take what it needs
+	columns      []field // that eachRecord gives, beside the time
 
 	tx  *sql.Tx
 	sel selection
@@ -120,36 +140,30 @@ type query struct {
 	chunks     []chunkInfo
 	firstChunk int64
 	tailFirst  int64
+	tail       [fields + 1][]uint64 // the columns asked for
 }
 
-func (q *query) page(ctx context.Context, f *activity.Filter, before int64) (activity.Page, error) {
+// within selects, and calls fn while nothing that was selected changes.
+func (q *query) within(ctx context.Context, fn func(ctx context.Context) error) error {
 	q.begin()
 	tx, err := q.e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return activity.Page{}, err
+		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
 	q.tx = tx
 	// The driver starts a goroutine for every statement whose context can end.
 	done, ctx := ctx, context.WithoutCancel(ctx)
 	if err := q.filterChunks(ctx); err != nil {
-		return activity.Page{}, err
+		return err
 	}
 	if err := q.filterText(ctx); err != nil {
-		return activity.Page{}, err
+		return err
 	}
 	if err := done.Err(); err != nil {
-		return activity.Page{}, err
+		return err
 	}
-	page := activity.Page{Total: q.sel.count()}
-	keys, more := q.keys(f, before)
-	if page.Records, err = q.records(ctx, keys); err != nil {
-		return activity.Page{}, err
-	}
-	if more {
-		page.NextCursor = encodeCursor(keys[len(keys)-1])
-	}
-	return page, nil
+	return fn(ctx)
 }
 
 // begin takes the index as it is and filters the tail, which is in memory.
@@ -175,6 +189,7 @@ func (q *query) begin() {
 			q.sel.words[at/64] &^= 1 << (at % 64)
 		}
 	}
+	q.keepTail(t)
 }
 
 func (q *query) inTime(t int64) bool { return q.since <= t && t < q.until }
@@ -247,7 +262,7 @@ func (q *query) filterTime(ctx context.Context, chunk int64) error {
 	if none(words) {
 		return nil
 	}
-	times, err := readColumn(ctx, q.tx, fieldTime, chunk)
+	times, err := readColumn(ctx, q.tx, columnID(fieldTime, chunk))
 	if err == sql.ErrNoRows { // pruned meanwhile
 		clear(words)
 		return nil
@@ -285,7 +300,7 @@ func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, e
 	if len(keys) == 0 {
 		return records, nil
 	}
-	stmt, err := q.tx.PrepareContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?")
+	stmt, err := q.tx.PrepareContext(ctx, selectRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -302,6 +317,9 @@ func (q *query) records(ctx context.Context, keys []int64) ([]activity.Record, e
 	}
 	return records, nil
 }
+
+// selectRecord selects what readRecord reads.
+const selectRecord = "SELECT entry, outcome FROM activity WHERE key = ?"
 
 func readRecord(row *sql.Row) (activity.Record, error) {
 	var entry, outcome []byte

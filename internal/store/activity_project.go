@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"runtime"
@@ -98,7 +99,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 }
 
 func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
-	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, ended: map[int64]ending{}}
+	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, sealed: map[int64]map[int64]uint64{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
 			p.insert(&b.rows[i])
@@ -113,6 +114,9 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 			if err := p.repeat(ctx, n); err != nil {
 				return err
 			}
+		}
+		if err := p.changeColumns(ctx); err != nil {
+			return err
 		}
 		p.rollUp.save(e.conn)
 		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
@@ -134,10 +138,8 @@ func (e *engine) publish(p *projection) {
 		t.add(v, p.times[i])
 	}
 	t.refusedBytes += p.refusedBytes
-	for key, values := range p.ended {
-		for i, f := range endFields {
-			t.columns[f][key-t.first] = values[i]
-		}
+	for _, c := range p.changes {
+		t.columns[c.field][c.key-t.first] = c.value
 	}
 	e.index.nextKey = p.next
 	if e.used != nil {
@@ -155,18 +157,17 @@ type projection struct {
 	// What it changes in memory when it is committed.
 	values       []*[fields]uint64
 	times        []int64
-	ended        map[int64]ending // of records of the tail, by key
-	refusedBytes int64            // the size of the refusals among the new ones
+	changes      []change // of records of the tail
+	refusedBytes int64    // the size of the refusals among the new ones
+	// sealed is what it changes of records in chunks: column → position → value.
+	sealed map[int64]map[int64]uint64
 }
 
-// endFields are those that the end of a record changes, and ending is their values.
-var endFields = [...]field{fieldStatus, fieldDuration, fieldOwn}
-
-type ending [len(endFields)]uint64
-
-func (e *engine) ending(f *activity.Facts) ending {
-	duration, own := numbersOf(f)
-	return ending{e.hashes.of(fieldStatus, string(f.Status)), duration, own}
+// change is a new value of a record.
+type change struct {
+	key   int64
+	field field
+	value uint64
 }
 
 const (
@@ -212,8 +213,7 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 	}
 	facts := activity.Facts{}
 	if r.begin != nil {
-		facts = r.begin.Facts
-		facts.Status, facts.Duration, facts.Own = f.Status, f.Duration, f.Own
+		facts = r.begin.Facts.EndedBy(f)
 	} else {
 		facts = factsOfRow(nil, r.end.Payload)
 	}
@@ -222,7 +222,6 @@ func completed(f *activity.Facts, r *row) *activity.Facts {
 
 // endLate finishes records whose beginning is in the database.
 func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error {
-	sealed := map[int64]map[int64]ending{} // chunk → position
 	for _, end := range late {
 		var key int64
 		var entry []byte
@@ -244,50 +243,48 @@ func (p *projection) endLate(ctx context.Context, late []*activity.Entry) error 
 		}
 		p.e.conn.do(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.add(facts)
-		p.setEnding(key, p.e.ending(facts), sealed)
-	}
-	for chunk, changes := range sealed {
-		if err := p.changeColumns(ctx, chunk, changes); err != nil {
-			return err
+		now := p.e.hashes.all(facts)
+		for _, f := range []field{fieldStatus, fieldError, fieldDuration, fieldOwn} {
+			p.set(key, f, now[f])
 		}
 	}
 	return nil
 }
 
-// setEnding notes how a record has ended: in the tail for later, in a chunk for this
+// set notes a new value of a record: in the tail for later, in a chunk for this
 // transaction.
-func (p *projection) setEnding(key int64, values ending, sealed map[int64]map[int64]ending) {
+func (p *projection) set(key int64, f field, value uint64) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this very transaction
-		for i, f := range endFields {
-			p.values[key-t.first-int64(len(t.times))][f] = values[i]
-		}
+		p.values[key-t.first-int64(len(t.times))][f] = value
 		return
 	}
 	if key >= t.first {
-		p.ended[key] = values
+		p.changes = append(p.changes, change{key, f, value})
 		return
 	}
-	chunk := key / chunkSize
-	if sealed[chunk] == nil {
-		sealed[chunk] = map[int64]ending{}
+	id := columnID(f, key/chunkSize)
+	if p.sealed[id] == nil {
+		p.sealed[id] = map[int64]uint64{}
 	}
-	sealed[chunk][key%chunkSize] = values
+	p.sealed[id][key%chunkSize] = value
 }
 
-func (p *projection) changeColumns(ctx context.Context, chunk int64, changes map[int64]ending) error {
-	for i, f := range endFields {
-		if p.e.index.chunks[chunk-p.e.index.firstChunk].lacks[f] {
-			continue // it is made of what the records say by then
+// changeColumns changes what set has noted of chunks. A column that is not there is
+// made of the records when it is needed: see activity_later.go.
+func (p *projection) changeColumns(ctx context.Context) error {
+	for id, changes := range p.sealed {
+		values, err := readColumn(ctx, p.e.conn, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
 		}
-		values, err := readColumn(ctx, p.e.conn, f, chunk)
 		if err != nil {
 			return err
 		}
-		for at, ended := range changes {
-			values[at] = ended[i]
+		for at, value := range changes {
+			values[at] = value
 		}
-		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), columnID(f, chunk))
+		p.e.conn.do("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (db *DB) Tidy(ctx context.Context, now time.Time, keep activity.Retention, 
 		return false, err
 	}
 	if more, err = e.tidy(ctx, now, keep, idle); err == nil && !more {
-		err = e.expire(ctx, now.Add(-db.jumped()))
+		err = e.expire(ctx, now.Add(-db.clock.jumped()))
 	}
 	return more, db.failed(e, err)
 }
@@ -136,7 +136,7 @@ func (e *engine) olderThan(ctx context.Context, limit int64) (int64, error) {
 	}
 	e.mu.RUnlock()
 	if sealed {
-		raw, err := readColumn(ctx, e.reads, fieldTime, chunk)
+		raw, err := readColumn(ctx, e.reads, columnID(fieldTime, chunk))
 		if err != nil {
 			return 0, err
 		}

@@ -11,13 +11,16 @@ import (
 	"mcpproxy/internal/activity"
 )
 
-func openBench(b *testing.B) (*activity.Log, *DB) {
+func openBench(b *testing.B) (*activity.Log, *DB) { return openBenchAt(b, nil) }
+
+// openBenchAt has a clock of its own.
+func openBenchAt(b *testing.B, now func() time.Time) (*activity.Log, *DB) {
 	dir := b.TempDir()
 	db := Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	if err := db.Ready(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), Now: now}, db)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/activity"
 )
 
-// A column holds one value of each record of a chunk: a number as it is, a text as
-// the first 64 bits of its SHA-256 (0 for the empty one): no dictionary to keep, to
-// load or to let grow. Two values of a database that fall together are less likely
-// than a disk that lies.
+// A column holds one value of each record of a chunk: a number, or the first 64
+// bits of the SHA-256 of a text (0 for the empty one): no dictionary to keep, to load or to let
+// grow. Two values of a database that fall together are less likely than a disk
+// that lies.
 
-// field is what a record can be found by, or summed up.
+// field is what a record can be found by.
 type field int
 
 const (
@@ -30,14 +30,21 @@ const (
 	fieldSensitivity
 	fieldActor
 	fieldClient
-	fieldDuration // milliseconds, a number
-	fieldOwn      // microseconds, a number; 0: not known
+	fieldError
+	hashed // what follows are numbers
+)
+
+const (
+	fieldDuration = hashed + iota // milliseconds
+	fieldOwn                      // microseconds
+	fieldTimes                    // how often a refusal has happened; 0 = once
 	fields
-	fieldTime = fields // a number, of which the index keeps more
+	fieldTime = fields
 )
 
 // columnID is the key of a column of a chunk: those of one field lie together.
-// The number of times in the database is from before there were clients.
+// The number of times in the database is from before there were clients, and what
+// came with them and after.
 func columnID(f field, chunk int64) int64 {
 	switch {
 	case f == fieldTime:
@@ -76,25 +83,20 @@ func (h hashes) of(f field, s string) uint64 {
 }
 
 func (h hashes) all(f *activity.Facts) *[fields]uint64 {
-	var out [fields]uint64
-	for i, v := range textsOf(f) {
+	out := [fields]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwn: uint64(max(0, f.Own)), fieldTimes: uint64(max(0, f.Times))}
+	for i, v := range valuesOf(f) {
 		out[i] = h.of(field(i), v)
 	}
-	out[fieldDuration], out[fieldOwn] = numbersOf(f)
 	return &out
 }
 
-// numbersOf returns the values of fieldDuration and fieldOwn.
-func numbersOf(f *activity.Facts) (duration, own uint64) {
-	return uint64(max(0, f.Duration)), uint64(max(0, f.Own))
-}
-
-// textsOf returns the values of a record that are texts, by field.
-func textsOf(f *activity.Facts) [fieldDuration]string {
-	return [fieldDuration]string{
+// valuesOf returns the values of a record that are hashed, by field.
+func valuesOf(f *activity.Facts) [hashed]string {
+	return [hashed]string{
 		fieldType: string(f.Type), fieldStatus: string(f.Status), fieldServer: f.Server,
 		fieldTool: f.Tool, fieldSession: f.Session, fieldRequest: f.Request,
 		fieldIntent: f.Intent, fieldSensitivity: f.Sensitivity, fieldActor: f.Actor, fieldClient: f.Client,
+		fieldError: f.ErrorCode,
 	}
 }
 
@@ -173,7 +175,12 @@ func parseColumn(data []byte) (column, error) {
 // decode returns the values.
 func (c column) decode() ([]uint64, error) {
 	values := make([]uint64, chunkSize)
-	for i := range values {
+	return values, c.decodeTo(values)
+}
+
+// decodeTo writes the values to where there is room for those of a chunk.
+func (c column) decodeTo(values []uint64) error {
+	for i := range values[:chunkSize] {
 		at := 0
 		switch c.width {
 		case widthRaw:
@@ -185,11 +192,11 @@ func (c column) decode() ([]uint64, error) {
 			at = int(binary.LittleEndian.Uint16(c.body[2*i:]))
 		}
 		if 8*at >= len(c.list) {
-			return nil, fmt.Errorf("a column with index %d: %w", at, errDamaged)
+			return fmt.Errorf("a column with index %d: %w", at, errDamaged)
 		}
 		values[i] = binary.LittleEndian.Uint64(c.list[8*at:])
 	}
-	return values, nil
+	return nil
 }
 
 // decodeColumn returns the values of an encoded column.
@@ -201,10 +208,10 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	return c.decode()
 }
 
-// readColumn returns the values of the column of a chunk.
-func readColumn(ctx context.Context, db querier, f field, chunk int64) ([]uint64, error) {
+// readColumn returns the values of a column.
+func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	var data []byte
-	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", columnID(f, chunk)).Scan(&data); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
 		return nil, err
 	}
 	return decodeColumn(data)

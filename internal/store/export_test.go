@@ -27,7 +27,7 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 		field field
 		to    *[]uint64
 	}{{fieldDuration, &durations}, {fieldOwn, &own}} {
-		if err := db.engine.addColumn(ctx, c.field); err != nil {
+		if err := db.engine.addColumns(ctx, c.field); err != nil {
 			return nil, nil, err
 		}
 		x := &db.engine.index

@@ -83,6 +83,81 @@ func BenchmarkFirstPage(b *testing.B) {
 	})
 }
 
+// BenchmarkWholeMillion is what reads a million records of 90 days as a whole. Run it
+// by itself: filling the database takes a minute.
+func BenchmarkWholeMillion(b *testing.B) {
+	const records = 1_000_000
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := begun
+	l, db := openBenchAt(b, func() time.Time { return clock })
+	for i := range records {
+		clock = begun.Add(time.Duration(i) * (90 * 24 * time.Hour / records))
+		r := mixed(i)
+		r.DurationMS, r.OwnUS = int64(i%400), int64(60+i%300)
+		if err := l.Append(r); err != nil {
+			b.Fatal(err)
+		}
+		if i%50_000 == 0 {
+			if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
+		b.Fatal(err)
+	}
+	if err := db.engine.indexText(b.Context()); err != nil { // else that is done beside
+		b.Fatal(err)
+	}
+	one := activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}}
+	for _, bb := range []struct {
+		name   string
+		days   int
+		filter activity.Filter
+		step   time.Duration
+	}{
+		{"24 h", 1, activity.Filter{}, 30 * time.Minute},
+		{"24 h filtered", 1, one, 30 * time.Minute},
+		{"90 days", 90, activity.Filter{}, 24 * time.Hour},
+		{"90 days filtered", 90, one, 24 * time.Hour},
+	} {
+		for _, group := range []activity.Group{"", activity.ByTool} {
+			b.Run(bb.name+" "+string(group), func(b *testing.B) {
+				f := bb.filter
+				f.Since, f.Until = clock.AddDate(0, 0, -bb.days), clock.Add(time.Second)
+				for range b.N {
+					s, err := l.Summary(b.Context(), activity.SummaryQuery{Filter: f, Step: bb.step, Group: group, Most: 2_000_000})
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.ReportMetric(float64(s.Records), "records")
+				}
+			})
+		}
+	}
+	b.Run("sessions of 24 h", func(b *testing.B) {
+		for range b.N {
+			if _, err := l.Sessions(b.Context(), activity.SessionQuery{Since: clock.AddDate(0, 0, -1), Limit: 50, Most: 2_000_000}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("each", func(b *testing.B) {
+		for range b.N {
+			if err := l.Each(b.Context(), activity.Filter{}, func(*activity.Record) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("verify", func(b *testing.B) {
+		for range b.N {
+			if v, err := l.Verify(b.Context()); err != nil || !v.OK || v.Records != records {
+				b.Fatalf("%+v, %v, %v", v, v.FirstBreak, err)
+			}
+		}
+	})
+}
+
 func mixed(i int) *activity.Record {
 	pick := func(from ...string) string { return from[i%len(from)] }
 	return &activity.Record{

@@ -31,20 +31,6 @@ type StoredResult struct {
 // ResultLife is how long a result may be kept.
 const ResultLife = 2 * time.Hour
 
-// jumped returns by how much the wall clock was set since the database was
-// opened. Below a second it counts as not set.
-func (db *DB) jumped() time.Duration {
-	d := db.now().Round(0).Sub(db.began.Round(0)) - time.Since(db.began)
-	if d.Abs() < time.Second {
-		return 0
-	}
-	return d
-}
-
-// evenly returns the time by which results expire: what the wall clock would
-// say if nobody had set it. A handle lives as long as it is said to.
-func (db *DB) evenly() time.Time { return db.now().Add(-db.jumped()) }
-
 // shortenResults has results live no longer than they can, which were kept while
 // the clock was ahead of what it is now.
 func (e *engine) shortenResults() error {
@@ -65,8 +51,8 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 	if len(body) > maxResults {
 		return fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
 	}
-	jumped := db.jumped()
-	now := db.evenly()
+	jumped := db.clock.jumped()
+	now := db.clock.evenly()
 	return db.write(ctx, func(c *rawConn) error {
 		dropExpired(c, now)
 		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
@@ -115,7 +101,7 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	id := resultID(handle)
 	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, expires, body FROM result WHERE handle = ?", id).
 		Scan(&r.Actor, &r.Server, &expires, &body)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.evenly().UnixMicro() {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.evenly().UnixMicro() {
 		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
 			"Handles live two hours; call the tool again.")
 	}

@@ -128,10 +128,10 @@ func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	_, db, e := logOver(t, 1)
 	set := time.Duration(0)
-	db.now = func() time.Time { return time.Now().Add(set).Round(0) }
+	db.clock.now = func() time.Time { return time.Now().Add(set).Round(0) }
 	put := func(handle string, life time.Duration) {
 		t.Helper()
-		if err := db.PutResult(t.Context(), StoredResult{Handle: handle, Body: []byte("1"), Expires: db.now().Add(life)}); err != nil {
+		if err := db.PutResult(t.Context(), StoredResult{Handle: handle, Body: []byte("1"), Expires: db.clock.now().Add(life)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestResultsLiveByTheClockAsItRan(t *testing.T) {
 		handle := fmt.Sprint(set)
 		put(handle, time.Hour)
 		put("short of "+handle, -time.Second)
-		if _, err := db.Tidy(t.Context(), db.now(), activity.Retention{}, true); err != nil {
+		if _, err := db.Tidy(t.Context(), db.clock.now(), activity.Retention{}, true); err != nil {
 			t.Fatal(err)
 		}
 		for _, handle := range []string{"before", handle} {

@@ -24,8 +24,7 @@ import (
 type DB struct {
 	path     string
 	logger   *slog.Logger
-	now      func() time.Time
-	began    time.Time // by the monotonic clock, too
+	clock    clock
 	stop     context.CancelFunc
 	done     chan struct{}
 	reopened chan struct{} // see Reopened
@@ -61,7 +60,7 @@ func open(path string, logger *slog.Logger, pause time.Duration) *DB {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &DB{
-		path: path, logger: logger, now: time.Now, began: time.Now(), stop: stop, pause: pause,
+		path: path, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, pause: pause,
 		done: make(chan struct{}), reopened: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	go db.keepOpen(ctx)

@@ -161,14 +161,14 @@ func (db *DB) openSoon(ctx context.Context, x *examination) *engine {
 // look opens the database, after a closer look when it is suspected.
 func (db *DB) look(ctx context.Context, x *examination) (*engine, error) {
 	if x.why == nil {
-		return openEngine(ctx, db.path, db.evenly)
+		return openEngine(ctx, db.path, db.clock.evenly)
 	}
 	for _, suffix := range []string{"", "-wal"} {
 		if err := readable(db.path + suffix); err != nil {
 			return nil, err
 		}
 	}
-	e, err := openEngine(ctx, db.path, db.evenly)
+	e, err := openEngine(ctx, db.path, db.clock.evenly)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +255,7 @@ func (db *DB) putAside(why error) error {
 	if db.broken++; db.broken > maxBroken {
 		return fmt.Errorf("the database was damaged %d times; check the disk: %w", db.broken, why)
 	}
-	aside, err := moveAside(db.path, "corrupt", db.now())
+	aside, err := moveAside(db.path, "corrupt", db.clock.now())
 	if err != nil {
 		return fmt.Errorf("put a damaged database aside: %w", err)
 	}

@@ -90,6 +90,8 @@ var (
 	actors        = []string{"", "admin", "agent", "token:ci"}
 	clients       = []string{"", "claude-code", "cursor"}
 	searches      = []string{"apple", "banana", "cherry", "date"}
+	errorCodes    = []string{"", "UPSTREAM_ERROR", "TIMEOUT", "INTERRUPTED"}
+	durations     = []int64{0, 2, 255, 256, 300, 4096, 70_001}
 )
 
 // draw makes a source of random choices of a seed.
@@ -191,8 +193,13 @@ func (e *env) fill(d draw, n int) []activity.Record {
 		default:
 			r = e.begin(r)
 			r.Response = []byte(`{"r":"` + pick(d, searches) + `"}`)
-			r.Status, r.DurationMS = s, 2
-			o := activity.Outcome{Status: s, Response: r.Response, Duration: 2 * time.Millisecond}
+			r.Status, r.DurationMS = s, pick(d, durations)
+			if s == activity.Failed {
+				r.Metadata.ErrorCode = pick(d, errorCodes)
+			}
+			r.OwnUS = pick(d, durations)
+			o := activity.Outcome{Status: s, Response: r.Response, ErrorCode: r.Metadata.ErrorCode,
+				Duration: time.Duration(r.DurationMS) * time.Millisecond, Own: time.Duration(r.OwnUS) * time.Microsecond}
 			if err := e.log.End(r.ID, o); err != nil {
 				e.t.Fatal(err)
 			}

@@ -12,6 +12,10 @@ func Run(t *testing.T, open Opener) {
 	for name, test := range map[string]func(*testing.T, Opener){
 		"filters":            testFilters,
 		"random filters":     testRandomFilters,
+		"summaries":          testSummaries,
+		"each":               testEach,
+		"chain":              testChain,
+		"chain under load":   testChainUnderLoad,
 		"time":               testTime,
 		"pages":              testPages,
 		"pages under load":   testPagesUnderLoad,

@@ -1,0 +1,25 @@
+package activity
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseSpan reads a duration that may also count days and weeks: 90s, 2h, 7d, 2w. ok is
+// false for what is none.
+func ParseSpan(s string) (time.Duration, bool) {
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return d, true
+	}
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		number, ok := strings.CutSuffix(s, unit)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil && time.Duration(n) < (1<<62)/length {
+			return time.Duration(n) * length, true
+		}
+	}
+	return 0, false
+}

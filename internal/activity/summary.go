@@ -1,0 +1,116 @@
+package activity
+
+import (
+	"time"
+
+	"mcpproxy/internal/problem"
+)
+
+// SummaryQuery asks for counts of what the Filter selects, but for its page. Since
+// and Until must be given.
+type SummaryQuery struct {
+	Filter
+	Step  time.Duration // of a bucket; whole seconds
+	Group Group         // empty for no groups
+	Most  int64         // how many records are looked at, the newest
+	// Times is how often refusals have happened by now, by the id of their record,
+	// where the store may have an earlier count.
+	Times map[string]int64
+}
+
+// Group is what calls are counted by.
+type Group string
+
+// The groups.
+const (
+	ByLane   Group = "lane"
+	ByServer Group = "server"
+	ByTool   Group = "tool"
+	ByClient Group = "client"
+)
+
+// Words are all groups.
+func (Group) Words() []string {
+	return []string{string(ByLane), string(ByServer), string(ByTool), string(ByClient)}
+}
+
+// MaxGroups is how many groups a Summary has at most.
+const MaxGroups = 100
+
+// Summary is what calls came to. Percentiles are of calls that have ended, exact
+// below 256 and within 0.4 % above; 0 when there is none.
+type Summary struct {
+	Cut          bool     `json:"cut,omitempty" doc:"There are older records that were not looked at."`
+	Incomplete   bool     `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
+	Records      int64    `json:"records" doc:"Records that the filters select, of whatever type."`
+	Calls        int64    `json:"calls" doc:"Those that are calls."`
+	Refused      int64    `json:"refused" doc:"Calls that were refused, each time that it was."`
+	Failed       int64    `json:"failed" doc:"Calls that failed or were interrupted."`
+	FailedTool   int64    `json:"failed_tool" doc:"Those of them of which the tool itself said that it failed."`
+	FailedServer int64    `json:"failed_server" doc:"Those of them of which the server could not be reached, or gave no sound answer in time."`
+	P50          int64    `json:"p50_ms" doc:"Half of the calls took no longer."`
+	P95          int64    `json:"p95_ms" doc:"19 of 20 calls took no longer."`
+	OwnP50       int64    `json:"own_p50_us" doc:"MCPProxy's part of it."`
+	OwnP95       int64    `json:"own_p95_us"`
+	Buckets      []Bucket `json:"buckets" doc:"The time in equal parts, the oldest first; those without anything, too."`
+	Groups       []Tally  `json:"groups" doc:"By what group says, the most called first; at most 100."`
+}
+
+// Bucket is a part of the time of a Summary: from Start on, for a step.
+type Bucket struct {
+	Start       time.Time `json:"start"`
+	Read        int64     `json:"read"`
+	Write       int64     `json:"write"`
+	Destructive int64     `json:"destructive"`
+	Refused     int64     `json:"refused"`
+	Failed      int64     `json:"failed"`
+}
+
+// Tally is the calls of one lane, server, tool (server:tool) or client.
+type Tally struct {
+	Key     string    `json:"key" doc:"A tool is server:tool; empty where the record does not say."`
+	Calls   int64     `json:"calls"`
+	Refused int64     `json:"refused"`
+	Failed  int64     `json:"failed"`
+	P50     int64     `json:"p50_ms"`
+	P95     int64     `json:"p95_ms"`
+	OwnP50  int64     `json:"own_p50_us"`
+	Last    time.Time `json:"last" doc:"The last call, or refusal."`
+}
+
+// ServerFailures are the codes of calls that failed because the server could not be
+// reached, or gave no sound answer in time. A tool that reports a failure of its own
+// has no code.
+func ServerFailures() []problem.Code {
+	return []problem.Code{problem.ServerUnavailable, problem.Timeout, problem.UpstreamError, problem.LoginNeeded}
+}
+
+// SessionQuery asks for sessions that have records from Since on and before Until.
+type SessionQuery struct {
+	Since, Until  time.Time
+	Limit, Offset int
+	Most          int64            // how many records are looked at, the newest
+	Times         map[string]int64 // see SummaryQuery
+}
+
+// SessionPage is sessions, the one with the newest record first.
+type SessionPage struct {
+	Sessions   []Session
+	Total      int64
+	Cut        bool // there are older records that were not looked at
+	Incomplete bool // the newest records are missing: see Page
+}
+
+// Session is what the records of one session in the time that was asked for say.
+type Session struct {
+	ID            string    `json:"id"`
+	ClientName    string    `json:"client_name,omitempty"`
+	ClientVersion string    `json:"client_version,omitempty"`
+	Actor         string    `json:"actor,omitempty"`
+	Source        Source    `json:"source,omitempty"`
+	First         time.Time `json:"first" doc:"The time of its first record in the period."`
+	Last          time.Time `json:"last"`
+	Calls         int64     `json:"calls"`
+	Refused       int64     `json:"refused"`
+	Failed        int64     `json:"failed"`
+}

@@ -1,0 +1,90 @@
+// Package history is the operations that read the log as a whole: what calls came to
+// (summary.go), all of it as a file (export.go), whether it is as it was written, and
+// the sessions of clients. Each operation is a method.
+//
+// It guarantees that what is counted and written out is what the same filters select in
+// a list; that an export is what there was when it began, takes memory for one record,
+// and can be opened as a table without being run as formulas; and that the work for one
+// request is bounded. It changes nothing, and how the log is kept is package activity's.
+package history
+
+import (
+	"context"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// Log is what History needs of activity.Log.
+type Log interface {
+	List(ctx context.Context, f activity.Filter) (activity.Page, error)
+	Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
+	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
+	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
+	Verify(ctx context.Context) (activity.Verification, error)
+}
+
+// History is the operations.
+type History struct {
+	log Log
+	now func() time.Time
+}
+
+// New makes a History.
+func New(l Log) *History { return &History{log: l, now: time.Now} }
+
+// most is how many records are counted for one request, the newest.
+const most = 2_000_000
+
+// Verify checks the whole log.
+func (h *History) Verify(ctx context.Context, _ gateway.Caller, _ gateway.Nothing) (activity.Verification, error) {
+	return h.log.Verify(ctx)
+}
+
+// SessionQuery asks for sessions.
+type SessionQuery struct {
+	Period string `query:"period" doc:"How far back from now: 90s, 30m, 24h, 7d, 2w. 24h when it is left out."`
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"50" doc:"How many sessions at most."`
+	Offset int    `query:"offset" min:"0" max:"2147483648" doc:"How many sessions to leave out."`
+}
+
+// SessionList is a page of sessions.
+type SessionList struct {
+	Sessions   []activity.Session `json:"sessions"`
+	Total      int64              `json:"total"`
+	Limit      int                `json:"limit"`
+	Offset     int                `json:"offset"`
+	Cut        bool               `json:"cut,omitempty" doc:"There are older records that were not looked at."`
+	Incomplete bool               `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
+}
+
+// Sessions returns the sessions that have records in a period, the newest first.
+func (h *History) Sessions(ctx context.Context, _ gateway.Caller, in SessionQuery) (SessionList, error) {
+	period, err := span("period", in.Period, day)
+	if err != nil {
+		return SessionList{}, err
+	}
+	now := h.now()
+	p, err := h.log.Sessions(ctx, activity.SessionQuery{Since: now.Add(-period), Limit: in.Limit, Offset: in.Offset, Most: most})
+	return SessionList{p.Sessions, p.Total, in.Limit, in.Offset, p.Cut, p.Incomplete}, err
+}
+
+const day = 24 * time.Hour
+
+// span reads a duration, preset when there is none.
+func span(name, s string, preset time.Duration) (time.Duration, error) {
+	if s == "" {
+		return preset, nil
+	}
+	if d, ok := activity.ParseSpan(s); ok && d >= time.Second && d%time.Second == 0 {
+		return d, nil
+	}
+	return 0, invalid(name, s, "whole seconds, minutes, hours, days or weeks, such as 90s, 30m, 24h, 7d or 2w")
+}
+
+func invalid(name, value, allowed string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "Invalid value '%s' for %s: must be %s", problem.Brief(value), name, allowed).
+		With("parameter", name).With("value", problem.Brief(value)).With("allowed", []string{allowed})
+}

@@ -1,0 +1,304 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/tool"
+)
+
+// What columns hold for what is counted.
+var (
+	callType    = hashValue(string(activity.ToolCall))
+	lanes       = [...]uint64{hashValue("read"), hashValue("write"), hashValue("destructive")}
+	success     = hashValue(string(activity.Success))
+	failed      = hashValue(string(activity.Failed))
+	interrupted = hashValue(string(activity.Interrupted))
+)
+
+// counted are the columns that say whether a call was refused or failed.
+var counted = []field{fieldType, fieldStatus, fieldTimes}
+
+// Summary counts what q selects, by columns alone.
+func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
+	by := groupFields[in.Group]
+	q, err := db.query(ctx, &in.Filter, slices.Concat(counted, []field{fieldIntent, fieldError, fieldDuration, fieldOwn}, by)...)
+	if err != nil {
+		return activity.Summary{}, err
+	}
+	s := newSummary(&in, by)
+	s.Incomplete = q.incomplete
+	err = q.within(ctx, func(ctx context.Context) (err error) {
+		if s.times, err = q.times(ctx, in.Times); err != nil {
+			return err
+		}
+		if s.Cut, err = q.eachRecord(ctx, in.Most, s.add); err != nil {
+			return err
+		}
+		s.P50, s.P95 = s.duration.percentile(50), s.duration.percentile(95)
+		s.OwnP50, s.OwnP95 = s.own.percentile(50), s.own.percentile(95)
+		s.Groups, err = q.tallies(ctx, &in, s.groups)
+		return err
+	})
+	return s.Summary, err
+}
+
+// groupFields are the columns that have the key of a group.
+var groupFields = map[activity.Group][]field{
+	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
+}
+
+// summary is a Summary that comes about.
+type summary struct {
+	activity.Summary
+	since, step int64 // microseconds
+	by          []field
+	server      []uint64 // the codes of activity.ServerFailures
+	times       map[int64]int64
+	duration    histogram
+	own         histogram
+	groups      map[groupKey]*group
+	none        group
+}
+
+type groupKey [2]uint64
+
+// group is what is counted of one group.
+type group struct {
+	key                    int64 // of its newest record
+	calls, refused, failed int64
+	last                   int64
+	duration, own          histogram
+}
+
+func newSummary(in *activity.SummaryQuery, by []field) *summary {
+	since := in.Since.UnixMicro()
+	_, until := bounds(in.Since, in.Until)
+	s := &summary{step: in.Step.Microseconds(), by: by, groups: map[groupKey]*group{}}
+	s.since = since - since%s.step
+	for at := s.since; at < until; at += s.step {
+		s.Buckets = append(s.Buckets, activity.Bucket{Start: time.UnixMicro(at).UTC()})
+	}
+	for _, code := range activity.ServerFailures() {
+		s.server = append(s.server, hashValue(string(code)))
+	}
+	return s
+}
+
+// add counts one record. It is called for the newest first.
+func (s *summary) add(key int64, v *values) {
+	s.Records++
+	at := (int64(v[fieldTime]) - s.since) / s.step
+	if at < 0 || at >= int64(len(s.Buckets)) {
+		return // no such time was selected
+	}
+	bucket := &s.Buckets[at]
+	switch v[fieldType] {
+	case refusedType:
+		n := refusedTimes(key, v, s.times)
+		s.Refused += n
+		bucket.Refused += n
+		s.group(key, v).refused += n
+	case callType:
+		s.Calls++
+		for i, n := range []*int64{&bucket.Read, &bucket.Write, &bucket.Destructive} {
+			if v[fieldIntent] == lanes[i] {
+				*n++
+			}
+		}
+		s.addOutcome(bucket, s.group(key, v), v)
+	}
+}
+
+// refusedTimes is how often a call was refused.
+func refusedTimes(key int64, v *values, now map[int64]int64) int64 {
+	return max(1, int64(v[fieldTimes]), now[key])
+}
+
+// addOutcome counts how a call went.
+func (s *summary) addOutcome(bucket *activity.Bucket, g *group, v *values) {
+	g.calls++
+	status := v[fieldStatus]
+	if status == failed || status == interrupted {
+		s.Failed++
+		bucket.Failed++
+		g.failed++
+	}
+	switch {
+	case status == failed && v[fieldError] == 0:
+		s.FailedTool++
+	case status == failed && slices.Contains(s.server, v[fieldError]):
+		s.FailedServer++
+	}
+	if status != success && status != failed {
+		return
+	}
+	duration, own := int64(v[fieldDuration]), int64(v[fieldOwn])
+	s.duration.add(duration)
+	g.duration.add(duration)
+	if own > 0 { // else it is from before that was measured
+		s.own.add(own)
+		g.own.add(own)
+	}
+}
+
+// group returns the group of a record; one that nobody sees when there are none.
+func (s *summary) group(key int64, v *values) *group {
+	if s.by == nil {
+		return &s.none
+	}
+	var k groupKey
+	for i, f := range s.by {
+		k[i] = v[f]
+	}
+	g := s.groups[k]
+	if g == nil {
+		g = &group{key: key}
+		s.groups[k] = g
+	}
+	g.last = max(g.last, int64(v[fieldTime]))
+	return g
+}
+
+// tallies names the groups with the most calls. One whose records are pruned
+// meanwhile is left out.
+func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, groups map[groupKey]*group) ([]activity.Tally, error) {
+	all := make([]*group, 0, len(groups))
+	for _, g := range groups {
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.calls, a.calls), cmp.Compare(b.refused, a.refused), cmp.Compare(b.key, a.key))
+	})
+	out := []activity.Tally{}
+	for _, g := range all[:min(len(all), activity.MaxGroups)] {
+		r, err := readRecord(q.tx.QueryRowContext(ctx, selectRecord, g.key))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, activity.Tally{
+			Key: keyOf(in.Group, &r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
+			P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
+		})
+	}
+	return out, nil
+}
+
+// keyOf is the key of a record's group.
+func keyOf(by activity.Group, r *activity.Record) string {
+	f := activity.FactsOf(r)
+	switch {
+	case by == activity.ByLane:
+		return f.Intent
+	case by == activity.ByClient:
+		return f.Client
+	case by == activity.ByServer || f.Tool == "":
+		return f.Server
+	case f.Server == "":
+		return f.Tool
+	}
+	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
+}
+
+// times finds the keys of records by their id.
+func (q *query) times(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
+	times := map[int64]int64{}
+	for id, n := range byID {
+		keys, err := find(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			times[key] = n
+		}
+	}
+	return times, nil
+}
+
+// Sessions returns the sessions that have records in a time.
+func (db *DB) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
+	q, err := db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]field{fieldSession}, counted...)...)
+	if err != nil {
+		return activity.SessionPage{}, err
+	}
+	page := activity.SessionPage{Incomplete: q.incomplete}
+	err = q.within(ctx, func(ctx context.Context) error {
+		times, err := q.times(ctx, in.Times)
+		if err != nil {
+			return err
+		}
+		t := sessionTally{times: times, byID: map[uint64]*sessionCount{}}
+		if page.Cut, err = q.eachRecord(ctx, in.Most, t.add); err != nil {
+			return err
+		}
+		page.Total = int64(len(t.all))
+		slices.SortStableFunc(t.all, func(a, b *sessionCount) int { return cmp.Compare(b.last, a.last) })
+		from := min(max(0, in.Offset), len(t.all))
+		page.Sessions, err = q.sessions(ctx, t.all[from:min(from+max(0, in.Limit), len(t.all))])
+		return err
+	})
+	return page, err
+}
+
+// sessionTally counts by session.
+type sessionTally struct {
+	times map[int64]int64
+	byID  map[uint64]*sessionCount
+	all   []*sessionCount
+}
+
+// sessionCount is what is counted of one session.
+type sessionCount struct {
+	group
+	first int64
+}
+
+// add counts one record.
+func (t *sessionTally) add(key int64, v *values) {
+	id, at := v[fieldSession], int64(v[fieldTime])
+	if id == 0 {
+		return
+	}
+	s := t.byID[id]
+	if s == nil {
+		s = &sessionCount{group{key: key}, at}
+		t.byID[id], t.all = s, append(t.all, s)
+	}
+	s.first, s.last = min(s.first, at), max(s.last, at)
+	switch v[fieldType] {
+	case refusedType:
+		s.refused += refusedTimes(key, v, t.times)
+	case callType:
+		s.calls++
+		if v[fieldStatus] == failed || v[fieldStatus] == interrupted {
+			s.failed++
+		}
+	}
+}
+
+// sessions names sessions. One whose records are pruned meanwhile is left out.
+func (q *query) sessions(ctx context.Context, counts []*sessionCount) ([]activity.Session, error) {
+	out := []activity.Session{}
+	for _, s := range counts {
+		r, err := readRecord(q.tx.QueryRowContext(ctx, selectRecord, s.key))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, activity.Session{
+			ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
+			First: time.UnixMicro(s.first).UTC(), Last: time.UnixMicro(s.last).UTC(), Calls: s.calls, Refused: s.refused, Failed: s.failed,
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"database/sql"
+
+	"mcpproxy/internal/activity"
+)
+
+const (
+	// chainRows is how many rows are read at a time.
+	chainRows = 256
+	// chainAhead is how many entries are read past one that is missing: it may come
+	// with a later row, as an end does whose beginning is gone.
+	chainAhead = 4096
+	// chainHeld is how many bytes of entries are kept that came before their turn, the
+	// ends of long calls. Beyond, they are read again.
+	chainHeld = 16 << 20
+)
+
+// Chain calls fn for every entry in order. Readers of this database see it as it was
+// when they began, and hold up no writer.
+func (db *DB) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+	e, err := db.use(ctx)
+	if err != nil {
+		return 0, end, err
+	}
+	tx, err := e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return 0, end, err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	done, ctx := ctx, context.WithoutCancel(ctx)
+	var hash []byte
+	err = tx.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset FROM activity_position").
+		Scan(&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset)
+	if err != nil {
+		return 0, end, err
+	}
+	copy(end.Hash[:], hash)
+	w := chainWalk{tx: tx, fn: fn}
+	if err := w.readGone(ctx); err != nil {
+		return 0, end, err
+	}
+	for more := true; more; {
+		if err := done.Err(); err != nil {
+			return w.records, end, err
+		}
+		if more, err = w.readRows(ctx); err != nil {
+			return w.records, end, err
+		}
+	}
+	return w.records, end, w.pass(ctx, true)
+}
+
+// chainWalk brings the entries into their order: rows come in the order in which
+// their records began, and have their ends with them.
+type chainWalk struct {
+	tx      *sql.Tx
+	fn      func(activity.ChainPart) error
+	next    int64 // the key to read from
+	records int64
+	last    int64 // the number of the last entry that was passed on
+	ahead   int64 // the highest number of an entry that began a record
+	waiting chainParts
+	held    int
+}
+
+// chainPart is an entry that waits for its turn.
+type chainPart struct {
+	activity.ChainPart
+	key   int64
+	again bool // its text is to be read again
+}
+
+// chainParts is a heap: that with the lowest number is on top.
+type chainParts []chainPart
+
+func (h chainParts) Len() int           { return len(h) }
+func (h chainParts) Less(i, j int) bool { return cmp.Compare(h[i].First, h[j].First) < 0 }
+func (h chainParts) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *chainParts) Push(x any)        { *h = append(*h, x.(chainPart)) }
+func (h *chainParts) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = chainPart{}
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// readGone reads what was pruned.
+func (w *chainWalk) readGone(ctx context.Context) error {
+	var from, seq int64
+	var hash sql.RawBytes
+	return each(ctx, w.tx, into{&from, &seq, &hash}, func() error {
+		p := chainPart{ChainPart: activity.ChainPart{First: from, Seq: seq, Gone: true}}
+		copy(p.Hash[:], hash)
+		heap.Push(&w.waiting, p)
+		return nil
+	}, "SELECT 1, seq, hash FROM activity_checkpoint UNION ALL SELECT first, seq, hash FROM activity_gap")
+}
+
+// readRows reads some rows and passes on whose turn it is. It reports whether there
+// may be more.
+func (w *chainWalk) readRows(ctx context.Context) (more bool, err error) {
+	var key int64
+	var seq, endSeq sql.NullInt64
+	var hash, endHash sql.RawBytes
+	var entry, outcome []byte
+	rows := 0
+	err = each(ctx, w.tx, into{&key, &seq, &hash, &endSeq, &endHash, &entry, &outcome}, func() error {
+		rows++
+		if entry != nil || hash != nil {
+			w.push(chainPart{activity.ChainPart{First: seq.Int64, Seq: seq.Int64, Payload: entry, Record: key + 1}, key, false}, hash)
+			w.ahead = max(w.ahead, seq.Int64)
+		}
+		if outcome != nil || endHash != nil || endSeq.Valid && endSeq.Int64 != seq.Int64 {
+			w.push(chainPart{activity.ChainPart{First: endSeq.Int64, Seq: endSeq.Int64, Payload: outcome}, key, false}, endHash)
+		}
+		return nil
+	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key >= ? ORDER BY key LIMIT ?", w.next, chainRows)
+	w.records, w.next = w.records+int64(rows), key+1
+	if err != nil {
+		return false, err
+	}
+	return rows == chainRows, w.pass(ctx, false)
+}
+
+func (w *chainWalk) push(p chainPart, hash []byte) {
+	if len(hash) == len(p.Hash) { // else it fits nothing
+		copy(p.Hash[:], hash)
+	}
+	if w.held+len(p.Payload) > chainHeld && p.Record == 0 {
+		p.Payload, p.again = nil, true
+	}
+	w.held += len(p.Payload)
+	heap.Push(&w.waiting, p)
+}
+
+// pass passes on the entries whose turn it is, or all.
+func (w *chainWalk) pass(ctx context.Context, all bool) error {
+	for len(w.waiting) > 0 {
+		if w.waiting[0].First > w.last+1 && w.ahead <= w.last+1+chainAhead && !all {
+			return nil
+		}
+		p := heap.Pop(&w.waiting).(chainPart)
+		w.held -= len(p.Payload)
+		if p.again {
+			if err := w.tx.QueryRowContext(ctx, "SELECT outcome FROM activity WHERE key = ?", p.key).Scan(&p.Payload); err != nil {
+				return err
+			}
+		}
+		w.last = max(w.last, p.Seq)
+		if err := w.fn(p.ChainPart); err != nil {
+			return err
+		}
+	}
+	return nil
+}

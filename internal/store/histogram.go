@@ -1,0 +1,39 @@
+package store
+
+import "math/bits"
+
+// histogram counts numbers: by themselves below 256, above in steps of less than a
+// hundredth, so that it stays small.
+type histogram struct {
+	counts []int64
+	all    int64
+}
+
+const exact = 256 // numbers from here on share a count, 128 to each power of two
+
+func (h *histogram) add(n int64) {
+	n = max(0, n)
+	shift := max(0, bits.Len64(uint64(n))-8)
+	at := shift*exact/2 + int(n>>shift)
+	for len(h.counts) <= at {
+		h.counts = append(h.counts, make([]int64, at+1-len(h.counts))...)
+	}
+	h.counts[at]++
+	h.all++
+}
+
+// percentile returns the least number that p of 100 do not exceed, 0 of none. Of those that
+// share a count it is the one in the middle.
+func (h *histogram) percentile(p int64) int64 {
+	left := (h.all*p + 99) / 100
+	for at, n := range h.counts {
+		if left -= n; left <= 0 && n > 0 {
+			if at < exact {
+				return int64(at)
+			}
+			shift := at/(exact/2) - 1
+			return int64(at-shift*exact/2)<<shift + 1<<(shift-1)
+		}
+	}
+	return 0
+}
