@@ -6,7 +6,7 @@ const session = (s: Partial<Session>): Session => ({ id: "s", first: "2026-11-20
 test("clients are the agents' sessions, taken together by name", () => {
   const all = clientsOf([
     session({ client_name: "claude-code", client_version: "2.4.1", calls: 9 }), session({ client_name: "claude-code", client_version: "2.3.0", refused: 1, last: "2026-11-20T12:00:00.5Z" }),
-    session({ client_name: "mine", last: "2026-11-20T11:00:00+00:00" }), session({ actor: "admin", client_name: "curl" }), session({}),
+    session({ client_name: "mine", last: "2026-11-20T11:00:00+00:00" }), session({ actor: "admin", client_name: "curl" }), session({ source: "rest", client_name: "Mozilla" }), session({}),
   ]);
   expect(all.map((c) => [c.name, c.versions, c.sessions, c.calls, c.refused])).toEqual([["Claude Code", ["2.4.1", "2.3.0"], 2, 10, 1], ["mine", [], 1, 1, 0], ["It has no name", [], 1, 1, 0]]);
   expect(all[0]!.last).toBe("2026-11-20T12:00:00.5Z");

@@ -8,13 +8,13 @@ export function Connect({ address }: { address?: string }) {
   const [open, setOpen] = useState(guides[0]!.id);
   const guide = guides.find((g) => g.id === open)!;
   return (
-    <section class="sec connect">
+    <section class="sec join">
       <div class="top"><h2>Connect a client</h2></div>
       <p class="soft">What looks passes, what changes something asks: that is what the second part of each sets.</p>
       <div class="chips" role="group" aria-label="Clients">
         {guides.map((g) => <button type="button" class="chip" key={g.id} aria-pressed={g.id === open} onClick={() => setOpen(g.id)}>{g.name}</button>)}
       </div>
-      <div class="steps" key={open}>
+      <div class="ways" key={open}>
         <div>
           <h3>Connect {guide.name}</h3>
           {guide.connect.map((s) => <Piece snippet={s} key={s.where} />)}

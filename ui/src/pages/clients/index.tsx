@@ -27,7 +27,7 @@ export default function Clients() {
   const clients = list.data ? clientsOf(list.data.sessions) : undefined;
   const more = list.data !== undefined && (list.data.cut === true || list.data.total > list.data.sessions.length);
   return (
-    <div class="page clients">
+    <div class="page who">
       <h1>{clients ? heading(clients.length, more) : "Clients"}</h1>
       {clients?.length === 0
         ? <p class="lead one">Point a client at this address: {address && <><code>{address}</code><CopyButton label="Copy the address" text={address} /></>}</p>

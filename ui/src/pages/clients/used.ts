@@ -7,11 +7,11 @@ import { count, spelled } from "../../lib/format";
 export type Session = SessionList["sessions"][number];
 export interface ClientUse { name: string; raw: string; versions: string[]; sessions: number; calls: number; refused: number; failed: number; last: string }
 
-/** Returns the clients of agents, the one seen last first. Sessions of the command line and of this page are no clients. */
+/** Returns the clients of agents, the one seen last first. Who used REST, the command line or this page is no client. */
 export function clientsOf(sessions: readonly Session[]): ClientUse[] {
   const all = new Map<string, ClientUse>();
   for (const s of sessions) {
-    if (s.actor !== "agent") continue;
+    if (s.actor !== "agent" || s.source !== "mcp") continue;
     const raw = s.client_name ?? "";
     let c = all.get(raw);
     if (!c) all.set(raw, (c = { raw, name: raw ? clientName(raw) : "It has no name", versions: [], sessions: 0, calls: 0, refused: 0, failed: 0, last: s.last }));

@@ -17,7 +17,7 @@ export function Reads({ tool }: { tool: ToolDetail }) {
       {!full
         ? <pre class="json wrap sig" tabIndex={0} aria-label="Signature">{signatureParts(tool.signature).map((p, i) => (p.mark ? <b key={i}><Visible text={p.text} /></b> : <Visible key={i} text={p.text} />))}</pre>
         : <Json value={tool.inputSchema ?? {}} label="Schema of the arguments" wrap />}
-      <Button kind="quiet" small onClick={() => setFull(!full)}>{full ? "Show the signature" : "Show the whole schema"}</Button>
+      <Button kind="quiet" small class="under" onClick={() => setFull(!full)}>{full ? "Show the signature" : "Show the whole schema"}</Button>
     </DrawerPart>
   );
 }
