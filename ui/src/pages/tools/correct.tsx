@@ -93,7 +93,7 @@ function Choose({ tool, server, onClose, onChanged }: { tool: ToolDetail; server
             return (
               <tr key={n}>
                 <td>{hintWords[n]}<br /><small class="dim">{pattern ? `a pattern in the configuration says ${yes(tool.corrected_annotations![n])}` : `the server says ${said[n] === undefined ? "nothing" : yes(said[n])}`}</small></td>
-                <td class="end"><Seg<Choice> label={hintWords[n]} value={choices[n]} options={options} onChange={(v) => setChoices({ ...choices, [n]: v })} /></td>
+                <td class="pick"><Seg<Choice> label={hintWords[n]} value={choices[n]} options={options} onChange={(v) => setChoices({ ...choices, [n]: v })} /></td>
               </tr>
             );
           })}

@@ -16,9 +16,9 @@ export function ArgumentField({ field: f, value, mistake, onInput }: { field: Fo
         switch (f.kind) {
           case "boolean": return <select {...a} value={value} onChange={(e) => onInput(e.currentTarget.value)}><option value="">–</option><option value="true">true</option><option value="false">false</option></select>;
           case "enum": return <select {...a} value={value} onChange={(e) => onInput(e.currentTarget.value)}><option value="">–</option>{f.options.map((o, i) => <option value={String(i)} key={i}>{plain(typeof o === "string" ? o : JSON.stringify(o))}</option>)}</select>;
-          case "long":
-          case "strings": return <textarea {...text} rows={3} />;
-          case "json": return <textarea {...text} class="field mono" rows={3} />;
+          case "long": return <textarea {...text} rows={3} />;
+          case "strings": return <textarea {...text} rows={2} />;
+          case "json": return <textarea {...text} class="field mono" rows={2} />;
           default: return <input {...text} inputMode={f.kind === "integer" ? "numeric" : f.kind === "number" ? "decimal" : undefined} />;
         }
       }}

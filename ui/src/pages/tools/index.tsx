@@ -61,7 +61,7 @@ export default function Tools() {
           ) : (
             <>
               <FilterBar filters={filters} onChange={choose} onClear={() => setQ({ ...none, id: "" })} end={facets.data && <span class="dim total">{facets.data.total.toLocaleString("en-US")} by use</span>} />
-              <List q={q} turn={turn} any={(status.data?.tools.total ?? 1) > 0} onOpen={(id) => setQ({ id })} onFilter={(f) => choose(f.key, [f.value])} onClear={() => setQ({ ...none, id: "" })} />
+              <List q={q} turn={turn} slow={facets.slow} any={(status.data?.tools.total ?? 1) > 0} onOpen={(id) => setQ({ id })} onFilter={(f) => choose(f.key, [f.value])} onClear={() => setQ({ ...none, id: "" })} />
             </>
           )}
         </div>

@@ -5,7 +5,7 @@ import { useWindow } from "../../data/window";
 import { number } from "../../lib/format";
 import { Button } from "../../ui/button";
 import { Lane, State, Tag, ToolName } from "../../ui/marks";
-import { Empty, ErrorPart, NothingFits } from "../../ui/parts";
+import { Empty, ErrorPart, NothingFits, Skeleton } from "../../ui/parts";
 import { Table, type Column } from "../../ui/table";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
@@ -31,7 +31,7 @@ function kept(): Record<string, string> {
 }
 
 /** All tools that the filters let through, the most used first. */
-export function List({ q, turn, any, onOpen, onFilter, onClear }: { q: Query; turn: number; /** Whether there is any tool at all. */ any: boolean; onOpen: (id: string) => void; onFilter: (f: { key: string; value: string }) => void; onClear: () => void }) {
+export function List({ q, turn, any, slow, onOpen, onFilter, onClear }: { q: Query; turn: number; /** Whether there is any tool at all. */ any: boolean; slow: boolean; onOpen: (id: string) => void; onFilter: (f: { key: string; value: string }) => void; onClear: () => void }) {
   const filter = params(q);
   const key = JSON.stringify(filter) + turn;
   // The pages are of one list; when that is forgotten meanwhile, all of it is asked for anew.
@@ -47,5 +47,6 @@ export function List({ q, turn, any, onOpen, onFilter, onClear }: { q: Query; tu
     ? <NothingFits what="No tool fits these filters" filters={sentence(q)} onClear={onClear} />
     : <Empty title="No server has tools yet" acts={<Button kind="main" href={href("servers")}>Add a server</Button>}>What servers offer is here as soon as one has been started and listed.</Empty>), [any, key]);
   if (rows.error && !rows.known) return <ErrorPart title="The tools cannot be listed" error={rows.error} onRetry={rows.reload} />;
+  if (!rows.known) return slow ? <div class="ask"><Skeleton lines={12} /></div> : null;
   return <Table class="cards tools" caption="Tools" columns={columns} rows={rows} rowKey={(t) => t.name} open={q.id || undefined} onOpen={(t) => onOpen(t.name)} onFilter={onFilter} empty={empty} />;
 }

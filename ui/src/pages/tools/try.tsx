@@ -14,7 +14,7 @@ import { ArgumentField } from "./field";
 import { argumentsOf, entriesOf, fields, json, type Entries } from "./form";
 
 /** A form from the schema, and the answer below. foot is where the buttons stand. */
-export function TryIt({ tool, foot }: { tool: ToolDetail; foot: HTMLElement }) {
+export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLElement; onCalled: () => void }) {
   const all = useMemo(() => fields(tool.inputSchema), [tool.inputSchema]);
   const [mode, setMode] = useState<"form" | "json">(all ? "form" : "json");
   const [entries, setEntries] = useState<Entries>({});
@@ -37,6 +37,7 @@ export function TryIt({ tool, foot }: { tool: ToolDetail; foot: HTMLElement }) {
     try {
       setOutcome({ kind: "answer", answer: await api.post<CallAnswer>("/tools/call", body, { once: sent.current.key }) });
       sent.current.body = "";
+      onCalled();
     } catch (error) {
       if (!(error instanceof OfflineError)) sent.current.body = "";
       setOutcome({ kind: "error", error });
