@@ -45,7 +45,7 @@ func (d *folder) probe(lock *os.File) error {
 	if err := lock.Sync(); err != nil {
 		return err
 	}
-	if free, known := freeBytes(d.dir); known && free < minFree {
+	if free, known := ondisk.Free(d.dir); known && free < minFree {
 		return fmt.Errorf("the disk of %s is full: %d bytes are free", d.dir, free)
 	}
 	return nil

@@ -260,9 +260,9 @@ func TestWhatWaitsInPages(t *testing.T) {
 			if names = append(names, one.Tool); one.Since == nil || one.Lane != "write" || !one.Guessed {
 				t.Errorf("%+v", one)
 			}
-			want := (*approval.Summary)(nil)
+			want := (*approval.ChangeSummary)(nil)
 			if one.Tool == "t00" {
-				want = &approval.Summary{Description: &approval.WordCount{Added: 2, Removed: 1}, Parameters: 2}
+				want = &approval.ChangeSummary{Description: &approval.WordCount{Added: 2, Removed: 1}, Parameters: 2}
 			}
 			if d := cmp.Diff(want, one.What); d != "" {
 				t.Errorf("%s: (-want +got)\n%s", one.Tool, d)

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"log/slog"
-	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
@@ -18,42 +17,14 @@ type journal struct {
 	logger *slog.Logger
 }
 
-// act does what only a person may do, and has it on record: who asked is
-// durable before anything changes, and how it went after.
+// act does what only a person may do, and has it on record.
 func (j journal) act(c Caller, r activity.Record, do func() error) error {
-	if c.Person() {
-		return j.recorded(r, do)
-	}
-	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
-		"Ask the user to do it.")
-	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
-	if err := j.log.Append(&r); err != nil {
-		j.logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
-	}
-	return p
+	return gateway.Journal{Log: j.log, Logger: j.logger}.Act(c, r, do)
 }
 
 // recorded does something between the beginning and the end of its record.
 func (j journal) recorded(r activity.Record, do func() error) error {
-	started := time.Now()
-	if err := j.log.Begin(&r); err != nil {
-		return err
-	}
-	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it ended in a panic"}
-	defer func() {
-		outcome.Duration = time.Since(started)
-		if err := j.log.End(r.ID, outcome); err != nil {
-			j.logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
-		}
-	}()
-	err := do()
-	if err != nil {
-		p := problem.From(err)
-		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
-		return p
-	}
-	outcome.Status, outcome.ErrorCode, outcome.ErrorMessage = activity.Success, "", ""
-	return nil
+	return gateway.Journal{Log: j.log, Logger: j.logger}.Recorded(r, do)
 }
 
 // same refuses what was decided about something else than what is there.

@@ -107,7 +107,7 @@ func (a *Admin) waitingTool(ctx context.Context, t *catalog.Tool, decided *appro
 		Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
 	}
 	if d.pin != nil {
-		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.Summary {
+		w.What = a.summaries.of(d.pin.Fingerprint, d.Fingerprint, func() *approval.ChangeSummary {
 			c, err := a.compared(ctx, &d)
 			if err != nil || c.Approved == nil {
 				return nil

@@ -15,11 +15,11 @@ const maxSummaries = 20_000
 // value is empty.
 type summaries struct {
 	mu   sync.Mutex // guards kept
-	kept map[[2]tool.Fingerprint]*approval.Summary
+	kept map[[2]tool.Fingerprint]*approval.ChangeSummary
 }
 
 // of returns the summary of a change, which is made when it is not kept.
-func (s *summaries) of(was, is tool.Fingerprint, compare func() *approval.Summary) *approval.Summary {
+func (s *summaries) of(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
 	key := [2]tool.Fingerprint{was, is}
 	s.mu.Lock()
 	summary := s.kept[key]
@@ -33,7 +33,7 @@ func (s *summaries) of(was, is tool.Fingerprint, compare func() *approval.Summar
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil || len(s.kept) >= maxSummaries {
-		s.kept = map[[2]tool.Fingerprint]*approval.Summary{}
+		s.kept = map[[2]tool.Fingerprint]*approval.ChangeSummary{}
 	}
 	s.kept[key] = summary
 	return summary

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func concrete(o *operation) string {
 func sound(o *operation) string {
 	special := map[string]string{
 		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
+		"changeConfig": `{"set":{"tools_limit":null}}`,
 	}
 	if body, ok := special[o.id]; ok {
 		return body
@@ -191,7 +193,7 @@ func TestEveryRouteAnswers(t *testing.T) {
 	s := serve(t, f)
 	for _, one := range declared {
 		r := one.head()
-		got := ask(t, s, r.method, concrete(r), sound(r))
+		got := ask(t, s, r.method, concrete(r), sound(r), "If-Match", "none")
 		if got.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", r.method, concrete(r), got.status, got.body)
 		}
@@ -342,5 +344,34 @@ func BenchmarkCall(b *testing.B) {
 		if w.Code != 200 {
 			b.Fatal(w.Body)
 		}
+	}
+}
+
+// TestSchemasHaveNamesOfTheirOwn: two types with one name would be one schema.
+func TestSchemasHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	named := map[string]reflect.Type{}
+	var visit func(reflect.Type)
+	visit = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(of.Elem())
+		case reflect.Struct:
+			if other, there := named[schemaName(of)]; there {
+				if other != of {
+					t.Errorf("%v and %v have one name", of, other)
+				}
+				return
+			}
+			named[schemaName(of)] = of
+			for _, f := range reflect.VisibleFields(of) {
+				if name, _ := jsonName(f); name != "" {
+					visit(f.Type)
+				}
+			}
+		}
+	}
+	for _, one := range declared {
+		visit(one.head().out)
 	}
 }

@@ -138,10 +138,10 @@ func TestSessionOnEveryRoute(t *testing.T) {
 		case o.id == GetCode.id:
 			want = 404
 		}
-		if r := page.ask(o.method, path, sound(o)); r.status != want {
+		if r := page.ask(o.method, path, sound(o), "If-Match", "none"); r.status != want {
 			t.Errorf("%s %s from a page that has signed in: %d %s", o.method, path, r.status, r.body)
 		}
-		if r := page.ask(o.method, path, sound(o), "Origin", ""); (r.status != 403) != (o.method == "GET") {
+		if r := page.ask(o.method, path, sound(o), "Origin", "", "If-Match", "none"); (r.status != 403) != (o.method == "GET") {
 			t.Errorf("%s %s without an origin: %d %s", o.method, path, r.status, r.body)
 		}
 	}

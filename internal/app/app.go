@@ -41,6 +41,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
@@ -107,6 +108,7 @@ type daemon struct {
 	inspect   *inspect.Inspector
 	builtin   *builtin.Surface
 	events    *events.Hub
+	settings  *settings.Settings
 	mcp       *mcpserver.Server
 	servers   []*http.Server    // of TCP and of the socket
 	listeners []*http1.Listener // that they accept from
@@ -168,6 +170,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
+		Applied: d.applied,
 	})
 	if err != nil {
 		return err
@@ -304,7 +307,8 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, history.New(d.log), d.events}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// Summary is how two definitions differ, in a few numbers.
-type Summary struct {
+// ChangeSummary is how two definitions differ, in a few numbers.
+type ChangeSummary struct {
 	Description *WordCount `json:"description,omitempty" doc:"Absent when it is the same."`
 	Parameters  int        `json:"parameters,omitempty" doc:"How many parameters were added, removed or changed."`
 	Hints       bool       `json:"hints,omitempty" doc:"Whether a hint differs that calls are judged by."`
@@ -23,8 +23,8 @@ type WordCount struct {
 }
 
 // Summarize returns the summary of differences as Diff returns them.
-func Summarize(all []Difference) Summary {
-	var s Summary
+func Summarize(all []Difference) ChangeSummary {
+	var s ChangeSummary
 	parameters, other := map[string]bool{}, map[string]bool{}
 	for _, d := range all {
 		rest, isParameter := strings.CutPrefix(d.Path, "/inputSchema/properties")

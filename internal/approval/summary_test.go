@@ -11,7 +11,7 @@ import (
 
 func TestSummarize(t *testing.T) {
 	const was = `{"name":"a","title":"A","description":"Reads one file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Where."},"n":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`
-	for is, want := range map[string]approval.Summary{
+	for is, want := range map[string]approval.ChangeSummary{
 		was: {},
 		`{"name":"a","title":"A","description":"Reads one large file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Where."},"n":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":true}}`: {Description: &approval.WordCount{Added: 1}},
 		`{"name":"a","title":"A","description":"Sends mail","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Where."},"n":{"type":"integer"}},"required":["path"]},"annotations":{"readOnlyHint":false}}`:           {Description: &approval.WordCount{Added: 2, Removed: 3}, Hints: true},

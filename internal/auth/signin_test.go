@@ -33,7 +33,7 @@ func TestCodes(t *testing.T) {
 		if is, known := s.Used(used.ID); !is || !known {
 			t.Error("not used after its use")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if s.Redeem(late.Text) {
 			t.Error("a code is good after its minute")
 		}

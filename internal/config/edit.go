@@ -343,23 +343,29 @@ func (d *document) setMember(server container, field string, value json.RawMessa
 		same, _ := find(keys, it.name)
 		return it.name == field || same >= 0 && same == at
 	})
+	return d.put(server, i, field, value, k.inverse)
+}
+
+// put sets the member i of an object, which is to be called field when there is
+// none; value nil takes it out. A member called inverse says the opposite.
+func (d *document) put(object container, i int, field string, value json.RawMessage, inverse string) ([]splice, error) {
 	switch {
 	case value == nil && i < 0:
 		return nil, nil
 	case value == nil:
-		return d.remove(server, i), nil
+		return d.remove(object, i), nil
 	}
 	v, err := hujson.Parse(value)
 	if err != nil {
 		return nil, err
 	}
 	if i < 0 {
-		return d.insert(server, func(indent string, lines bool) string { return d.member(field, v, indent, 0, lines) }), nil
+		return d.insert(object, func(indent string, lines bool) string { return d.member(field, v, indent, 0, lines) }), nil
 	}
-	if server.items[i].name == k.inverse {
+	if object.items[i].name == inverse {
 		v = inverted(v)
 	}
-	return []splice{d.replace(server.items[i], v)}, nil
+	return []splice{d.replace(object.items[i], v)}, nil
 }
 
 // errMeanwhile says that the file was saved while it was edited.
@@ -419,11 +425,11 @@ func (l *Live) editOnce(name string, changes []edit) error {
 			return err
 		}
 	}
-	return l.publish(r, text, next)
+	return l.publish(r, text, next, ByCommand)
 }
 
 // publish prepares the components for next, writes its text and commits.
-func (l *Live) publish(r reading, text []byte, next *Config) error {
+func (l *Live) publish(r reading, text []byte, next *Config, by string) error {
 	keys := changed(l.Current(), next, everyKey)
 	commits, err := l.prepare(next)
 	if err != nil {
@@ -440,7 +446,7 @@ func (l *Live) publish(r reading, text []byte, next *Config) error {
 		}
 	}
 	l.last, l.existed = reading{data: text}, true
-	l.take(next, commits, keys)
+	l.take(next, commits, keys, by)
 	return nil
 }
 

@@ -147,9 +147,8 @@ func isMCPProxy(command string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// leadingBack warns of servers in the file that are MCPProxy itself.
-func (l *Live) leadingBack() (out []string) {
-	c := l.Current()
+// leadingBack warns of servers of a configuration that are MCPProxy itself.
+func (l *Live) leadingBack(c *Config) (out []string) {
 	for _, s := range c.Servers {
 		if how := l.itself(c, s.Launch); s.Enabled && how != "" {
 			out = append(out, join("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")

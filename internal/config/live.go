@@ -42,6 +42,9 @@ type Options struct {
 	// Observe is told of every change and of every refused file, one after the
 	// other. It must not call Reload.
 	Observe func(Change)
+	// Applied is told of every text that is in force from now on, one after the
+	// other; of that of Open it is not. It must not change the file.
+	Applied func(InForce)
 }
 
 // Live is the configuration that is in force.
@@ -57,6 +60,7 @@ type Live struct {
 
 	current atomic.Pointer[Config]
 	outcome atomic.Pointer[outcome]
+	inForce atomic.Pointer[InForce]
 
 	mu         sync.Mutex // held while a file is applied; guards what follows
 	components []Component
@@ -112,6 +116,7 @@ func Open(path string, opt Options) (*Live, error) {
 	}
 	l.started = c
 	l.current.Store(c)
+	l.inForce.Store(&InForce{Data: l.last.data, Since: time.Now(), By: ByHand, Keys: keysOf(Differences(Default(), c))})
 	l.conclude(nil)
 	return l, nil
 }
@@ -196,15 +201,23 @@ func (l *Live) apply(r reading) error {
 			return l.refuse(err)
 		}
 	}
-	l.take(next, commits, keys)
+	l.take(next, commits, keys, ByHand)
 	return nil
 }
 
-// take makes next the configuration in force, for which everything is prepared.
-func (l *Live) take(next *Config, commits []func(), keys []string) {
+// take makes next the configuration in force, for which everything is prepared,
+// and which is that of the last text that was read or written.
+func (l *Live) take(next *Config, commits []func(), keys []string, by string) {
+	applied := InForce{Data: l.last.data, Since: time.Now(), By: by, Keys: keysOf(Differences(l.Current(), next))}
 	l.current.Store(next)
 	commit(commits)
 	l.conclude(nil)
+	if before := l.InForce(); applied.ETag() != before.ETag() {
+		l.inForce.Store(&applied)
+		if l.options.Applied != nil {
+			l.options.Applied(applied)
+		}
+	}
 	if len(keys) > 0 {
 		l.swapped = true
 		l.options.Logger.Info("the configuration is applied", "file", l.path, "changed", keys, "needs_restart", l.NeedsRestart())
@@ -258,7 +271,7 @@ func (l *Live) observe(c Change) {
 
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
-	next := &outcome{err: err, warnings: slices.Concat(l.nowhere(), l.laxMode(), l.leadingBack())}
+	next := &outcome{err: err, warnings: slices.Concat(l.nowhere(), laxMode(l.path), l.leadingBack(l.Current()))}
 	if err == nil { // else the lines are those of another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
 	}
@@ -280,12 +293,12 @@ func (l *Live) nowhere() []string {
 }
 
 // laxMode warns of a file that others can read or write: it may hold secrets.
-func (l *Live) laxMode() []string {
-	info, err := os.Stat(l.path)
+func laxMode(path string) []string {
+	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", l.path, info.Mode().Perm(), l.path)}
+	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", path, info.Mode().Perm(), path)}
 }
 
 // read reads the file; that there is none is no error.

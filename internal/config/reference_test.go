@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/tool"
-	"mcpproxy/internal/wordlist"
 )
 
 //go:embed reference.md
@@ -54,32 +53,6 @@ func Reference() []byte {
 	).Replace(referenceText))
 }
 
-//go:embed keys.txt
-var keyTexts string
-
-// docs are the texts of the keys of an object, by their names. Each key has one,
-// and nothing else has.
-func docs(object string, keys []key) map[string]string {
-	texts := map[string]string{}
-	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
-		name, text, _ := strings.Cut(line, " ")
-		texts[name] = text
-	}
-	n := 0
-	for _, k := range keys {
-		if !k.planned && texts[k.name] == "" {
-			panic("keys.txt says nothing about " + k.name)
-		}
-		if !k.planned {
-			n++
-		}
-	}
-	if n != len(texts) {
-		panic("keys.txt has a text for what is no key")
-	}
-	return texts
-}
-
 // rows are the lines of the table of keys.
 func rows(object string, keys []key, defaults bool) string {
 	var lines []string
@@ -99,30 +72,6 @@ func rows(object string, keys []key, defaults bool) string {
 		lines = append(lines, "| "+strings.Join(append(cells, doc), " | ")+" |")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// typeName is the type of a key's value, in words.
-func (k key) typeName() string {
-	switch k.kind() {
-	case boolean, tristate:
-		return "true, false"
-	case integer:
-		return fmt.Sprintf("%d to %d", k.min, k.max)
-	case duration:
-		return fmt.Sprintf("duration, %s to %s", short(k.shortest), short(k.longest))
-	case list:
-		return "list of strings"
-	case dictionary:
-		return "object of strings"
-	case overrides:
-		return "object"
-	case servers:
-		return "object or list"
-	}
-	if k.oneOf != nil {
-		return code(k.oneOf)
-	}
-	return "string"
 }
 
 // defaultText is the default as the file would have it.
@@ -145,14 +94,6 @@ func (k key) defaultText() string {
 		}
 		return "`" + string(b) + "`"
 	}
-}
-
-func code(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = "`" + w + "`"
-	}
-	return strings.Join(quoted, ", ")
 }
 
 // sampleMistakes is the error of a file with some mistakes.

@@ -28,6 +28,9 @@ type contractCase struct {
 	conflict func(c *contract) (path, body string) // gets 409
 	// never says why there is no 404, or no 409.
 	no404, no409 string
+	page         bool   // it is for pages of the web UI: asked with a session, and without the key
+	etag         bool   // it needs the etag of the configuration
+	wrong        string // the body that gets 401, where it is the body that proves something
 }
 
 // The reasons.
@@ -35,6 +38,7 @@ const (
 	namesNothing  = "it names nothing that could be missing"
 	changesNone   = "it changes nothing, so that nothing is in its way"
 	alwaysCan     = "it can be done whatever the state is"
+	sinceChanged  = "its 409 is another etag: see TestConfig"
 	saysInResults = "each result says it"
 )
 
@@ -90,6 +94,7 @@ var contractCases = map[string]contractCase{
 	}, missing: at("/servers/s/login"), no409: changesNone},
 	"logoutServer":     {ok: at("/servers/tickets/logout"), missing: at("/servers/none/logout"), no409: alwaysCan},
 	"getServerLogs":    {ok: at("/servers/s/logs?lines=10"), missing: at("/servers/none/logs"), no409: changesNone},
+	"followServerLogs": {ok: at("/servers/s/logs/follow"), missing: at("/servers/none/logs/follow"), no409: changesNone},
 	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
 	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
 	"changeServer":     {ok: with("/servers/s", `{"call_timeout":"30s"}`), missing: with("/servers/none", `{"call_timeout":"30s"}`), conflict: with("/servers/wish", `{"call_timeout":"30s"}`)},
@@ -142,6 +147,42 @@ var contractCases = map[string]contractCase{
 	"approveInstructions":  decides("/servers/o/instructions", "approve"),
 	"blockInstructions":    decides("/servers/o/instructions", "block"),
 	"withdrawInstructions": decides("/servers/o/instructions", "withdraw", "approve"),
+
+	"signIn": {ok: func(c *contract) (string, string) { return "/session", fmt.Sprintf(`{"key":%q}`, c.key()) },
+		page: true, wrong: `{"key":"wrong"}`, no404: namesNothing, no409: alwaysCan},
+	"getSession": {ok: at("/session"), page: true, no404: namesNothing, no409: changesNone},
+	"signOut":    {ok: at("/session"), page: true, no404: namesNothing, no409: alwaysCan},
+	"newCode":    {ok: at("/session/codes"), no404: namesNothing, no409: alwaysCan},
+	"getCode": {ok: func(c *contract) (string, string) {
+		return "/session/codes/" + c.text("POST", "/session/codes", "", "id"), ""
+	}, missing: at("/session/codes/none"), no409: changesNone},
+
+	"getConfig":    {ok: at("/config"), no404: namesNothing, no409: changesNone},
+	"changeConfig": {ok: with("/config", `{"set":{"tools_limit":15}}`), etag: true, no404: namesNothing, no409: sinceChanged},
+	"replaceConfig": {ok: func(c *contract) (string, string) {
+		body, _ := json.Marshal(map[string]string{"text": c.text("GET", "/config", "", "text")})
+		return "/config", string(body)
+	}, etag: true, no404: namesNothing, no409: sinceChanged},
+	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},
+	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
+	"getEarlierConfig": {ok: func(c *contract) (string, string) {
+		var all struct{ Versions []struct{ ID string } }
+		eventually(c.t, "there is a version", func() error {
+			_, body := c.rest("GET", "/config/history", "")
+			if err := json.Unmarshal(body, &all); err != nil || len(all.Versions) == 0 {
+				return fmt.Errorf("%s", body)
+			}
+			return nil
+		})
+		return "/config/history/" + all.Versions[0].ID, ""
+	}, missing: at("/config/history/none"), no409: changesNone},
+	"getDiagnostics": {ok: at("/diagnostics"), no404: namesNothing, no409: changesNone},
+
+	"getActivitySummary": {ok: at("/activity/summary?period=24h&step=30m&group=lane"), no404: namesNothing, no409: changesNone},
+	"exportActivity":     {ok: at("/activity/export?format=jsonl"), no404: namesNothing, no409: changesNone},
+	"verifyActivity":     {ok: at("/activity/verify"), no404: namesNothing, no409: changesNone},
+	"listSessions":       {ok: at("/sessions"), no404: namesNothing, no409: changesNone},
+	"streamEvents":       {ok: at("/events"), no404: namesNothing, no409: changesNone},
 
 	"listActivity": {ok: at("/activity?limit=5"), no404: namesNothing, no409: changesNone},
 	"getActivity": {ok: func(c *contract) (string, string) { return "/activity/" + c.record(), "" }, missing: at("/activity/01AAAAAAAAAAAAAAAAAAAAAAAA"),
@@ -298,12 +339,40 @@ func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body s
 	}
 }
 
+// asPage has a request come from a page of the web UI that has signed in.
+func (c *contract) asPage(r *http.Request) {
+	own := func(r *http.Request) {
+		r.Header.Set("Origin", "http://"+c.address)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	in, err := http.NewRequestWithContext(r.Context(), "POST", "http://"+c.address+"/api/v1/session", strings.NewReader(fmt.Sprintf(`{"key":%q}`, c.key())))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	in.Header.Set("Content-Type", "application/json")
+	own(in)
+	resp, err := http.DefaultClient.Do(in)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var session struct{ Value string }
+	if err := json.NewDecoder(resp.Body).Decode(&session); err != nil || session.Value == "" {
+		c.t.Fatalf("sign in: %s %v", resp.Status, err)
+	}
+	own(r)
+	for _, cookie := range resp.Cookies() {
+		r.AddCookie(cookie)
+	}
+	r.Header.Set("X-MCPProxy-Session", session.Value)
+	r.Header.Del("X-API-Key")
+}
+
 // TestContract: every operation of the document is asked for 200, 400, 401, 403,
 // 404 and 409 of the real daemon, and every answer is as the document says.
 func TestContract(t *testing.T) {
 	c := startContract(t)
 	entries := map[string]bool{}
-	nothing := func(*http.Request) {}
 	for _, o := range c.operations() {
 		entries[o.id] = true
 		asked, there := contractCases[o.id]
@@ -312,6 +381,17 @@ func TestContract(t *testing.T) {
 			continue
 		}
 		t.Run(o.id, func(t *testing.T) {
+			nothing := func(r *http.Request) {
+				if asked.etag {
+					r.Header.Set("If-Match", c.text("GET", "/config", "", "etag"))
+				}
+				if asked.page {
+					c.asPage(r)
+				}
+			}
+			as := func(change func(*http.Request)) func(*http.Request) {
+				return func(r *http.Request) { nothing(r); change(r) }
+			}
 			for status, one := range map[int]struct {
 				request func(*contract) (string, string)
 				never   string
@@ -321,7 +401,7 @@ func TestContract(t *testing.T) {
 					t.Errorf("the entry needs either a request for %d or why there is none", status)
 				case one.request != nil:
 					path, body := one.request(c)
-					c.ask(t, o, status, path, body, func(r *http.Request) { headers(r, asked.header) })
+					c.ask(t, o, status, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
 				}
 			}
 			path, body := asked.ok(c)
@@ -333,14 +413,20 @@ func TestContract(t *testing.T) {
 			if body != "" {
 				c.ask(t, o, 400, path, `{"nonsense":1}`, nothing)
 				c.ask(t, o, 400, path, `{`, nothing)
-				c.ask(t, o, 400, path, body, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
+				c.ask(t, o, 400, path, body, as(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
 				c.ask(t, o, 413, path, `{"x":"`+strings.Repeat("x", 5<<20)+`"}`, nothing)
 			}
-			c.ask(t, o, 401, path, body, func(r *http.Request) { r.Header.Del("X-API-Key") })
-			c.ask(t, o, 401, path, body, func(r *http.Request) { r.Header.Set("X-API-Key", "wrong") })
-			c.ask(t, o, 403, path, body, func(r *http.Request) { r.Host = "evil.example" })
-			c.ask(t, o, 403, path, body, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") })
-			c.ask(t, o, 200, path, body, func(r *http.Request) { headers(r, asked.header) })
+			c.ask(t, o, 401, path, cmp.Or(asked.wrong, body), as(func(r *http.Request) {
+				r.Header.Del("X-API-Key")
+				r.Header.Del("X-MCPProxy-Session")
+			}))
+			c.ask(t, o, 401, path, cmp.Or(asked.wrong, body), as(func(r *http.Request) {
+				r.Header.Set("X-API-Key", "wrong")
+				r.Header.Set("X-MCPProxy-Session", "wrong")
+			}))
+			c.ask(t, o, 403, path, body, as(func(r *http.Request) { r.Host = "evil.example" }))
+			c.ask(t, o, 403, path, body, as(func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
+			c.ask(t, o, 200, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
 		})
 	}
 	for id := range contractCases {

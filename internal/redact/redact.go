@@ -105,3 +105,43 @@ func Args(args []string) []string {
 	}
 	return shown
 }
+
+// Hidden returns the parts of raw, from and to as pairs of offsets, that shown
+// masks, where shown is what this package made of it. Where it cannot be told for
+// certain which they are, that is all of raw.
+func Hidden(raw, shown string) (parts [][2]int) {
+	if raw == shown {
+		return nil
+	}
+	whole := [][2]int{{0, len(raw)}}
+	around := aroundMasks(shown)
+	rest, ok := strings.CutPrefix(raw, around[0])
+	if !ok || len(around) == 1 {
+		return whole
+	}
+	at := len(around[0])
+	for i, text := range around[1:] {
+		n := strings.Index(rest, text)
+		switch last := i == len(around)-2; {
+		case last && strings.HasSuffix(rest, text):
+			n = len(rest) - len(text)
+		case last || text == "" || n < 0 || strings.Count(rest, text) != 1:
+			return whole
+		}
+		parts = append(parts, [2]int{at, at + n})
+		rest, at = rest[n+len(text):], at+n+len(text)
+	}
+	return parts
+}
+
+// aroundMasks returns the texts before, between and after the masks in a text.
+func aroundMasks(text string) (around []string) {
+	from := 0
+	for i := 0; i < len(text); i++ {
+		if n := maskLength([]byte(text[i:min(len(text), i+64)])); n > 0 {
+			around = append(around, text[from:i])
+			from, i = i+n, i+n-1
+		}
+	}
+	return append(around, text[from:])
+}

@@ -54,6 +54,8 @@ function onKey(e: KeyboardEvent): void {
   if (document.querySelector("dialog[open]")) return; // a dialog has its own keys
   if (e.key === "Escape") return void offer("Escape", e);
   if (inField(e.target) || !singleKeys.peek()) return;
+  // A key held down moves on; it never decides twice.
+  if (e.repeat && e.key !== "j" && e.key !== "k") return;
   // Enter and Space press what has focus.
   if ((e.key === "Enter" || e.key === " ") && (e.target as Element).closest("a, button, summary, [role=tab], [role=option]")) return;
   const sequence = before ? `${before} ${e.key}` : "";

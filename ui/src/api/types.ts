@@ -120,6 +120,7 @@ export interface WaitingTool { name: string; server: string; tool: string; reaso
 export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "instructions"; server: string; name?: string; reason: string; fingerprint: string; approved?: string; verdict: Verdict; findings: Finding[]; since?: string }
 // GET /servers/{name}/tools/{tool}/diff, /servers/{name}/review, /servers/{name}/{prompts|resources|templates}/{item}/diff, /servers/{name}/instructions/diff: look at the daemon's openapi.json
 // POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
+// the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
 // POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
 // ── Configuration ──

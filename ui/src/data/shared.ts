@@ -88,7 +88,9 @@ export const useStatus = () => useShared(status);
 export const useApprovals = () => useShared(approvals);
 export const useServers = () => useShared(servers);
 
-/** Returns how many things wait for a person; what REST counts, not what a page shows. */
+/** Returns how many things wait for a person: what REST counts, without what a person has blocked. */
 export function waitingCount(w: Waiting | undefined): number {
-  return w ? w.servers.length + w.total_tools + w.total_offers : 0;
+  if (!w) return 0;
+  const blocked = [...w.tools, ...w.offers].filter((i) => i.reason === "blocked").length;
+  return w.servers.length + w.total_tools + w.total_offers - blocked;
 }

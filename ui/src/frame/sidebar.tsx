@@ -34,8 +34,8 @@ export function Sidebar({ onMore }: { onMore: () => void }) {
 function Entry({ page, count }: { page: PageInfo; count: number }) {
   return (
     <li class={page.later ? "later" : undefined}>
-      <a href={href(page.name, carried(page.name))} aria-current={place.value.page === page.name ? "page" : undefined} title={page.title} aria-label={count > 0 ? `${page.title}, ${count} waiting` : page.title}>
-        <Icon name={page.icon} /><span>{page.title}</span>
+      <a href={href(page.name, carried(page.name))} aria-current={place.value.page === page.name ? "page" : undefined} title={page.title} aria-label={count > 0 ? `${page.title} ${count} waiting` : page.title}>
+        <Icon name={page.icon} /><span>{page.title}</span>{" "}
         {count > 0 && <span class="count">{count > 999 ? "999+" : count}</span>}
       </a>
     </li>

@@ -1,9 +1,131 @@
-/** A placeholder until the page is there. */
+// Approvals: what changed, may it pass?
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useStatus } from "../../data/shared";
+import { useActions } from "../../keys";
+import { count, number } from "../../lib/format";
+import { oneOf, text } from "../../lib/query";
+import { href, useQuery } from "../../router";
+import { announce } from "../../ui/announce";
+import { Button } from "../../ui/button";
+import { Chip } from "../../ui/chips";
+import { Icon } from "../../ui/icon";
+import { Empty, ErrorPart, NothingFits, Skeleton } from "../../ui/parts";
+import { attempt, toast } from "../../ui/toast";
+import "./approvals.css";
+import { approveMany, takeBackMany } from "./decide";
+import { Detail } from "./detail";
+import { Inbox } from "./inbox";
+import { useInbox } from "./list";
+import { fits, idOf, isClean, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
+import { useNarrow } from "./narrow";
+import { ServerDetail } from "./server";
+import { heading } from "./words";
+
+const schema = { id: text(), kind: oneOf(["", ...offerKinds], ""), show: oneOf(["all", "findings", "clean"], "all"), view: oneOf(["difference", "whole", "json"], "difference") };
+
 export default function Approvals() {
+  const inbox = useInbox();
+  const [q, setQ] = useQuery(schema);
+  const narrow = useNarrow();
+  const pane = useRef<HTMLElement>(null);
+  const all = inbox.data;
+  const list = useMemo(() => sections((all ?? []).filter((i) => fits(i, q.show))), [all, q.show]);
+  const target = itemAt(q.kind, q.id);
+  const current = target?.key ?? "";
+  const order = useMemo(() => ordered(list).filter((i) => waits(i) || i.key === current), [list, current]);
+  const at = order.findIndex((i) => i.key === current);
+  const last = useRef(0); // where the current one stood, when it is not in the list any more
+  if (at >= 0) last.current = at;
+
+  const place = (i: Item | undefined) => (i ? { id: idOf(i), kind: i.kind === "server" || i.kind === "tool" ? ("" as const) : i.kind } : { id: "", kind: "" as const });
+  const open = (i: Item | undefined) => setQ(place(i), { replace: true });
+  const link = (i: Item) => href("approvals", { ...place(i), show: q.show === "all" ? undefined : q.show });
+  const move = (by: number) => {
+    const to = at >= 0 ? at + by : Math.min(last.current, order.length - 1);
+    const next = order[to];
+    if (!next || to === at) return;
+    open(next);
+    announce(idOf(next));
+  };
+  // With both panes in view one is always open, and stays it when others come.
+  useEffect(() => {
+    if (!narrow && !current && order.length > 0) open(order[0]);
+  }, [narrow, current, order]);
+  useActions([
+    { key: "j", label: "Next", when: order.length > 0, run: () => move(1) },
+    { key: "k", label: "Previous", when: order.length > 0, run: () => move(-1) },
+    { key: "Escape", label: "Back to the list", when: narrow && !!current, run: () => open(undefined) },
+  ]);
+
+  if (!all) return inbox.error !== undefined ? <div class="page"><h1>Approvals</h1><ErrorPart title="What waits cannot be read" error={inbox.error} onRetry={inbox.reload} /></div> : <div class="page">{inbox.slow && <><h1 class="vh">Approvals</h1><Skeleton lines={10} /></>}</div>;
+  const waiting = all.filter(waits);
+  if (all.length === 0 && !target) return <div class="page"><Nothing alone /></div>;
+
+  const item = all.find((i) => i.key === current);
+  const done = () => {
+    const next = at >= 0 ? (order[at + 1] ?? order[at - 1]) : order[last.current];
+    if (item) inbox.settle([item]);
+    else inbox.reload();
+    open(next && next.key !== current ? next : undefined);
+    setTimeout(() => pane.current?.focus({ preventScroll: true }), 50); // a dialog gives the focus back first
+  };
+  const undone = () => {
+    if (item) inbox.unsettle([item]);
+    else inbox.reload();
+    open(item ?? (target && ({ ...target } as Item)));
+  };
+  const back = <a class="only-small back" href={href("approvals", { show: q.show === "all" ? undefined : q.show })}><Icon name="left" small />{heading(waiting.length)}</a>;
+  const common = { onDone: done, onNext: order.some((i) => i.key !== current) ? () => move(at === order.length - 1 ? -1 : 1) : undefined, back };
   return (
-    <div class="page">
-      <h1>Approvals</h1>
-      <p class="lead">This page is not built yet.</p>
+    <div class="page fill">
+      <div class={target ? "panes at-detail" : "panes at-list"}>
+        <div class="pane-list">
+          <div class="pane-head">
+            <h1>{heading(waiting.length)}</h1>
+            <p class="lead">{waiting.length > 0 ? "None of them can be called until you decide." : "What changes, and what an agent proposes, appears here first."}</p>
+            {inbox.warnings.map((w) => <p class="note" key={w}>{w}</p>)}
+            <div class="chips" role="group" aria-label="Show">
+              {(["all", "findings", "clean"] as const).map((show) => (
+                <Chip key={show} on={q.show === show} count={waiting.filter((i) => fits(i, show)).length} onClick={() => setQ({ show })}>{{ all: "All", findings: "With findings", clean: "Clean" }[show]}</Chip>
+              ))}
+            </div>
+          </div>
+          {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all" })} />}
+          <Bulk items={waiting.filter(isClean)} onDone={(some) => (inbox.settle(some), some.some((i) => i.key === current) && open(order.find((i) => !some.some((s) => s.key === i.key))))} onBack={inbox.unsettle} />
+        </div>
+        <section class="pane" aria-label={target ? idOf(target) : "Nothing chosen"} ref={pane} tabIndex={-1}>
+          {!target ? !narrow && <Nothing chosen={waiting.length > 0} />
+            : target.kind === "server" ? <ServerDetail key={current} name={target.server} item={item?.kind === "server" ? item : undefined} {...common} />
+              : <Detail key={current} target={target} item={item?.kind !== "server" ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common} />}
+        </section>
+      </div>
     </div>
   );
+}
+
+// alone: it is the whole page, and its heading the page's.
+function Nothing({ chosen = false, alone = false }: { chosen?: boolean; alone?: boolean }) {
+  const status = useStatus().data;
+  if (chosen) return <Empty title="Nothing is chosen">Choose one of the list.</Empty>;
+  const n = status?.tools.total ?? 0;
+  const text = `${n > 0 ? `${count(n, "tool")} ${n === 1 ? "is as you accepted it" : "are as you accepted them"}. ` : ""}What changes, and what an agent proposes, appears here first.`;
+  return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p></div> : <Empty title={heading(0)}>{text}</Empty>;
+}
+
+function Bulk({ items, onDone, onBack }: { items: readonly DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {
+  const [busy, setBusy] = useState(false);
+  const run = async () => {
+    setBusy(true);
+    await attempt(async () => {
+      const { done, problems } = await approveMany(items);
+      onDone(done);
+      const left = problems.length ? ` ${number(problems.length)} could not be: ${problems[0]}` : "";
+      toast({ text: `Approved ${number(done.length)}.${left}`, ...(done.length ? { undo: () => takeBackMany(done).finally(() => onBack(done)) } : {}) });
+    });
+    setBusy(false);
+  };
+  useActions([{ label: `Approve ${number(items.length)} clean`, when: items.length > 0, icon: "check", run }]);
+  if (items.length === 0) return null;
+  return <div class="pane-foot"><Button small decides disabled={busy} onClick={run}>{busy ? "Approving…" : `Approve ${number(items.length)} clean`}</Button><span class="dim">no finding, no hint loosened</span></div>;
 }

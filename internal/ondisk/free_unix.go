@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package activity
+package ondisk
 
 import "syscall"
 
-// freeBytes is the room on the disk of dir. Some file systems do not tell.
-func freeBytes(dir string) (free int64, known bool) {
+// Free returns the room on the disk of dir, in bytes. Some file systems do not tell.
+func Free(dir string) (free int64, known bool) {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil || fs.Blocks == 0 {
 		return 0, false

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"mcpproxy/internal/wordlist"
+)
+
+// Setting is a key of the file besides the servers, with what there is to know
+// about it: its row of the reference.
+type Setting struct {
+	Key     string
+	Type    string // string, boolean, integer, duration or list
+	Range   string // what it may be, in words; "" where anything
+	Doc     string
+	Value   json.RawMessage // in force, as it may be shown
+	Default json.RawMessage
+	Allowed []string // the words that it may be; nil: anything
+	Restart bool     // a change waits for a restart
+	Secret  bool
+	Set     bool // it stands in the file
+}
+
+// Settings returns all settings, in the order of the reference: their values are
+// those of c, and text is the file, nil for none.
+func Settings(c *Config, text []byte) (out []Setting) {
+	tree, mistake := source{bytes.TrimPrefix(text, []byte(byteOrderMark))}.parse()
+	texts := docs("file", c.keys())
+	shown := c.Shown().keys()
+	untouched := Default().keys()
+	for i, k := range c.keys() {
+		if k.kind() == ignored || k.kind() == servers {
+			continue
+		}
+		s := Setting{Key: k.name, Doc: texts[k.name], Value: encoded(shown[i]), Default: encoded(untouched[i]),
+			Allowed: k.oneOf, Restart: k.restart, Secret: k.secret}
+		s.Type, s.Range = k.typeWord()
+		if mistake == nil {
+			name, at := k.name, tree
+			if group := k.groupOf(); group != "" {
+				name = k.name[len(group)+1:]
+				if m := member(tree, group); m != nil {
+					at = m.Value
+				}
+			}
+			s.Set = member(at, name) != nil && (at.StartOffset != tree.StartOffset || k.groupOf() == "")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// typeWord is the type of a key's value for a program, and its bounds in words.
+func (k key) typeWord() (word, bounds string) {
+	switch k.kind() {
+	case boolean:
+		return "boolean", ""
+	case integer:
+		return "integer", k.typeName()
+	case duration:
+		return "duration", k.typeName()
+	case list:
+		return "list", ""
+	}
+	return "string", ""
+}
+
+//go:embed keys.txt
+var keyTexts string
+
+// docs are the texts of the keys of an object, by their names. Each key has one,
+// and nothing else has.
+func docs(object string, keys []key) map[string]string {
+	texts := map[string]string{}
+	for _, line := range wordlist.Read(keyTexts).Of(object).Lines {
+		name, text, _ := strings.Cut(line, " ")
+		texts[name] = text
+	}
+	n := 0
+	for _, k := range keys {
+		if !k.planned && texts[k.name] == "" {
+			panic("keys.txt says nothing about " + k.name)
+		}
+		if !k.planned {
+			n++
+		}
+	}
+	if n != len(texts) {
+		panic("keys.txt has a text for what is no key")
+	}
+	return texts
+}
+
+// typeName is the type of a key's value, in words.
+func (k key) typeName() string {
+	switch k.kind() {
+	case boolean, tristate:
+		return "true, false"
+	case integer:
+		return fmt.Sprintf("%d to %d", k.min, k.max)
+	case duration:
+		return fmt.Sprintf("duration, %s to %s", short(k.shortest), short(k.longest))
+	case list:
+		return "list of strings"
+	case dictionary:
+		return "object of strings"
+	case overrides:
+		return "object"
+	case servers:
+		return "object or list"
+	}
+	if k.oneOf != nil {
+		return code(k.oneOf)
+	}
+	return "string"
+}
+
+func code(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "`" + w + "`"
+	}
+	return strings.Join(quoted, ", ")
+}

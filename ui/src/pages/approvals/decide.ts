@@ -1,0 +1,64 @@
+// The routes of what waits, and what a person decides.
+
+import { api, explain, path } from "../../api/client";
+import type { Piece, Problem, ToolDiff } from "../../api/types";
+import type { DefinitionItem, Item } from "./model";
+
+/** A definition beside the approved one: of a tool, or of what a server offers beside. */
+export type Diff = Omit<ToolDiff, "name" | "tool"> & { name?: string; words?: Piece[] };
+
+/** What names a definition in a route. */
+export interface Target { kind: Item["kind"]; server: string; name: string }
+
+export function routeOf(t: Target): string {
+  switch (t.kind) {
+    case "server": return path`/servers/${t.server}`;
+    case "instructions": return path`/servers/${t.server}/instructions`;
+    default: return path`/servers/${t.server}/` + t.kind + path`s/${t.name}`;
+  }
+}
+
+export const getDiff = (t: Target, signal?: AbortSignal) => api.get<Diff>(routeOf(t) + "/diff", {}, signal);
+
+export type Verb = "approve" | "block" | "withdraw";
+
+/** Decides about the definition that has this fingerprint; keep has it count as destructive, too. */
+export function decide(t: Target, verb: Verb, fingerprint: string, keep = false): Promise<unknown> {
+  return api.post(`${routeOf(t)}/${verb}`, { fingerprint, ...(keep ? { keep: "destructive" } : {}) });
+}
+
+export const takeBack = (t: Target, fingerprint: string) => decide(t, "withdraw", fingerprint);
+
+const atOnce = 500;
+
+/** Approves many definitions, each by itself; returns those that are, and why others are not. */
+export async function approveMany(items: readonly DefinitionItem[]): Promise<{ done: DefinitionItem[]; problems: string[] }> {
+  const done: DefinitionItem[] = [];
+  const problems: string[] = [];
+  const tools = items.filter((i) => i.kind === "tool");
+  for (let i = 0; i < tools.length; i += atOnce) {
+    const part = tools.slice(i, i + atOnce);
+    const body = { tools: part.map((t) => ({ name: `${t.server}:${t.name}`, fingerprint: t.fingerprint })) };
+    const { results } = await api.post<{ results: { name: string; ok: boolean; problem?: Problem }[] }>("/approvals/approve", body);
+    results.forEach((r, k) => (r.ok ? done.push(part[k]!) : problems.push(r.problem?.detail ?? `${r.name} is not approved.`)));
+  }
+  // What a server offers beside tools has no request for many.
+  await each(items.filter((i) => i.kind !== "tool"), (i) => decide(i, "approve", i.fingerprint).then(() => done.push(i), (error) => problems.push(explain(error).message)));
+  return { done, problems };
+}
+
+/** Takes many approvals back; the first failure is thrown when all have been tried. */
+export async function takeBackMany(items: readonly DefinitionItem[]): Promise<void> {
+  const failures: unknown[] = [];
+  await each(items, (i) => takeBack(i, i.fingerprint).catch((error) => failures.push(error)));
+  if (failures.length) throw failures[0];
+}
+
+// A few requests at a time.
+async function each<T>(all: readonly T[], f: (one: T) => Promise<unknown>): Promise<void> {
+  const queue = [...all];
+  const worker = async () => {
+    for (let one = queue.shift(); one !== undefined; one = queue.shift()) await f(one);
+  };
+  await Promise.all([worker(), worker(), worker(), worker()]);
+}

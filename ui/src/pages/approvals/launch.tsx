@@ -1,0 +1,47 @@
+// The first stage of a server's review: what would run, and where it comes from.
+
+import { useResource } from "../../data/resource";
+import { api } from "../../api/client";
+import { count } from "../../lib/format";
+import { href } from "../../router";
+import { CopyButton } from "../../ui/copy";
+import { Visible } from "../../ui/words";
+import type { ServerItem } from "./model";
+import { Part } from "./parts";
+import { commandLine, type Review } from "./review";
+import { short } from "./words";
+
+export function Launch({ review, item }: { review: Review; item?: ServerItem }) {
+  const l = review.launch;
+  const env = review.proposed_env;
+  return (
+    <>
+      <Part title={l.url ? "What would be contacted" : "What would run, with your rights"}>
+        <pre class="json cmd wrap" tabIndex={0} aria-label={l.url ? "address" : "command"}>{l.url ? <Visible text={l.url} /> : <><span class="p">$</span> <Visible text={commandLine(l)} /></>}</pre>
+        <dl class="defs wide">
+          {l.command && <><dt>Command</dt><dd class="mono"><Visible text={l.command} /></dd></>}
+          {!!l.args?.length && <><dt>Arguments</dt><dd class="mono">{l.args.map((a, i) => <div key={i}><Visible text={a} /></div>)}</dd></>}
+          {env ? <><dt>Variables</dt><dd class="mono">{Object.entries(env).map(([k, v]) => <div key={k}><Visible text={`${k}=${v}`} /></div>)}</dd></>
+            : !!l.env?.length && <><dt>Variables</dt><dd class="mono">{l.env.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
+          {!l.url && <><dt>Directory</dt><dd class={l.working_dir ? "mono" : "dim"}>{l.working_dir ? <Visible text={l.working_dir} /> : "the one MCPProxy runs in"}</dd></>}
+          {!!l.headers?.length && <><dt>Headers</dt><dd class="mono">{l.headers.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
+          <dt>Fingerprint</dt><dd class="mono"><span title={review.fingerprint}>{short(review.fingerprint)}</span> <CopyButton text={review.fingerprint} label="Copy the fingerprint" /></dd>
+        </dl>
+      </Part>
+      {(item?.client || review.proposed_by) && (
+        <Part title="Where it comes from">
+          <dl class="defs wide">
+            <dt>Agent</dt><dd><Visible text={item?.client || review.proposed_by!} /></dd>
+            {item?.session && <><dt>Session</dt><dd><Session id={item.session} /></dd></>}
+          </dl>
+        </Part>
+      )}
+      <Part title="Then"><p class="same">It runs for the review only. You see what it says about itself and each of its tools, with findings, before any agent does.</p></Part>
+    </>
+  );
+}
+
+function Session({ id }: { id: string }) {
+  const r = useResource("records of " + id, (signal) => api.get<{ total: number }>("/activity", { session_id: id, limit: 1 }, signal), { keep: false });
+  return <><a class="link mono" href={href("activity", { session: id })}><Visible text={id} /></a>{r.data && <span class="dim"> {count(r.data.total, "record")}</span>}</>;
+}

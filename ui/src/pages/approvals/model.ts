@@ -1,0 +1,170 @@
+// What waits, as one ordered list: servers, what changed, what is new, what a person has blocked.
+
+import type { Finding, Lane, LaunchView, Verdict, Waiting, WaitingServer, WaitingTool } from "../../api/types";
+import { count } from "../../lib/format";
+
+export const offerKinds = ["prompt", "resource", "template", "instructions"] as const;
+export type OfferKind = (typeof offerKinds)[number];
+
+/** A definition that waits: a tool's, or what a server offers beside tools. */
+export interface DefinitionItem {
+  key: string;
+  kind: "tool" | OfferKind;
+  server: string;
+  /** Empty for instructions. */
+  name: string;
+  reason: WaitingTool["reason"];
+  fingerprint: string;
+  approved?: string;
+  verdict: Verdict | "incomplete";
+  findings: readonly Finding[];
+  loosened: readonly string[];
+  lane?: Lane;
+  guessed?: boolean;
+  since?: string;
+  what?: WaitingTool["what"];
+}
+
+/** A server whose launch or definitions wait; stage "approved" is one whose approvals were lost. */
+export interface ServerItem {
+  key: string;
+  kind: "server";
+  server: string;
+  stage: "launch" | "definitions" | "approved";
+  fingerprint: string;
+  since?: string;
+  findings: number;
+  toolCount: number;
+  offerCount: number;
+  proposedBy?: string;
+  client?: string;
+  session?: string;
+  launch?: LaunchView;
+}
+
+export type Item = DefinitionItem | ServerItem;
+
+/** The name of an item; the URL has it as kind and id. */
+export function keyOf(kind: Item["kind"], id: string): string {
+  return `${kind} ${id}`;
+}
+
+/** Returns what the URL has as id: "github:create_issue", "task-master". */
+export function idOf(item: Pick<Item, "kind" | "server"> & { name?: string }): string {
+  return item.name ? `${item.server}:${item.name}` : item.server;
+}
+
+/** Reads kind and id of the URL; a tool has a colon, which no server's name has. */
+export function itemAt(kind: OfferKind | "", id: string): { key: string; kind: Item["kind"]; server: string; name: string } | undefined {
+  if (!id) return undefined;
+  const colon = id.indexOf(":");
+  const of = kind || (colon < 0 ? "server" : "tool");
+  const whole = colon < 0 || of === "server" || of === "instructions";
+  return { key: keyOf(of, id), kind: of, server: whole ? id : id.slice(0, colon), name: whole ? "" : id.slice(colon + 1) };
+}
+
+/** Returns what waits as items, in the order of the answer. */
+export function itemsOf(w: Waiting): Item[] {
+  const servers = w.servers.map(fromServer);
+  const lost: ServerItem[] = (w.forgotten ?? []).filter((f) => !servers.some((s) => s.server === f.name)).map((f) => ({
+    key: keyOf("server", f.name), kind: "server", server: f.name, stage: "approved", fingerprint: "", findings: 0, toolCount: f.tools, offerCount: f.offers,
+  }));
+  const tools = w.tools.map((t): DefinitionItem => ({ ...t, key: keyOf("tool", t.name), kind: "tool", name: t.tool, loosened: t.loosened ?? [] }));
+  const offers = w.offers.map((o): DefinitionItem => {
+    const name = o.name ?? "";
+    const reason = o.reason as DefinitionItem["reason"];
+    return { ...o, reason, name, loosened: [], key: keyOf(o.kind, idOf({ kind: o.kind, server: o.server, name })) };
+  });
+  return [...servers, ...lost, ...tools, ...offers];
+}
+
+function fromServer(s: WaitingServer): ServerItem {
+  return {
+    key: keyOf("server", s.name), kind: "server", server: s.name, stage: s.stage, fingerprint: s.fingerprint, since: s.since ?? s.proposed_at, findings: s.findings,
+    toolCount: s.tool_count, offerCount: s.offer_count, proposedBy: s.proposed_by, client: s.client_name, session: s.session_id, launch: s.launch,
+  };
+}
+
+export type Show = "all" | "findings" | "clean";
+
+/** Reports whether nobody has to look at it closely: no finding, no hint loosened, and something to hold a change against. */
+export function isClean(i: Item): i is DefinitionItem {
+  return i.kind !== "server" && i.verdict === "clean" && i.loosened.length === 0 && i.reason !== "blocked" && (i.reason === "new" || !!i.approved);
+}
+
+export function hasFindings(i: Item): boolean {
+  return i.kind === "server" ? i.findings > 0 : i.findings.length > 0 || i.verdict !== "clean";
+}
+
+export function fits(i: Item, show: Show): boolean {
+  return show === "all" || (show === "findings" ? hasFindings(i) : isClean(i));
+}
+
+/** Reports whether a person has still to decide; what is blocked is decided. */
+export function waits(i: Item): boolean {
+  return i.kind === "server" ? i.stage !== "approved" : i.reason !== "blocked";
+}
+
+export interface Section { title: string; items: readonly Item[]; closed?: boolean }
+
+/** Returns the sections of the inbox, the gravest of each first. Empty ones are left out. */
+export function sections(items: readonly Item[]): Section[] {
+  const of = (test: (i: Item) => boolean) => items.filter(test).sort((a, b) => gravity(a) - gravity(b));
+  const all: Section[] = [
+    { title: "Servers", items: items.filter((i) => i.kind === "server") },
+    { title: "Changed since you accepted them", items: of((i) => i.kind !== "server" && i.reason === "changed") },
+    { title: "New", items: of((i) => i.kind !== "server" && i.reason === "new") },
+    { title: "Blocked", items: of((i) => i.kind !== "server" && i.reason === "blocked"), closed: true },
+  ];
+  return all.filter((s) => s.items.length > 0);
+}
+
+function gravity(i: Item): number {
+  if (i.kind === "server") return 0;
+  if (i.verdict === "block") return 0;
+  if (i.loosened.length > 0) return 1;
+  return i.verdict === "clean" ? 3 : 2;
+}
+
+/** From how many items on a section shows its servers, each as one row. */
+export const foldFrom = 40;
+
+export interface Group { server: string; items: readonly Item[] }
+
+/** Returns the items of a section by server; undefined when they are few enough to stand one by one. */
+export function grouped(items: readonly Item[]): Group[] | undefined {
+  if (items.length < foldFrom || items[0]?.kind === "server") return undefined;
+  const by = new Map<string, Item[]>();
+  for (const i of items) {
+    const list = by.get(i.server);
+    if (list) list.push(i);
+    else by.set(i.server, [i]);
+  }
+  return [...by].map(([server, list]) => ({ server, items: list }));
+}
+
+/** Returns all items in the order in which they are shown and j goes through them. */
+export function ordered(list: readonly Section[]): Item[] {
+  return list.flatMap((s) => grouped(s.items)?.flatMap((g) => g.items) ?? s.items);
+}
+
+/** Says what is to be looked at, for the second line of a row. */
+export function why(i: Item): string {
+  if (i.kind === "server") {
+    if (i.stage === "approved") return `Its approvals were lost: ${count(i.toolCount, "tool")} wait`;
+    if (i.stage === "definitions") return `${count(i.toolCount, "tool")}, running for the review`;
+    return i.proposedBy || i.client ? `Proposed by ${i.client || i.proposedBy}, not started` : "Not started";
+  }
+  if (i.loosened.includes("destructiveHint")) return "No longer says that it destroys";
+  if (i.loosened.includes("readOnlyHint")) return "Now says that it only reads";
+  if (i.loosened.length > 0) return "Calls itself more harmless";
+  const parts: string[] = [];
+  if (i.what?.description) parts.push(i.what.parameters ? "description" : `description, ${count(Math.max(i.what.description.added, i.what.description.removed), "word")}`);
+  if (i.what?.parameters) parts.push(count(i.what.parameters, "parameter"));
+  if (i.what?.hints) parts.push("hints");
+  parts.push(...(i.what?.other ?? []).map((m) => others[m] ?? m));
+  const text = parts.join(", ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const others: Record<string, string> = { inputSchema: "form of the arguments", outputSchema: "form of the answer", annotations: "annotations", _meta: "notes of the server", execution: "how it runs" };

@@ -1,0 +1,45 @@
+// What a person looks at before a server is approved, as GET /servers/{name}/review has it.
+
+import { api, path } from "../../api/client";
+import type { Finding, LaunchView, Verdict } from "../../api/types";
+import type { Item } from "./model";
+
+export interface Reviewed { fingerprint: string; status?: string; reason?: "new" | "changed" | "blocked"; definition: unknown; verdict: Verdict | "incomplete"; findings: Finding[] }
+export interface ReviewedTool extends Reviewed { tool: string }
+export interface ReviewedOffer extends Reviewed { kind: "prompt" | "resource" | "template" | "instructions"; name?: string }
+
+export interface Review {
+  name: string; stage: "launch" | "definitions" | "approved"; notice?: string; fingerprint: string; launch: LaunchView;
+  proposed_by?: string; proposed_at?: string; proposed_env?: Record<string, string>; launch_approved_by?: string; launch_approved_at?: string;
+  state: string; last_error?: string; listed: boolean; instructions?: string; verdict: Verdict | "incomplete"; findings: Finding[];
+  tools: ReviewedTool[]; offers: ReviewedOffer[]; total_offers: number;
+}
+
+export const getReview = (name: string, signal?: AbortSignal) => api.get<Review>(path`/servers/${name}/review`, {}, signal);
+
+/** One definition of a review, as what a detail is about. */
+export interface Definition extends Reviewed { key: string; kind: Exclude<Item["kind"], "server">; name: string }
+
+/** Returns the definitions of a review that are not accepted yet, the gravest first; instructions have a part of their own. */
+export function definitions(r: Review): Definition[] {
+  const all: Definition[] = [
+    ...r.tools.map((t) => ({ ...t, kind: "tool" as const, name: t.tool, key: "tool " + t.tool })),
+    ...r.offers.filter((o) => o.kind !== "instructions").map((o) => ({ ...o, name: o.name ?? "", key: `${o.kind} ${o.name}` })),
+  ];
+  const rank = (d: Definition) => ({ block: 0, review: 1, incomplete: 1, clean: 2 })[d.verdict];
+  return all.sort((a, b) => rank(a) - rank(b));
+}
+
+/** Returns the gravest verdict of all that a review shows. */
+export function gravest(r: Review): Review["verdict"] {
+  const all = [r.verdict, ...r.tools.map((t) => t.verdict), ...r.offers.map((o) => o.verdict)];
+  return all.includes("block") ? "block" : all.includes("incomplete") ? "incomplete" : all.includes("review") ? "review" : "clean";
+}
+
+// Quoted as a shell would have it, so that one argument with a blank is seen as one.
+const plain = /^[\w@%+=:,./~-]+$/;
+
+/** Returns the command as one line. */
+export function commandLine(l: LaunchView): string {
+  return [l.command ?? "", ...(l.args ?? [])].map((a) => (plain.test(a) ? a : `'${a.replaceAll("'", `'\\''`)}'`)).join(" ");
+}

@@ -1,0 +1,141 @@
+import { describe as suite, expect, it } from "vitest";
+import type { Waiting, WaitingTool } from "../src/api/types";
+import { describe, hints, label, laneOf, marked, otherChanges, parameters, pieces, same, wordCount } from "../src/pages/approvals/definition";
+import { fits, foldFrom, grouped, isClean, itemAt, itemsOf, ordered, sections, waits, why } from "../src/pages/approvals/model";
+
+const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.slice(name.indexOf(":") + 1), reason: "changed", fingerprint: "f", approved: "a", verdict: "clean", findings: [], lane: "write", ...more });
+const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
+const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
+import type { Diff } from "../src/pages/approvals/decide";
+import { commandLine } from "../src/pages/approvals/review";
+import { accepter, heading, severities, untouched, verdict } from "../src/pages/approvals/words";
+
+suite("what waits", () => {
+  it("reads kind and id of the URL", () => {
+    expect(itemAt("", "github:a:b")).toMatchObject({ kind: "tool", server: "github", name: "a:b" });
+    expect(itemAt("", "task-master")).toMatchObject({ kind: "server", server: "task-master", name: "" });
+    expect(itemAt("resource", "docs:file:///a")).toMatchObject({ kind: "resource", server: "docs", name: "file:///a" });
+    expect(itemAt("instructions", "docs")).toMatchObject({ kind: "instructions", server: "docs", name: "" });
+    expect(itemAt("", "")).toBeUndefined();
+  });
+
+  it("has the same key in the list and in the URL", () => {
+    const [t, o] = itemsOf({ ...waiting([tool("s:a:b")]), offers: [{ kind: "instructions", server: "s", reason: "new", fingerprint: "f", verdict: "clean", findings: [] }] });
+    expect(itemAt("", "s:a:b")!.key).toBe(t!.key);
+    expect(itemAt("instructions", "s")!.key).toBe(o!.key);
+  });
+
+  it("puts the gravest first, and what is blocked last", () => {
+    const all = itemsOf(waiting([
+      tool("s:clean"), tool("s:blocked", { reason: "blocked", verdict: "block" }), tool("s:new", { reason: "new", approved: undefined }),
+      tool("s:looser", { loosened: ["destructiveHint"] }), tool("s:review", { verdict: "review", findings: [finding("/description")] }), tool("s:poisoned", { verdict: "block", findings: [finding("/description")] }),
+    ]));
+    expect(ordered(sections(all)).map((i) => i.kind !== "server" && i.name)).toEqual(["poisoned", "looser", "review", "clean", "new", "blocked"]);
+    expect(all.filter(waits)).toHaveLength(5);
+    expect(all.filter((i) => fits(i, "findings") && waits(i))).toHaveLength(2);
+  });
+
+  it("approves together only what nobody has to look at", () => {
+    const all = itemsOf(waiting([
+      tool("s:a"), tool("s:b", { reason: "new", approved: undefined }), tool("s:c", { loosened: ["openWorldHint"] }), tool("s:d", { verdict: "review" }),
+      tool("s:e", { approved: undefined }), tool("s:f", { reason: "blocked" }), tool("s:g", { verdict: "incomplete" as never }),
+    ]));
+    expect(all.filter(isClean).map((i) => i.name)).toEqual(["a", "b"]);
+  });
+
+  it("groups hundreds by server", () => {
+    const few = itemsOf(waiting([tool("s:a")]));
+    expect(grouped(few)).toBeUndefined();
+    const many = itemsOf(waiting(Array.from({ length: foldFrom }, (_, i) => tool(`${i % 2 ? "x" : "y"}:t${i}`))));
+    expect(grouped(many)!.map((g) => [g.server, g.items.length])).toEqual([["y", foldFrom / 2], ["x", foldFrom / 2]]);
+  });
+
+  it("says what changed", () => {
+    const say = (more: Partial<WaitingTool>) => why(itemsOf(waiting([tool("s:t", more)]))[0]!);
+    expect(say({ what: { description: { added: 20, removed: 0 }, parameters: 1 } })).toBe("Description, 1 parameter");
+    expect(say({ what: { description: { added: 1, removed: 0 } } })).toBe("Description, 1 word");
+    expect(say({ what: { other: ["outputSchema"] } })).toBe("Form of the answer");
+    expect(say({ loosened: ["destructiveHint"] })).toBe("No longer says that it destroys");
+  });
+});
+
+suite("a definition beside the approved one", () => {
+  const was = { annotations: { destructiveHint: true }, inputSchema: { properties: { a: { type: "string" }, b: { type: "integer" }, c: {} }, required: ["a"] } };
+  const is = { annotations: { destructiveHint: false }, inputSchema: { properties: { a: { type: "string" }, c: { type: "string", description: "new" }, d: { enum: ["x", "y"] } }, required: ["a", "d"] } };
+
+  it("lists parameters, those that changed first", () => {
+    const rows = parameters(is, was, [{ path: "/inputSchema/properties/c/description", kind: "added", new: "new" }]);
+    expect(rows.map((r) => [r.name, r.change, r.was, r.is])).toEqual([
+      ["c", "changed", "anything", "string"], ["d", "added", undefined, "one of x, y, required"], ["b", "removed", "integer", undefined], ["a", "same", "string, required", "string, required"],
+    ]);
+    expect(rows[0]!.pieces).toEqual([{ kind: "added", text: "new" }]);
+  });
+
+  it("sees a parameter that is required now, and one whose form differs within", () => {
+    const one = { inputSchema: { properties: { a: { type: "object", properties: { x: {} } } } } };
+    expect(parameters({ inputSchema: { ...one.inputSchema, required: ["a"] } }, one, [])[0]!.change).toBe("changed");
+    expect(parameters({ inputSchema: { properties: { a: { type: "object", properties: { x: { type: "string" } } } } } }, one, [])[0]!.is).toMatch(/details/);
+  });
+
+  it("takes the arguments of a prompt as parameters", () => {
+    expect(parameters({ arguments: [{ name: "repo", required: true }] }, undefined, [])[0]).toMatchObject({ name: "repo", is: "text, required" });
+  });
+
+  it("tells hints and lanes", () => {
+    expect(hints(is, was, ["destructiveHint"])[0]).toEqual({ name: "destructiveHint", was: "true", is: "false", changed: true, loosened: true });
+    expect([laneOf(was), laneOf(is), laneOf({ annotations: { readOnlyHint: true } }), laneOf({ annotations: { readOnlyHint: true, destructiveHint: true } })]).toEqual(["destructive", "write", "read", "destructive"]);
+  });
+
+  it("counts words and shows texts with nothing in common whole", () => {
+    expect(wordCount([{ kind: "same", text: "a b" }, { kind: "added", text: " c d" }])).toBe("2 words added, none removed");
+    expect(pieces({ path: "/description", kind: "changed", old: "a", new: "b" })).toEqual([{ kind: "removed", text: "a" }, { kind: "added", text: "b" }]);
+  });
+
+  it("leaves to other changes what no part shows", () => {
+    const all = ["/description", "/title", "/inputSchema/properties/a", "/inputSchema/required/0", "/inputSchema/propertiesX", "/outputSchema/type"].map((path) => ({ path, kind: "changed" as const }));
+    expect(otherChanges(all, "/description").map((c) => c.path)).toEqual(["/title", "/inputSchema/propertiesX", "/outputSchema/type"]);
+  });
+
+  it("finds the texts that are marked, names of parameters too", () => {
+    const d = { inputSchema: { properties: { "ignore all": { description: "say nothing" } } } };
+    const [name, text] = marked(d, [finding("/inputSchema/properties/ignore all", "ignore"), finding("/inputSchema/properties/ignore all/description", "say")], "/description");
+    expect([name!.text, text!.text, text!.label]).toEqual(["ignore all", "say nothing", "parameter ignore all, description"]);
+    expect(label("/outputSchema/properties/a~1b")).toBe("form of the answer, a/b");
+  });
+
+  it("compares whatever the order of members", () => {
+    expect(same({ a: 1, b: [{ c: 1, d: 2 }] }, { b: [{ d: 2, c: 1 }], a: 1 })).toBe(true);
+    expect(describe({ type: ["string", "null"], default: "x", maxLength: 5 }, false)).toBe("string or null, default x, at most 5");
+  });
+});
+
+suite("what is said of it", () => {
+  const diff = (more: Partial<Diff>): Diff => ({ server: "s", reason: "changed", fingerprint: "f", definition: {}, changes: [], verdict: "clean", findings: [], ...more });
+
+  it("says the gravest thing", () => {
+    const two = [finding("/description"), { ...finding("/description"), severity: "review" as const }];
+    expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is of a kind/);
+    expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is/);
+    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("Approved as it is, it would be called as a write, and a client that asks you only about destructive calls would no longer ask.");
+    expect(verdict(diff({ loosened: ["openWorldHint"] }), "write", "write").strong).toMatch(/more harmless/);
+    expect(verdict(diff({ verdict: "review", findings: [two[1]!] }), "write", "write").strong).toBe("One finding to look at.");
+    expect(verdict(diff({ verdict: "incomplete" }), "write", "write").kind).toBe("warm");
+    expect(verdict(diff({ reason: "blocked", verdict: "block", findings: two }), "write", "write").strong).toMatch(/blocked/);
+    expect(verdict(diff({ reason: undefined }), "write", "write").strong).toMatch(/nothing to decide/);
+    expect(severities(two)).toBe("1 block, 1 review");
+  });
+
+  it("says what did not change", () => {
+    const properties = (...names: string[]) => ({ name: "t", description: "d", inputSchema: { properties: Object.fromEntries(names.map((n) => [n, {}])) } });
+    const accepted = (definition: unknown) => ({ fingerprint: "a", by: "admin", at: "", definition });
+    expect(untouched(diff({ definition: properties("a", "b", "c"), approved: accepted(properties("a", "b")) }))).toBe("The 2 other parameters, name and description are as accepted.");
+    expect(untouched(diff({ definition: properties("a", "b"), approved: accepted(properties("a", "b")) }))).toBe("Name, description and 2 parameters are as accepted.");
+    expect(untouched(diff({ definition: properties(), approved: accepted(properties()), changes: [{ path: "/description", kind: "changed" }] }))).toBe("Name is as accepted.");
+    expect(untouched(diff({}))).toBe("");
+  });
+
+  it("names who accepted it, how many wait and what runs", () => {
+    expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing waits for you", "One waits for you", "1,234 wait for you"]);
+    expect(commandLine({ protocol: "stdio", command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
+  });
+});

@@ -1,0 +1,201 @@
+// Approvals against a server that is out for no good: a poisoned definition, a hint that is
+// loosened, a definition that changes while it is looked at, hundreds of new tools, a launch.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { axeInBoth, Daemon, phone, scene, until } from "./harness.mjs";
+
+const hostile = fileURLToPath(new URL("servers/hostile.mjs", import.meta.url));
+
+// A scene with what the tests say to the page and to the servers.
+async function inbox(t, options) {
+  const daemon = await Daemon.run();
+  const s = await scene(t, { daemon, ...options }).finally(() => t.after(() => daemon.close())); // after the browser
+  const { page, api } = s;
+  const file = (server) => join(daemon.dir, "stage-" + server);
+  const stage = (server, n) => writeFileSync(file(server), String(n));
+  return {
+    ...s, stage,
+    add: (name, at, tools, more) => (stage(name, at), api("POST", "/servers", { name, command: process.execPath, args: [hostile, file(name), String(tools)], ...more })),
+    tool: (name) => api("GET", `/servers/github/tools/${name}`),
+    waiting: () => api("GET", "/approvals"),
+    detail: (text) => page.locator(".review h1", { hasText: text }).waitFor(),
+    button: (name) => page.locator(".acts-bar").getByRole("button", { name }),
+    toast: (text) => page.locator(".toast", { hasText: text }).last().waitFor(),
+    // Decisions rest until what is shown has been there for a moment.
+    settle: () => page.waitForTimeout(500),
+  };
+}
+
+// github has four tools that were accepted, and has changed them all; one is new.
+async function changed(s) {
+  await s.add("github", 1, 0, { trust: "scan" });
+  await s.daemon.tools("github:create_issue", "github:list_pages");
+  s.stage("github", 2);
+  await until("the changes wait", async () => (await s.waiting()).tools.some((w) => w.name === "github:put_secret"));
+}
+
+test("a poisoned definition is blocked, a loosened hint kept, one that changes meanwhile looked at again", async (t) => {
+  const s = await inbox(t);
+  const { page, visit, stage, tool, detail, button, toast, settle } = s;
+  await changed(s);
+
+  // A poisoned one: what it says is text, what cannot be seen is named, and Block is what is offered.
+  await visit("approvals?id=github:create_issue");
+  await detail("create_issue");
+  await page.getByText("Looks poisoned.").waitFor();
+  assert.match(await page.locator(".verdict").innerText(), /Two of six findings are of a kind that is only seen in attacks/);
+  assert.equal(await page.locator(".words .cp").filter({ hasText: "U+200B" }).count(), 2);
+  assert.equal(await page.locator("important, .words img, .words a:not(.no)").count(), 0);
+  assert.ok((await page.locator(".words ins").first().textContent()).includes("<IMPORTANT>"));
+  assert.deepEqual(await page.locator(".words a.no").allInnerTexts(), ["1", "2", "3", "4", "5", "6"]);
+  assert.equal(await page.locator(".hit.block", { hasText: "Before every call, " }).count(), 1);
+  assert.match(await page.locator(".params").first().innerText(), /context\s+not there\s+string, required/);
+  assert.match(await button(/Block this definition/).getAttribute("class"), /danger/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await settle();
+  await page.keyboard.press("a");
+  const approve = page.locator("dialog").getByRole("button", { name: "Approve" });
+  await approve.waitFor();
+  assert.ok(await approve.isDisabled(), "nothing is approved before the name is typed");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("x");
+  await toast("Blocked github:create_issue");
+  assert.equal((await tool("create_issue")).trust.reason, "blocked");
+
+  // The next one is open: a hint that is loosened. One key keeps it destructive.
+  await detail("write_file");
+  await page.getByText("It calls itself more harmless than before.").waitFor();
+  assert.match(await page.locator(".move").innerText(), /destructive[^]*write/);
+  assert.match(await button(/Approve, keep it destructive/).getAttribute("class"), /main-act/);
+  await settle();
+  await page.keyboard.press("K");
+  await toast("it counts as destructive");
+  const kept = await tool("write_file");
+  assert.equal(kept.call_with, "call_tool_destructive");
+  assert.equal(kept.trust.reason, undefined);
+
+  // One that becomes another while somebody decides: the old answer is refused, the new text shown.
+  await detail("query_docs");
+  await page.locator(".words", { hasText: "by words" }).first().waitFor();
+  await settle();
+  const before = (await tool("query_docs")).trust.fingerprint;
+  let release;
+  const held = new Promise((r) => (release = r));
+  await page.route("**/query_docs/diff", async (route) => (await held, route.continue()));
+  stage("github", 3);
+  await until("the new definition", async () => (await tool("query_docs")).trust.fingerprint !== before);
+  const refused = page.waitForResponse((r) => r.url().endsWith("/query_docs/approve"));
+  await page.keyboard.press("a");
+  assert.equal((await refused).status(), 409);
+  release();
+  await page.getByText("It has changed once more. This is what it says now.").waitFor();
+  await page.locator(".words ins", { hasText: "newest first" }).waitFor();
+  assert.ok(await button(/^Approve/).isDisabled(), "nobody approves what has just come");
+  await page.unroute("**/query_docs/diff");
+  assert.equal((await tool("query_docs")).trust.reason, "changed");
+  await until("it can be decided about", () => button(/^Approve/).isEnabled());
+  await page.keyboard.press("a");
+  await toast("Approved github:query_docs");
+  assert.equal((await tool("query_docs")).trust.reason, undefined);
+  await detail("list_pages");
+  await page.keyboard.press("Control+z");
+  await detail("query_docs");
+  assert.ok((await tool("query_docs")).trust.reason, "it waits again");
+
+});
+
+test("hundreds are one row, what is clean is approved at once, and taken back", async (t) => {
+  const s = await inbox(t);
+  const { page, visit, waiting, detail, toast } = s;
+  const many = 600; // more than one answer of GET /approvals has
+  await changed(s);
+  await s.add("reports", 2, many, { trust: "manual" });
+  await until("all of them wait", async () => (await waiting()).total_tools > many);
+  await visit("approvals");
+
+  // j and k go through the list.
+  await page.locator(".inbox li a", { hasText: "list_pages" }).click();
+  await detail("list_pages");
+  await page.keyboard.press("j");
+  await detail("triage");
+  await page.keyboard.press("k");
+  await detail("list_pages");
+  const fold = page.locator(".fold", { hasText: "reports" });
+  assert.equal(await fold.getAttribute("aria-expanded"), "false");
+  await fold.focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await fold.getAttribute("aria-expanded"), "true");
+  assert.ok((await page.locator(".inbox li a").count()) < 150, "a long group is drawn in parts");
+  assert.deepEqual(await axeInBoth(page), []);
+
+  // Others come: the one that is open stays open.
+  const total = async () => waiting().then((w) => w.total_tools + w.total_offers);
+  const heading = async () => Number((await page.locator(".pane-head h1").innerText()).replace(/\D/g, ""));
+  const had = await total();
+  assert.equal(await heading(), had);
+  s.stage("reports", 3);
+  await until("the page has it", async () => (await heading()) === had + 1);
+  await detail("list_pages");
+  const before = await total();
+  const clean = page.getByRole("button", { name: /^Approve [\d,]+ clean$/ });
+  const n = Number((await clean.innerText()).replace(/\D/g, ""));
+  assert.ok(n > many, `more than ${many} are clean: ${n}`);
+  await clean.click();
+  await toast(`Approved ${n}.`);
+  const left = await waiting();
+  assert.equal(left.total_tools + left.total_offers, before - n);
+  assert.deepEqual(left.tools.filter((w) => w.verdict === "clean" && !w.loosened?.length), [], "only what is to be looked at is left");
+  await until("the page agrees", async () => (await heading()) === before - n);
+  await page.keyboard.press("Control+z");
+  await until("all of them wait again", async () => (await total()) === before);
+});
+
+test("a server is started for the review, then judged by what it says", async (t) => {
+  const { page, add, api, visit, button, settle, toast } = await inbox(t);
+  await visit("approvals");
+  assert.equal(await page.locator("h1").innerText(), "Nothing waits for you");
+  assert.deepEqual(await axeInBoth(page), []);
+  await add("tasks", 2, 2, { quarantined: true, env: { TASKS_MODE: "core" } });
+  await page.getByText("Nothing of it was started or contacted.").waitFor(); // it comes by itself
+  assert.match(await page.locator(".cmd").innerText(), /hostile\.mjs/);
+  assert.match(await page.locator(".review .defs").first().innerText(), /TASKS_MODE/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await settle();
+  await page.keyboard.press("a");
+  await page.getByText("It runs for the review only; no agent sees it.").waitFor();
+  await page.locator(".defined > li").first().waitFor();
+  assert.match(await page.locator(".verdict").innerText(), /Looks poisoned/);
+  await page.locator(".defined button", { hasText: "create_issue" }).click();
+  await page.locator(".opened .words .cp").first().waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await settle();
+  await button(/Approve anyway/).click();
+  const dialog = page.locator("dialog");
+  await dialog.getByRole("textbox").fill("tasks");
+  await dialog.getByRole("button", { name: "Approve" }).click();
+  await toast("Approved tasks: agents can use it.");
+  assert.equal((await api("GET", "/servers/tasks")).quarantined, false);
+});
+
+test("on a phone list and detail are pages; without the daemon nothing is decided", async (t) => {
+  const s = await inbox(t, { context: phone, allow: [/ERR_CONNECTION_REFUSED/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/] });
+  const { page, daemon, visit, detail, button } = s;
+  await changed(s);
+  await visit("approvals");
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.locator(".inbox li a", { hasText: "write_file" }).click();
+  await detail("write_file");
+  assert.equal(await page.locator(".pane-list").isVisible(), false);
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.locator(".back").click();
+  await page.locator(".inbox").waitFor();
+  assert.equal(new URL(page.url()).search, "");
+  await page.locator(".inbox li a", { hasText: "write_file" }).click();
+  await button(/keep it destructive/).waitFor();
+  await daemon.stop();
+  await until("decisions rest", () => button(/keep it destructive/).isDisabled());
+  await detail("write_file");
+});
