@@ -49,7 +49,7 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
                 {hit && <Why place={hit.place} why={hit.tool.why ?? []} />}
                 <Hints tool={tool} onChanged={onChanged} />
                 <Reads tool={tool} />
-                {!tool.status && foot && <TryIt key={tool.trust?.fingerprint ?? id} tool={tool} foot={foot} onCalled={one.reload} />}
+                {!tool.status && foot && <TryIt key={tool.trust?.fingerprint ?? id} tool={tool} foot={foot} onCalled={() => setTimeout(one.reload, 1000)} />}
                 <Use tool={tool} />
               </>
             )}
