@@ -48,11 +48,11 @@ type Candidate struct {
 
 // Validation is what would come of a text.
 type Validation struct {
-	OK           bool         `json:"ok"`
-	Mistakes     []Mistake    `json:"mistakes"`
-	Warnings     []string     `json:"warnings" doc:"What should be otherwise, and what has no effect."`
+	OK           bool            `json:"ok"`
+	Mistakes     []Mistake       `json:"mistakes"`
+	Warnings     []string        `json:"warnings" doc:"What should be otherwise, and what has no effect."`
 	Changes      []KeyDifference `json:"changes" doc:"What would change of what is in force."`
-	NeedsRestart []string     `json:"needs_restart" doc:"Settings that would take effect at the next start."`
+	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
 }
 
 // KeyDifference is a key whose value changes.

@@ -13,10 +13,25 @@ test("only rows in view are drawn, and the heights add up", () => {
   expect(drawn(0, 32, 0, 640)).toEqual({ first: 0, last: 0, before: 0, after: 0 });
 });
 
+test("a million rows fit into a box that browsers can make, to the last one", () => {
+  const [total, height, view] = [1_000_000, 62, 640];
+  const ends = [0, 1, 777_777, 7_000_000, 15_000_000 - view].map((top) => ({ top, d: drawn(total, height, top, view) }));
+  for (const { top, d } of ends) {
+    expect(d.before + (d.last - d.first) * height + d.after).toBeCloseTo(15_000_000, 3);
+    expect(d.before).toBeLessThanOrEqual(top); // the view is covered
+    expect(d.before + (d.last - d.first) * height).toBeGreaterThanOrEqual(top + view - 1e-6);
+  }
+  expect(ends[0]!.d.first).toBe(0);
+  expect(ends.at(-1)!.d.last).toBe(total);
+  const top = reveal(654_321, total, height, 0, view, 30);
+  const d = drawn(total, height, top, view, 0);
+  expect(d.first <= 654_321 && 654_321 < d.last).toBe(true);
+});
+
 test("a row is revealed below the head", () => {
-  expect(reveal(0, 32, 100, 640, 30)).toBe(0);
-  expect(reveal(5, 32, 100, 640, 30)).toBe(100);
-  expect(reveal(50, 32, 0, 640, 30)).toBe(51 * 32 - 610);
+  expect(reveal(0, 1000, 32, 100, 640, 30)).toBe(0);
+  expect(reveal(5, 1000, 32, 100, 640, 30)).toBe(100);
+  expect(reveal(50, 1000, 32, 0, 640, 30)).toBe(51 * 32 - 610);
 });
 
 test("pages that hold rows", () => {

@@ -44,7 +44,7 @@ export interface HintFact { value: boolean; from: "server" | "override" | "infer
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
 // GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
 export interface Summary {
-  since: string; until: string; step_seconds: number; cut?: boolean; // cut: only the newest part was read
+  since: string; until: string; step_seconds: number; cut?: boolean; incomplete?: boolean; // cut: only the newest part was read
   records: number; calls: number; refused: number; failed: number; failed_tool: number; failed_server: number; p50_ms: number; p95_ms: number; own_p50_us: number; own_p95_us: number; last?: string;
   buckets: { start: string; read: number; write: number; destructive: number; refused: number; failed: number }[];
   groups: { key: string; calls: number; refused: number; failed: number; p50_ms: number; p95_ms: number; own_p50_us: number; last: string }[]; // by calls, at most 100
@@ -82,7 +82,7 @@ export interface LaunchView { protocol: string; command?: string; args?: string[
 export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
 // POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
-export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[] }
+export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes: string[] /* left out on purpose */ }
 export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: string; name: string; kind: string; suggestion: string /* ${env:NAME} */ }[]; notes: string[] }
 
 // ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset

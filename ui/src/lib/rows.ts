@@ -3,19 +3,34 @@
 /** Rows to draw: first to last, last not included, and the heights that stand for those before and after. */
 export interface Drawn { first: number; last: number; before: number; after: number }
 
-/** Returns what to draw of total rows of one height, with margin rows beyond each edge of the view. */
-export function drawn(total: number, height: number, top: number, view: number, margin = 12): Drawn {
-  if (total <= 0 || height <= 0) return { first: 0, last: 0, before: 0, after: 0 };
-  const first = clamp(Math.floor(top / height) - margin, 0, total - 1);
-  const last = clamp(Math.ceil((top + view) / height) + margin, first + 1, total);
-  return { first, last, before: first * height, after: (total - last) * height };
+// Browsers do not make boxes as high as a million rows: Firefox ends at 17.9 million px, Chromium at 33.5.
+const highest = 15_000_000;
+
+// How many px of rows one px of scrolling stands for: 1 unless the rows are higher than a box can be.
+function scale(total: number, height: number, view: number): number {
+  const all = total * height;
+  return all <= highest ? 1 : (all - view) / (highest - view);
 }
 
-/** Returns the scroll position that shows row i whole, or the present one when it is in view below a head. */
-export function reveal(i: number, height: number, top: number, view: number, head: number): number {
+/** Returns what to draw of total rows of one height, with margin rows beyond each edge of the view. Rows higher than a box can be are scrolled through faster. */
+export function drawn(total: number, height: number, top: number, view: number, margin = 12): Drawn {
+  if (total <= 0 || height <= 0) return { first: 0, last: 0, before: 0, after: 0 };
+  const by = scale(total, height, view);
+  const at = top * by;
+  const first = clamp(Math.floor(at / height) - margin, 0, total - 1);
+  const last = clamp(Math.ceil((at + view) / height) + margin, first + 1, total);
+  if (by === 1) return { first, last, before: first * height, after: (total - last) * height };
+  const before = clamp(top - (at - first * height), 0, highest);
+  return { first, last, before, after: Math.max(0, highest - before - (last - first) * height) };
+}
+
+/** Returns the scroll position that shows row i of total whole, or the present one when it is in view below a head. */
+export function reveal(i: number, total: number, height: number, top: number, view: number, head: number): number {
+  const by = scale(total, height, view);
   const from = i * height;
-  if (from < top) return from;
-  if (from + height > top + view - head) return from + height - (view - head);
+  const at = top * by;
+  if (from < at) return from / by;
+  if (from + height > at + view - head) return (from + height - (view - head)) / by;
   return top;
 }
 

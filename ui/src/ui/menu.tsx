@@ -5,7 +5,7 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
  * A button that opens a popover with buttons or links. Arrow keys move, Esc closes and
  * gives the focus back; a click on an item closes it unless the item has data-keep.
  */
-export function Menu({ label, name, id, class: css = "btn sm", end = false, children }: {
+export function Menu({ label, name, id, class: css = "btn sm", end = false, role = "menu", children }: {
   label: ComponentChildren;
   /** The name for screen readers, when label is an icon only. */
   name?: string;
@@ -13,6 +13,8 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
   class?: string;
   /** Aligns the right edges. */
   end?: boolean;
+  /** "dialog" when there is more in it than items, such as a field. */
+  role?: "menu" | "dialog";
   children: ComponentChildren;
 }) {
   const [open, setOpen] = useState(false);
@@ -48,8 +50,8 @@ export function Menu({ label, name, id, class: css = "btn sm", end = false, chil
 
   return (
     <>
-      <button type="button" ref={button} id={id} class={css} aria-haspopup="true" aria-expanded={open} aria-controls={own} aria-label={name} title={name} popoverTarget={own}>{label}</button>
-      <div ref={panel} id={own} class="menu" popover="auto" role="menu" tabIndex={-1} onKeyDown={onKey}
+      <button type="button" ref={button} id={id} class={css} aria-haspopup={role} aria-expanded={open} aria-controls={own} aria-label={name} title={name} popoverTarget={own}>{label}</button>
+      <div ref={panel} id={own} class="menu" popover="auto" role={role} aria-label={role === "dialog" ? name : undefined} tabIndex={-1} onKeyDown={onKey}
         onBeforeToggle={(e) => setOpen(e.newState === "open")}
         onClick={(e) => {
           const hit = (e.target as Element).closest("button, a");

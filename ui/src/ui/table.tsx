@@ -141,10 +141,15 @@ const Row = memo(({ i, row, columns, heading, open, picked }: RowProps) => {
   if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={columns.length} scope="rowgroup">{title}</th></tr>;
   return (
     <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={picked ? "picked" : undefined} tabIndex={-1}>
-      {columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}
+      <Cells row={row} columns={columns} i={columns.some((c) => c.cell.length > 1) ? i : 0} />
     </tr>
   );
 });
+
+// Rows that live ones push down have another index, and the same cells.
+const Cells = memo(({ row, columns, i }: { row: unknown; columns: readonly Column<unknown>[]; i: number }) => (
+  <>{columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}</>
+));
 
 function Spacer({ height, columns }: { height: number; columns: number }) {
   if (height <= 0) return null;
@@ -195,7 +200,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
     show: (i: number) => {
       const b = box.current!;
-      const to = reveal(i, height.current, b.scrollTop, b.clientHeight, headHeight);
+      const to = reveal(i, total, height.current, b.scrollTop, b.clientHeight, headHeight);
       if (to !== b.scrollTop) b.scrollTop = to;
     },
   };
