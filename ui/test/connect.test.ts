@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { clientGuides, clientName } from "../src/lib/connect";
-
-const [guideText] = Object.values(import.meta.glob("../../docs/guide/clients.md", { query: "?raw", import: "default", eager: true })) as [string];
+import guideText from "../../docs/guide/clients.md?raw";
+import { clientGuides, clientName, usualAddress } from "../src/lib/connect";
+import { clients } from "../src/pages/overview/start/clients";
 
 // Space between words is the formatter's; a table has the inner part of an object alone.
 const bare = (text: string) => text.replace(/\s+/g, "");
@@ -11,6 +11,10 @@ const snippets = clientGuides().flatMap((g) => [...g.connect, ...(g.permit ?? []
 test.each(snippets)("the guide has the snippet of %s", (_, text) => {
   const all = bare(text);
   expect(guide.includes(all) || guide.includes(all.replace(/^\{(.*)\}$/, "$1"))).toBe(true);
+});
+
+test("the first run has them, too", () => {
+  for (const c of clients) expect(c.name === "Another" ? [usualAddress] : snippets.map(([, text]) => text)).toContain(c.text(usualAddress));
 });
 
 test("snippets have the address that is asked for", () => {
