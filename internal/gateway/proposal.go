@@ -75,7 +75,7 @@ func (p *Proposal) view() ServerView {
 func Unstarted(s config.Server) ServerView {
 	shown := s.ShownLaunch()
 	return ServerView{
-		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: StateOf(nil),
+		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),
 		Command: shown.Command, Args: shown.Args, URL: shown.URL,
 	}
 }
