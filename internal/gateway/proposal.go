@@ -6,6 +6,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 // Proposal is a server that an agent proposes: it is reviewed before it is in
