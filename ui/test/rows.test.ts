@@ -61,3 +61,20 @@ test("at most twenty pages are kept, and the answers of pages that left the view
   expect(signals.get(0)!.aborted).toBe(true);
   expect(asked).toHaveLength(101);
 });
+
+test("rows with something below them move those after", () => {
+  const extras = new Map([[1, 100], [5, 50]]);
+  const all = drawn(20, 10, 0, 2000, 0, extras);
+  expect(all).toEqual({ first: 0, last: 20, before: 0, after: 0 });
+  // 0: 0–10, 1: 10–20 and below it to 120, 2: 120, 3: 130, 4: 140, 5: 150–160 and to 210, 6: 210
+  expect(drawn(20, 10, 60, 70, 0, extras)).toEqual({ first: 1, last: 3, before: 10, after: 220 });
+  expect(drawn(20, 10, 120, 10, 0, extras)).toEqual({ first: 2, last: 3, before: 120, after: 220 });
+  expect(drawn(20, 10, 215, 5, 0, extras)).toEqual({ first: 6, last: 7, before: 210, after: 130 });
+  for (let top = 0; top < 300; top += 7) {
+    const d = drawn(20, 10, top, 30, 2, extras);
+    expect(d.before).toBeLessThanOrEqual(top);
+    let height = d.before + d.after;
+    for (let i = d.first; i < d.last; i++) height += 10 + (extras.get(i) ?? 0);
+    expect(height).toBe(350);
+  }
+});

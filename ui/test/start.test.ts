@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
-import guideText from "../../docs/guide/clients.md?raw";
 import type { ParsedServer, Server, Waiting, WaitingTool } from "../src/api/types";
-import { clients } from "../src/pages/overview/start/clients";
 import { bodyOf, clean, left, progress, sentence } from "../src/pages/overview/start/model";
 
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 14, ...over });
@@ -38,10 +36,4 @@ test("a sentence fit for the servers", () => {
   expect(sentence([server("x", { state: "failed" }), server("notes")])).toBe("Which notes do I have? Use mcpproxy.");
   expect(sentence([server("qqq")])).toBe("What can qqq do? Use mcpproxy.");
   expect(sentence([server("filesystem", { enabled: false })])).toBe("Which tools do you have? Use mcpproxy.");
-});
-
-// The guide is what people are told elsewhere: both say the same.
-test("what is to be pasted stands in the guide", () => {
-  const guide = guideText.replaceAll(/ +#.*$/gm, "").replaceAll(/\s+/g, "");
-  for (const c of clients) expect(guide, c.name).toContain(c.text("http://127.0.0.1:8080/mcp").replaceAll(/\s+/g, ""));
 });
