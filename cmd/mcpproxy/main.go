@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"mcpproxy/internal/app"
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
 )
@@ -30,7 +29,7 @@ func main() {
 	}
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
 		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Serve: app.Run,
+		Serve: demo.Serve,
 		Demo:  demo.Run,
 	})
 	stop()

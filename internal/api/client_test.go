@@ -60,7 +60,7 @@ func TestClientRoundTrips(t *testing.T) {
 		tools, err := ListTools.Call(ctx, c, inspect.ToolQuery{ToolFilter: inspect.ToolFilter{Server: "github", CallWith: "call_tool_read", Status: "callable"}})
 		same(t, "tools", tools, testList(), err)
 		one, err := GetTool.Call(ctx, c, gateway.ToolRef{Server: "github", Tool: "../a b"})
-		same(t, "tool", one, testTool("../a b"), err)
+		same(t, "tool", one, inspect.ToolDetail{ToolView: testTool("../a b"), Lane: "read"}, err)
 		found, err := SearchTools.Call(ctx, c, inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
 		same(t, "search", found, inspect.SearchAnswer{Query: "a & b", Tools: []inspect.FoundTool{}, Locked: []inspect.FoundTool{}}, err)
 		if got, want := f.searches[len(f.searches)-1], (inspect.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {

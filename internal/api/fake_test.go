@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}
+var homes = []any{(*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -213,6 +213,11 @@ func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (ga
 	return testTool(in.Tool), nil
 }
 
+func (f *fake) ToolDetail(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (inspect.ToolDetail, error) {
+	v, err := f.Tool(ctx, c, in)
+	return inspect.ToolDetail{ToolView: v, Lane: "read"}, err
+}
+
 func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
 	f.searches = append(f.searches, q)
 	f.lines = append(f.lines, q.Limit)
@@ -278,7 +283,7 @@ func (f *fake) instead() []Operation {
 		StreamEvents.As(f.Events), ExportActivity.As(f.Export), GetStatus.As(f.Status), ListActivity.As(f.Activities), GetActivity.As(f.Activity),
 		ListServers.As(f.Servers), GetServer.As(f.Server), RestartServer.As(f.RestartServer), LoginServer.As(f.LoginServer),
 		GetLogin.As(f.LoginProgress), LogoutServer.As(f.LogoutServer), GetServerLogs.As(f.ServerLogs), FollowServerLogs.As(f.FollowLogs),
-		GetTool.As(f.Tool), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),
+		GetTool.As(f.ToolDetail), ListTools.As(f.Tools), SearchTools.As(f.SearchTools), GetToolStats.As(f.ToolStats), CallTool.As(f.callTool),
 		ListApprovals.As(f.Approvals), AddServer.As(f.AddServer), ChangeServer.As(f.ChangeServer), RemoveServer.As(f.RemoveServer), EnableServer.As(f.EnableServer),
 		DisableServer.As(f.DisableServer), QuarantineServer.As(f.QuarantineServer), ReviewServer.As(f.ReviewServer), ApproveServer.As(f.ApproveServer),
 		EnableTool.As(f.EnableTool), DisableTool.As(f.DisableTool), ApproveTool.As(f.ApproveTool), BlockTool.As(f.BlockTool), DiffTool.As(f.DiffTool),

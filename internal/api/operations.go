@@ -19,7 +19,7 @@ var (
 	GetServerLogs    = declare("GET /servers/{name}/logs", "getServerLogs", Look, "The end of a server's log", (*inspect.Inspector).ServerLogs)
 	FollowServerLogs = declare("GET /servers/{name}/logs/follow", "followServerLogs", Look, "The last lines of a server's log and those that come, each as the data of an event", (*inspect.Inspector).FollowLogs).as("text/event-stream")
 
-	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas", (*admin.Admin).Tool).describe("tool",
+	GetTool = declare("GET /servers/{name}/tools/{tool...}", "getTool", Look, "One tool with its schemas, and what an agent reads of it", (*inspect.Inspector).Tool).describe("tool",
 		"The tool's own name, best percent-encoded as one segment: a slash in it is %2F. Slashes are taken as they are unless the last segment is diff.")
 	ListTools    = declare("GET /tools", "listTools", Look, "The tools, callable or not, by the page", (*inspect.Inspector).Tools)
 	SearchTools  = declare("GET /tools/search", "searchTools", Look, "The callable tools that fit a query, best first", (*inspect.Inspector).SearchTools)

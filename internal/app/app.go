@@ -68,7 +68,9 @@ type Options struct {
 	// on is in use: for a daemon that serves a client over the socket first.
 	AnyPort bool
 	Version string
-	Stderr  io.Writer
+	// Toys are the servers that a person can add to see MCPProxy work.
+	Toys   []gateway.NewServer
+	Stderr io.Writer
 	// Person has Stderr read by a person at a terminal: lines in place of the log in
 	// text.
 	Person bool
@@ -308,7 +310,7 @@ func (d *daemon) wire() error {
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	rest, err := api.New(api.Deps{Homes: []any{operations, d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

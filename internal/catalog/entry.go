@@ -137,6 +137,9 @@ func (t *Tool) Inferred() effect.Inference {
 // does.
 func (t *Tool) Guessed() bool { return t.inferred || policy.Silent(t.Effective) }
 
+// Corrected returns the hints that hint_overrides say, and whether they say any.
+func (t *Tool) Corrected() (tool.Hints, bool) { return t.override, t.override != tool.Hints{} }
+
 // Candidate is the tool's definition as it is judged.
 func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infers) }
 

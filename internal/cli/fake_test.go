@@ -211,6 +211,11 @@ func (f *fake) Tool(_ context.Context, _ gateway.Caller, in gateway.ToolRef) (ga
 	return gateway.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
 }
 
+func (f *fake) ToolDetail(ctx context.Context, c gateway.Caller, in gateway.ToolRef) (inspect.ToolDetail, error) {
+	v, err := f.Tool(ctx, c, in)
+	return inspect.ToolDetail{ToolView: v}, err
+}
+
 func (f *fake) SearchTools(_ context.Context, _ gateway.Caller, q inspect.SearchQuery) (inspect.SearchAnswer, error) {
 	if q.Query == "nothing" {
 		return inspect.SearchAnswer{Query: q.Query}, nil
@@ -319,7 +324,7 @@ func (f *fake) instead() []api.Operation {
 		}),
 		api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
 		api.GetLogin.As(f.LoginProgress), api.LogoutServer.As(f.LogoutServer), api.GetServerLogs.As(f.ServerLogs),
-		api.GetTool.As(f.Tool), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
+		api.GetTool.As(f.ToolDetail), api.ListTools.As(f.Tools), api.SearchTools.As(f.SearchTools), api.GetToolStats.As(f.ToolStats), api.CallTool.As(f.callTool),
 		api.ListApprovals.As(f.Approvals), api.AddServer.As(f.AddServer), api.ChangeServer.As(f.ChangeServer), api.RemoveServer.As(f.RemoveServer), api.EnableServer.As(f.EnableServer),
 		api.DisableServer.As(f.DisableServer), api.QuarantineServer.As(f.QuarantineServer), api.ReviewServer.As(f.ReviewServer), api.ApproveServer.As(f.ApproveServer),
 		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.BlockTool.As(f.BlockTool), api.DiffTool.As(f.DiffTool),
@@ -369,7 +374,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,8 @@ func writeReasons(p *printer, tools []gateway.ToolView) {
 	}
 }
 
-func writeTool(p *printer, v gateway.ToolView) {
+func writeTool(p *printer, d inspect.ToolDetail) {
+	v := d.ToolView
 	var f fields
 	f.add("Tool", oneLine(v.Name))
 	f.add("Title", oneLine(v.Title))

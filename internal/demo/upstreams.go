@@ -32,14 +32,18 @@ func Stdio(ctx context.Context, name string, in io.Reader, out io.Writer) error 
 	switch name {
 	case "notes":
 		return (&server{name: name, tools: definitions(name), run: notes()}).stdio(ctx, in, out, nil)
+	case "weather":
+		return weatherServer().stdio(ctx, in, out, nil)
 	case "shifty":
 		return shifty(ctx, in, out, os.Getenv(ShiftVariable) == ShiftOnCall)
 	}
-	return fmt.Errorf("there is no bundled upstream %q: use notes or shifty", name)
+	return fmt.Errorf("there is no bundled upstream %q: use notes, weather or shifty", name)
 }
 
-// Weather is the bundled upstream that is reached over HTTP.
-func Weather() http.Handler {
+// Weather is the bundled upstream that the demo reaches over HTTP.
+func Weather() http.Handler { return weatherServer() }
+
+func weatherServer() *server {
 	return &server{name: "weather", tools: definitions("weather"), run: weather}
 }
 

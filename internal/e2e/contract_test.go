@@ -39,6 +39,7 @@ const (
 	changesNone   = "it changes nothing, so that nothing is in its way"
 	alwaysCan     = "it can be done whatever the state is"
 	sinceChanged  = "its 409 is another etag: see TestConfig"
+	seeToys       = "TestToys has a server in the way"
 	saysInResults = "each result says it"
 )
 
@@ -96,6 +97,7 @@ var contractCases = map[string]contractCase{
 	"getServerLogs":    {ok: at("/servers/s/logs?lines=10"), missing: at("/servers/none/logs"), no409: changesNone},
 	"followServerLogs": {ok: at("/servers/s/logs/follow"), missing: at("/servers/none/logs/follow"), no409: changesNone},
 	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
+	"addToys":          {ok: at("/demo"), no404: seeToys, no409: seeToys},
 	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
 	"changeServer":     {ok: with("/servers/s", `{"call_timeout":"30s"}`), missing: with("/servers/none", `{"call_timeout":"30s"}`), conflict: with("/servers/wish", `{"call_timeout":"30s"}`)},
 	"removeServer":     {ok: at("/servers/gone"), missing: at("/servers/none"), no409: alwaysCan},

@@ -33,6 +33,9 @@ type ToolRef struct {
 	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment: a slash in it is %2F."`
 }
 
+// ID is the id of the tool.
+func (r ToolRef) ID() tool.ID { return tool.ID(r) }
+
 // StatsQuery asks for statistics since a time; the zero time is as far back as
 // the log is read.
 type StatsQuery struct {

@@ -6,6 +6,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 // Proposal is a server that an agent proposes: it is reviewed before it is in
@@ -75,7 +76,7 @@ func (p *Proposal) view() ServerView {
 func Unstarted(s config.Server) ServerView {
 	shown := s.ShownLaunch()
 	return ServerView{
-		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: StateOf(nil),
+		Name: s.Name, Protocol: s.Protocol, Enabled: s.Enabled, Quarantined: s.Quarantined, State: string(upstream.Stopped),
 		Command: shown.Command, Args: shown.Args, URL: shown.URL,
 	}
 }

@@ -71,6 +71,9 @@ func (f *Found) Why(h catalog.Hit) []Why {
 // room for it.
 func BytesOf(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
 
+// Signature returns a tool as detail compact shows it.
+func Signature(t *catalog.Tool) string { return signature(t.ID.Tool, t.InputSchema) }
+
 // Retrieve answers retrieve_tools: the callable tools that fit the query best,
 // as the complete JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {

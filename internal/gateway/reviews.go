@@ -82,9 +82,9 @@ type WaitingTool struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 	Pending
-	Loosened []string          `json:"loosened,omitempty" doc:"The hints that the change loosens."`
-	Lane     string            `json:"lane" words:"operation" doc:"What it counts as once it is approved: the operation of its call_with."`
-	Guessed  bool              `json:"guessed,omitempty" doc:"Neither the server nor an override says what the tool does."`
+	Loosened []string                `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Lane     string                  `json:"lane" words:"operation" doc:"What it counts as once it is approved: the operation of its call_with."`
+	Guessed  bool                    `json:"guessed,omitempty" doc:"Neither the server nor an override says what the tool does."`
 	What     *approval.ChangeSummary `json:"what,omitempty" doc:"What has changed; absent when there is nothing to hold it against."`
 	Scanned
 }

@@ -41,6 +41,9 @@ func (g *Gateway) Server(_ context.Context, _ Caller, in ServerRef) (ServerView,
 			return p.view(), nil
 		}
 	}
+	if c := cfg.Server(in.Name); c != nil { // it was added before the catalog follows the configuration
+		return Unstarted(*c), nil
+	}
 	return ServerView{}, err
 }
 

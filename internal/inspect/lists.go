@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/gateway"
 )
@@ -23,7 +22,7 @@ type list struct {
 	id       string
 	filter   ToolFilter
 	tools    []*catalog.Tool
-	use      map[[2]string]activity.Use // by server and tool
+	use      toolUse
 	facets   Facets
 	unhinted []gateway.Unhinted
 	used     time.Time

@@ -32,12 +32,14 @@ type SearchAnswer struct {
 // FoundTool is a tool that a search found.
 type FoundTool struct {
 	gateway.ToolView
-	Tokens int    `json:"tokens,omitempty" doc:"About what it costs an agent that finds it: a quarter of its bytes in the answer."`
-	Remedy string `json:"remedy,omitempty" doc:"What would unlock it."`
+	Used
+	Guessed bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says which operation call_with is to be."`
+	Tokens  int    `json:"tokens,omitempty" doc:"About what it costs an agent that finds it: a quarter of its bytes in the answer."`
+	Remedy  string `json:"remedy,omitempty" doc:"What would unlock it."`
 }
 
 // SearchTools finds what retrieve_tools finds, in the same order.
-func (i *Inspector) SearchTools(_ context.Context, c gateway.Caller, q SearchQuery) (SearchAnswer, error) {
+func (i *Inspector) SearchTools(ctx context.Context, c gateway.Caller, q SearchQuery) (SearchAnswer, error) {
 	operation, _ := policy.ParseOperation(q.Operation) // which the surface has checked
 	began := time.Now()
 	found := i.gateway.Find(&gateway.RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
@@ -48,9 +50,13 @@ func (i *Inspector) SearchTools(_ context.Context, c gateway.Caller, q SearchQue
 	took := time.Since(began)
 	a := SearchAnswer{Query: q.Query, Total: found.Total, TookMS: float64(took.Microseconds()) / 1000,
 		AllTokens: tokensIn(found.DefinitionBytes()), Tools: make([]FoundTool, len(found.Hits)), Locked: make([]FoundTool, len(locked))}
-	detail := i.gateway.Config().ToolsDetail
+	detail, use := i.gateway.Config().ToolsDetail, i.toolUse(ctx)
+	shown := func(h catalog.Hit) FoundTool {
+		return FoundTool{ToolView: gateway.ViewTool(h.Tool, h.Score), Used: use.of(h.Tool), Guessed: h.Tool.Guessed()}
+	}
 	for n, h := range found.Hits {
-		one := FoundTool{ToolView: gateway.ViewTool(h.Tool, h.Score), Tokens: tokensIn(gateway.BytesOf(h, detail))}
+		one := shown(h)
+		one.Tokens = tokensIn(gateway.BytesOf(h, detail))
 		if q.Explain {
 			one.Why = found.Why(h)
 		}
@@ -58,7 +64,8 @@ func (i *Inspector) SearchTools(_ context.Context, c gateway.Caller, q SearchQue
 		a.Tools[n] = one
 	}
 	for n, h := range locked {
-		a.Locked[n] = FoundTool{ToolView: gateway.ViewTool(h.Tool, h.Score), Remedy: h.Tool.Status.Remedy()}
+		a.Locked[n] = shown(h)
+		a.Locked[n].Remedy = h.Tool.Status.Remedy()
 	}
 	return a, nil
 }

@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/upstream"
 )
 
@@ -42,14 +43,14 @@ type ServerList struct {
 // ServerDetail is one server with how it is configured.
 type ServerDetail struct {
 	ServerRow
-	Launch          *gateway.LaunchView        `json:"launch,omitempty" doc:"How it is launched or reached; secrets are masked."`
-	EnabledTools    []string                   `json:"enabled_tools,omitempty" doc:"The only tools that may be called, names or patterns."`
-	DisabledTools   []string                   `json:"disabled_tools,omitempty" doc:"Tools that may not be called, names or patterns."`
-	InferHints      string                     `json:"infer_hints,omitempty" words:"infer" doc:"What is made of tools that carry no hints, when it was chosen for this server."`
-	HintOverrides   map[string]json.RawMessage `json:"hint_overrides,omitempty" doc:"Names or patterns of tools with the hints that count instead of the server's."`
-	CallTimeout     string                     `json:"call_timeout,omitempty" doc:"How long a call may take, when it was chosen for this server."`
-	DefinitionBytes int                        `json:"definition_bytes,omitempty" doc:"Of all definitions of its tools, as it lists them."`
-	Availability    []Turn                     `json:"availability,omitempty" doc:"Its states in the last 24 hours by the log, oldest first, at most the last 1,000. The first one is that in which these hours began, where it is known, with its own time."`
+	Launch          *gateway.LaunchView `json:"launch,omitempty" doc:"How it is launched or reached; secrets are masked."`
+	EnabledTools    []string            `json:"enabled_tools,omitempty" doc:"The only tools that may be called, names or patterns."`
+	DisabledTools   []string            `json:"disabled_tools,omitempty" doc:"Tools that may not be called, names or patterns."`
+	InferHints      string              `json:"infer_hints,omitempty" words:"infer" doc:"What is made of tools that carry no hints, when it was chosen for this server."`
+	HintOverrides   json.RawMessage     `json:"hint_overrides,omitempty" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's, in the order of the file: of those that fit a tool, the last one counts for each hint."`
+	CallTimeout     string              `json:"call_timeout,omitempty" doc:"How long a call may take, when it was chosen for this server."`
+	DefinitionBytes int                 `json:"definition_bytes,omitempty" doc:"Of all definitions of its tools, as it lists them."`
+	Availability    []Turn              `json:"availability,omitempty" doc:"Its states in the last 24 hours by the log, oldest first, at most the last 1,000. The first one is that in which these hours began, where it is known, with its own time."`
 }
 
 // Turn is when a server entered a state.
@@ -103,11 +104,13 @@ func (i *Inspector) Server(ctx context.Context, c gateway.Caller, in gateway.Ser
 func (d *ServerDetail) configure(s *config.Server) {
 	launch := gateway.LaunchView(s.ShownLaunch())
 	d.Launch, d.EnabledTools, d.DisabledTools, d.InferHints = &launch, s.EnabledTools, s.DisabledTools, string(s.InferHints)
-	if len(s.HintOverrides) > 0 {
-		d.HintOverrides = map[string]json.RawMessage{}
+	for n, o := range s.HintOverrides {
+		d.HintOverrides = append(d.HintOverrides, "{,"[min(n, 1)])
+		d.HintOverrides = append(rawjson.AppendString(d.HintOverrides, o.Pattern), ':')
+		d.HintOverrides = o.Hints.AppendJSON(d.HintOverrides)
 	}
-	for _, o := range s.HintOverrides {
-		d.HintOverrides[o.Pattern] = o.Hints.AppendJSON(nil)
+	if d.HintOverrides != nil {
+		d.HintOverrides = append(d.HintOverrides, '}')
 	}
 	if s.CallTimeout > 0 {
 		d.CallTimeout = s.CallTimeout.String()

@@ -80,14 +80,14 @@ func TestAServerSaysHowItIsConfigured(t *testing.T) {
 		s.Trust = config.TrustManual
 		s.Command, s.Args, s.Env = "npx", []string{"--token", secret}, map[string]string{"TOKEN": secret}
 		s.DisabledTools, s.InferHints, s.CallTimeout = []string{"wipe*"}, "enforce", 90*time.Second
-		s.HintOverrides = []config.HintOverride{{Pattern: "get_*", Hints: tool.Hints{ReadOnly: tool.True}}}
+		s.HintOverrides = []config.HintOverride{{Pattern: "get_*", Hints: tool.Hints{ReadOnly: tool.True}}, {Pattern: "all_*", Hints: tool.Hints{Destructive: tool.False}}}
 	}, defined("wipe", "Wipe.", destroys), defined("show", "Show.", reads))
 	d := w.server("s")
 	if d.Launch == nil || d.Launch.Command != "npx" || len(d.Launch.Args) != 2 || d.Launch.Args[1] == secret || !reflect.DeepEqual(d.Launch.Env, []string{"TOKEN"}) {
 		t.Errorf("launch %+v", d.Launch)
 	}
 	if !reflect.DeepEqual(d.DisabledTools, []string{"wipe*"}) || d.EnabledTools != nil || d.InferHints != "enforce" || d.CallTimeout != "1m30s" ||
-		len(d.HintOverrides) != 1 || string(d.HintOverrides["get_*"]) != `{"readOnlyHint":true}` {
+		string(d.HintOverrides) != `{"get_*":{"readOnlyHint":true},"all_*":{"destructiveHint":false}}` {
 		t.Errorf("%+v", d)
 	}
 	if want := len(defined("wipe", "Wipe.", destroys) + defined("show", "Show.", reads)); d.DefinitionBytes != want || d.Waiting != 2 || d.Availability != nil {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/rawjson"
@@ -34,14 +36,25 @@ func (i *Inspector) Tools(ctx context.Context, _ gateway.Caller, q ToolQuery) (T
 	return out, nil
 }
 
+// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
+func (i *Inspector) Tool(ctx context.Context, _ gateway.Caller, in gateway.ToolRef) (ToolDetail, error) {
+	t, err := i.gateway.FindTool(in.ID())
+	if err != nil {
+		return ToolDetail{}, err
+	}
+	d := ToolDetail{ToolView: i.gateway.ViewTrusted(t), Used: i.toolUse(ctx).of(t), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(), Signature: gateway.Signature(t),
+		Tokens: tokensIn(gateway.BytesOf(catalog.Hit{Tool: t}, config.Full)), CompactTokens: tokensIn(gateway.BytesOf(catalog.Hit{Tool: t}, config.Compact))}
+	if said, any := t.Corrected(); any {
+		d.Corrected = said.AppendJSON(nil)
+	}
+	return d, nil
+}
+
 // list selects tools from what there is now.
 func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
-	ctx, cancel := context.WithTimeout(ctx, logPatience)
-	defer cancel()
 	snapshot := i.gateway.Catalog.Current()
-	l := &list{filter: f, facets: Facets{Lane: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount())}
-	l.use, _ = i.log.ToolUse(ctx) // without it nothing was called; why is in the daemon's own log
-	text, servers := strings.ToLower(f.Text), []*catalog.Server{}
+	l := &list{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.toolUse(ctx)}
+	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
 	lanes, statuses := map[policy.Variant]int{}, gateway.Counts{}
 	for _, s := range snapshot.Servers() {
 		ofServer, inServer, begin := f.Server == "" || f.Server == s.Name, 0, len(l.tools)
@@ -52,18 +65,38 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 			if text != "" && !strings.Contains(strings.ToLower(t.ID.String()), text) && !strings.Contains(strings.ToLower(t.Title), text) {
 				continue
 			}
-			ofLane := (f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String())
-			ofStatus := f.Status == "" || f.Status == cmp.Or(gateway.StatusOf(t), policy.Callable.Word())
-			if ofServer && ofStatus {
+			hints, use := hintsOf(t), l.use.when(t, lately)
+			fits := [...]bool{ofServer,
+				(f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String()),
+				f.Status == "" || f.Status == cmp.Or(gateway.StatusOf(t), policy.Callable.Word()),
+				f.Hints == "" || f.Hints == hints,
+				f.Use == "" || f.Use == use,
+			}
+			misses := 0
+			for _, fit := range fits {
+				if !fit {
+					misses++
+				}
+			}
+			// A facet counts what all filters but its own let through.
+			counts := func(own int) bool { return misses == 0 || misses == 1 && !fits[own] }
+			if counts(0) {
+				inServer++
+			}
+			if counts(1) {
 				lanes[t.CallWith]++
 			}
-			if ofServer && ofLane {
+			if counts(2) {
 				statuses.Add(t)
 			}
-			if ofLane && ofStatus {
-				if inServer++; ofServer {
-					l.tools = append(l.tools, t)
-				}
+			if counts(3) {
+				l.facets.Hints[hints]++
+			}
+			if counts(4) {
+				l.facets.Use[use]++
+			}
+			if misses == 0 {
+				l.tools = append(l.tools, t)
 			}
 		}
 		if inServer > 0 {
@@ -87,6 +120,15 @@ func (i *Inspector) list(ctx context.Context, f ToolFilter) *list {
 	return l
 }
 
+// toolUse returns what the log knows. Without it nothing was called; why is in the
+// daemon's own log.
+func (i *Inspector) toolUse(ctx context.Context) toolUse {
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	use, _ := i.log.ToolUse(ctx)
+	return use
+}
+
 // sortUsed puts the tools first that were called, in an order; the others, and those
 // that are alike, stay in theirs.
 func (l *list) sortUsed(order func(a, b activity.Use) int) {
@@ -96,7 +138,7 @@ func (l *list) sortUsed(order func(a, b activity.Use) int) {
 	}
 	used, others := []called{}, make([]*catalog.Tool, 0, len(l.tools))
 	for _, t := range l.tools {
-		if u := l.useOf(t); u.Calls > 0 {
+		if u := l.use[[2]string{t.ID.Server, t.ID.Tool}]; u.Calls > 0 {
 			used = append(used, called{t, u})
 		} else {
 			others = append(others, t)
@@ -109,7 +151,16 @@ func (l *list) sortUsed(order func(a, b activity.Use) int) {
 	copy(l.tools[len(used):], others)
 }
 
-func (l *list) useOf(t *catalog.Tool) activity.Use { return l.use[[2]string{t.ID.Server, t.ID.Tool}] }
+// hintsOf returns who says what a tool does.
+func hintsOf(t *catalog.Tool) string {
+	if t.Guessed() {
+		return "guessed"
+	}
+	if _, corrected := t.Corrected(); corrected {
+		return "corrected"
+	}
+	return "said"
+}
 
 // maxSummary is how many bytes of a description a list shows.
 const maxSummary = 240
@@ -119,12 +170,11 @@ func (l *list) row(t *catalog.Tool) ToolRow {
 	if cut := rawjson.Clip(summary, maxSummary); cut != summary {
 		summary = cut + "…"
 	}
-	use := l.useOf(t)
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.Guessed(),
 		Status: gateway.StatusOf(t), Deprecated: t.Deprecated(),
-		Tokens: tokensIn(len(t.Raw)), Calls: use.Calls, LastUsed: gateway.WhenSet(use.Last),
+		Tokens: tokensIn(len(t.Raw)), Used: l.use.of(t),
 	}
 }
 

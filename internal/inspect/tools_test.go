@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/tool"
 )
 
 func names(l ToolList) string {
@@ -87,6 +90,70 @@ func TestSlimAndFull(t *testing.T) {
 	}
 }
 
+// Who says what a tool does, and when it was used last, are choices of their own.
+func TestHintsAndUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "wipe*", Hints: tool.Hints{Destructive: tool.True}}, {Pattern: "web", Hints: tool.Hints{OpenWorld: tool.True}}}
+	}, defined("show", "Show.", reads), defined("wipe_it", "Wipe.", reads), defined("touch", "Touch.", ""), defined("web", "Ask.", ""))
+	now := w.clock
+	w.clock = now.Add(-40 * 24 * time.Hour)
+	w.called("s", "show", 2, activity.Success, 0)
+	w.clock = now
+	w.called("s", "touch", 1, activity.Success, 0)
+	for _, c := range []struct {
+		filter ToolFilter
+		want   string
+	}{
+		{ToolFilter{Hints: "said"}, "show"},
+		{ToolFilter{Hints: "corrected"}, "wipe_it"},
+		{ToolFilter{Hints: "guessed"}, "touch web"}, // openWorldHint says nothing of what it does
+		{ToolFilter{Use: "recent"}, "touch"},
+		{ToolFilter{Use: "earlier"}, "show"},
+		{ToolFilter{Use: "never"}, "wipe_it web"},
+		{ToolFilter{Use: "never", Hints: "guessed"}, "web"},
+	} {
+		if l := w.tools(ToolQuery{ToolFilter: c.filter}); names(l) != c.want {
+			t.Errorf("%+v: %q, want %q", c.filter, names(l), c.want)
+		}
+	}
+}
+
+// One tool is shown with what an agent reads of it.
+func TestOneTool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "show_note", Hints: tool.Hints{ReadOnly: tool.False}}}
+	}, `{"name":"show_note","description":"Show a note.","inputSchema":{"type":"object","properties":{"id":{"type":"integer"},"as":{"enum":["text","html"]}},"required":["id"]},"annotations":{`+reads+`}}`)
+	w.called("s", "show_note", 2, activity.Success, 0)
+	d, err := w.inspect.Tool(t.Context(), gateway.Caller{}, gateway.ToolRef{Server: "s", Tool: "show_note"})
+	if err != nil || d.Calls != 2 || d.LastUsed == nil || d.Lane != "write" && d.Lane != "destructive" || string(d.Corrected) != `{"readOnlyHint":false}` || string(d.DeclaredAnnotations) != `{"readOnlyHint":true}` {
+		t.Errorf("%+v, %s, %v", d, d.Corrected, err)
+	}
+	for detail, tokens := range map[config.Detail]int{config.Full: d.Tokens, config.Compact: d.CompactTokens} {
+		raw, err := w.gateway.Retrieve(t.Context(), gateway.RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AnAgent})
+		var answer struct {
+			Tools []struct{ Signature string }
+		}
+		if err != nil || json.Unmarshal(raw, &answer) != nil || len(answer.Tools) != 1 {
+			t.Fatalf("%s, %v", raw, err)
+		}
+		if s := answer.Tools[0].Signature; detail == config.Compact && s != d.Signature {
+			t.Errorf("signature %q, an agent reads %q", d.Signature, s)
+		}
+		a, err := w.inspect.SearchTools(t.Context(), catalogtest.APerson, SearchQuery{Query: "show a note"})
+		if found := a.Tools[0]; err != nil || found.Calls != 2 || detail == w.Config().ToolsDetail && tokens-found.Tokens > 5 {
+			t.Errorf("%s: %d tokens, a search says %+v, %v", detail, tokens, found, err)
+		}
+	}
+	if d.CompactTokens >= d.Tokens {
+		t.Errorf("compact %d of %d", d.CompactTokens, d.Tokens)
+	}
+	if _, err := w.inspect.Tool(t.Context(), gateway.Caller{}, gateway.ToolRef{Server: "s", Tool: "show_notes"}); err == nil {
+		t.Error("a tool that is not there")
+	}
+}
+
 // many is a world with servers whose tools are of all kinds.
 func many(t testing.TB, servers, each int) *world {
 	w := newWorld(t, func(c *config.Config) {
@@ -124,11 +191,18 @@ func sum(counts map[string]int) (n int) {
 func TestFacetsCountWhatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	w := many(t, 5, 23)
+	w.Reload(func(c *config.Config) {
+		c.Servers[1].HintOverrides = []config.HintOverride{{Pattern: "tool-1*", Hints: tool.Hints{ReadOnly: tool.True}}}
+	})
+	for n := range 7 {
+		w.called("s0", fmt.Sprint("tool-", n), 1, activity.Success, 0)
+	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	pick := func(words ...string) string { return words[rng.IntN(len(words))] }
 	for range 200 {
 		f := ToolFilter{Server: pick("", "", "s0", "s3", "none"), Operation: pick("", "", "read", "write"), CallWith: pick("", "", "", "call_tool_read"),
-			Status: pick("", "", "callable", "disabled_by_config", "server_disabled"), Text: pick("", "", "OFF", "tool-1"), Sort: pick("", "name")}
+			Status: pick("", "", "callable", "disabled_by_config", "server_disabled"), Text: pick("", "", "OFF", "tool-1"),
+			Hints: pick("", "", "said", "corrected", "guessed"), Use: pick("", "", "recent", "never"), Sort: pick("", "name")}
 		l := w.tools(ToolQuery{ToolFilter: f, Limit: 1000})
 		for _, facet := range []struct {
 			counts map[string]int
@@ -136,6 +210,8 @@ func TestFacetsCountWhatCanBeChosen(t *testing.T) {
 		}{
 			{l.Facets.Lane, func(f *ToolFilter, word string) { f.Operation, f.CallWith = word, "" }},
 			{l.Facets.Status, func(f *ToolFilter, word string) { f.Status = word }},
+			{l.Facets.Hints, func(f *ToolFilter, word string) { f.Hints = word }},
+			{l.Facets.Use, func(f *ToolFilter, word string) { f.Use = word }},
 			{l.Facets.Server, func(f *ToolFilter, word string) { f.Server = word }},
 		} {
 			without := f

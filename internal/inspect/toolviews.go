@@ -25,6 +25,8 @@ type ToolFilter struct {
 	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
 	CallWith  string `query:"call_with" words:"variant" doc:"Only tools that are called with this variant."`
 	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status; callable means none."`
+	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools of which this says what they do: said: the server; corrected: a hint_override; guessed: neither."`
+	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools that were called so, by the log: recent: in the last 30 days; earlier: before that."`
 	Text      string `query:"q" doc:"Only tools with this in their name or title, in whatever case."`
 	Sort      string `query:"sort" enum:"name,calls,last" doc:"name; calls: the most called first; last: the last called first. As the servers list them when not given."`
 }
@@ -45,25 +47,44 @@ type ToolList struct {
 type Facets struct {
 	Lane   map[string]int `json:"lane" doc:"By operation_type; call_with counts as that filter, too."`
 	Status map[string]int `json:"status" doc:"callable, and the statuses."`
+	Hints  map[string]int `json:"hints" doc:"said, corrected and guessed."`
+	Use    map[string]int `json:"use" doc:"recent, earlier and never."`
 	Server map[string]int `json:"server"`
 }
 
 // ToolRow is a tool in a list.
 type ToolRow struct {
-	Name       string     `json:"name" doc:"The tool id: server:tool."`
-	Server     string     `json:"server"`
-	Tool       string     `json:"tool"`
-	Title      string     `json:"title,omitempty"`
-	Summary    string     `json:"summary" doc:"The first line of the description, shortened."`
-	CallWith   string     `json:"call_with" words:"variant"`
-	Lane       string     `json:"lane" words:"operation" doc:"The operation of call_with."`
-	Guessed    bool       `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
-	Status     string     `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can."`
-	Deprecated bool       `json:"deprecated,omitempty"`
-	Tokens     int        `json:"tokens" doc:"About what its definition costs who loads it: a quarter of its bytes."`
-	Calls      int64      `json:"calls" doc:"How often it was called, as far back as the log goes."`
-	LastUsed   *time.Time `json:"last_used,omitempty"`
+	Name       string `json:"name" doc:"The tool id: server:tool."`
+	Server     string `json:"server"`
+	Tool       string `json:"tool"`
+	Title      string `json:"title,omitempty"`
+	Summary    string `json:"summary" doc:"The first line of the description, shortened."`
+	CallWith   string `json:"call_with" words:"variant"`
+	Lane       string `json:"lane" words:"operation" doc:"The operation of call_with."`
+	Guessed    bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
+	Status     string `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can."`
+	Deprecated bool   `json:"deprecated,omitempty"`
+	Tokens     int    `json:"tokens" doc:"About what its definition costs who loads it: a quarter of its bytes."`
+	Used
 	*ToolMore
+}
+
+// Used is how a tool was called.
+type Used struct {
+	Calls    int64      `json:"calls" doc:"How often it was called, as far back as the log goes."`
+	LastUsed *time.Time `json:"last_used,omitempty"`
+}
+
+// ToolDetail is one tool, with what a page about it shows.
+type ToolDetail struct {
+	gateway.ToolView
+	Used
+	Lane          string          `json:"lane" words:"operation" doc:"The operation of call_with."`
+	Guessed       bool            `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
+	Corrected     json.RawMessage `json:"corrected_annotations,omitempty" doc:"The hints that hint_overrides say."`
+	Signature     string          `json:"signature" doc:"What an agent reads in place of the schema where the detail is compact."`
+	Tokens        int             `json:"tokens" doc:"About what it costs an agent that finds it with its schema: a quarter of its bytes in the answer."`
+	CompactTokens int             `json:"compact_tokens" doc:"The same with the signature."`
 }
 
 // ToolMore is the rest of a tool, with detail full.

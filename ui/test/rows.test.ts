@@ -13,10 +13,25 @@ test("only rows in view are drawn, and the heights add up", () => {
   expect(drawn(0, 32, 0, 640)).toEqual({ first: 0, last: 0, before: 0, after: 0 });
 });
 
+test("a million rows fit into a box that browsers can make, to the last one", () => {
+  const [total, height, view] = [1_000_000, 62, 640];
+  const ends = [0, 1, 777_777, 7_000_000, 15_000_000 - view].map((top) => ({ top, d: drawn(total, height, top, view) }));
+  for (const { top, d } of ends) {
+    expect(d.before + (d.last - d.first) * height + d.after).toBeCloseTo(15_000_000, 3);
+    expect(d.before).toBeLessThanOrEqual(top); // the view is covered
+    expect(d.before + (d.last - d.first) * height).toBeGreaterThanOrEqual(top + view - 1e-6);
+  }
+  expect(ends[0]!.d.first).toBe(0);
+  expect(ends.at(-1)!.d.last).toBe(total);
+  const top = reveal(654_321, total, height, 0, view, 30);
+  const d = drawn(total, height, top, view, 0);
+  expect(d.first <= 654_321 && 654_321 < d.last).toBe(true);
+});
+
 test("a row is revealed below the head", () => {
-  expect(reveal(0, 32, 100, 640, 30)).toBe(0);
-  expect(reveal(5, 32, 100, 640, 30)).toBe(100);
-  expect(reveal(50, 32, 0, 640, 30)).toBe(51 * 32 - 610);
+  expect(reveal(0, 1000, 32, 100, 640, 30)).toBe(0);
+  expect(reveal(5, 1000, 32, 100, 640, 30)).toBe(100);
+  expect(reveal(50, 1000, 32, 0, 640, 30)).toBe(51 * 32 - 610);
 });
 
 test("pages that hold rows", () => {
@@ -45,4 +60,21 @@ test("at most twenty pages are kept, and the answers of pages that left the view
   cache.want(40_000, 40_040); // kept: nothing is asked for
   expect(signals.get(0)!.aborted).toBe(true);
   expect(asked).toHaveLength(101);
+});
+
+test("rows with something below them move those after", () => {
+  const extras = new Map([[1, 100], [5, 50]]);
+  const all = drawn(20, 10, 0, 2000, 0, extras);
+  expect(all).toEqual({ first: 0, last: 20, before: 0, after: 0 });
+  // 0: 0–10, 1: 10–20 and below it to 120, 2: 120, 3: 130, 4: 140, 5: 150–160 and to 210, 6: 210
+  expect(drawn(20, 10, 60, 70, 0, extras)).toEqual({ first: 1, last: 3, before: 10, after: 220 });
+  expect(drawn(20, 10, 120, 10, 0, extras)).toEqual({ first: 2, last: 3, before: 120, after: 220 });
+  expect(drawn(20, 10, 215, 5, 0, extras)).toEqual({ first: 6, last: 7, before: 210, after: 130 });
+  for (let top = 0; top < 300; top += 7) {
+    const d = drawn(20, 10, top, 30, 2, extras);
+    expect(d.before).toBeLessThanOrEqual(top);
+    let height = d.before + d.after;
+    for (let i = d.first; i < d.last; i++) height += 10 + (extras.get(i) ?? 0);
+    expect(height).toBe(350);
+  }
 });

@@ -1,13 +1,15 @@
-// GET /events, read by fetch, because EventSource sends no headers. One connection
-// at most. Events are given out once per animation frame, so that 200 a second cost
-// one drawing each 16 ms. A hidden page draws no frames: what piles up beyond a
-// bound becomes one "reset", which means: load again.
+// GET /events, read by fetch, because EventSource sends no headers. A browser gives a
+// host six connections for all tabs together, so one tab reads, which holds a lock, and
+// tells the others; when it is closed, the next one goes on after the last event.
+// Events are given out once per animation frame, so that 200 a second cost one drawing
+// each 16 ms. A hidden page draws no frames: what piles up beyond a bound becomes one
+// "reset", which means: load again.
 
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { StreamEvent } from "../lib/sse";
 import type { EventRecord } from "./types";
 import { ProblemError } from "./client";
-import { nextTry, offline } from "./connection";
+import { answered, nextTry, offline, unanswered } from "./connection";
 import { signedIn } from "./session";
 import { stream } from "./stream";
 
@@ -31,6 +33,17 @@ let running: AbortController | undefined;
 let wake: (() => void) | undefined;
 let last = "";
 
+// What the tab that reads tells the others, and what they ask of it.
+type Told =
+  | { id?: string; event?: LiveEvent }
+  | { live: typeof live.value; offline: boolean; nextTry?: Date }
+  | { ask: "state" | "try" };
+
+const place = "mcpproxy.events";
+const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(place);
+let reads = false; // this tab does
+const tell = (message: Told) => tabs?.postMessage(message);
+
 /** Calls listener with each batch of events until the returned function is called. */
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener);
@@ -41,7 +54,10 @@ export function onEvents(listener: Listener): () => void {
 export function startEvents(): void {
   if (running) return;
   running = new AbortController();
-  void loop(running.signal);
+  const { signal } = running;
+  if (!tabs || !navigator.locks) return void loop(signal);
+  tell({ ask: "state" });
+  navigator.locks.request(place, { signal }, () => loop(signal)).catch(() => {}); // signed out before its turn
 }
 
 export function stopEvents(): void {
@@ -52,10 +68,45 @@ export function stopEvents(): void {
 
 /** Ends the wait before the next try: the button of the offline banner. */
 export function tryNow(): void {
-  wake?.();
+  if (reads) wake?.();
+  else tell({ ask: "try" });
 }
 
+function tellState(): void {
+  tell({ live: live.value, offline: offline.value, ...(nextTry.value ? { nextTry: nextTry.value } : {}) });
+}
+
+tabs?.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+  if ("ask" in data) {
+    if (!reads) return;
+    if (data.ask === "try") wake?.();
+    else tell({ id: last });
+    return tellState();
+  }
+  if (reads || !running) return;
+  if ("live" in data) {
+    live.value = data.live;
+    nextTry.value = data.nextTry;
+    if (data.offline) unanswered();
+    else if (offline.value) answered();
+    return;
+  }
+  if (data.id) last = data.id;
+  if (data.event) put(data.event);
+});
+
 async function loop(signal: AbortSignal): Promise<void> {
+  reads = true;
+  const stop = effect(tellState);
+  try {
+    await readOn(signal);
+  } finally {
+    stop();
+    reads = false;
+  }
+}
+
+async function readOn(signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     try {
@@ -70,7 +121,7 @@ async function loop(signal: AbortSignal): Promise<void> {
     if (live.value === "live") live.value = "connecting";
     const backoff = Math.min(15_000, 500 * 2 ** Math.min(failures, 5)) * (0.75 + Math.random() / 2);
     await pause(live.value === "none" ? 5000 : backoff, signal);
-    if (live.value === "none") put({ name: "reset" });
+    if (live.value === "none") publish({ name: "reset" });
   }
 }
 
@@ -80,12 +131,11 @@ function read(signal: AbortSignal, failed: boolean): Promise<void> {
   const onOpen = () => {
     live.value = "live";
     nextTry.value = undefined;
-    if (failed) put({ name: "reset" });
+    if (failed) publish({ name: "reset" });
   };
   const onEvent = (e: StreamEvent) => {
     if (e.id) last = e.id;
-    const event = decode(e.event, e.data);
-    if (event) put(event);
+    publish(decode(e.event, e.data), e.id);
   };
   return stream("/events", onEvent, { signal, lastId: last, onOpen });
 }
@@ -102,6 +152,12 @@ function decode(name: string, data: string): LiveEvent | undefined {
     return { name: "reset" }; // what cannot be read may have mattered
   }
   return undefined; // of a newer daemon
+}
+
+// To this tab, and to the others.
+function publish(event: LiveEvent | undefined, id?: string): void {
+  tell({ ...(id ? { id } : {}), ...(event ? { event } : {}) });
+  if (event) put(event);
 }
 
 function put(event: LiveEvent): void {
@@ -131,6 +187,8 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+// What failed here may have worked for the tab that reads.
+offline.subscribe((o) => void (o && running && !reads && setTimeout(tryNow, 1000)));
 // A page left alone offline looks again at once when it is looked at, or the network is back.
 addEventListener("online", tryNow);
 addEventListener("visibilitychange", () => document.visibilityState === "visible" && offline.value && tryNow());

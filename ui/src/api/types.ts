@@ -44,7 +44,7 @@ export interface HintFact { value: boolean; from: "server" | "override" | "infer
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
 // GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
 export interface Summary {
-  since: string; until: string; step_seconds: number; cut?: boolean; // cut: only the newest part was read
+  since: string; until: string; step_seconds: number; cut?: boolean; incomplete?: boolean; // cut: only the newest part was read
   records: number; calls: number; refused: number; failed: number; failed_tool: number; failed_server: number; p50_ms: number; p95_ms: number; own_p50_us: number; own_p95_us: number; last?: string;
   buckets: { start: string; read: number; write: number; destructive: number; refused: number; failed: number }[];
   groups: { key: string; calls: number; refused: number; failed: number; p50_ms: number; p95_ms: number; own_p50_us: number; last: string }[]; // by calls, at most 100
@@ -78,25 +78,29 @@ export interface ServerDetail extends Server {
 }
 export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[] }
 // actions: POST /servers/{name}/enable|disable|restart|login|logout|quarantine|approve {fingerprint}, PATCH (one member), DELETE, POST /servers {name, command, args, env, url, headers, working_dir, trust, quarantined}
+// POST /servers/{name}/login -> LoginView, which GET /servers/{name}/login tells again
+export interface LoginView { server: string; state: "waiting" | "done" | "failed"; url?: string; expires_at?: string; error?: string }
 // GET /servers/{name}/logs?lines=100; GET /servers/{name}/logs/follow: event-stream, each data a LogLine, begins with the last `lines`
 export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
 // POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
-export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[] }
-export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: string; name: string; kind: string; suggestion: string /* ${env:NAME} */ }[]; notes: string[] }
+export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes: string[] /* left out on purpose: MCPProxy itself */ }
+export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: "env" | "headers" | "args" | "url"; name: string /* of env, headers the name; of args the index from 0 */; kind: string; suggestion: string /* the whole new value, with ${env:NAME} */ }[]; notes: string[] }
 
-// ── Tools ── GET /tools ?server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
-export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; facets: { lane: Record<string, number>; status: Record<string, number>; server: Record<string, number> } }
+// ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last & limit=100 (max 1000) & offset
+export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; snapshot?: string /* absent when it is all of it */; facets: { lane: Record<string, number>; status: Record<string, number>; hints: Record<string, number>; use: Record<string, number>; server: Record<string, number> } }
 export interface SlimTool { name: string; server: string; tool: string; title?: string; summary: string; call_with: string; lane: Lane; guessed?: boolean; status?: string; deprecated?: boolean; tokens: number; calls: number; last_used?: string }
 // GET /tools/search?q&limit&operation_type&explain=true & include_disabled=true;: took_ms, each hit tokens, locked
 export interface SearchAnswer { query: string; total: number; took_ms: number; tokens: number; all_tokens: number; tools: Tool[]; locked: Tool[] /* fit, though locked; only with include_disabled */ }
 // GET /servers/{name}/tools/{tool}
 export interface Tool {
   name: string; server: string; tool: string; title?: string; description: string; inputSchema?: unknown; outputSchema?: unknown; annotations: Record<string, boolean>; declared_annotations?: Record<string, boolean>;
-  call_with: string; inferred_operation?: Lane; inferred_reason?: string; status?: string; deprecated?: boolean; score?: number; tokens?: number; remedy?: string /* of a locked one */;
+  call_with: string; inferred_operation?: Lane; inferred_reason?: string; status?: string; deprecated?: boolean; score?: number; tokens?: number; calls?: number; last_used?: string; guessed?: boolean /* not of /tools in full */; remedy?: string /* of a locked one */;
   why?: { asked: string; found: string[]; how: string; fields: string[]; share?: number }[];
   trust?: { fingerprint: string; approved?: string; approved_by?: string; approved_at?: string; reason?: "new" | "changed" | "blocked"; off_by?: string; off_at?: string };
 }
+// GET /servers/{name}/tools/{tool} has besides, of its own kind: tokens (with the schema), compact_tokens (with the signature)
+export interface ToolDetail extends Tool { lane: Lane; calls: number; signature: string; tokens: number; compact_tokens: number; corrected_annotations?: Record<string, boolean> /* what hint_overrides say */ }
 export interface ToolStats { since: string; calls: number; cut?: boolean; searches: number; recall_1: number; recall_3: number; recall_5: number; recall_10: number; mrr: number; missed: number; tools: { name: string; calls: number; found: number; missed?: number; rank?: number; last: string }[]; dead: string[]; dead_count: number } // GET /tools/stats
 // POST /tools/call {tool_variant, name, args, intent:{operation_type, data_sensitivity, reason}, timeout}; header Idempotency-Key
 export interface CallAnswer { result: { content?: unknown[]; structuredContent?: unknown; isError?: boolean }; is_error: boolean; warnings: string[]; activity_id: string; handle?: string }

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useStatus } from "../data/shared";
 import { href, place, type PageName } from "../router";
 import { Button } from "../ui/button";
-import { Empty, ErrorPart } from "../ui/parts";
+import { ErrorPart } from "../ui/parts";
 import { pageOf } from "./pages";
 
 const loaded = new Map<PageName, FunctionComponent>();
@@ -39,9 +39,9 @@ function NotFound() {
   const status = useStatus();
   return (
     <div class="page">
-      <Empty title="There is no such page" acts={<Button href={href("overview")}>Overview</Button>}>
-        MCPProxy {status.data?.version} has no page at this address.
-      </Empty>
+      <h1>There is no such page</h1>
+      <p class="lead">MCPProxy {status.data?.version} has no page at this address.</p>
+      <Button href={href("overview")}>Overview</Button>
     </div>
   );
 }

@@ -17,6 +17,13 @@ import { Sidebar } from "./sidebar";
 import { switchTheme } from "./theme";
 import { TopBar } from "./topbar";
 
+// Goes into the search field of the page; reports whether it has one.
+function toSearch(): boolean {
+  const field = document.getElementById("page-search");
+  field?.focus();
+  return field !== null;
+}
+
 /** The frame around every page. */
 export function Shell() {
   const [sheet, setSheet] = useState<"" | "palette" | "help" | "more">("");
@@ -26,7 +33,7 @@ export function Shell() {
   useActions([
     { key: "Ctrl+k", run: () => setSheet("palette") },
     { key: "?", label: "Keyboard shortcuts", icon: "menu", run: () => setSheet("help") },
-    { key: "/", label: "Into the search of the page", icon: "search", run: () => document.getElementById("page-search")?.focus() ?? setSheet("palette") },
+    { key: "/", label: "Into the search of the page", icon: "search", run: () => toSearch() || setSheet("palette") },
     { key: "c", label: "Copy a link to this view", icon: "copy", run: () => void copy(location.href).then((ok) => ok && toast({ text: "The link is copied." })) },
     { label: "Light or dark", icon: "sun", run: switchTheme },
     ...pages.map((p) => ({ key: `g ${p.key}`, run: () => go(href(p.name, carried(p.name))) })),

@@ -22,7 +22,7 @@ export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () 
         <Icon name="search" small /><span class="grow">Search, or run a command</span><kbd aria-hidden="true">Ctrl</kbd><kbd aria-hidden="true">K</kbd>
       </button>
       <div class="end">
-        {rangePages.includes(page) && <RangeMenu />}
+        {rangePages.includes(page) && !new URLSearchParams(place.value.search).has("start") && <RangeMenu />}
         <Button kind="quiet" small large icon="search" label="Search" class="only-small" onClick={onSearch} />
         <span class="hide-small row"><LiveState /></span>
         <button type="button" class="btn quiet sm ico hide-small" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={onHelp}><kbd aria-hidden="true">?</kbd></button>

@@ -3,19 +3,57 @@
 /** Rows to draw: first to last, last not included, and the heights that stand for those before and after. */
 export interface Drawn { first: number; last: number; before: number; after: number }
 
-/** Returns what to draw of total rows of one height, with margin rows beyond each edge of the view. */
-export function drawn(total: number, height: number, top: number, view: number, margin = 12): Drawn {
-  if (total <= 0 || height <= 0) return { first: 0, last: 0, before: 0, after: 0 };
-  const first = clamp(Math.floor(top / height) - margin, 0, total - 1);
-  const last = clamp(Math.ceil((top + view) / height) + margin, first + 1, total);
-  return { first, last, before: first * height, after: (total - last) * height };
+/** What some rows need beyond the common height, in px, by their index: a few of many. */
+export type Extras = ReadonlyMap<number, number>;
+
+/** Returns where row i begins. */
+export function offset(i: number, height: number, extras?: Extras): number {
+  let at = i * height;
+  extras?.forEach((px, row) => row < i && (at += px));
+  return at;
 }
 
-/** Returns the scroll position that shows row i whole, or the present one when it is in view below a head. */
-export function reveal(i: number, height: number, top: number, view: number, head: number): number {
-  const from = i * height;
-  if (from < top) return from;
-  if (from + height > top + view - head) return from + height - (view - head);
+// The row at a height.
+function rowAt(y: number, height: number, extras?: Extras): number {
+  let before = 0;
+  for (const [row, px] of [...(extras ?? [])].sort((a, b) => a[0] - b[0])) {
+    if (offset(row + 1, height) + before > y) break;
+    if (offset(row + 1, height) + before + px > y) return row;
+    before += px;
+  }
+  return Math.floor((y - before) / height);
+}
+
+// Browsers do not make boxes as high as a million rows: Firefox ends at 17.9 million px, Chromium at 33.5.
+const highest = 15_000_000;
+
+// How many px of rows one px of scrolling stands for: 1 unless the rows are higher than a box can be.
+function scale(total: number, height: number, view: number, extras?: Extras): number {
+  const all = offset(total, height, extras);
+  return all <= highest ? 1 : (all - view) / (highest - view);
+}
+
+/** Returns what to draw of total rows of one height, with margin rows beyond each edge of the view. Rows higher than a box can be are scrolled through faster. */
+export function drawn(total: number, height: number, top: number, view: number, margin = 12, extras?: Extras): Drawn {
+  if (total <= 0 || height <= 0) return { first: 0, last: 0, before: 0, after: 0 };
+  const by = scale(total, height, view, extras);
+  const at = top * by;
+  const first = clamp(rowAt(at, height, extras) - margin, 0, total - 1);
+  const last = clamp(rowAt(Math.ceil(at + view) - 1, height, extras) + 1 + margin, first + 1, total);
+  const from = offset(first, height, extras);
+  const to = offset(last, height, extras);
+  if (by === 1) return { first, last, before: from, after: offset(total, height, extras) - to };
+  const before = clamp(top - (at - from), 0, highest);
+  return { first, last, before, after: Math.max(0, highest - before - (to - from)) };
+}
+
+/** Returns the scroll position that shows row i of total whole, or the present one when it is in view below a head. */
+export function reveal(i: number, total: number, height: number, top: number, view: number, head: number, extras?: Extras): number {
+  const by = scale(total, height, view, extras);
+  const from = offset(i, height, extras);
+  const at = top * by;
+  if (from < at) return from / by;
+  if (from + height > at + view - head) return (from + height - (view - head)) / by;
   return top;
 }
 

@@ -1,6 +1,7 @@
 // Filters as sentences: "Lane is write or destructive ×".
 
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { useActions } from "../keys";
 import { Button } from "./button";
 import { Icon } from "./icon";
@@ -32,12 +33,14 @@ export interface Filter {
 
 /**
  * The line of filters: children (a search field), chips, Filter menu (key f), Clear, end.
- * onChange gets the whole list of values of one filter.
+ * onChange gets the whole list of values of one filter. With onSearch the menu begins
+ * with a field: what is typed narrows the choices, and the caller may find more of them.
  */
-export function FilterBar({ filters, onChange, onClear, children, end }: {
+export function FilterBar({ filters, onChange, onClear, onSearch, children, end }: {
   filters: readonly Filter[];
   onChange: (key: string, values: string[]) => void;
   onClear: () => void;
+  onSearch?: (text: string) => void;
   children?: ComponentChildren;
   end?: ComponentChildren;
 }) {
@@ -49,24 +52,45 @@ export function FilterBar({ filters, onChange, onClear, children, end }: {
     <div class="filters" role="search">
       {children}
       {on.map((f) => <FilterChip key={f.key} name={f.name} values={f.values.map((v) => word(f, v))} onRemove={() => onChange(f.key, [])} />)}
-      <Menu id={id} class="chip" label={<><Icon name="plus" small />Filter</>}>
-        {filters.filter((f) => f.options?.length).map((f) => (
-          <div role="group" aria-label={f.name} key={f.key}>
-            <p class="dim menu-head">{f.name}</p>
-            {f.options!.map((o) => {
-              const has = f.values.includes(o.value);
-              return (
-                <button type="button" role="menuitemcheckbox" aria-checked={has} key={o.value} data-keep
-                  onClick={() => onChange(f.key, has ? f.values.filter((v) => v !== o.value) : [...f.values, o.value])}>
-                  <span class="ticked"><Icon name="check" small /></span>{o.label ?? o.value}
-                </button>
-              );
-            })}
-          </div>
-        ))}
+      <Menu id={id} class="chip" role={onSearch ? "dialog" : "menu"} label={<><Icon name="plus" small />Filter</>} {...(onSearch ? { name: "Filter" } : {})}>
+        <Choices filters={filters} onChange={onChange} onSearch={onSearch} />
       </Menu>
       {on.length > 0 && <Button kind="quiet" small onClick={onClear}>Clear</Button>}
       {end}
     </div>
+  );
+}
+
+const mostShown = 8;
+
+// Drawn while the menu is open: what was typed is gone with it.
+function Choices({ filters, onChange, onSearch }: { filters: readonly Filter[]; onChange: (key: string, values: string[]) => void; onSearch?: ((text: string) => void) | undefined }) {
+  const [text, setText] = useState("");
+  useEffect(() => onSearch?.(text), [text]);
+  const fits = (o: { value: string; label?: string }) => (o.label ?? o.value).toLowerCase().includes(text.trim().toLowerCase());
+  const groups = filters.map((f) => ({ f, options: (f.options ?? []).filter((o) => !onSearch || fits(o)) })).filter((g) => g.options.length > 0);
+  const toggle = (f: Filter, v: string) => onChange(f.key, f.values.includes(v) ? f.values.filter((x) => x !== v) : [...f.values, v]);
+  const onKey = (e: KeyboardEvent) => {
+    const first = groups[0];
+    if (e.key !== "Enter" || !text || !first) return;
+    e.preventDefault();
+    toggle(first.f, first.options[0]!.value);
+    setText("");
+  };
+  return (
+    <>
+      {onSearch && <input class="field" type="search" value={text} aria-label="Find a filter" placeholder="Server, tool, client, session" autocomplete="off" spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} onKeyDown={onKey} />}
+      {groups.map(({ f, options }) => (
+        <div role="group" aria-label={f.name} key={f.key}>
+          <p class="dim menu-head">{f.name}</p>
+          {(onSearch ? options.slice(0, mostShown) : options).map((o) => (
+            <button type="button" role={onSearch ? "checkbox" : "menuitemcheckbox"} aria-checked={f.values.includes(o.value)} key={o.value} data-keep onClick={() => toggle(f, o.value)}>
+              <span class="ticked"><Icon name="check" small /></span>{o.label ?? o.value}
+            </button>
+          ))}
+        </div>
+      ))}
+      {onSearch && groups.length === 0 && <p class="dim menu-head" role="status">Nothing is called that.</p>}
+    </>
   );
 }

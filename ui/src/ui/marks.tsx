@@ -35,7 +35,7 @@ export function serverState(s: Pick<Server, "state" | "enabled" | "quarantined" 
     case "ready": return { kind: "ready", word: "ready" };
     case "idle": return { kind: "idle", word: "idle" };
     case "connecting": return { kind: "moving", word: "connecting" };
-    case "failed": return { kind: "bad", word: s.failure === "crashed" ? "crashed" : "failed" };
+    case "failed": return { kind: "bad", word: s.failure?.startsWith("EXITED") ? "crashed" : "failed" };
     default: return { kind: "off", word: "stopped" };
   }
 }

@@ -85,10 +85,10 @@ function options(box: HTMLElement, props: () => ChartProps, ink: () => Colours):
   };
 }
 
-// A label that would be cut at the left edge is left out; the first one and midnight tell the day.
+// A label that would be cut at an edge is left out; the first one and midnight tell the day.
 function ticks(u: uPlot, all: number[]): string[] {
   const first = all.findIndex((s) => u.valToPos(s, "x") >= 30);
-  return all.map((s, i) => (i < first ? "" : tick(s, i === first)));
+  return all.map((s, i) => (i < first || u.valToPos(s, "x") > u.over.clientWidth - 14 ? "" : tick(s, i === first)));
 }
 
 function tick(seconds: number, first: boolean): string {

@@ -24,6 +24,8 @@ export interface TableProps<T> {
   rowKey: (row: T) => string;
   /** The key of the row whose drawer is open: j and k then open the next one. */
   open?: string;
+  /** Which row that is, where the page knows: another one that is opened is scrolled into view. */
+  openAt?: number;
   onOpen?: (row: T, i: number) => void;
   /** Rows ticked with Space. */
   picked?: ReadonlySet<string>;
@@ -35,6 +37,8 @@ export interface TableProps<T> {
   empty?: ComponentChildren;
   /** Makes a row a heading across all columns, of the same height as the others. */
   heading?: (row: T) => ComponentChildren | undefined;
+  /** What stands below a row, across all columns and of any height; for a few rows only. */
+  detail?: (row: T) => ComponentChildren | undefined;
   /** Reports whether the first row is in view: live rows are added only then. */
   onTop?: (atTop: boolean) => void;
   /** Registers j, k, Enter and Space; false when another list on the page has them. */
@@ -49,6 +53,13 @@ export function Table<T>(p: TableProps<T>) {
   const { first, last, before, after } = view.drawn;
   const total = p.rows.total;
   useEffect(() => p.rows.want(first, last), [p.rows, first, last]);
+  useEffect(() => {
+    const i = p.openAt ?? -1;
+    if (p.open === undefined || i < 0) return;
+    // Rows and what is below them are measured with the first frames.
+    let frame = requestAnimationFrame(() => (frame = requestAnimationFrame(() => view.show(i))));
+    return () => cancelAnimationFrame(frame);
+  }, [p.open]);
 
   const focus = (i: number) => {
     at.current = i;
@@ -60,7 +71,10 @@ export function Table<T>(p: TableProps<T>) {
     if (total === 0) return;
     let from = at.current;
     if (p.open !== undefined) for (let i = first; i < last; i++) if (keyAt(p, i) === p.open) from = i;
-    const to = Math.min(Math.max(from + by, 0), total - 1);
+    const within = (i: number) => Math.min(Math.max(i, 0), total - 1);
+    let to = within(from + by);
+    // With a drawer open, headings of groups are passed over.
+    if (p.open !== undefined && isHeading(p, to)) to = isHeading(p, within(to + by)) ? from : within(to + by);
     focus(to);
     const row = p.rows.row(to);
     if (p.open !== undefined && row !== undefined) p.onOpen?.(row, to);
@@ -82,7 +96,7 @@ export function Table<T>(p: TableProps<T>) {
     const row = p.rows.row(i);
     const key = row === undefined ? undefined : p.rowKey(row);
     body.push(
-      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
+      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} detail={p.detail as RowProps["detail"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
     );
   }
   return (
@@ -99,6 +113,11 @@ export function Table<T>(p: TableProps<T>) {
       {p.rows.known && total === 0 && p.empty}
     </div>
   );
+}
+
+function isHeading<T>(p: TableProps<T>, i: number): boolean {
+  const row = p.rows.row(i);
+  return row !== undefined && p.heading?.(row) !== undefined;
 }
 
 function keyAt<T>(p: TableProps<T>, i: number): string | undefined {
@@ -133,18 +152,27 @@ function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
   p.onOpen?.(row, i);
 }
 
-interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; open: boolean; picked: boolean }
+interface RowProps { i: number; row: unknown; columns: readonly Column<unknown>[]; heading?: (row: unknown) => ComponentChildren | undefined; detail?: (row: unknown) => ComponentChildren | undefined; open: boolean; picked: boolean }
 
-const Row = memo(({ i, row, columns, heading, open, picked }: RowProps) => {
+const Row = memo(({ i, row, columns, heading, detail, open, picked }: RowProps) => {
   if (row === undefined) return <SkeletonRows rows={1} columns={columns.length} />;
   const title = heading?.(row);
   if (title !== undefined) return <tr class="group" data-i={i} aria-rowindex={i + 2} tabIndex={-1}><th colSpan={columns.length} scope="rowgroup">{title}</th></tr>;
+  const below = detail?.(row);
   return (
-    <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={picked ? "picked" : undefined} tabIndex={-1}>
-      {columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}
-    </tr>
+    <>
+      <tr data-i={i} aria-rowindex={i + 2} aria-selected={open || undefined} class={(picked ? "picked" : "") + (below ? " opened" : "") || undefined} tabIndex={-1}>
+        <Cells row={row} columns={columns} i={columns.some((c) => c.cell.length > 1) ? i : 0} />
+      </tr>
+      {below && <tr class="detail" data-below={i}><td colSpan={columns.length}>{below}</td></tr>}
+    </>
   );
 });
+
+// Rows that live ones push down have another index, and the same cells.
+const Cells = memo(({ row, columns, i }: { row: unknown; columns: readonly Column<unknown>[]; i: number }) => (
+  <>{columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}</>
+));
 
 function Spacer({ height, columns }: { height: number; columns: number }) {
   if (height <= 0) return null;
@@ -153,19 +181,34 @@ function Spacer({ height, columns }: { height: number; columns: number }) {
 
 const headHeight = 30;
 
+// Measures the details that are drawn; those out of view keep what they had. Reports whether one has changed.
+function weigh(box: HTMLElement | null, { first, last }: Drawn, extras: Map<number, number>): boolean {
+  const now = new Map([...(box?.querySelectorAll<HTMLElement>("tr[data-below]") ?? [])].map((tr) => [Number(tr.dataset.below), tr.getBoundingClientRect().height]));
+  let changed = false;
+  for (const i of extras.keys()) if (i >= first && i < last && !now.has(i)) changed = extras.delete(i);
+  for (const [i, px] of now) {
+    if (Math.abs((extras.get(i) ?? 0) - px) < 0.5) continue;
+    extras.set(i, px);
+    changed = true;
+  }
+  return changed;
+}
+
 // Which rows are in view of the box; the height of a row is measured, because phones and fingers need higher ones.
 function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (atTop: boolean) => void) {
   const [, draw] = useReducer((n: number, _: void) => n + 1, 0);
   const height = useRef(32);
   const now = useRef<Drawn>({ first: 0, last: 0, before: 0, after: 0 });
   const top = useRef(true);
-  const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900);
+  const extras = useRef<Map<number, number>>(new Map());
+  const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900, undefined, extras.current);
   now.current = compute();
 
   const frame = useRef(0);
   const look = () => {
     frame.current = 0;
     const next = compute();
+    if (weigh(box.current, now.current, extras.current)) return draw();
     if (next.first !== now.current.first || next.last !== now.current.last) draw();
     const atTop = (box.current?.scrollTop ?? 0) < height.current;
     if (atTop !== top.current) onTop?.((top.current = atTop));
@@ -174,7 +217,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
   latest.current = look;
   useLayoutEffect(() => {
     const measure = () => {
-      const row = box.current?.querySelector<HTMLElement>("tr[data-i]");
+      const row = box.current?.querySelector<HTMLElement>("tr[data-i]:not(.group)");
       const h = row?.getBoundingClientRect().height ?? 0;
       if (h > 8 && Math.abs(h - height.current) > 0.5) {
         height.current = h;
@@ -184,6 +227,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     measure();
     const watch = new ResizeObserver(measure);
     watch.observe(box.current!);
+    watch.observe(box.current!.querySelector("table")!); // a detail that grows
     return () => {
       watch.disconnect();
       cancelAnimationFrame(frame.current);
@@ -195,7 +239,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
     show: (i: number) => {
       const b = box.current!;
-      const to = reveal(i, height.current, b.scrollTop, b.clientHeight, headHeight);
+      const to = reveal(i, total, height.current, b.scrollTop, b.clientHeight, headHeight, extras.current);
       if (to !== b.scrollTop) b.scrollTop = to;
     },
   };

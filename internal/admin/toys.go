@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// Toys adds the small servers that come with the program, for who wants to see it
+// work before anything of their own is in it.
+type Toys struct {
+	admin *Admin
+	all   []gateway.NewServer
+}
+
+// NewToys makes Toys of the servers that can be added; none is fine.
+func NewToys(a *Admin, all []gateway.NewServer) *Toys {
+	return &Toys{a, all}
+}
+
+// AddedToys is what adding them came to.
+type AddedToys struct {
+	Added   []string             `json:"added" doc:"The names of those that were not there before."`
+	Servers []gateway.ServerView `json:"servers" doc:"All of them."`
+}
+
+// Add adds to the configuration those that are not in it. Asked again it adds
+// nothing; a server of a person's own that has such a name stays as it is, and
+// nothing is added beside it.
+func (t *Toys) Add(ctx context.Context, c Caller, _ gateway.Nothing) (AddedToys, error) {
+	if len(t.all) == 0 {
+		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no toy servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
+	}
+	for _, s := range t.all {
+		if there := t.admin.Config().Server(s.Name); there != nil && !slices.Equal(there.Args, s.Args) {
+			return AddedToys{}, problem.Newf(problem.Conflict, "There is a server '%s' already, and it is not the toy of this name.", s.Name).
+				WithHint("Remove it first, or add servers of your own.").With("server", s.Name)
+		}
+	}
+	done := AddedToys{Added: []string{}}
+	for _, s := range t.all {
+		var view gateway.ServerView
+		var err error
+		if t.admin.Config().Server(s.Name) != nil {
+			view, err = t.admin.Server(ctx, c, gateway.ServerRef{Name: s.Name})
+		} else if view, err = t.admin.AddServer(ctx, c, s); err == nil {
+			done.Added = append(done.Added, s.Name)
+		}
+		if err != nil {
+			return AddedToys{}, err
+		}
+		done.Servers = append(done.Servers, view)
+	}
+	return done, nil
+}

@@ -1,0 +1,30 @@
+package demo
+
+import (
+	"context"
+	"os"
+
+	"mcpproxy/internal/app"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+)
+
+// Serve runs a daemon to which a person can add the bundled upstreams as toys.
+func Serve(ctx context.Context, o app.Options) error {
+	o.Toys = toys()
+	return app.Run(ctx, o)
+}
+
+// toys are the bundled upstreams as servers that this very binary runs, each over
+// stdio. There are none when the binary cannot find itself.
+func toys() []gateway.NewServer {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	var all []gateway.NewServer
+	for _, name := range []string{"notes", "weather", "shifty"} {
+		all = append(all, gateway.NewServer{Name: name, Launch: config.Launch{Command: self, Args: []string{UpstreamCommand, name}}})
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// browserPatience bounds one file of tests in the browser.
+const browserPatience = 10 * time.Minute
+
+// TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
+// against the binary: one subtest a file.
+func TestBrowser(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector sees nothing of the browser, the page or the binary")
+	}
+	ui, err := filepath.Abs(filepath.Join("..", "..", "ui"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, chromium := browserTools(t, ui)
+	files, err := filepath.Glob(filepath.Join(ui, "test", "browser", "*.test.mjs"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)
+			cmd.Dir = ui
+			cmd.Env = append(os.Environ(), "MCPPROXY_BIN="+binary, "CHROMIUM="+chromium, "TMPDIR="+t.TempDir())
+			cmd.WaitDelay = patience
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// browserTools finds node, Chromium and the packages of the UI, or skips; in CI
+// they are obligatory.
+func browserTools(t *testing.T, ui string) (node, chromium string) {
+	t.Helper()
+	missing := func(what, remedy string) {
+		t.Helper()
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is obligatory in CI (%s)", what, remedy)
+		}
+		t.Skipf("%s is not installed (%s)", what, remedy)
+	}
+	if _, err := os.Stat(filepath.Join(ui, "node_modules", "playwright-core")); err != nil {
+		missing("playwright-core", "npm ci --prefix ui")
+	}
+	own, _ := filepath.Abs(filepath.Join("..", "..", ".ci", "npm", "node_modules", "node", "bin", "node"))
+	if node = first(own, "node"); node == "" {
+		missing("node", "node 20 or later on the path, or npm install --prefix .ci/npm")
+	}
+	if chromium = first(os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"); chromium == "" {
+		missing("Chromium", "apt-get install chromium, or its path in CHROMIUM")
+	}
+	return node, chromium
+}
+
+// first is the path of the first of these commands that there is, "" for none.
+func first(commands ...string) string {
+	for _, c := range commands {
+		if path, err := exec.LookPath(c); err == nil && c != "" {
+			return path
+		}
+	}
+	return ""
+}

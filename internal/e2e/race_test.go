@@ -1,0 +1,6 @@
+//go:build race
+
+package e2e
+
+// underRace reports whether the race detector watches.
+const underRace = true

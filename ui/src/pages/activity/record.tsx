@@ -1,0 +1,115 @@
+// One record beside the list.
+
+import { useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { path } from "../../api/client";
+import type { ActivityRecord } from "../../api/types";
+import { useResource } from "../../data/resource";
+import { useActions } from "../../keys";
+import { bytes, clock, date, duration, millis, number } from "../../lib/format";
+import { href } from "../../router";
+import { Button } from "../../ui/button";
+import { copy, CopyButton } from "../../ui/copy";
+import { Drawer, DrawerPart } from "../../ui/drawer";
+import { Seg } from "../../ui/field";
+import { Json, JsonPart, Text } from "../../ui/json";
+import { Lane, Outcome, ToolName } from "../../ui/marks";
+import { Loaded } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { Visible } from "../../ui/words";
+import { again, answerText, command, maskedIn } from "./command";
+import { DecisionPart } from "./decided";
+import { actionWords, isCall, ofRecord, type Row } from "./row";
+import { TimePart } from "./timing";
+import { Proof } from "./verify";
+import { Change, Why } from "./why";
+
+const outcome: Record<ActivityRecord["status"], string> = { success: "Succeeded", error: "Failed", blocked: "Refused", interrupted: "Interrupted", pending: "Running" };
+
+function when(at: string): string {
+  const t = new Date(at);
+  const now = new Date();
+  return `${t.toDateString() === now.toDateString() ? "today" : date(t, now)} at ${clock(t, true)}${millis(t)}`;
+}
+
+/** Returns the line below the title: "Succeeded in 212 ms, today at 15:01:58.318". */
+function meta(r: Row): string {
+  if (!isCall(r)) return `${actionWords(r.action ?? r.type)}, ${when(r.at)}`.replace(/^./, (c) => c.toUpperCase());
+  const took = r.type === "tool_call" && r.status !== "pending" ? ` ${r.status === "success" ? "in" : "after"} ${r.ms ? duration(r.ms) : "less than 1 ms"}` : "";
+  return `${outcome[r.status]}${took}, ${when(r.at)}` + ((r.times ?? 0) > 1 ? `, ${number(r.times!)} times` : "");
+}
+
+export function RecordDrawer({ id, row, onMove, onSession, onClose }: {
+  id: string;
+  /** What the list knows of it: shown until the record is there. */
+  row: Row | undefined;
+  onMove: (by: number) => void;
+  onSession: (session: string) => void;
+  onClose: () => void;
+}) {
+  // A running call is read again when the list says that it has ended.
+  const record = useResource(`record ${id} ${row?.status === "pending"}`, (signal) => api.get<ActivityRecord>(path`/activity/${id}`, {}, signal), { keep: false });
+  const link = () => void copy(new URL(href("activity", { since: "30d", id }), location.href).href).then((done) => done && toast({ text: "The link is copied." }));
+  useActions([{ key: "c", label: "Copy a link to this record", icon: "copy", run: link }]);
+  const r = record.data;
+  const shown = r ? ofRecord(r) : row;
+  const title = shown && (shown.server || shown.tool) ? <ToolName server={shown.server} tool={shown.tool} /> : shown?.type === "config_change" ? "configuration" : shown ? "MCPProxy" : id;
+  return (
+    <Drawer label={`Record ${id}`} above={shown && (shown.lane ? <Lane lane={shown.lane} /> : isCall(shown) ? <Outcome status={shown.status} /> : <span class="soft">{{ approval: "Approval", server_change: "Change of a server", config_change: "Change of the configuration", system: "System" }[shown.type as "system"]}</span>)}
+      title={title} meta={shown && meta(shown)} onMove={onMove} onClose={onClose}
+      acts={<Button kind="quiet" small large icon="copy" label="Copy a link to this record" onClick={link} />} footer={r && isCall(r) && <Actions record={r} onSession={onSession} />}>
+      <Loaded of={record} title="This record cannot be read">{(r) => <Body record={r} key={r.id} />}</Loaded>
+    </Drawer>
+  );
+}
+
+function Body({ record: r }: { record: ActivityRecord }) {
+  const call = isCall(r);
+  const refused = r.status === "blocked" && call;
+  return (
+    <>
+      {refused && <DecisionPart record={r} />}
+      {call ? <Why record={r} /> : <Change record={r} />}
+      {r.arguments !== undefined && <Arguments record={r} />}
+      {r.response !== undefined && <Answer record={r} />}
+      {!refused && r.error_message && r.error_message !== answerText(r.response) && <DrawerPart title={r.metadata.error_code ? `Error ${r.metadata.error_code}` : "Error"}><p><Visible text={r.error_message} /></p></DrawerPart>}
+      {!!r.metadata.warnings?.length && <DrawerPart title="Warnings"><ul class="told">{r.metadata.warnings.map((w) => <li key={w}><Visible text={w} /></li>)}</ul></DrawerPart>}
+      {!refused && call && <DecisionPart record={r} />}
+      {call && <TimePart record={r} />}
+      <Proof record={r} />
+    </>
+  );
+}
+
+function Arguments({ record: r }: { record: ActivityRecord }) {
+  const masked = maskedIn(r.arguments);
+  const note = r.arguments_truncated && `The beginning only: they were ${bytes(r.request_bytes)}.`;
+  return <JsonPart title="Arguments" value={r.arguments} end={masked > 0 && <span class="dim">{masked} masked</span>} {...(note ? { note } : {})} />;
+}
+
+function Answer({ record: r }: { record: ActivityRecord }) {
+  const [as, setAs] = useState<"text" | "json">("text");
+  const text = answerText(r.response);
+  const json = text === undefined || as === "json";
+  const note = r.response_truncated && `The beginning only: it was ${bytes(r.response_bytes)}.`;
+  return (
+    <DrawerPart title="Answer" end={<>
+      {text !== undefined && <Seg tiny label="Answer as" value={as} onChange={setAs} options={[{ value: "text", label: "Text" }, { value: "json", label: "JSON" }]} />}
+      <CopyButton label="Copy the answer" text={() => (json ? JSON.stringify(r.response, null, 2) : text!)} />
+    </>}>
+      {json ? <Json value={r.response} label="answer" note={note} /> : <><Text text={text} label="answer" />{note && <p class="same">{note}</p>}</>}
+    </DrawerPart>
+  );
+}
+
+function Actions({ record: r, onSession }: { record: ActivityRecord; onSession: (session: string) => void }) {
+  const line = command(r);
+  const params = again(r);
+  return (
+    <>
+      {params && <Button small href={href("tools", params)}>Call again…</Button>}
+      {line && <Button small onClick={() => void copy(line).then((done) => done && toast({ text: maskedIn(r.arguments) ? "The command is copied. Masked values have to be put in." : "The command is copied." }))}>Copy as command</Button>}
+      {r.session_id && <Button small kind="quiet" class="hide-small" onClick={() => onSession(r.session_id!)}>Only this session</Button>}
+    </>
+  );
+}

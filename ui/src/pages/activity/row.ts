@@ -1,0 +1,66 @@
+// A line of the log: what a record of REST and an event have in common.
+
+import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
+
+export interface Row {
+  id: string;
+  type: ActivityRecord["type"];
+  status: ActivityRecord["status"];
+  at: string;
+  ms: number;
+  server?: string | undefined;
+  tool?: string | undefined;
+  lane?: Lane | undefined;
+  reason?: string | undefined;
+  client?: string | undefined;
+  session?: string | undefined;
+  actor?: string | undefined;
+  /** Of other types than calls: what was done, and to what. */
+  action?: string | undefined;
+  detail?: string | undefined;
+  /** How many refusals alike it stands for. */
+  times?: number | undefined;
+}
+
+export function ofRecord(r: ActivityRecord): Row {
+  const { intent, action, detail } = r.metadata;
+  return {
+    id: r.id, type: r.type, status: r.status, at: r.timestamp, ms: r.duration_ms, server: r.server_name, tool: r.tool_name, lane: intent?.operation_type, reason: intent?.reason,
+    client: r.client_name, session: r.session_id, actor: r.actor, action, detail, times: r.repeated,
+  };
+}
+
+export function ofEvent(e: EventRecord): Row {
+  return {
+    id: e.id, type: e.type, status: e.status, at: e.timestamp, ms: e.duration_ms ?? 0, server: e.server_name, tool: e.tool_name, lane: e.operation_type, reason: e.reason,
+    client: e.client_name, session: e.session_id, actor: e.actor,
+  };
+}
+
+/** Reports whether the record is of a call, carried out or refused. */
+export function isCall(r: { type: Row["type"] }): boolean {
+  return r.type === "tool_call" || r.type === "policy_decision";
+}
+
+const says: Record<string, string> = {
+  hold_tools: "tools held for review", accept_tools: "tools accepted", start: "started", stop: "stopped", restart: "started again", reload: "file loaded again",
+};
+
+/** Returns an action as words: "hold_tools" is "tools held for review". */
+export function actionWords(action: string): string {
+  return says[action] ?? action.replaceAll("_", " ");
+}
+
+/** Returns who did it: "Claude Code", else the actor in words. */
+export function who(r: { client?: string | undefined; actor?: string | undefined }): string {
+  return r.client || actorWords(r.actor);
+}
+
+/** Returns an actor as words: "an agent", "a person". */
+export function actorWords(actor: string | undefined): string {
+  if (!actor) return "";
+  if (actor === "agent") return "an agent";
+  if (actor === "admin") return "a person";
+  if (actor === "system") return "MCPProxy";
+  return actor.replace(/^agent:/, "agent ");
+}

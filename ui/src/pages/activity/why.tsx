@@ -1,0 +1,86 @@
+// Why and by whom, as far as the caller has told.
+
+import { api } from "../../api/client";
+import type { ActivityList, ActivityRecord } from "../../api/types";
+import { useResource } from "../../data/resource";
+import { count, span } from "../../lib/format";
+import { href } from "../../router";
+import { DrawerPart } from "../../ui/drawer";
+import { Visible } from "../../ui/words";
+import { actionWords, actorWords } from "./row";
+
+const sources: Record<string, string> = { mcp: "", rest: "over REST", cli: "on the command line", ui: "in this page" };
+
+/** The part that tells why a call was made, by whom, in which session, and how the tool was found. */
+export function Why({ record: r }: { record: ActivityRecord }) {
+  const { intent, search } = r.metadata;
+  return (
+    <DrawerPart title={intent?.reason ? "Why, in the agent’s words" : "Who"}>
+      {intent?.reason && <p class="quote">“<Visible text={intent.reason} />”</p>}
+      <dl class={intent?.reason ? "defs gap" : "defs"}>
+        {intent?.data_sensitivity && <><dt>Data</dt><dd>{intent.data_sensitivity}</dd></>}
+        <By record={r} />
+        {r.session_id && <><dt>Session</dt><dd><a class="link mono" href={href("activity", { session: r.session_id, since: "30d" })} title={r.session_id}>{r.session_id.slice(0, 8)}</a> <Calls session={r.session_id} /></dd></>}
+        {search && <><dt>Found by</dt><dd>searching “<Visible text={search.query} />”{search.rank ? `, place ${search.rank}` : ""}</dd></>}
+        {intent?.declared !== undefined && <><dt>Declared</dt><dd class="mono"><Visible text={JSON.stringify(intent.declared)} /></dd></>}
+        {r.parent_id && <><dt>Part of</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
+      </dl>
+    </DrawerPart>
+  );
+}
+
+/** The part that tells what was done, of records that are no call. */
+export function Change({ record: r }: { record: ActivityRecord }) {
+  const { action, detail } = r.metadata;
+  return (
+    <DrawerPart title="What happened">
+      <p>{sentence(r)}</p>
+      <dl class="defs gap">
+        {action && <><dt>Action</dt><dd>{actionWords(action)}</dd></>}
+        {r.server_name && <><dt>Server</dt><dd><a class="link" href={href("servers", { id: r.server_name })}><Visible text={r.server_name} /></a></dd></>}
+        {r.tool_name && <><dt>Tool</dt><dd><a class="link" href={href("tools", { id: `${r.server_name}:${r.tool_name}` })}><Visible text={r.tool_name} /></a></dd></>}
+        {detail && <><dt>Detail</dt><dd><Visible text={detail} /></dd></>}
+        <By record={r} />
+      </dl>
+    </DrawerPart>
+  );
+}
+
+// What each type of record is about, in a sentence.
+function sentence(r: ActivityRecord): string {
+  const bad = { error: " It failed.", blocked: r.type === "approval" ? "" : " It was refused.", interrupted: " It was interrupted.", pending: " It runs.", success: "" }[r.status];
+  switch (r.type) {
+    case "approval": return (r.status === "blocked" ? "Something is held back, or was blocked." : "It was decided what agents may reach.") + bad;
+    case "server_change": return "A server, or what it offers, has changed." + bad;
+    case "config_change": return "The configuration was changed." + bad;
+    default: return "MCPProxy itself." + bad;
+  }
+}
+
+function By({ record: r }: { record: ActivityRecord }) {
+  const actor = actorWords(r.actor);
+  const rest = [r.client_name ? actor : "", sources[r.source ?? ""]].filter(Boolean).join(", ");
+  if (!r.client_name && !actor) return null;
+  return (
+    <>
+      <dt>By</dt>
+      <dd>
+        {r.client_name ? <a class="link" href={href("activity", { client: r.client_name })}><Visible text={[r.client_name, r.client_version].filter(Boolean).join(" ")} /></a> : actor[0]!.toUpperCase() + actor.slice(1)}
+        {rest && `, ${rest}`}
+      </dd>
+    </>
+  );
+}
+
+// "41 calls in 26 min": from its newest call to its first.
+function Calls({ session }: { session: string }) {
+  const of = { session_id: session, type: "tool_call,policy_decision", limit: 1 };
+  const r = useResource(`session ${session}`, async (signal) => {
+    const last = await api.get<ActivityList>("/activity", of, signal);
+    const first = last.total > 1 ? await api.get<ActivityList>("/activity", { ...of, offset: last.total - 1 }, signal) : last;
+    const ends = [first, last].map((l) => Date.parse(l.activities[0]?.timestamp ?? ""));
+    return { calls: last.total, seconds: (ends[1]! - ends[0]!) / 1000 };
+  });
+  if (!r.data) return null;
+  return <span class="dim">{count(r.data.calls, "call")}{r.data.seconds >= 1 && ` in ${span(r.data.seconds)}`}</span>;
+}

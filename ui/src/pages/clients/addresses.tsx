@@ -1,0 +1,35 @@
+import type { Status } from "../../api/types";
+import { CopyButton } from "../../ui/copy";
+
+const uses: Record<string, string> = {
+  mcp: "finds and calls: six small tools, for every client",
+  "all servers": "every tool by itself, for clients with a search of their own",
+  "one server": "one server as it is, prompts and resources too",
+};
+
+/** Where clients connect, and what each address is for. */
+export function Addresses({ status }: { status: Status }) {
+  const all = status.surfaces.filter((s) => s.name in uses);
+  return (
+    <section class="sec">
+      <div class="top"><h2>Addresses</h2></div>
+      <table class="plain addrs">
+        <caption><span class="vh">Addresses</span></caption>
+        <tbody>
+          {all.map((s) => (
+            <tr key={s.name}>
+              <td class="mono w-u" title={s.address}>{s.address.replace("{server}", "…")}</td>
+              <td class="soft">{uses[s.name]}</td>
+              <td class="n w-copy"><CopyButton label={`Copy ${s.address}`} text={s.address.replace("{server}", "NAME")} /></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** The address for every client, as status names it. */
+export function mainAddress(status: Status | undefined): string | undefined {
+  return status?.surfaces.find((s) => s.name === "mcp")?.address;
+}

@@ -1,0 +1,103 @@
+// The busiest tools, what was refused lately, and who called.
+
+import type { ComponentChildren } from "preact";
+import { api } from "../../api/client";
+import type { ActivityList, Summary, ToolList } from "../../api/types";
+import { carried, useRange } from "../../data/range";
+import { useResource, type Resource } from "../../data/resource";
+import { clock, exact, number } from "../../lib/format";
+import { params, step } from "../../lib/range";
+import { href } from "../../router";
+import { Lane, ToolName } from "../../ui/marks";
+import { Loaded } from "../../ui/parts";
+import { Time } from "../../ui/values";
+import { Visible } from "../../ui/words";
+import { whyRefused } from "./words";
+
+const most = 6;
+
+export function Lists({ turn, refused }: { turn: number; refused?: number }) {
+  const [range] = useRange();
+  const within = () => params(range, new Date());
+  const key = `${range.since} ${range.until}`;
+  const groups = (group: string) => (signal: AbortSignal) => api.get<Summary>("/activity/summary", { ...within(), step: step(range, new Date(), 1), group }, signal);
+  const tools = useResource(`busy ${key}`, groups("tool"), { turn });
+  const clients = useResource(`clients ${key}`, groups("client"), { turn });
+  const blocked = useResource(`refused ${key}`, (signal) => api.get<ActivityList>("/activity", { ...within(), status: "blocked", type: ["policy_decision"], limit: most }, signal), { turn });
+  const at = carried("activity");
+  return (
+    <div class="three sec">
+      <Part title="Busiest tools" of={tools} rows={(s) => s.groups.filter((g) => g.calls > 0)} nothing="No call">{(all) => <Busiest all={all} />}</Part>
+      <Part title="Refused lately" of={blocked} rows={(l) => l.activities} nothing="Nothing was refused" end={!!refused && <a class="end link" href={href("activity", { ...at, status: "blocked", type: "policy_decision" })}>All {number(refused)}</a>}>
+        {(all) => (
+          <table class="plain refs">
+            <caption><span class="vh">Refused lately</span></caption>
+            <tbody>
+              {all.map((r) => (
+                <tr key={r.id}>
+                  <td class="c-t dim"><time dateTime={r.timestamp} title={exact(r.timestamp)}>{clock(r.last_time ?? r.timestamp)}</time></td>
+                  <td class="c-w"><a href={href("activity", { ...at, status: "blocked", type: "policy_decision", id: r.id })}><ToolName server={r.server_name} tool={r.tool_name} /></a></td>
+                  <td class="soft" title={r.error_message}><Visible text={whyRefused(r)} /></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Part>
+      <Part title="Clients" of={clients} rows={(s) => s.groups} nothing="No client called" end={<a class="end link" href={href("clients")}>Connect another</a>}>
+        {(all) => (
+          <table class="plain cls">
+            <caption><span class="vh">Clients and their calls</span></caption>
+            <tbody>
+              {all.slice(0, most).map((g) => (
+                <tr key={g.key}>
+                  <td>{g.key ? <a href={href("activity", { ...at, client: g.key })}><Visible text={g.key} /></a> : <span class="dim">not said</span>}</td>
+                  <td class="n">{number(g.calls)}</td>
+                  <td class="n dim"><Time at={g.last} /></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Part>
+    </div>
+  );
+}
+
+function Part<T, R>({ title, of, rows, nothing, end, children }: { title: string; of: Resource<T>; rows: (data: T) => R[]; nothing: string; end?: ComponentChildren; children: (rows: R[]) => ComponentChildren }) {
+  return (
+    <section>
+      <div class="top2"><h2>{title}</h2>{end}</div>
+      <Loaded of={of} title={`${title}: cannot be read`}>
+        {(data) => {
+          const all = rows(data);
+          return all.length ? children(all) : <p class="dim none">{nothing} in this time.</p>;
+        }}
+      </Loaded>
+    </section>
+  );
+}
+
+function Busiest({ all }: { all: Summary["groups"] }) {
+  // A summary by tool has no lanes; the list of tools does, and changes rarely.
+  const tools = useResource("lanes of tools", (signal) => api.get<ToolList>("/tools", { sort: "calls", limit: 100 }, signal)).data;
+  const at = carried("activity");
+  return (
+    <table class="plain busy">
+      <caption><span class="vh">Busiest tools</span></caption>
+      <tbody>
+        {all.slice(0, most).map((g) => {
+          const t = tools?.tools.find((one) => one.name === g.key);
+          const colon = g.key.indexOf(":");
+          return (
+            <tr key={g.key}>
+              <td><a href={href("activity", { ...at, tool: g.key })}><ToolName server={g.key.slice(0, colon)} tool={g.key.slice(colon + 1)} /></a></td>
+              <td class="c-l">{t && <Lane lane={t.lane} />}</td>
+              <td class="n c-n">{number(g.calls)}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,180 @@
+// What needs a person, gravest first: poisoned definitions, servers to review, servers
+// that do not work, logins, other definitions. Three of a kind become one row.
+
+import type { Finding, LaunchView, Server, Status, Waiting, WaitingOffer, WaitingServer, WaitingTool } from "../../api/types";
+import { count, number, span } from "../../lib/format";
+import { href } from "../../router";
+import type { IconName } from "../../ui/icon";
+
+/** A piece of a line: words of ours, what a server wrote, or the name of a server or tool. */
+export type Bit = string | { code: string } | { server: string; tool?: string };
+
+export interface Need {
+  key: string;
+  icon: IconName;
+  hot: boolean;
+  title: readonly Bit[];
+  text: readonly Bit[];
+  since?: string;
+  act: { label: string; href: string };
+  /** A definition of which refused calls are counted. */
+  tool?: string;
+}
+
+type Definition = WaitingTool | WaitingOffer;
+
+const few = 3; // of a kind, that become one row
+const named = 3; // in the text of such a row
+
+/** Returns what needs a person. What somebody has refused already needs nobody. */
+export function needsOf(w: Waiting, servers: readonly Server[], status: Status | undefined, now: Date): Need[] {
+  const open = ([...w.tools, ...w.offers] as Definition[]).filter((d) => d.reason !== "blocked");
+  const refused = w.tools.length + w.offers.length - open.length;
+  const poisoned = open.filter((d) => d.verdict === "block");
+  const others = open.filter((d) => d.verdict !== "block");
+  const on = servers.filter((s) => s.enabled && !s.quarantined);
+  const login = on.filter((s) => s.state === "needs_login" || s.needs_login);
+  const broken = on.filter((s) => s.state === "failed" && !login.includes(s));
+  const needs = [
+    ...log(status),
+    ...gather(poisoned, poison, (all) => ({
+      key: "poisoned", icon: "shield", hot: true, title: [`${number(all.length)} definitions look poisoned`], text: [...names(all.map(nameOf)), ". Nothing of them has reached an agent."],
+      since: oldest(all), act: review(),
+    })),
+    ...gather(w.servers, newServer, (all) => ({
+      key: "servers", icon: "plus", hot: false, title: [`${number(all.length)} servers wait for a review`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: review(),
+    })),
+    ...(w.forgotten ?? []).map((f): Need => ({
+      key: "lost " + f.name, icon: "plus", hot: false, title: [{ server: f.name }, " has lost its approvals"], text: [`${count(f.tools + f.offers, "definition")} had been approved; what decided it is gone.`],
+      act: review({ id: f.name }),
+    })),
+    ...gather(broken, (s) => crash(s, now), (all) => ({
+      key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
+    })),
+    ...gather(login, needsLogin, (all) => ({
+      key: "logins", icon: "key", hot: false, title: [`${number(all.length)} servers need a login`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Log in", href: href("servers") },
+    })),
+  ] satisfies Need[];
+  const total = w.total_tools + w.total_offers - poisoned.length - refused;
+  return [...needs, ...(total < few ? others.map(definition) : [rest(others, total, needs.length > 0)])];
+}
+
+function gather<T>(all: readonly T[], one: (item: T) => Need, many: (all: readonly T[]) => Need): Need[] {
+  return all.length < few ? all.map(one) : [many(all)];
+}
+
+function log(status: Status | undefined): Need[] {
+  const v = status?.activity.verified;
+  if (!v || v.ok) return [];
+  return [{ key: "log", icon: "shield", hot: true, title: ["The log was changed from outside"], text: ["A record was changed or removed after it had been written."], since: v.at, act: { label: "Look", href: href("activity") } }];
+}
+
+function nameOf(d: Definition): { server: string; tool?: string } {
+  return "tool" in d ? { server: d.server, tool: d.tool } : d.name ? { server: d.server, tool: d.name } : { server: d.server };
+}
+
+function review(params: Record<string, string> = {}): Need["act"] {
+  return { label: "Review", href: href("approvals", params) };
+}
+
+function reviewOf(d: Definition): Need["act"] {
+  if ("tool" in d) return review({ id: `${d.server}:${d.tool}` });
+  return review({ kind: d.kind, id: d.name ? `${d.server}:${d.name}` : d.server });
+}
+
+function kindOf(d: Definition): Bit[] {
+  if ("tool" in d || d.kind === "instructions") return [];
+  return [`, a ${d.kind === "template" ? "resource template" : d.kind},`];
+}
+
+function head(d: Definition): Bit[] {
+  const verb = d.reason === "changed" ? " changed" : " is new";
+  if (!("tool" in d) && d.kind === "instructions") return ["The instructions of ", { server: d.server }, verb.replace("is", "are")];
+  return [nameOf(d), ...kindOf(d), verb];
+}
+
+function poison(d: Definition): Need {
+  return {
+    key: `${"tool" in d ? "tool" : d.kind} ${d.server}:${nameOf(d).tool ?? ""}`, icon: "shield", hot: true, title: head(d), text: quoted(d.reason === "changed", d.findings), since: d.since,
+    act: reviewOf(d), ...("tool" in d ? { tool: d.tool } : {}),
+  };
+}
+
+/** Returns what the scanner says, the two gravest in its own words. */
+export function quoted(changed: boolean, findings: readonly Finding[]): Bit[] {
+  const order = { block: 0, review: 1, note: 2 };
+  const reasons = [...new Set(findings.toSorted((a, b) => order[a.severity] - order[b.severity]).map((f) => f.reason))].slice(0, 2);
+  if (!reasons.length) return ["It could not be read whole."];
+  const more = findings.length - reasons.length;
+  const said = reasons.map((r) => `“${r}”`);
+  const list = more > 0 ? `${said.join(said.length > 1 ? " and " : "")}, and ${count(more, "finding")} more` : said.join(" and ");
+  return [`${changed ? "Its new text" : "Its text"} ${list}.`];
+}
+
+function newServer(s: WaitingServer): Need {
+  const act = review({ id: s.name });
+  if (s.stage === "definitions") {
+    const found = s.findings > 0 ? `, ${count(s.findings, "finding")}` : ", no finding";
+    return { key: "server " + s.name, icon: "plus", hot: false, title: [{ server: s.name }, " waits for its review"], text: [`It lists ${count(s.tool_count, "tool")}${found}. No agent sees them.`], since: s.since, act };
+  }
+  const by = s.client_name ?? s.proposed_by;
+  return {
+    key: "server " + s.name, icon: "plus", hot: false, title: [{ server: s.name }, by ? " wants to be added" : " waits for its review"],
+    text: [by ? `Proposed by ${by}: ` : "It would be started with ", { code: command(s.launch) }, ". It has not been started."], since: s.proposed_at ?? s.since, act,
+  };
+}
+
+/** Returns a launch as one line: its command with its arguments, or its address. */
+export function command(l: Pick<LaunchView, "command" | "args" | "url">): string {
+  if (l.url) return l.url;
+  return [l.command ?? "", ...(l.args ?? []).map((a) => (/^[^\s"'\\]+$/.test(a) ? a : JSON.stringify(a)))].join(" ");
+}
+
+function crash(s: Server, now: Date): Need {
+  const again = s.retry_at ? (Date.parse(s.retry_at) - now.getTime()) / 1000 : 0;
+  const tries = again > 0 ? [` Tries again in ${span(again)}.`] : [];
+  const why = (s.last_error || s.detail || "").trim().replace(/\.$/, "");
+  return {
+    key: "broken " + s.name, icon: "err", hot: true, title: [{ server: s.name }, (s.restarts ?? 0) > 1 ? " keeps failing" : " does not work"],
+    text: [...(s.restarts ? [`${count(s.restarts + 1, "time")}: `] : []), why ? { code: why } : "It says nothing of why", ".", ...tries], since: s.since,
+    act: { label: "Open log", href: href("servers", { id: s.name }) },
+  };
+}
+
+function needsLogin(s: Server): Need {
+  const tools = s.tool_count > 0 ? `Calls to its ${count(s.tool_count, "tool")} are answered with LOGIN_NEEDED.` : "What it offers is known after the login.";
+  return { key: "login " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a login"], text: [tools], since: s.since, act: { label: "Log in", href: href("servers", { id: s.name }) } };
+}
+
+function definition(d: Definition): Need {
+  const found = d.findings.length ? quoted(d.reason === "changed", d.findings) : ["No agent sees it before you approve it."];
+  return {
+    key: `${"tool" in d ? "tool" : d.kind} ${d.server}:${nameOf(d).tool ?? ""}`, icon: "inbox", hot: false, title: head(d),
+    text: isLooser(d) ? [looser(d), "."] : found, since: d.since, act: reviewOf(d),
+  };
+}
+
+function isLooser(d: Definition): d is WaitingTool {
+  return "tool" in d && !!d.loosened?.length;
+}
+
+function looser(d: WaitingTool): string {
+  return d.loosened!.some((hint) => hint.includes("destructive")) ? "It no longer calls itself destructive" : "It calls itself more harmless than before";
+}
+
+function rest(all: readonly Definition[], total: number, more: boolean): Need {
+  const found = all.filter((d) => d.findings.length > 0).length;
+  const loose = all.find(isLooser);
+  const text: Bit[] = [found > 0 ? `${number(found)} of them with a finding` : "None of them with a finding"];
+  if (loose) text.push("; ", nameOf(loose), looser(loose).slice(2));
+  return { key: "definitions", icon: "inbox", hot: false, title: [`${number(total)} ${more ? "more " : ""}definitions wait`], text: [...text, "."], since: oldest(all), act: review() };
+}
+
+function names(all: readonly { server: string; tool?: string }[]): Bit[] {
+  const shown: Bit[] = all.slice(0, named).flatMap((n, i) => (i ? [", ", n] : [n]));
+  return all.length > named ? [...shown, ` and ${number(all.length - named)} more`] : shown;
+}
+
+function oldest(all: readonly { since?: string }[]): string | undefined {
+  return all.map((d) => d.since).filter((s) => s !== undefined).sort()[0];
+}

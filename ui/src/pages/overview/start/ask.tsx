@@ -1,0 +1,63 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, path } from "../../../api/client";
+import type { ActivityList, ActivityRecord, Lane as LaneName, Server } from "../../../api/types";
+import { useEvents } from "../../../data/live";
+import { useResource } from "../../../data/resource";
+import { href } from "../../../router";
+import { announce } from "../../../ui/announce";
+import { Button } from "../../../ui/button";
+import { CopyButton } from "../../../ui/copy";
+import { Json } from "../../../ui/json";
+import { Lane, Outcome, State, ToolName } from "../../../ui/marks";
+import { Visible } from "../../../ui/words";
+import { took } from "../words";
+import { sentence } from "./model";
+
+/** Step 3: a sentence for the agent, and the first record, which opens here. */
+export function Ask({ servers }: { servers: readonly Server[] }) {
+  const [id, setId] = useState("");
+  // One that came before this page was open counts, too.
+  const before = useResource<ActivityList>("first", (signal) => api.get("/activity", { type: "tool_call,policy_decision", limit: 1 }, signal));
+  useEffect(() => {
+    const there = before.data?.activities[0];
+    if (there && there.status !== "pending") setId((is) => is || there.id);
+  }, [before.data]);
+  useEvents((batch) => {
+    for (const e of batch) {
+      if (e.name === "reset") before.reload();
+      else if (e.name === "activity" && (e.kind === "tool_call.completed" || e.kind === "policy_decision")) setId((is) => is || e.record.id);
+    }
+  });
+  const record = useResource<ActivityRecord>(id || null, (signal) => api.get(path`/activity/${id}`, undefined, signal));
+  const said = sentence(servers);
+  return (
+    <div>
+      <h2>Ask for something</h2>
+      <p>Say this to your agent. The call appears here the moment it is made.</p>
+      <div class="say"><span>“<Visible text={said} />”</span><CopyButton text={said} label="Copy the sentence" /></div>
+      {record.data ? <First of={record.data} /> : servers.length > 0 && <p class="listening" role="status"><State kind="moving">Listening</State></p>}
+    </div>
+  );
+}
+
+function First({ of: r }: { of: ActivityRecord }) {
+  const text = firstCall(r);
+  useEffect(() => announce(text), [text]);
+  const lane = r.metadata.intent?.operation_type ?? (r.metadata.tool_variant?.replace("call_tool_", "") as LaneName | undefined);
+  return (
+    <section class="first" aria-label="The first call">
+      <p class="strong">{text}</p>
+      <p class="row"><ToolName server={r.server_name} tool={r.tool_name} />{lane && <Lane lane={lane} />}<Outcome status={r.status} /></p>
+      {r.metadata.intent?.reason && <p class="soft">“<Visible text={r.metadata.intent.reason} />”</p>}
+      {r.arguments !== undefined && <Json value={r.arguments} label="arguments" />}
+      {r.status === "blocked" && r.error_message && <p><Visible text={r.error_message} /></p>}
+      <div class="row go"><Button href={href("activity", { id: r.id })}>Open the record</Button><Button kind="quiet" href={href("overview")}>To the overview</Button></div>
+    </section>
+  );
+}
+
+function firstCall(r: ActivityRecord): string {
+  if (r.status === "blocked") return "That was the first call. MCPProxy refused it, and it is on record.";
+  const time = `It took ${took(r.duration_ms)}`;
+  return r.status === "success" ? `That was the first call. ${time} and is on record.` : `That was the first call. ${time}, it failed, and it is on record.`;
+}

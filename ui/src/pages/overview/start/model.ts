@@ -1,0 +1,82 @@
+// What the first run makes of a pasted text and of servers that start. All pure.
+
+import type { ParsedServer, Server, WaitingTool, Waiting } from "../../../api/types";
+import type { StateKind } from "../../../ui/marks";
+import { serverState } from "../../../ui/marks";
+import { count, number } from "../../../lib/format";
+
+export type Secret = ParsedServer["secrets"][number];
+
+/** The name of a secret among all of a text. */
+export function secretKey(server: string, s: Secret): string {
+  return `${server} ${s.place} ${s.name}`;
+}
+
+/** Returns the body for POST /servers, with references in place of the secrets that were chosen. */
+export function bodyOf(p: ParsedServer, referenced: (s: Secret) => boolean): Record<string, unknown> {
+  const add = structuredClone(p.add) as Record<string, unknown> & { env?: Record<string, string>; headers?: Record<string, string>; args?: string[] };
+  for (const s of p.secrets.filter(referenced)) {
+    if (s.place === "env" && add.env) add.env[s.name] = s.suggestion;
+    if (s.place === "headers" && add.headers) add.headers[s.name] = s.suggestion;
+    if (s.place === "args" && add.args) add.args[Number(s.name)] = s.suggestion;
+    if (s.place === "url") add.url = s.suggestion;
+  }
+  return add;
+}
+
+/** Returns the definitions that nobody has to look at: clean, and no hint loosened. */
+export function clean(w: Waiting | undefined): WaitingTool[] {
+  return w?.tools.filter((t) => t.verdict === "clean" && t.reason !== "blocked" && !t.loosened?.length) ?? [];
+}
+
+/** Returns how many definitions and servers wait for a look of their own. */
+export function left(w: Waiting | undefined): number {
+  return w ? w.servers.length + w.total_tools + w.total_offers - clean(w).length : 0;
+}
+
+/** Returns how far a server is, in words: "starting", "14 tools, clean", "failed: …". */
+export function progress(s: Server, w: Waiting | undefined): { kind: StateKind; word: string; why?: string } {
+  const { kind, word } = serverState(s);
+  if (kind === "moving") return { kind, word: s.step === "installing" ? "installing" : s.step === "queued" ? "waits its turn" : "starting" };
+  if (kind === "bad") return { kind, word, why: s.last_error || s.detail || s.failure || "It says nothing of why." };
+  if (kind === "ready" || kind === "idle") {
+    const waiting = w?.tools.filter((t) => t.server === s.name) ?? [];
+    const found = waiting.filter((t) => t.verdict !== "clean").length;
+    const tools = count(s.tool_count, "tool");
+    if (found > 0) return { kind: "wait", word: `${tools}, ${number(found)} with findings` };
+    if (waiting.length > 0) return { kind: "wait", word: `${tools}, clean, ${number(waiting.length)} to accept` };
+    return { kind, word: s.tool_count > 0 ? `${tools}, clean` : "no tools" };
+  }
+  return { kind, word };
+}
+
+// What a person would ask, by what a server or one of its tools is called.
+const questions: readonly [RegExp, string][] = [
+  [/^notes$/, "Which notes do I have?"],
+  [/weather|forecast/, "What will the weather be in Lisbon tomorrow?"],
+  [/file|^fs$/, "Which files are in my code folder?"],
+  [/github|gitlab/, "Which issues are open in my repositories?"],
+  [/^git|git$/, "What changed in the last commit?"],
+  [/postgres|sql|mongo|database|^db$/, "Which tables are in my database?"],
+  [/playwright|puppeteer|browser|chrome/, "Open example.com and say what it shows."],
+  [/context7|docs|documentation/, "What does the documentation of React say about effects?"],
+  [/memory|knowledge/, "What do you remember about me?"],
+  [/slack|discord|teams|mail/, "Which messages came in today?"],
+  [/notion|confluence|wiki/, "Which pages changed this week?"],
+  [/jira|linear|asana|todo|task/, "Which tasks are open?"],
+  [/fetch|http|web/, "What does example.com say?"],
+  [/time|clock|calendar/, "What time is it in Tokyo?"],
+  [/search/, "What is new about the Model Context Protocol?"],
+  [/kube|k8s|docker/, "Which containers are running?"],
+];
+
+/** Returns a sentence that makes an agent use one of the servers; those that answer go first. */
+export function sentence(servers: readonly Server[]): string {
+  const usable = servers.filter((s) => s.enabled && !s.quarantined);
+  const ordered = [...usable.filter((s) => s.state === "ready"), ...usable.filter((s) => s.state !== "ready")];
+  for (const s of ordered) {
+    const fit = questions.find(([names]) => names.test(s.name.toLowerCase()));
+    if (fit) return `${fit[1]} Use mcpproxy.`;
+  }
+  return ordered[0] ? `What can ${ordered[0].name} do? Use mcpproxy.` : "Which tools do you have? Use mcpproxy.";
+}

@@ -1,0 +1,41 @@
+import { useState } from "preact/hooks";
+import { useStatus } from "../../data/shared";
+import { count } from "../../lib/format";
+import { AddedList } from "../../ui/added";
+import { Button } from "../../ui/button";
+import { Dialog } from "../../ui/dialog";
+import { ParseBox } from "../../ui/parse-box";
+import { usePaste, type Added } from "../../ui/paste";
+
+/** The dialog that adds servers from what is pasted; then its rows turn live. */
+export function AddDialog({ onClose }: { onClose: () => void }) {
+  const paste = usePaste();
+  const status = useStatus();
+  const [busy, setBusy] = useState(false);
+  const [added, setAdded] = useState<Added[]>();
+  const add = async () => {
+    if (busy || paste.count === 0) return;
+    setBusy(true);
+    setAdded(await paste.add());
+    setBusy(false);
+  };
+  if (added) {
+    const well = added.filter((a) => !a.error).length;
+    return (
+      <Dialog title={well === added.length ? `${count(well, "server")} added` : `${well} of ${count(added.length, "server")} added`} onClose={onClose} class="add-dialog">
+        <AddedList added={added} />
+        <div class="end"><Button onClick={() => (setAdded(undefined), paste.setText(""))}>Add more</Button><Button kind="main" onClick={onClose}>Done</Button></div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog title="Add server" onClose={onClose} class="add-dialog">
+      <ParseBox of={paste} rows={8} onSubmit={add} />
+      <p class="dim">{paste.count > 0 ? "Adding approves exactly the launches above: they are started, and their definitions are scanned." : <>Nothing is started before you have seen its command, here.{status.data && <> What you add goes into <code>{status.data.config_path}</code>.</>}</>}</p>
+      <div class="end">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="main" decides cap="Ctrl ⏎" disabled={busy || paste.count === 0} onClick={add}>{paste.count === 0 ? "Add" : `Add ${count(paste.count, "server")}`}</Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,58 @@
+// What is known of one server: how it is, its log, how it is configured.
+
+import type { ServerDetail } from "../../api/types";
+import { api, path, ProblemError } from "../../api/client";
+import { useServers } from "../../data/shared";
+import { useResource } from "../../data/resource";
+import { useActions } from "../../keys";
+import { commandLine } from "../../lib/paste";
+import { href } from "../../router";
+import { Button } from "../../ui/button";
+import { Drawer } from "../../ui/drawer";
+import { Seg } from "../../ui/field";
+import { Empty, Loaded } from "../../ui/parts";
+import { Visible } from "../../ui/words";
+import { About } from "./about";
+import { StateOf } from "./columns";
+import { Config } from "./config";
+import { LogPart } from "./log";
+import { broken, needsLogin } from "./model";
+import { MoreMenu, type Ask } from "./more";
+import { restart, switchTo, type Part } from "./state";
+
+const partNames = [{ value: "about", label: "Now" }, { value: "log", label: "Log" }, { value: "config", label: "Configuration" }] as const;
+
+/** The drawer of the server that the URL names. */
+export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { name: string; part: Part; onPart: (p: Part) => void; onMove: (by: number) => void; onClose: () => void; ask: (a: Ask) => void }) {
+  // The shared list is what events keep fresh; whenever it was read anew, so is this one.
+  const list = useServers();
+  const server = useResource(`server ${name}`, (signal) => api.get<ServerDetail>(path`/servers/${name}`, {}, signal), { keep: false, turn: list.at?.getTime() });
+  const gone = server.error instanceof ProblemError && server.error.status === 404;
+  // The list knows most of it at once.
+  const s = gone ? undefined : (server.data ?? list.data?.find((x) => x.name === name));
+  const proposed = !!s?.proposed_by;
+  useActions([{ key: "o", label: s?.enabled ? `Switch off ${name}` : `Switch on ${name}`, icon: "off", when: !!s && !proposed, run: () => s && switchTo(s, !s.enabled) }]);
+  return (
+    <Drawer class={part === "log" ? "at-log" : ""} label={`Server ${name}`} title={<Visible text={name} />} above={s ? <StateOf of={s} /> : <span class="dim">{gone ? "removed" : "Server"}</span>}
+      meta={s && <span class="mono server-how" tabIndex={0}><Visible text={commandLine(s)} /></span>} onMove={onMove} onClose={onClose}
+      footer={s && (
+        <>
+          {s.enabled && s.quarantined && <Button kind="main" href={href("approvals", { id: name })}>Review</Button>}
+          {needsLogin(s) && <Button kind="main" decides onClick={() => ask({ what: "login", server: s })}>Log in</Button>}
+          {s.enabled && !s.quarantined && <Button kind={broken(s) ? "main" : undefined} decides onClick={() => restart(s)}>Restart</Button>}
+          {!proposed && <Button decides cap="o" kind={s.enabled ? undefined : "main"} onClick={() => switchTo(s, !s.enabled)}>{s.enabled ? "Disable" : "Enable"}</Button>}
+          <span class="grow" />
+          <MoreMenu of={s} ask={ask} drawer />
+        </>
+      )}>
+      {gone ? <Empty title="There is no such server">It was removed, or its name is another one.</Empty> : (
+        <>
+          <div class="server-parts"><Seg label="Part" value={part} onChange={onPart} options={partNames} /></div>
+          {part === "log" ? <LogPart name={name} key={name} /> : (
+            <Loaded of={server} title="The server cannot be read">{(d) => (part === "config" ? <Config of={d} key={name} onChanged={server.reload} /> : <About of={d} onLog={() => onPart("log")} />)}</Loaded>
+          )}
+        </>
+      )}
+    </Drawer>
+  );
+}

@@ -1,0 +1,44 @@
+// Hints of a tool: what the server said, what a person corrected, what counts.
+
+import type { ServerDetail, ToolDetail } from "../../api/types";
+
+export const hintNames = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
+export type HintName = (typeof hintNames)[number];
+export const hintWords: Record<HintName, string> = {
+  readOnlyHint: "only reads", destructiveHint: "destroys", idempotentHint: "can be repeated", openWorldHint: "reaches outside",
+};
+
+export interface HintRow { name: HintName; said?: boolean; counts?: boolean; from: "server" | "you" | "guess" }
+
+/** Returns the hints of which anybody says something. */
+export function hintRows(t: Pick<ToolDetail, "annotations" | "declared_annotations" | "corrected_annotations">): HintRow[] {
+  const said = t.declared_annotations ?? t.annotations;
+  return hintNames.filter((n) => typeof said[n] === "boolean" || typeof t.annotations[n] === "boolean").map((name) => ({
+    name, said: said[name], counts: t.annotations[name],
+    from: t.corrected_annotations?.[name] !== undefined ? "you" : said[name] !== undefined ? "server" : "guess",
+  }));
+}
+
+export type Choice = "" | "true" | "false";
+export type Choices = Record<HintName, Choice>;
+
+/** Returns what the entry of exactly this tool says. */
+export function choicesOf(overrides: ServerDetail["hint_overrides"], tool: string): Choices {
+  const own = overrides?.[tool] ?? {};
+  return Object.fromEntries(hintNames.map((n) => [n, typeof own[n] === "boolean" ? (String(own[n]) as Choice) : ""])) as Choices;
+}
+
+/**
+ * Returns hint_overrides with these choices for exactly this tool; all else stays, in its order.
+ * The tool comes last, because the last entry that fits counts. null when nothing is left.
+ */
+export function override(overrides: ServerDetail["hint_overrides"], tool: string, choices: Choices): Record<string, Record<string, boolean>> | null {
+  const { [tool]: before, ...rest } = overrides ?? {};
+  const own: Record<string, boolean> = { ...before };
+  for (const n of hintNames) {
+    if (choices[n] === "") delete own[n];
+    else own[n] = choices[n] === "true";
+  }
+  const all = Object.keys(own).length > 0 ? { ...rest, [tool]: own } : rest;
+  return Object.keys(all).length > 0 ? all : null;
+}

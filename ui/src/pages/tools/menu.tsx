@@ -1,0 +1,28 @@
+import { api, path } from "../../api/client";
+import type { ToolDetail } from "../../api/types";
+import { offline } from "../../api/connection";
+import { href } from "../../router";
+import { copy } from "../../ui/copy";
+import { Icon } from "../../ui/icon";
+import { Menu } from "../../ui/menu";
+import { attempt, toast } from "../../ui/toast";
+
+/** What else can be done with a tool. Taking back is offered for what was approved; block for what is not blocked. */
+export function ToolMenu({ tool: t, onChanged }: { tool: ToolDetail; onChanged: () => void }) {
+  const trust = t.trust;
+  const decide = (what: "approve" | "block" | "withdraw", fingerprint: string) => api.post(path`/servers/${t.server}/tools/${t.tool}/` + what, { fingerprint });
+  const act = (what: "block" | "withdraw", fingerprint: string, text: string) =>
+    void attempt(() => decide(what, fingerprint), { text, ...(trust?.approved === trust?.fingerprint ? { undo: () => decide("approve", fingerprint) } : {}) }).then(onChanged);
+  const link = async () => (await copy(location.origin + href("tools", { id: t.name }))) && toast({ text: "Copied the link" });
+  return (
+    <Menu end name={`More for ${t.name}`} class="btn quiet sm ico" label={<Icon name="dots" />}>
+      <a role="menuitem" href={href("approvals", { id: t.name })}>{t.status === "pending_approval" ? "Review the definition" : "Its definition in Approvals"}</a>
+      <a role="menuitem" href={href("activity", { tool: t.name })}>Its activity</a>
+      <a role="menuitem" href={href("servers", { id: t.server })}>Its server</a>
+      <button type="button" role="menuitem" onClick={() => void link()}>Copy the link</button>
+      {trust && <hr />}
+      {trust?.approved && <button type="button" role="menuitem" disabled={offline.value} onClick={() => act("withdraw", trust.approved!, `Took the approval of ${t.name} back; it waits again`)}>Take the approval back</button>}
+      {trust && trust.reason !== "blocked" && <button type="button" role="menuitem" disabled={offline.value} onClick={() => act("block", trust.fingerprint, `Blocked ${t.name}`)}>Block this definition</button>}
+    </Menu>
+  );
+}

@@ -1,0 +1,182 @@
+// Activity: who did what, and the proof of it.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { axeInBoth, phone, scene, until } from "./harness.mjs";
+
+const intent = (operation_type, reason) => ({ operation_type, reason });
+
+// A call, a refusal and a failure of an agent.
+async function work(daemon) {
+  await daemon.tools("notes:list_notes", "notes:delete_note");
+  const agent = await daemon.client("Story Agent", "2.4.1");
+  const call = (lane, name, args, reason) => agent.call(`call_tool_${lane}`, { name, args, intent: intent(lane, reason) }).catch((e) => e);
+  await call("write", "notes:write_note", { title: "shopping", text: "ghp_" + "a1B2".repeat(9) }, "the user asked to keep it");
+  await call("write", "notes:delete_note", { title: "shopping" }, "tidy up");
+  await call("destructive", "notes:delete_note", { title: "nope" }, "tidy up harder");
+  await call("read", "notes:list_notes", {}, "look for the shopping list");
+  return call;
+}
+
+const row = (page, text) => page.locator("tbody tr[data-i]", { hasText: text }).first();
+const top = (page) => page.locator("tbody tr[data-i='0']");
+const drawer = (page) => page.locator("aside.drawer");
+
+test("the log is read, narrowed and proven by keyboard", async (t) => {
+  const { page, daemon, visit, api } = await scene(t, { demo: true, context: { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] } });
+  await work(daemon);
+  await visit("activity");
+  await row(page, "look for the shopping list").waitFor();
+  assert.match(await page.locator("h1").innerText(), /^[\d,]+ records$/);
+  await until("the counts", async () => /2 ok, 1 refused, 1 failed/.test(await page.locator(".lead").innerText()));
+  assert.deepEqual(await axeInBoth(page), []);
+
+  // A filter is found by what it is called, and stands in the address.
+  await page.keyboard.press("f");
+  await page.getByLabel("Find a filter").fill("delete_n");
+  await page.getByRole("checkbox", { name: "notes:delete_note" }).waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  assert.match(page.url(), /tool=notes:delete_note/);
+  await page.getByRole("heading", { name: /^2 of [\d,]+ records$/ }).waitFor();
+
+  // Alt and a click add the value of a cell.
+  await row(page, "refused").locator(".c-status").click({ modifiers: ["Alt"] });
+  assert.match(page.url(), /status=blocked/);
+  await page.getByRole("heading", { name: /^1 of/ }).waitFor();
+  assert.match(await page.locator(".filters").innerText(), /Outcome is refused/);
+
+  // A refusal says first what decided, and what would pass.
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await drawer(page).getByText("What would pass").waitFor();
+  assert.match(await drawer(page).locator(".body section").first().innerText(), /^Decision[\s\S]*Refused\.[\s\S]*call_tool_destructive, declared as destructive\.[\s\S]*hints/);
+  await drawer(page).getByText("4 calls").waitFor();
+  assert.match(await drawer(page).innerText(), /“tidy up”[\s\S]*Story Agent 2\.4\.1, an agent/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await drawer(page).getByRole("button", { name: "Copy as command" }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `mcpproxy call tool-write notes:delete_note --args '{"title":"shopping"}' --reason 'tidy up'`);
+  await page.keyboard.press("c");
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /\/ui\/activity\?since=30d&id=01/);
+
+  // All of the session; secrets are boxes.
+  await drawer(page).getByRole("button", { name: "Only this session" }).click();
+  await page.getByRole("heading", { name: /^4 of/ }).waitFor();
+  await row(page, "write_note").getByRole("link").click();
+  await drawer(page).locator(".masked").first().waitFor();
+  assert.equal((await page.content()).includes("ghp_a1B2"), false);
+  await drawer(page).getByText("Not verified since it was written.").waitFor();
+  await drawer(page).getByRole("button", { name: "Verify" }).click();
+  await drawer(page).getByText("Unchanged since it was written.").waitFor();
+  await drawer(page).getByRole("group", { name: "Answer as" }).getByRole("button", { name: "JSON" }).click();
+  assert.match(await drawer(page).getByLabel("answer", { exact: true }).innerText(), /"content"/);
+  await page.keyboard.press("k"); // the newer one
+  await drawer(page).getByText("“tidy up”").waitFor();
+  await page.keyboard.press("Escape");
+  await drawer(page).waitFor({ state: "detached" });
+
+  // Back undoes; what nothing fits names itself.
+  await page.goBack();
+  await page.goBack();
+  await visit("activity?lane=destructive&q=nowhere");
+  await page.getByText("No record fits these filters").waitFor();
+  assert.match(await page.locator(".empty").innerText(), /Lane is destructive, and text has “nowhere”, in the last 24 hours\./);
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await row(page, "look for the shopping list").waitFor();
+
+  // Words are looked for in arguments, answers and reasons.
+  await page.keyboard.press("/");
+  await page.keyboard.type("harder");
+  await page.getByRole("heading", { name: /^1 of/ }).waitFor();
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export" }).click();
+  await page.getByRole("menuitem", { name: /with arguments/ }).click();
+  const lines = (await readFile(await (await download).path(), "utf8")).trim().split("\n").map((l) => JSON.parse(l));
+  assert.deepEqual(lines.map((r) => [r.tool_name, r.status, r.arguments.title]), [["delete_note", "error", "nope"]]);
+  const { total } = await api("GET", "/activity?limit=1");
+  await page.getByRole("button", { name: "Verify", exact: true }).click();
+  await page.locator(".verified", { hasText: "Unchanged since it was written." }).waitFor();
+  assert.match(await page.locator(".verified").innerText(), new RegExp(`${total} records`));
+});
+
+test("new records appear at the top, but never under who reads", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  const call = await work(daemon);
+  await visit("activity?server=notes&lane=read");
+  await row(page, "look for the shopping list").waitFor();
+
+  await call("read", "notes:list_notes", {}, "first");
+  await top(page).getByText("first").waitFor();
+  await call("write", "notes:write_note", { title: "a", text: "b" }, "fits no filter");
+
+  // While a record is open they wait.
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await drawer(page).waitFor();
+  await call("read", "notes:list_notes", {}, "second");
+  await call("read", "notes:list_notes", {}, "third");
+  await page.getByRole("button", { name: "2 newer" }).waitFor();
+  await page.keyboard.press("Escape");
+  await drawer(page).waitFor({ state: "detached" });
+  await top(page).getByText("third").waitFor();
+  assert.equal(await page.getByText("fits no filter").count(), 0);
+
+  // So they do while it is paused.
+  await page.keyboard.press("l");
+  await call("read", "notes:list_notes", {}, "fourth");
+  await page.getByRole("button", { name: "1 newer" }).waitFor();
+  await top(page).getByText("third").waitFor();
+  await page.keyboard.press("l");
+  await top(page).getByText("fourth").waitFor();
+
+  // Many at once are all there, in the order of the log.
+  await visit("activity?type=tool_call");
+  await top(page).getByText("fourth").waitFor();
+  await Promise.all(Array.from({ length: 150 }, (_, i) => call("read", "notes:list_notes", {}, `storm ${i}`)));
+  const { activities, total } = await daemon.api("GET", "/activity?type=tool_call&limit=5");
+  await page.getByRole("heading", { name: new RegExp(`^${total} of`) }).waitFor();
+  for (const [i, r] of activities.entries()) assert.equal(await page.locator(`tbody tr[data-i='${i}'] .c-why`).innerText(), r.metadata.intent.reason);
+  assert.equal(await page.locator("tbody .res.run").count(), 0);
+});
+
+test("offline what is shown stays, and what came meanwhile is there afterwards", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, allow: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/] });
+  await work(daemon);
+  await visit("activity");
+  await row(page, "look for the shopping list").waitFor();
+  await daemon.kill();
+  await page.getByText("MCPProxy does not answer.").first().waitFor();
+  await page.waitForTimeout(2500); // it is tried again, and fails
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+  await daemon.start();
+  await row(page, "started").waitFor();
+  assert.equal(await row(page, "look for the shopping list").isVisible(), true);
+});
+
+test("on a phone the record is the page", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, context: phone });
+  await work(daemon);
+  await visit("activity");
+  await row(page, "write_note").getByRole("link").tap();
+  await drawer(page).getByText("the user asked to keep it").waitFor();
+  assert.equal(await page.locator("table").isVisible(), false);
+  assert.deepEqual(await axeInBoth(page), []);
+  await drawer(page).getByRole("button", { name: "Close" }).tap();
+  await page.locator("table").waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+});
+
+test("a log without a call is listening, and the first call appears", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true });
+  await visit("activity");
+  await page.getByRole("heading", { name: "Listening" }).waitFor();
+  await page.locator(".listening", { hasText: `${daemon.url}/mcp` }).waitFor();
+  await work(daemon);
+  await top(page).getByText("look for the shopping list").waitFor();
+  await page.getByRole("heading", { name: "Listening" }).waitFor({ state: "detached" });
+  await visit("activity?client=Nobody");
+  await page.getByText("No record fits these filters").waitFor();
+  assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 24 hours/);
+});

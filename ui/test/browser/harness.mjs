@@ -1,0 +1,114 @@
+// What the tests in a real browser stand on. A test begins with
+//   const { page, daemon, api, visit } = await scene(t, { demo: true });
+// and fails at its end if the page has done what it never may: see watch().
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+import { Daemon, patience, until } from "./daemon.mjs";
+
+export { Daemon, patience, until };
+
+/** Starts Chromium; names but this machine's are not resolved. */
+export const launch = () => chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
+});
+
+export const desktop = { viewport: { width: 1440, height: 900 } };
+export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+
+/**
+ * Notes what a page never may do: errors and warnings of the console, exceptions, violations of its
+ * policy, requests to other hosts, answers of 5xx, dialogs, windows, frames, leaving /ui/.
+ * allow: patterns of what a test causes on purpose. Answers of 4xx are the page's to show.
+ */
+export function watch(context, url, allow = []) {
+  const trouble = [];
+  const note = (text) => allow.some((a) => a.test(text)) || trouble.push(text);
+  const own = (address) => address.startsWith(url + "/") || address.startsWith(`blob:${url}/`) || address === "about:blank";
+  context.on("console", (m) => {
+    if (m.type() !== "error" && m.type() !== "warning") return;
+    // What the browser itself says of an answer of 4xx.
+    if (/^Failed to load resource: the server responded with a status of 4\d\d/.test(m.text()) && m.location().url.startsWith(url + "/api/")) return;
+    note(`console ${m.type()}: ${m.text()}`);
+  });
+  context.on("weberror", (e) => note(`exception: ${e.error().stack ?? e.error()}`));
+  context.on("dialog", (d) => (note(`dialog: ${d.message()}`), d.dismiss().catch(() => {})));
+  context.on("request", (r) => own(r.url()) || note(`request to another host: ${r.url()}`));
+  context.on("response", (r) => r.status() >= 500 && note(`answer ${r.status()}: ${r.url()}`));
+  context.on("page", (p) => {
+    void p.opener().then((o) => o && note(`window: ${p.url()}`)).catch(() => {});
+    p.on("frameattached", () => note("frame"));
+    p.on("framenavigated", (f) => f.url().startsWith(url + "/ui/") || f.url() === "about:blank" || note(`left for ${f.url()}`));
+  });
+  return trouble;
+}
+
+// In every page before its own scripts: the policy's violations, also those that print nothing.
+const violations = () => document.addEventListener("securitypolicyviolation", (e) => console.error(`policy: ${e.violatedDirective} by ${e.blockedURI} ${e.sample}`));
+
+/**
+ * Starts a daemon and a browser with a page that is signed in, and ends them with the test.
+ * options: those of Daemon.run; daemon: one that runs already; allow: see watch(); context: of the browser's
+ * context (desktop, phone, {colorScheme}); at: where to begin; signIn: false begins nowhere.
+ */
+export async function scene(t, { daemon: given, browser: ready, allow, context: wanted = desktop, at = "overview", signIn = true, ...options } = {}) {
+  const daemon = given ?? (await Daemon.run(options));
+  let browser = ready, context;
+  const end = async () => {
+    // The page goes before its daemon, or it would say that nothing answers.
+    await (ready ? context?.close() : browser?.close());
+    if (!given) await daemon.close();
+  };
+  t.after(end);
+  browser ??= await launch();
+  context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", permissions: [], ...wanted });
+  context.setDefaultTimeout(patience);
+  const trouble = watch(context, daemon.url, allow);
+  await context.addInitScript(violations);
+  const page = await context.newPage();
+  t.after(() => assert.deepEqual(trouble, [], "the page did what it never may"));
+  const s = {
+    daemon, browser, context, page, trouble, api: daemon.api,
+    /** Goes to a page by its address below /ui/ and waits until it shows what it loads. */
+    visit: async (path, p = page) => {
+      await p.goto(`${daemon.url}/ui/${path}`);
+      await settled(p);
+    },
+    /** Signs the page in with a new code, as `mcpproxy ui` does. */
+    signIn: async (path = at, p = page) => {
+      await p.goto("about:blank"); // another # alone would not load the page
+      await s.visit(`${path}#${await daemon.code()}`, p);
+    },
+  };
+  if (signIn) await s.signIn();
+  return s;
+}
+
+/** Waits until the page has its heading and nothing of it is still loading. */
+export async function settled(page) {
+  await page.locator("#main :is(h1, h2):visible").first().waitFor();
+  await page.waitForFunction(() => !document.querySelector("#main .skel, #main [aria-label=Loading]"));
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Returns what axe-core finds, a line each; tags: only rules with one of them. */
+export async function axe(page, tags) {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
+  const { violations } = await page.evaluate((t) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(t ? { runOnly: { type: "tag", values: t } } : {}) }), tags);
+  return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${v.help}: ${n.html.slice(0, 200)}: ${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 300)}`));
+}
+
+/** Returns what axe-core finds in the light theme, and of colours, which are all that differs, in the dark one. */
+export async function axeInBoth(page) {
+  const found = [];
+  for (const [colorScheme, tags] of [["dark", ["cat.color"]], ["light"]]) {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await axe(page, tags)).map((f) => `${colorScheme}: ${f}`));
+  }
+  return found;
+}

@@ -1,0 +1,129 @@
+// A server and an agent put 575 hostile texts wherever they may write one. Nothing of them acts,
+// is asked for or becomes markup, on any page, and the pages go on working.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Daemon, launch, scene, settled } from "./harness.mjs";
+import { until } from "./daemon.mjs";
+import { pages } from "./pages.mjs";
+import { attempts, hostile, naughty, packs } from "./xss.mjs";
+
+const texts = [...attempts, ...packs(naughty, 12)];
+const least = { approvals: 150, activity: 150, tools: 150, servers: 2 }; // things to open, or the test has not looked
+const names = texts.map((t) => (Array.isArray(t) ? t.join("\n") : t));
+let daemon, browser;
+
+before(async () => {
+  [daemon, browser] = await Promise.all([
+    Daemon.run({ scripts: { held: hostile(texts), open: hostile(texts) }, servers: { open: { trust: "auto" } }, config: { mcp_management: "propose" } }), launch(),
+  ]);
+  await daemon.state("ready", "held", "open");
+  const last = `t${texts.length - 1}`;
+  await daemon.tools(`held:${last}`, `open:${last}`);
+  for (const [i, text] of names.entries()) {
+    const agent = await daemon.client(text, text);
+    const intent = { operation_type: "read", data_sensitivity: text, reason: text };
+    await agent.call("call_tool_read", { name: `open:t${i}`, args: { text }, intent });
+    if (i % 9 === 0) await agent.call("retrieve_tools", { query: text });
+    if (i % 9 === 1) await agent.call("call_tool_read", { name: text, args: { [text]: text }, intent: { ...intent, operation_type: text } }).catch(() => {}); // refused
+  }
+  const agent = await daemon.client(names[0], names[1]);
+  await agent.call("upstream_servers", { operation: "add", name: "proposed", command: attempts[0], args_json: JSON.stringify(attempts), env_json: '{"A":"1"}' });
+  // What was approved says something else now: both texts stand in its difference.
+  const { tools } = await daemon.api("GET", "/approvals?limit=500");
+  for (const { server, tool, fingerprint } of tools) await daemon.api("POST", `/servers/${server}/tools/${encodeURIComponent(tool)}/approve`, { fingerprint });
+  await daemon.scripted("held", hostile([...texts.slice(7), ...texts.slice(0, 7)]));
+  await until("changed tools wait", async () => (await daemon.api("GET", "/approvals?limit=500")).tools.filter((t) => t.reason === "changed").length > 90);
+});
+after(async () => {
+  await browser?.close();
+  await daemon?.close();
+});
+
+const begin = (t) => scene(t, { daemon, browser, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
+
+/** Fails unless the page is still itself. */
+async function unharmed(page, where) {
+  const state = await page.evaluate(() => ({
+    ran: globalThis.__xss,
+    // What the build puts there is in the head; SVG's own are the icons'.
+    markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
+    away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to)),
+    failed: /This page has failed|could not be loaded/.test(document.getElementById("main")?.innerText ?? ""),
+  }));
+  assert.deepEqual(state, { ran: undefined, markup: [], away: [], failed: false }, where);
+}
+
+/** Opens what the list of a page has, one after another, with each tab of it. Returns how many there were. */
+async function walk(page, name, most = 200) {
+  const id = () => new URL(page.url()).searchParams.get("id");
+  const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+  for (let i = 0; i < 4 && !id(); i++) {
+    await page.keyboard.press("j");
+    await frames();
+    await page.keyboard.press("Enter");
+    await frames();
+  }
+  const seen = new Set();
+  for (let last; id() !== last && seen.size < most; ) {
+    last = id();
+    seen.add(last);
+    await settled(page);
+    await unharmed(page, `${name}, ${last}`);
+    if (seen.size % 8 === 1) {
+      const tabs = page.locator("#main [role=tab]:visible");
+      for (let i = 0; i < (await tabs.count()); i++) {
+        await tabs.nth(i).click();
+        await settled(page);
+        await unharmed(page, `${name}, ${last}, tab ${i}`);
+      }
+      await page.evaluate(() => document.activeElement?.blur());
+    }
+    await page.keyboard.press("j");
+    await frames();
+    for (let i = 0; i < 10 && id() === last; i++) await frames();
+  }
+  return seen.size;
+}
+
+for (const { name } of pages) {
+  test(`${name}: all that it lists`, async (t) => {
+    const { page, visit } = await begin(t);
+    await visit(name);
+    await unharmed(page, name);
+    const built = !(await page.getByText("This page is not built yet.").count());
+    const opened = await walk(page, name);
+    t.diagnostic(`${opened} opened`);
+    if (built) assert.ok(opened >= (least[name] ?? 1), `only ${opened} could be opened`);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("g");
+    await page.keyboard.press("o");
+    await page.waitForFunction(() => location.pathname === "/ui/overview");
+    await settled(page);
+    await unharmed(page, "afterwards");
+  });
+}
+
+test("in the address and in fields", async (t) => {
+  const { page, visit } = await begin(t);
+  const parameters = ["id", "q", "since", "until", "status", "server", "lane", "tool", "client", "session", "type", "kind", "view", "show", "part", "fold", "hints", "use", "start", "text"];
+  for (const [i, text] of attempts.entries()) {
+    const { name } = pages[i % pages.length];
+    const q = new URLSearchParams(parameters.map((p) => [p, text]));
+    await page.evaluate((to) => (history.pushState(null, "", to), dispatchEvent(new PopStateEvent("popstate"))), `/ui/${name}?${q}`);
+    await settled(page);
+    await unharmed(page, `?${text}`);
+    if (i % 6) continue;
+    await visit(`${name}/${encodeURIComponent(text)}?${q}#${encodeURIComponent(text)}`);
+    await unharmed(page, `/${text}`);
+  }
+  await visit("tools");
+  for (const text of attempts.filter((_, i) => i % 3 === 0)) {
+    const field = page.locator("#page-search");
+    if (await field.count()) await field.fill(text);
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").fill(text.slice(0, 40));
+    await page.evaluate(() => new Promise((done) => setTimeout(done, 120))); // the palette asks after 80 ms
+    await unharmed(page, `typed ${text}`);
+    await page.keyboard.press("Escape");
+  }
+});

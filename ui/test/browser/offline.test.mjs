@@ -1,0 +1,78 @@
+// The daemon goes away and comes back. What is shown stays, with its time; nothing can be decided;
+// it is tried again by itself and by a button. Sessions end with the daemon, so that the way back
+// leads over a new code, and then to the same view.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scene, settled, until } from "./harness.mjs";
+import { pages } from "./pages.mjs";
+
+const gone = [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/];
+
+for (const how of ["stop", "kill"]) {
+  test(`${how}: a banner with the time and a button; back after signing in`, async (t) => {
+    const { page, daemon, visit, context } = await scene(t, { demo: true, allow: gone });
+    await daemon.tools("notes:list_notes");
+    await visit("servers?since=7d");
+    const shown = await page.locator("#main h1").innerText();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await daemon[how]();
+    const banner = page.locator(".banners [role=status]");
+    await banner.waitFor();
+    assert.match(await banner.innerText(), /^MCPProxy does not answer\. You see what was known at \d\d:\d\d(:\d\d)?; it is tried again (in \d+ s|now)\./);
+    assert.equal(await page.locator("#main h1").innerText(), shown, "what was known stays");
+    await page.getByText("Offline", { exact: true }).waitFor();
+
+    // The button tries at once.
+    const tried = page.waitForRequest((r) => r.url().includes("/api/v1/events"));
+    await banner.getByRole("button", { name: "Try now" }).click();
+    await tried;
+    assert.equal(await banner.isVisible(), true);
+    await page.keyboard.press("g");
+    await page.keyboard.press("o"); // what is loaded already can be looked at
+    await page.waitForFunction(() => location.pathname === "/ui/overview");
+
+    await daemon.start();
+    await page.getByRole("button", { name: "Try now" }).click({ timeout: 2000 }).catch(() => {}); // or it came by itself
+    await page.getByText("Open MCPProxy from the terminal").waitFor();
+    assert.equal(new URL(page.url()).pathname, "/ui/overview", "the view is kept");
+    await page.getByLabel("Key").fill(daemon.key);
+    await page.keyboard.press("Enter");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await settled(page);
+    assert.equal(await page.locator(".banners [role=status]").count(), 0);
+    assert.equal((await context.pages()).length, 1);
+  });
+}
+
+test("nothing can be decided while nobody answers", async (t) => {
+  const { daemon, browser } = await scene(t, { demo: true, allow: gone });
+  await daemon.tools("shifty:add_numbers");
+  const agent = await daemon.client();
+  await agent.call("call_tool_read", { name: "shifty:add_numbers", args: { a: 1, b: 2 } });
+  await until("shifty's tool waits", async () => (await daemon.api("GET", "/approvals")).total_tools > 0);
+  const views = [...pages.map((p) => p.name), "approvals?id=shifty:add_numbers", "servers?id=shifty"];
+  const tabs = [];
+  for (const view of views) {
+    tabs.push((await scene(t, { daemon, browser, allow: gone, at: view })).page);
+  }
+  await daemon.kill();
+  const word = /^(Approve|Block|Keep|Start it|Restart|Switch (on|off)|Log in|Accept|Call as)(?!.*…$)/; // with dots it asks first
+  let before = 0;
+  for (const [i, tab] of tabs.entries()) {
+    await tab.locator(".banners [role=status]").waitFor();
+    const deciding = await tab.locator("#main button:visible").evaluateAll((all, w) => all.filter((b) => new RegExp(w).test((b.innerText || b.ariaLabel || "").trim())).map((b) => [b.innerText.trim(), b.disabled || b.getAttribute("aria-disabled") === "true"]), word.source);
+    before += deciding.length;
+    for (const [name, disabled] of deciding) assert.equal(disabled, true, `${views[i]}: ${name} can be pressed`);
+  }
+  if (!/not built yet/.test(await tabs[1].locator("#main").innerText())) assert.ok(before > 3, `only ${before} buttons decide`);
+});
+
+test("a link that is opened while nobody answers works when it comes back", async (t) => {
+  const { page, daemon, visit } = await scene(t, { allow: [...gone, /chrome-error:/] });
+  await visit("tools");
+  await daemon.kill();
+  await page.reload({ timeout: 5000 }).catch(() => {}); // the browser's own page now
+  await daemon.start();
+  await page.goto(`${daemon.url}/ui/tools`);
+  await page.getByText("Open MCPProxy from the terminal").waitFor();
+});

@@ -1,0 +1,57 @@
+// Which pages and states there are: tests that span pages go through these lists. A page that
+// src/frame/pages.ts has is in them; a state that has an address of its own gets a line here.
+import { readFileSync, readdirSync } from "node:fs";
+
+/** [{name, title, key}] of all pages. */
+export const pages = [...readFileSync(new URL("../../src/frame/pages.ts", import.meta.url), "utf8").matchAll(/\{ name: "(\w+)", title: "([^"]+)".*? key: "(.)"/g)]
+  .map(([, name, title, key]) => ({ name, title, key }));
+
+/** Returns the sources of a page, which say what to expect of it. */
+export function readSources(name) {
+  const folder = new URL(`../../src/pages/${name}/`, import.meta.url);
+  return readdirSync(folder, { recursive: true }).filter((f) => /\.tsx?$/.test(f)).map((f) => readFileSync(new URL(f, folder), "utf8")).join("\n");
+}
+
+const record = async (daemon, filter) => (await daemon.api("GET", `/activity?limit=1&${filter}`)).activities[0].id;
+
+/** The addresses below /ui/ that show the world of world.mjs in its states. */
+export async function places(daemon) {
+  const call = await record(daemon, "type=tool_call&status=success&server=weather");
+  const refused = await record(daemon, "type=policy_decision&status=blocked&server=notes");
+  const failed = await record(daemon, "type=tool_call&status=error&server=issues");
+  const proposed = await record(daemon, "type=server_change&server=issues");
+  return [
+    ...pages.map((p) => p.name),
+    "overview?start=1",
+    "approvals?id=issues:create_issue", "approvals?id=issues:close_issue", "approvals?id=issues:list_issues", "approvals?id=maps",
+    `activity?id=${call}`, `activity?id=${refused}`, `activity?id=${failed}`, `activity?id=${proposed}`, "activity?status=blocked", "activity?q=nothing+has+this",
+    "tools?q=write+a+note", "tools?id=notes:delete_note", "tools?id=issues:create_issue", "tools?q=qqqzzz",
+    "servers?id=issues", "servers?id=calendar", "servers?id=maps", "servers?id=spare", "servers?q=qqqzzz",
+    "settings?part=diagnostics",
+    "nowhere",
+  ];
+}
+
+/** The buttons of the page that may open a dialog: their words end with dots, or they say so. */
+export const openers = (page) => page.locator('#main button:not([disabled]):is([aria-haspopup=dialog], :text-matches("(…|\\\\.\\\\.\\\\.)$"))');
+
+/** Opens each dialog and menu that the page offers, one after another, and calls look(name) while it is open; not those in seen, to which it adds. */
+export async function eachSheet(page, seen, look) {
+  const open = page.locator("dialog[open], [popover]:popover-open");
+  for (const found of [openers(page), page.locator("#main button[popovertarget]:not([disabled])")]) {
+    for (let i = 0; i < (await found.count()); i++) {
+      const button = found.nth(i);
+      if (!(await button.isVisible())) continue;
+      const name = ((await button.innerText()) || (await button.getAttribute("aria-label")) || "").trim();
+      if (seen.has(name)) continue;
+      // What is under an open record is not on offer.
+      if (!(await button.click({ timeout: 1000 }).then(() => true, () => false))) continue;
+      const shown = await open.first().waitFor({ timeout: 1500 }).then(() => true, () => false);
+      if (!shown) continue;
+      seen.add(name);
+      await look(name);
+      await page.keyboard.press("Escape");
+      await open.first().waitFor({ state: "hidden", timeout: 2000 }).catch(() => { throw new Error(`Esc does not close what "${name}" opens on ${page.url()}`) });
+    }
+  }
+}

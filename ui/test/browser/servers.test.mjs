@@ -1,0 +1,282 @@
+// Servers: which work, why not the others, and what can be done about it.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { axeInBoth, Daemon, phone, scene as sceneOf, until } from "./harness.mjs";
+
+const says = (text, end) => ({ command: "sh", args: ["-c", `${text}; ${end}`] });
+const crashes = says("echo 'Loading kubeconfig' >&2; echo 'Error: ENOENT: no such file, open kubeconfig' >&2; printf '\\342\\200\\256<b>turned</b>\\n' >&2", "exit 3");
+const waits = { command: "npx", args: ["-y", "task-master-ai@0.43.1"], quarantined: true };
+
+// The browser is closed before the daemon: a page that follows a log would complain of one that has gone.
+async function scene(t, { at, context, ...options }) {
+  const daemon = await Daemon.run(options);
+  try {
+    return await sceneOf(t, { daemon, ...(at ? { at } : {}), ...(context ? { context } : {}) });
+  } finally {
+    t.after(() => daemon.close());
+  }
+}
+
+const row = (page, name) => page.locator("tbody tr[data-i]", { has: page.locator(".c-name", { hasText: new RegExp(`^${name}$`) }) });
+const help = (page, name) => page.locator(`tbody tr[data-i]:has-text("${name}") + tr.detail`);
+const drawer = (page) => page.locator("aside.drawer");
+const server = async (daemon, name) => daemon.api("GET", `/servers/${name}`);
+const heading = (page, text) => until(`the heading is ${text}`, async () => (await page.locator("h1").innerText()).match(text));
+
+test("who needs help says why, and the rest works", async (t) => {
+  const { page, daemon, visit } = await scene(t, {
+    demo: true, servers: { kubernetes: crashes, slow: says("echo 'downloading' >&2", "sleep 100"), unreachable: { url: "http://127.0.0.1:9/mcp" }, "task-master": waits, puppeteer: { ...waits, quarantined: false, enabled: false } },
+  });
+  const config = JSON.parse(await readFile(daemon.config, "utf8"));
+  config.mcpServers.lazybones = { ...config.mcpServers.notes, lazy: true };
+  await daemon.configure(config);
+  await daemon.state("ready", "notes", "weather", "shifty");
+  await daemon.state("idle", "lazybones");
+  await until("they have failed", async () => (await server(daemon, "kubernetes")).failure && (await server(daemon, "unreachable")).failure);
+  await visit("servers");
+  await heading(page, /^Three servers need you, five work$/);
+
+  // Each state has its word; what was never listed is not none.
+  for (const [name, word] of [["task-master", "waits for review"], ["notes", "ready"], ["lazybones", "idle"], ["puppeteer", "disabled"], ["slow", "starting"]]) assert.match(await row(page, name).locator(".c-state").innerText(), new RegExp("^" + word));
+  assert.equal(await row(page, "lazybones").locator(".c-tools").innerText(), "not known");
+  assert.equal(await row(page, "notes").locator(".c-tools").innerText(), "5");
+
+  // The cause is a sentence of ours; the end of the log is a text.
+  await until("the cause", async () => /Exited with code 3\..*SERVER_UNAVAILABLE/.test(await help(page, "kubernetes").innerText()));
+  const log = help(page, "kubernetes").locator("pre");
+  await until("its log", async () => /Error: ENOENT.*\\u202e<b>turned<\/b>.*not connected/s.test(await log.innerText()));
+  assert.equal(await log.locator("b").count(), 0);
+  assert.match(await help(page, "unreachable").innerText(), /Nothing answers at its address 127\.0\.0\.1:9/);
+  assert.deepEqual(await axeInBoth(page), []);
+
+  // Disabled in place, and taken back.
+  await help(page, "unreachable").getByRole("button", { name: "Disable" }).click();
+  await until("it is off", async () => !(await server(daemon, "unreachable")).enabled);
+  await heading(page, /^Two servers need you/);
+  await page.keyboard.press("Control+z");
+  await until("it is on", async () => (await server(daemon, "unreachable")).enabled);
+  await heading(page, /^Three servers need you/);
+
+  // A call shows at once, without the place being lost.
+  const agent = await daemon.client();
+  await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "look" } });
+  await until("the call is counted", async () => (await row(page, "notes").locator(".c-calls").innerText()).trim() === "1");
+
+  // What an agent proposes comes by itself, and is no more than proposed.
+  await page.locator(".log").evaluate((box) => (box.scrollTop = 60));
+  const at = await page.locator(".log").evaluate((box) => box.scrollTop);
+  await agent.call("upstream_servers", { operation: "add", name: "proposed", command: "npx", args: ["-y", "x"] });
+  await row(page, "proposed").getByRole("link", { name: "Review" }).waitFor();
+  await heading(page, /^Four servers need you/);
+  assert.equal(await page.locator(".log").evaluate((box) => box.scrollTop), at);
+  await visit("servers?id=proposed&part=config");
+  await drawer(page).getByText("It is only proposed").waitFor();
+  assert.equal(await drawer(page).getByRole("button", { name: "Edit" }).count(), 0);
+  assert.deepEqual(await axeInBoth(page), []);
+});
+
+test("a server is looked at, configured and removed by keyboard", async (t) => {
+  const token = "ghp_" + "a1B2".repeat(9);
+  const { page, daemon, visit } = await scene(t, { demo: true, servers: { chatty: says("i=0; while [ $i -lt 100000 ]; do echo line $i >&2; i=$((i+1)); sleep 0.2; done", `exit 0`), secret: { command: "sh", args: ["-c", "exit 1", `--token=${token}`] } } });
+  await daemon.state("ready", "notes", "shifty");
+  await visit("servers");
+  await row(page, "notes").waitFor();
+
+  // j and k move, Enter opens, the drawer follows, Esc gives the focus back.
+  await row(page, "notes").locator("a.name").focus();
+  await page.keyboard.press("Enter");
+  await drawer(page).getByRole("heading", { name: "notes" }).waitFor();
+  await until("availability", async () => /[Rr]eady 100 %/.test(await drawer(page).innerText()));
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.keyboard.press("j");
+  await drawer(page).getByRole("heading", { name: "shifty" }).waitFor();
+  await page.keyboard.press("k");
+  await drawer(page).getByRole("heading", { name: "notes" }).waitFor();
+
+  // o switches it off, Undo on again.
+  await page.keyboard.press("o");
+  await until("it is off", async () => !(await server(daemon, "notes")).enabled);
+  await drawer(page).getByRole("button", { name: "Enable" }).waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await daemon.state("ready", "notes");
+
+  // One thing is changed at a time, and taken back.
+  await drawer(page).getByRole("button", { name: "Configuration" }).click();
+  await drawer(page).getByRole("button", { name: "Edit trust" }).click();
+  await drawer(page).getByRole("button", { name: "manual" }).click();
+  await drawer(page).getByRole("button", { name: "Save" }).click();
+  await until("manual", async () => (await server(daemon, "notes")).trust === "manual");
+  await page.locator(".toast", { hasText: "Trust of notes is saved" }).getByRole("button", { name: "Undo" }).click();
+  await until("scan", async () => (await server(daemon, "notes")).trust === "scan");
+  await drawer(page).getByRole("button", { name: "Edit denied tools" }).click();
+  await drawer(page).locator("textarea").fill("delete_*\n");
+  await page.keyboard.press("Control+Enter");
+  await until("4 of 5", async () => (await row(page, "notes").locator(".c-tools").innerText()) === "4 of 5");
+  // What is refused says why, and stays to be mended.
+  await drawer(page).getByRole("button", { name: "Edit call timeout" }).click();
+  await drawer(page).getByRole("textbox").fill("soon");
+  await page.keyboard.press("Enter");
+  await drawer(page).getByRole("alert").waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.keyboard.press("Escape");
+  await drawer(page).getByRole("button", { name: "Add to environment" }).click();
+  await drawer(page).getByLabel("Name").fill("LANG");
+  await drawer(page).getByLabel("Value").fill("C");
+  await page.keyboard.press("Enter");
+  await until("the variable", async () => (await server(daemon, "notes")).launch.env?.includes("LANG"));
+
+  // A secret that is not shown is never written back.
+  await visit("servers?id=secret&part=config");
+  await drawer(page).getByRole("button", { name: "Edit command" }).click();
+  assert.match(await drawer(page).locator("textarea").inputValue(), /\[masked /);
+  await drawer(page).locator("textarea").press("End");
+  await drawer(page).locator("textarea").pressSequentially(" --more");
+  await drawer(page).getByRole("button", { name: "Save" }).click();
+  await drawer(page).getByRole("alert").getByText(/stands for a secret/).waitFor();
+  assert.match(await readFile(daemon.config, "utf8"), new RegExp(token));
+
+  // The log is followed, held back, and goes on.
+  await visit("servers?id=chatty&part=log");
+  const log = drawer(page).locator("pre");
+  const lines = async () => (await log.innerText()).split("\n").length;
+  await log.waitFor();
+  const first = await lines();
+  await until("more lines", async () => (await lines()) > first + 3);
+  assert.match(await log.innerText(), /^\d\d:\d\d:\d\d stderr +line \d+/m);
+  assert.deepEqual(await axeInBoth(page), []);
+  await drawer(page).getByRole("button", { name: "Pause" }).click();
+  await until("lines are held", async () => /paused, \d+ newer/.test(await drawer(page).innerText()));
+  const held = await log.innerText();
+  await until("more are held", async () => /paused, ([5-9]|\d\d+) newer/.test(await drawer(page).innerText()));
+  assert.equal(await log.innerText(), held);
+  await drawer(page).getByRole("button", { name: "Go on" }).click();
+  await until("it goes on", async () => (await log.innerText()).length > held.length + 20);
+
+  // Removed by its name, which has to be typed.
+  await drawer(page).getByRole("button", { name: "More for chatty" }).click();
+  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  const remove = page.getByRole("dialog").getByRole("button", { name: "Remove" });
+  assert.equal(await remove.isDisabled(), true);
+  await page.getByLabel("Type its name").fill("chatty");
+  await page.keyboard.press("Enter");
+  await until("it is gone", async () => !(await daemon.api("GET", "/servers")).servers.some((s) => s.name === "chatty"));
+  await drawer(page).waitFor({ state: "detached" });
+
+  // Quarantine asks, and then leads to the review.
+  await visit("servers");
+  await page.getByRole("button", { name: "More for shifty" }).click();
+  await page.getByRole("menuitem", { name: "Quarantine…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Quarantine" }).click();
+  await row(page, "shifty").getByRole("link", { name: "Review" }).waitFor();
+  assert.equal((await server(daemon, "shifty")).quarantined, true);
+});
+
+test("servers are pasted, seen and added", async (t) => {
+  const { page, daemon, visit } = await scene(t, { at: "servers" });
+  await page.getByText("No server yet").first().waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.keyboard.press("n");
+  const dialog = page.getByRole("dialog");
+  const paste = dialog.getByLabel("Paste any client’s JSON");
+  const add = dialog.getByRole("button", { name: /^Add/ });
+  assert.equal(await add.isDisabled(), true);
+  const notes = { command: daemon.binary, args: ["demo-upstream", "notes"] };
+  const text = JSON.stringify({ mcpServers: { notes, other: { ...notes, env: { GITHUB_TOKEN: "ghp_" + "a1B2".repeat(9) } } } }, null, 2).replace(/\}\n\}$/, "},\n}");
+  await paste.fill(text);
+  await dialog.getByRole("button", { name: /^Add 2 servers/ }).waitFor();
+  assert.match(await dialog.innerText(), /demo-upstream notes/);
+  assert.match(await dialog.innerText(), /GITHUB_TOKEN looks like a github-token/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await dialog.getByRole("checkbox", { name: "Add other" }).click();
+  await dialog.getByRole("button", { name: /^Add 1 server/ }).waitFor();
+  await paste.press("Control+Enter");
+  await until("its row is live", async () => /notes\s+5 tools, clean\s+ready/.test(await dialog.innerText()));
+  await page.keyboard.press("Escape");
+  await row(page, "notes").waitFor();
+
+  // A name that is taken is told, and another one can be given; a secret becomes a reference when that is wanted.
+  await page.keyboard.press("n");
+  await paste.fill(text);
+  await dialog.getByText("There is a server notes already.").waitFor();
+  await dialog.getByRole("checkbox", { name: "Add notes" }).click();
+  await dialog.getByRole("checkbox", { name: /Write \$\{env:GITHUB_TOKEN\} instead/ }).click();
+  await dialog.getByRole("button", { name: /^Add 1 server/ }).click();
+  // The variable is not set where the daemon runs: the refusal is shown, or the server is added and says so.
+  await until("an answer", async () => /added/.test(await dialog.getByRole("heading").first().innerText()));
+  assert.doesNotMatch(await readFile(daemon.config, "utf8"), /ghp_/);
+  await page.keyboard.press("Escape");
+
+  // A command and a URL; a text that is neither.
+  await page.keyboard.press("n");
+  await paste.fill("npx -y @modelcontextprotocol/server-filesystem '~/my code'");
+  await dialog.getByText("npx -y @modelcontextprotocol/server-filesystem '~/my code'", { exact: true }).waitFor();
+  await paste.fill("https://mcp.example.com/mcp");
+  await dialog.getByText("reached at").waitFor();
+  await paste.fill('{"mcpServers": {"a": ');
+  await dialog.getByText(/^Line \d+:/).first().waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Add", exact: false }).isDisabled(), true);
+  await page.keyboard.press("Escape");
+  await visit("servers");
+});
+
+test("a thousand servers are found by name, and fold", async (t) => {
+  const servers = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`server-${String(i).padStart(3, "0")}`, { ...waits, quarantined: false, enabled: false }]));
+  const { page, visit } = await scene(t, { demo: true, servers });
+  await visit("servers");
+  await row(page, "notes").waitFor();
+  assert.ok((await page.locator("tbody tr[data-i]").count()) < 60);
+  assert.equal(await page.locator("table").getAttribute("aria-rowcount"), String(1003 + 2 + 1));
+  await page.locator(".log").evaluate((box) => (box.scrollTop = box.scrollHeight));
+  await row(page, "server-999").waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("r-12");
+  await until("what fits", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 10);
+  assert.match(page.url(), /q=r-12/);
+  await page.keyboard.type("zzz");
+  await page.getByText("No server fits").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.locator(".log").evaluate((box) => (box.scrollTop = 0));
+  await page.getByRole("button", { name: /^Off/ }).click();
+  await until("folded", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 3);
+  assert.match(page.url(), /fold=off/);
+
+  // A link to one of them shows it in the list, too.
+  await visit("servers?id=server-700");
+  await until("it is in view", async () => row(page, "server-700").evaluate((tr) => {
+    const [r, box] = [tr.getBoundingClientRect(), tr.closest(".log").getBoundingClientRect()];
+    return r.top > box.top - 1 && r.bottom < box.bottom + 1;
+  }));
+});
+
+// A server behind a login, and the authorization server that it names.
+async function behindLogin(t) {
+  const server = createServer((request, response) => {
+    const base = `http://127.0.0.1:${server.address().port}`;
+    const json = (status, body, headers = {}) => response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+    request.resume();
+    if (request.url.startsWith("/.well-known/oauth-protected-resource")) return json(200, { resource: base + "/mcp", authorization_servers: [base] });
+    if (request.url.startsWith("/.well-known/oauth-authorization-server")) return json(200, { issuer: base, authorization_endpoint: base + "/authorize", token_endpoint: base + "/token", registration_endpoint: base + "/register", code_challenge_methods_supported: ["S256"] });
+    if (request.url === "/register") return json(201, { client_id: "test" });
+    json(401, {}, { "WWW-Authenticate": `Bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"` });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return `http://127.0.0.1:${server.address().port}/mcp`;
+}
+
+test("a login is begun where the server says", async (t) => {
+  const url = await behindLogin(t);
+  const { page, daemon, visit } = await scene(t, { servers: { notion: { url } }, context: phone });
+  await daemon.state("needs_login", "notion");
+  await visit("servers");
+  await heading(page, /^One server needs you, none works$/);
+  assert.deepEqual(await axeInBoth(page), []);
+  await page.getByRole("button", { name: "Log in" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Open the login page" }).waitFor();
+  assert.match(await dialog.innerText(), new RegExp(new URL(url).host));
+  assert.deepEqual(await axeInBoth(page), []);
+  assert.equal((await daemon.api("GET", "/servers/notion/login")).state, "waiting");
+});

@@ -1,0 +1,44 @@
+// Signing in, staying signed in, signing out: what everything else stands on.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scene, settled } from "./harness.mjs";
+
+test("a code signs in once and leaves the address", async (t) => {
+  const { page, daemon, visit } = await scene(t, { signIn: false });
+  const code = await daemon.code();
+  await visit(`servers#${code}`);
+  assert.equal(page.url(), `${daemon.url}/ui/servers`);
+  assert.equal(await page.getByRole("navigation").first().isVisible(), true);
+  await page.reload(); // the session is the tab's
+  await settled(page);
+  assert.match(await page.title(), /^Servers/);
+  await page.goto("about:blank");
+  await visit(`servers#${code}`);
+  assert.match(await page.locator("#main").innerText(), /Open MCPProxy from the terminal/);
+  assert.match(await page.locator("#main").innerText(), /code/i);
+});
+
+test("the key signs in, a wrong one says why", async (t) => {
+  const { page, daemon, visit } = await scene(t, { signIn: false });
+  await visit("activity");
+  assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);
+  await page.getByLabel("Key").fill("wrong");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("Key").fill(daemon.key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation").first().waitFor();
+  await settled(page);
+  assert.match(await page.title(), /^Activity/);
+  assert.equal((await page.content()).includes(daemon.key), false);
+});
+
+test("a second tab has the session, and loses it with the first", async (t) => {
+  const { page, context, visit } = await scene(t);
+  const second = await context.newPage();
+  await visit("tools", second);
+  assert.match(await second.title(), /^Tools/);
+  await page.evaluate(() => fetch("/api/v1/session?everywhere=true", { method: "DELETE", headers: { "X-MCPProxy-Session": sessionStorage.getItem("mcpproxy.session") } }));
+  await second.reload();
+  await second.getByText("Open MCPProxy from the terminal").waitFor();
+});

@@ -1,0 +1,45 @@
+// Twenty tabs of one browser, which has six connections for all of them: each shows its page and
+// hears of changes, also after the one that reads for all is closed, and over a restart.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { scene, settled } from "./harness.mjs";
+import { pages } from "./pages.mjs";
+
+const tool = (name, description) => ({ name, description, inputSchema: { type: "object" }, annotations: { readOnlyHint: true } });
+const waiting = (n) => (page) => page.waitForFunction((want) => document.querySelector('nav a[href^="/ui/approvals"]')?.getAttribute("aria-label")?.includes(`${want} waiting`), n);
+
+test("twenty tabs are live", async (t) => {
+  const { page, context, daemon, visit } = await scene(t, { scripts: { one: { tools: [tool("a", "First."), tool("b", "Second.")] } }, allow: [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE)/] });
+  await daemon.tools("one:a");
+  const tabs = [page];
+  const streams = new Set();
+  context.on("request", (r) => r.url().endsWith("/api/v1/events") && streams.add(r.frame().page()));
+  for (let i = 1; i < 20; i++) {
+    const tab = await context.newPage();
+    await visit(pages[i % pages.length].name, tab);
+    tabs.push(tab);
+  }
+  const live = (tab) => tab.getByText("Live", { exact: true }).waitFor();
+  await Promise.all(tabs.map(live));
+  assert.equal(streams.size, 0, "only the first one reads");
+
+  await daemon.scripted("one", { tools: [tool("a", "First, and changed."), tool("b", "Second.")] });
+  await Promise.all(tabs.map(waiting(1)));
+
+  await tabs.shift().close();
+  await daemon.scripted("one", { tools: [tool("a", "First, and changed."), tool("b", "Second, and changed.")] });
+  await Promise.all(tabs.map(waiting(2)));
+  await Promise.all(tabs.map(live));
+  assert.equal(streams.size, 1, "one goes on");
+
+  await daemon.kill();
+  await Promise.all(tabs.map((tab) => tab.locator(".banners [role=status]").waitFor()));
+  await tabs.at(-1).getByRole("button", { name: "Try now" }).click(); // one that does not read
+  await daemon.start();
+  await tabs.at(-1).getByRole("button", { name: "Try now" }).click({ timeout: 1000 }).catch(() => {}); // or it came by itself
+  await Promise.all(tabs.map((tab) => tab.getByText("Open MCPProxy from the terminal").waitFor()));
+  await tabs[0].getByLabel("Key").fill(daemon.key);
+  await tabs[0].keyboard.press("Enter");
+  await settled(tabs[0]);
+  await live(tabs[0]);
+});

@@ -1,0 +1,41 @@
+// A daemon with something of everything: servers that work, crash, wait, are off; calls that
+// passed, were refused, failed; definitions that wait. For tests and pictures of all pages.
+import { Daemon, until } from "./daemon.mjs";
+import { crashing, issues, poisoned } from "./servers/scripts.mjs";
+
+export async function startWorld() {
+  const daemon = await Daemon.run({
+    demo: true, scripts: { issues, calendar: crashing, spare: issues }, servers: { spare: { enabled: false }, calendar: {} },
+    config: { mcp_management: "propose" },
+  });
+  try {
+    await daemon.tools("notes:list_notes", "weather:get_forecast", "shifty:add_numbers", "issues:create_issue");
+    await act(daemon);
+  } catch (error) {
+    await daemon.close();
+    throw error;
+  }
+  return daemon;
+}
+
+async function act(daemon) {
+  const cursor = await daemon.client("Cursor", "2.3.1");
+  const claude = await daemon.client("claude-code", "3.0.4");
+  const intent = (operation_type, reason) => ({ operation_type, data_sensitivity: "internal", reason });
+  await claude.call("retrieve_tools", { query: "which notes are there", limit: 3 });
+  await claude.call("call_tool_read", { name: "notes:list_notes", intent: intent("read", "the user asked which notes there are") });
+  await cursor.call("call_tool_read", { name: "weather:get_forecast", args: { city: "Lisbon", days: 2 } });
+  await cursor.call("call_tool_read", { name: "issues:list_issues", args: { repo: "octo/manual" } });
+  await claude.call("call_tool_write", { name: "notes:write_note", args: { title: "trip", text: "Lisbon on Friday" }, intent: intent("write", "the user asked for a reminder") });
+  await claude.call("call_tool_read", { name: "notes:delete_note", args: { title: "old-draft" } }); // refused
+  await claude.call("call_tool_destructive", { name: "notes:delete_note", args: { title: "old-draft" }, intent: intent("destructive", "the user asked to clean up") });
+  await cursor.call("call_tool_destructive", { name: "issues:merge", args: { branch: "release/2.5" } }); // fails
+  await cursor.call("upstream_servers", { operation: "add", name: "maps", command: "npx", args_json: '["-y","@example/maps-mcp@1.2.0"]', env_json: '{"MAPS_REGION":"eu"}' });
+  await claude.call("call_tool_read", { name: "shifty:add_numbers", args: { a: 1, b: 2 } }); // after which it changes
+  await daemon.scripted("issues", poisoned);
+  await until("the changed tools wait", async () => {
+    const { tools } = await daemon.api("GET", "/approvals");
+    return ["issues:create_issue", "issues:close_issue", "shifty:add_numbers"].every((name) => tools.some((t) => t.name === name));
+  });
+  await claude.call("call_tool_write", { name: "issues:create_issue", args: { repo: "octo/manual", title: "Paths with spaces" } }); // refused
+}

@@ -1,0 +1,64 @@
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import type { Finding, Server, Waiting, WaitingTool } from "../src/api/types";
+
+// router.ts reads the address when it is loaded.
+let needsOf: typeof import("../src/pages/overview/needs").needsOf;
+let command: typeof import("../src/pages/overview/needs").command;
+beforeAll(async () => {
+  vi.stubGlobal("location", { pathname: "/ui/overview", search: "", origin: "http://localhost", href: "http://localhost/ui/overview" });
+  vi.stubGlobal("addEventListener", () => {});
+  ({ needsOf, command } = await import("../src/pages/overview/needs"));
+});
+
+const now = new Date("2026-11-20T15:00:00Z");
+const finding = (severity: Finding["severity"], reason: string): Finding => ({ rule: "r", severity, path: "/description", start: 0, end: 1, excerpt: "x", reason });
+const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => {
+  const [server, own] = name.split(":") as [string, string];
+  return { name, server, tool: own, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over };
+};
+const waiting = (tools: WaitingTool[], over: Partial<Waiting> = {}): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, ...over });
+const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...over });
+const said = (bits: readonly unknown[]) => bits.map((b) => (typeof b === "string" ? b : (b as { code?: string }).code ?? [(b as { server: string }).server, (b as { tool?: string }).tool].filter(Boolean).join(":"))).join("");
+
+describe("needsOf", () => {
+  test("gravest first", () => {
+    const w = waiting([tool("a:x"), tool("a:bad", { reason: "changed", verdict: "block", findings: [finding("review", "hides"), finding("block", "takes files")], since: "2026-11-20T14:00:00Z" })], {
+      servers: [{ name: "new", stage: "launch", fingerprint: "f", proposed_by: "agent", client_name: "Claude Code", launch: { protocol: "stdio", command: "npx", args: ["-y", "x y"] }, tool_count: 0, offer_count: 0, findings: 0 }],
+    });
+    const all = needsOf(w, [server("k", { state: "failed", last_error: "no file.", restarts: 3, retry_at: "2026-11-20T15:00:38Z" }), server("n", { state: "needs_login", tool_count: 24 }), server("off", { enabled: false, state: "failed" })], undefined, now);
+    expect(all.map((n) => said(n.title))).toEqual(["a:bad changed", "new wants to be added", "k keeps failing", "n needs a login", "a:x is new"]);
+    expect(all.map((n) => said(n.text))).toEqual([
+      "Its new text “takes files” and “hides”.",
+      'Proposed by Claude Code: npx -y "x y". It has not been started.',
+      "4 times: no file. Tries again in 38 s.",
+      "Calls to its 24 tools are answered with LOGIN_NEEDED.",
+      "No agent sees it before you approve it.",
+    ]);
+    expect(all[0]!.act.href).toBe("/ui/approvals?id=a:bad");
+  });
+
+  test("three of a kind are one row", () => {
+    const servers = ["a", "b", "c", "d"].map((n) => server(n, { state: "failed" }));
+    const all = needsOf(waiting([tool("s:a"), tool("s:b", { loosened: ["destructiveHint"] }), tool("s:c", { findings: [finding("note", "is long")], verdict: "review", since: "2026-11-20T13:00:00Z" })]), servers, undefined, now);
+    expect(all.map((n) => said(n.title))).toEqual(["4 servers do not work", "3 more definitions wait"]);
+    expect(said(all[0]!.text)).toBe("a, b, c and 1 more.");
+    expect(said(all[1]!.text)).toBe("1 of them with a finding; s:b no longer calls itself destructive.");
+    expect(all[1]!.since).toBe("2026-11-20T13:00:00Z");
+  });
+
+  test("what was refused already needs nobody, what the list left out still counts", () => {
+    expect(needsOf(waiting([tool("s:a", { reason: "blocked", verdict: "block" })]), [server("s")], undefined, now)).toEqual([]);
+    const all = needsOf(waiting([tool("s:a")], { total_tools: 700 }), [server("s")], undefined, now);
+    expect(all.map((n) => said(n.title))).toEqual(["700 definitions wait"]);
+  });
+
+  test("a log that was changed comes before all", () => {
+    const status = { activity: { degraded: false, records: 3, verified: { at: "2026-11-20T14:00:00Z", ok: false } } } as never;
+    expect(said(needsOf(waiting([tool("s:a")]), [], status, now)[0]!.title)).toBe("The log was changed from outside");
+  });
+});
+
+test("command quotes what a shell would take apart", () => {
+  expect(command({ command: "npx", args: ["-y", "a b", ""] })).toBe('npx -y "a b" ""');
+  expect(command({ url: "https://a.example/mcp" })).toBe("https://a.example/mcp");
+});

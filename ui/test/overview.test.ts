@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { ActivityRecord, Server } from "../src/api/types";
+import { heading, inSteps, logState, summary, took, whyRefused } from "../src/pages/overview/words";
+
+const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...over });
+
+test("the heading is the answer", () => {
+  expect(heading(5, [])).toBe("Five things need you");
+  expect(heading(1, [])).toBe("One thing needs you");
+  expect(heading(0, [server("a"), server("b", { state: "idle" }), server("c", { enabled: false })])).toBe("All is well. 2 servers work, nothing waits.");
+  expect(heading(0, [server("a"), server("b", { state: "connecting" })])).toBe("All is well. 1 server works, 1 starts, nothing waits.");
+  expect(heading(0, [server("a", { enabled: false })])).toBe("All servers are switched off, nothing waits.");
+});
+
+test("the log is called intact only when that was looked at", () => {
+  const at = "2026-11-20T14:00:00Z";
+  expect(logState({ degraded: false, records: 1, verified: { at, ok: true } })).toBe("the log is intact");
+  expect(logState({ degraded: false, records: 1 })).toBe("the log was not verified yet");
+  expect(logState({ degraded: false, records: 1, verified: { at, ok: false } })).toBe("the log is not intact");
+  expect(logState({ degraded: true, records: 1, verified: { at, ok: true } })).toBe("the log cannot be written");
+});
+
+test("steps and summary", () => {
+  expect([60, 300, 1800, 3600, 21_600, 86_400, 172_800].map(inSteps)).toEqual(["in minutes", "in steps of 5 minutes", "in half hours", "in hours", "in steps of 6 hours", "in days", "in steps of 2 days"]);
+  const start = new Date(2026, 10, 20, 9, 30).toISOString();
+  expect(summary([{ start, read: 2, write: 1, destructive: 0, refused: 3, failed: 1 }], 1800, 3, 1)).toBe("Calls in half hours: 2 reads, 1 write, 0 destructive; 3 refused and 1 failed. Most, 3, from 09:30 on.");
+  expect(summary([], 1800, 0, 0)).toBe("Calls in half hours: 0 reads, 0 writes, 0 destructive; 0 refused and 0 failed.");
+});
+
+test("why a call was refused", () => {
+  const of = (metadata: ActivityRecord["metadata"], error_message = "long") => whyRefused({ metadata, error_message } as ActivityRecord);
+  expect(of({ error_code: "SERVER_MISMATCH", tool_variant: "call_tool_write" })).toBe("called as a write, marked destructive");
+  expect(of({ error_code: "SERVER_MISMATCH", tool_variant: "call_tool_read", decision: { outcome: "refused", hints: { destructive: { value: false, from: "server" } } } })).toBe("called as a read, marked as not read-only");
+  expect(of({ error_code: "TOOL_LOCKED", decision: { outcome: "refused", status: "pending_approval" } })).toBe("waits for your review");
+  expect(of({ error_code: "TOOL_LOCKED", decision: { outcome: "refused", status: "of later" } })).toBe("locked");
+  expect(of({ error_code: "ARGS_MISMATCH" }, "a is missing")).toBe("arguments: a is missing");
+  expect(of({ error_code: "OUT_OF_SCOPE" })).toBe("long");
+});
+
+test("the log has whole milliseconds", () => {
+  expect([took(0), took(84)]).toEqual(["less than 1 ms", "84 ms"]);
+});

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import type { LogLine, Server, ServerDetail } from "../src/api/types";
+import { broken, cause, groupOf, maskIn, rows, sentence, shares, stretches, tools } from "../src/pages/servers/model";
+import { parsed, settingsOf, textOf, valueOf } from "../src/pages/servers/settings";
+import { joined, kept, lastTry } from "../src/pages/servers/tail";
+
+const server = (name: string, s: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...s });
+
+test("who needs a person comes first, and stays there while it is tried again", () => {
+  const all = [
+    server("a"), server("b", { enabled: false, state: "stopped" }), server("c", { state: "failed" }), server("d", { state: "connecting", last_error: "exit status 1" }),
+    server("e", { quarantined: true, state: "stopped" }), server("f", { state: "needs_login" }), server("g", { state: "connecting" }), server("h", { enabled: false, quarantined: true }),
+  ];
+  expect(all.map(groupOf)).toEqual(["work", "off", "need", "need", "need", "need", "work", "off"]);
+  expect(broken(all[5]!)).toBe(false);
+  expect(sentence(all)).toBe("Four servers need you, two work");
+  const names = (r: ReturnType<typeof rows>) => r.map((x) => ("server" in x ? x.server.name : `${x.group} ${x.count}`));
+  expect(names(rows(all, "", ["off"]))).toEqual(["need 4", "c", "d", "e", "f", "work 2", "a", "g", "off 2"]);
+  expect(names(rows(all, "B", ["off"]))).toEqual(["off 1", "b"]); // what is searched for is shown
+  expect(rows(all, "zz", [])).toEqual([]);
+});
+
+test("the heading is a sentence whatever there is", () => {
+  expect(sentence([])).toBe("No server yet");
+  expect(sentence([server("a")])).toBe("One server works");
+  expect(sentence([server("a", { enabled: false })])).toBe("The one server is off");
+  expect(sentence([server("a", { state: "failed" })])).toBe("One server needs you, none works");
+  expect(sentence([server("a", { state: "failed" }), server("b")])).toBe("One server needs you, one works");
+});
+
+test("a cause is a sentence of ours", () => {
+  expect(cause({ failure: "EXITED: exit status 1", last_error: "exit status 1: <b>mine</b>" })).toBe("Exited with code 1.");
+  expect(cause({ failure: "UNREACHABLE: nothing answers at its address" })).toBe("Nothing answers at its address.");
+  expect(cause({ failure: "UNREACHABLE: nothing answers at its address", last_error: "nothing answers at its address 127.0.0.1:9: the connection was refused" })).toBe("Nothing answers at its address 127.0.0.1:9: the connection was refused.");
+  expect(cause({})).toBe("It is not connected.");
+});
+
+test("tools that nobody has listed are not none", () => {
+  expect(tools(server("a", { tool_count: 32, tools: { callable: 30, disabled_by_user: 2 } }))).toEqual({ callable: 30, total: 32 });
+  expect(tools(server("a", { tool_count: 0 }))).toEqual({ callable: 0, total: 0 });
+  expect(tools(server("a", { tool_count: 0, state: "idle", hint: "lazy" }))).toBeUndefined();
+  expect(tools(server("a", { tool_count: 0, state: "failed" }))).toBeUndefined();
+  expect(tools(server("a", { tool_count: 7, enabled: false, state: "stopped" }))).toEqual({ callable: 7, total: 7 });
+});
+
+test("a mask is found before it is written back", () => {
+  expect(maskIn("npx --key=[masked api-key 03aafb02]")).toBe("[masked api-key 03aafb02]");
+  expect(maskIn("***masked:1***")).toBe("***masked:1***");
+  expect(maskIn("npx ** [x]")).toBe("");
+});
+
+test("the end of a log is that of the last try", () => {
+  const line = (stream: LogLine["stream"], text: string): LogLine => ({ stream, text });
+  const one = [line("stderr", "a"), line("stderr", "b"), line("mcpproxy", "not connected")];
+  expect(lastTry([...one, ...one], 6)).toEqual(one);
+  expect(lastTry([...one, ...one], 2)).toEqual(one.slice(1));
+  const silent = [line("mcpproxy", "refused"), line("mcpproxy", "refused"), line("mcpproxy", "refused")];
+  expect(lastTry(silent, 6)).toEqual(silent.slice(2));
+  expect(lastTry([...one, line("stderr", "c")], 6)).toEqual([line("stderr", "c")]);
+  expect(lastTry([], 6)).toEqual([]);
+  expect(joined(Array(kept).fill(one[0]), [one[1]!])).toHaveLength(kept);
+});
+
+test("settings are texts that can be read back", () => {
+  const d: ServerDetail = { ...server("a"), launch: { protocol: "stdio", command: "npx", args: ["-y", "a b"] }, disabled_tools: ["x", "y*"], hint_overrides: { "*": { readOnlyHint: true } }, call_timeout: "30s" };
+  for (const { key } of settingsOf(d)) {
+    const text = textOf(d, key);
+    expect(parsed(key, text), key).toEqual(valueOf(d, key) ?? null);
+  }
+  expect(settingsOf({ protocol: "http" }).map((s) => s.key)).toContain("url");
+  expect(() => parsed("command", "  ")).toThrow("disable it");
+  expect(() => parsed("command", "npx --key=[masked api-key 03aafb02]")).toThrow("not shown"); // it would be written into the file
+  expect(() => parsed("hint_overrides", "[]")).toThrow("object");
+  expect(() => parsed("hint_overrides", "{")).toThrow("not JSON");
+  expect(parsed("enabled_tools", " a \n\n b ")).toEqual(["a", "b"]);
+});
+
+test("availability covers what the log knows of the last 24 hours", () => {
+  const now = new Date("2026-01-02T00:00:00Z");
+  const all = stretches([{ at: "2025-12-30T00:00:00Z", state: "ready" }, { at: "2026-01-01T12:00:00Z", state: "failed" }, { at: "2026-01-01T18:00:00Z", state: "ready" }], now);
+  expect(all).toEqual([{ state: "ready", from: 0, to: 0.5 }, { state: "failed", from: 0.5, to: 0.75 }, { state: "ready", from: 0.75, to: 1 }]);
+  expect(shares(all)).toEqual([{ state: "ready", share: 0.75 }, { state: "failed", share: 0.25 }]);
+  expect(stretches(undefined, now)).toEqual([]);
+});

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { ParsedServer, Server, Waiting, WaitingTool } from "../src/api/types";
+import { bodyOf, clean, left, progress, sentence } from "../src/pages/overview/start/model";
+
+const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 14, ...over });
+const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.split(":")[1]!, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over });
+const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
+
+test("references take the place of chosen secrets, nothing else changes", () => {
+  const p: ParsedServer = {
+    name: "g", exists: false, launch: { protocol: "stdio" }, notes: [], add: { name: "g", command: "npx", args: ["-y", "--key=abc"], env: { A: "secret", B: "plain" } },
+    secrets: [{ place: "env", name: "A", kind: "secret", suggestion: "${env:A}" }, { place: "args", name: "1", kind: "secret", suggestion: "--key=${env:G_KEY}" }],
+  };
+  expect(bodyOf(p, () => false)).toEqual(p.add);
+  expect(bodyOf(p, () => true)).toEqual({ name: "g", command: "npx", args: ["-y", "--key=${env:G_KEY}"], env: { A: "${env:A}", B: "plain" } });
+  expect(p.add.env).toEqual({ A: "secret", B: "plain" });
+});
+
+test("only what is clean and not loosened is accepted in bulk", () => {
+  const w = waiting([tool("a:x"), tool("a:y", { verdict: "review" }), tool("a:z", { loosened: ["destructiveHint"] }), tool("a:no", { reason: "blocked" })]);
+  expect(clean(w).map((t) => t.name)).toEqual(["a:x"]);
+  expect(left(w)).toBe(3);
+  expect(clean(undefined)).toEqual([]);
+});
+
+test("how far a server is", () => {
+  expect(progress(server("a", { state: "connecting", step: "installing" }), undefined)).toEqual({ kind: "moving", word: "installing" });
+  expect(progress(server("a", { state: "failed", last_error: "gone" }), undefined)).toMatchObject({ kind: "bad", why: "gone" });
+  expect(progress(server("a"), waiting([]))).toEqual({ kind: "ready", word: "14 tools, clean" });
+  expect(progress(server("a"), waiting([tool("a:x", { verdict: "block" }), tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, 1 with findings" });
+  expect(progress(server("a"), waiting([tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, clean, 1 to accept" });
+});
+
+test("a sentence fit for the servers", () => {
+  expect(sentence([server("filesystem")])).toBe("Which files are in my code folder? Use mcpproxy.");
+  expect(sentence([server("x", { state: "failed" }), server("notes")])).toBe("Which notes do I have? Use mcpproxy.");
+  expect(sentence([server("qqq")])).toBe("What can qqq do? Use mcpproxy.");
+  expect(sentence([server("filesystem", { enabled: false })])).toBe("Which tools do you have? Use mcpproxy.");
+});
