@@ -20,8 +20,10 @@ import { Loaded } from "../../ui/parts";
 import { attempt } from "../../ui/toast";
 import { Visible } from "../../ui/words";
 
-const states: Record<"ok" | "warn" | "bad", { kind: StateKind; word: string; rank: number }> = {
-  bad: { kind: "bad", word: "broken", rank: 0 }, warn: { kind: "wait", word: "look at it", rank: 1 }, ok: { kind: "ready", word: "fine", rank: 2 },
+type Check = Diagnostics["checks"][number];
+
+const states: Record<Check["state"], { kind: StateKind; word: string }> = {
+  bad: { kind: "bad", word: "broken" }, warn: { kind: "wait", word: "look at it" }, ok: { kind: "ready", word: "fine" },
 };
 
 /** shown: the address asks for it. */
@@ -43,21 +45,30 @@ export function Checks({ shown, turn }: { shown: boolean; turn: unknown }) {
         <Button kind="quiet" small icon="again" label="Look again" disabled={checks.loading} onClick={checks.reload} />
       </h2>
       <Loaded of={checks} title="The diagnostics cannot be had">
-        {(d) => (
-          <ul class="checks-list">
-            {[...d.checks].sort((a, b) => states[a.state].rank - states[b.state].rank).map((c, i) => (
-              <li key={c.code + i}>
-                <State kind={states[c.state].kind}>{states[c.state].word}</State>
-                <div>
-                  <span class="strong"><Visible text={c.title} /></span> <span class="soft"><Visible text={c.detail} /></span>
-                  {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
-                </div>
-              </li>
-            ))}
-          </ul>
-        )}
+        {(d) => {
+          const fine = d.checks.filter((c) => c.state === "ok");
+          const list = (some: readonly Check[]) => some.length > 0 && <ul class="checks-list">{some.map((c, i) => <One key={c.code + i} check={c} />)}</ul>;
+          return (
+            <>
+              {list([...d.checks.filter((c) => c.state === "bad"), ...d.checks.filter((c) => c.state === "warn")])}
+              {fine.length > 0 && <details class="all fine" open={shown || undefined}><summary><State kind="ready">{count(fine.length, "check is", "checks are")} fine</State></summary>{list(fine)}</details>}
+            </>
+          );
+        }}
       </Loaded>
     </section>
+  );
+}
+
+function One({ check: c }: { check: Check }) {
+  return (
+    <li>
+      <State kind={states[c.state].kind}>{states[c.state].word}</State>
+      <div>
+        <span class="strong"><Visible text={c.title} /></span> <span class="soft"><Visible text={c.detail} /></span>
+        {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
+      </div>
+    </li>
   );
 }
 

@@ -1,11 +1,9 @@
 // The editor of the file: CodeMirror, in a shadow root. There its styles are adopted
 // style sheets; in the page they would be a <style>, which the policy forbids.
 
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, StateEffect, StateField, Transaction } from "@codemirror/state";
-import { Decoration, EditorView, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
-import { tags } from "@lezer/highlight";
+import { history, historyKeymap, insertNewlineKeepIndent } from "@codemirror/commands";
+import { EditorState, RangeSetBuilder, StateEffect, StateField, Transaction } from "@codemirror/state";
+import { Decoration, EditorView, keymap, lineNumbers, ViewPlugin, type DecorationSet } from "@codemirror/view";
 import type { Mistake } from "../../api/types";
 
 export interface Editor {
@@ -16,33 +14,32 @@ export interface Editor {
   destroy: () => void;
 }
 
-// JSON with comments; lang-json knows none.
-const jsonc = StreamLanguage.define<{ inside: boolean }>({
-  name: "jsonc",
-  startState: () => ({ inside: false }),
-  token(s, state) {
-    if (state.inside || s.match("/*")) {
-      state.inside = !s.match(/^.*?\*\//);
-      if (state.inside) s.skipToEnd();
-      return "comment";
-    }
-    if (s.eatSpace()) return null;
-    if (s.match("//")) return s.skipToEnd(), "comment";
-    if (s.match(/^"(?:[^"\\]|\\.)*"?/)) return s.match(/^\s*:/, false) ? "propertyName" : "string";
-    if (s.match(/^-?[\d.]+(?:[eE][+-]?\d+)?|^(?:true|false|null)\b/)) return "number";
-    s.next();
-    return "punctuation";
-  },
-  languageData: { commentTokens: { line: "//", block: { open: "/*", close: "*/" } }, closeBrackets: { brackets: ["{", "[", '"'] } },
-});
+// JSON with comments, by tokens: the language packages of CodeMirror weigh 17 KB and know
+// no comments. Colour says a lane or a state, so here are only shades of the ink.
+const tokens = /\/\/.*|\/\*[^]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"?|[{}[\],:]+/g;
+const shade = { comment: Decoration.mark({ class: "cm-comment" }), key: Decoration.mark({ class: "cm-key" }), value: Decoration.mark({ class: "cm-value" }), sign: Decoration.mark({ class: "cm-sign" }) };
+const mostShaded = 1 << 20; // characters; beyond them typing would be slow
 
-// Colour says a lane or a state, so here are none.
-const ink = HighlightStyle.define([
-  { tag: tags.propertyName, color: "var(--ink)" },
-  { tag: [tags.string, tags.number], color: "var(--ink-2)" },
-  { tag: tags.comment, color: "var(--ink-3)", fontStyle: "italic" },
-  { tag: tags.punctuation, color: "var(--ink-3)" },
-]);
+function shades({ state, viewport }: EditorView): DecorationSet {
+  const out = new RangeSetBuilder<Decoration>();
+  if (viewport.to > mostShaded) return Decoration.none;
+  // From the beginning: what is in view may be within a comment.
+  const text = state.sliceDoc(0, viewport.to);
+  for (const m of text.matchAll(tokens)) {
+    const end = m.index + m[0].length;
+    if (end <= viewport.from) continue;
+    const kind = m[0][0] === "/" ? "comment" : m[0][0] !== '"' ? "sign" : /^\s*:/.test(text.slice(end, end + 80)) ? "key" : "value";
+    out.add(m.index, end, shade[kind]);
+  }
+  return out.finish();
+}
+
+const shading = ViewPlugin.define((view) => ({
+  all: shades(view),
+  update(u) {
+    if (u.docChanged || u.viewportChanged) this.all = shades(u.view);
+  },
+}), { decorations: (p) => p.all });
 
 const look = EditorView.theme({
   "&": { height: "100%", color: "var(--ink)", backgroundColor: "var(--bg)", fontSize: "var(--t-12)" },
@@ -53,7 +50,9 @@ const look = EditorView.theme({
   ".cm-line": { padding: "0 20px 0 8px" },
   ".cm-bad": { backgroundColor: "var(--hot-soft)", boxShadow: "inset 2px 0 var(--hot-fill)" },
   ".cm-bad-at": { textDecoration: "underline wavy var(--hot)", textDecorationSkipInk: "none" },
-  "&.cm-focused .cm-matchingBracket, &.cm-focused .cm-nonmatchingBracket": { backgroundColor: "var(--bg-select)" },
+  ".cm-value": { color: "var(--ink-2)" },
+  ".cm-comment": { color: "var(--ink-3)", fontStyle: "italic" },
+  ".cm-sign": { color: "var(--ink-3)" },
 });
 
 const setMistakes = StateEffect.define<readonly Mistake[]>();
@@ -91,9 +90,9 @@ export function mount(host: HTMLElement, text: string, onEdit: (text: string) =>
   const view = new EditorView({
     root, parent: root, doc: text,
     extensions: [
-      lineNumbers(), history(), indentUnit.of("  "), indentOnInput(), bracketMatching(), jsonc, syntaxHighlighting(ink), look, marks,
-      // Tab leaves the editor: it is no trap for the keyboard.
-      keymap.of([...defaultKeymap, ...historyKeymap]),
+      lineNumbers(), history(), shading, look, marks,
+      // The browser does the rest. Tab leaves the editor: it is no trap for the keyboard.
+      keymap.of([{ key: "Enter", run: insertNewlineKeepIndent }, ...historyKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Text of the file", spellcheck: "false", autocapitalize: "off" }),
       EditorView.updateListener.of((u) => u.docChanged && !u.transactions.some((tr) => tr.isUserEvent("replace.whole")) && onEdit(u.state.doc.toString())),
     ],

@@ -57,7 +57,7 @@ function Row({ file, setting: s, words, note, of }: { file: Config; setting: Set
         : (
           <div class="row control">
             <Control setting={s} words={words} value={value} id={id} disabled={broken || of.conflict} bad={!!mistake} onChange={(v) => of.change(s, v)} />
-            {(changed ? of.draft?.set[s.key] !== null : s.set) && <Button kind="quiet" small icon="again" label={`Default of ${words?.label ?? s.key}: ${said(s.default)}`} title={`Back to the default: ${said(s.default)}`} disabled={broken || of.conflict} onClick={() => of.change(s, null)} />}
+            {said(value) !== said(s.default) && <Button kind="quiet" small icon="again" label={`Back to the default: ${said(s.default)}`} title={`Back to the default: ${said(s.default)}`} disabled={broken || of.conflict} onClick={() => of.change(s, null)} />}
           </div>
         )}
     </div>

@@ -38,7 +38,7 @@ export function History({ file, id, turn, onPutBack }: HistoryProps) {
   );
 }
 
-const who = (by: string) => (by === "file" ? "in the file" : by);
+const who = (by: string) => (by === "file" ? "in the file" : `by ${by}`);
 
 function One({ version: v, current }: { version: ConfigVersion; current: boolean }) {
   const some = v.keys.slice(0, 4);

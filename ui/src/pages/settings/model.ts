@@ -102,7 +102,7 @@ export function shown(value: unknown): string {
 
 /** Returns a value in a sentence: “none” of what is empty. */
 export function said(value: unknown): string {
-  return Array.isArray(value) ? value.join(", ") || "none" : shown(value) || "none";
+  return (Array.isArray(value) ? value.join(", ") : typeof value === "boolean" ? (value ? "on" : "off") : shown(value)) || "none";
 }
 
 /** Returns what is known of a setting besides its text. */
