@@ -73,11 +73,15 @@ func (in *input) readBody(r *http.Request, into reflect.Value) error {
 	}
 	for _, f := range in.at(inBody) {
 		if f.required && !given[f.name] {
-			return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", f.name).
-				WithHint("Send "+in.example+".").With("parameter", f.name)
+			return in.lacks(f.name)
 		}
 	}
 	return nil
+}
+
+// lacks is the refusal of a body without a member.
+func (in *input) lacks(name string) error {
+	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.example+".").With("parameter", name)
 }
 
 // holdsNull reports whether a list or an object has null for a member, which

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/settings"
 )
@@ -15,7 +14,7 @@ var (
 	GetConfig        = declare("GET /config", "getConfig", Look, "The configuration file, what is in force of it, and all settings", (*settings.Settings).Config)
 	ChangeConfig     = declare("PATCH /config", "changeConfig", Decide, "Set settings in the configuration file; null takes one out", changeConfig).within(restartPatience)
 	ReplaceConfig    = declare("PUT /config", "replaceConfig", Decide, "Replace the text of the configuration file", (*settings.Settings).Replace).within(restartPatience)
-	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", (*settings.Settings).Validate)
+	ValidateConfig   = declare("POST /config/validate", "validateConfig", Look, "What would come of a text of the configuration file; nothing is applied", validateConfig)
 	ListConfigs      = declare("GET /config/history", "listConfigs", Look, "The texts that were in force, newest first", (*settings.Settings).History)
 	GetEarlierConfig = declare("GET /config/history/{id}", "getEarlierConfig", Look, "A text that was in force", (*settings.Settings).Version)
 	GetDiagnostics   = declare("GET /diagnostics", "getDiagnostics", Look, "What is wrong with this installation, and what to do about it", (*settings.Settings).Diagnostics)
@@ -31,27 +30,32 @@ func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 func (*KeyChanges) members() any { return settings.Keys{} }
 
 func (in *KeyChanges) readMembers(of *input, body []byte) error {
-	err := of.members(body, func(name string, value []byte) error {
+	err := of.members(body, func(name string, value []byte) (err error) {
 		asked, err := of.member(name)
-		if err != nil {
-			return err
+		if err == nil {
+			in.Set, err = asked.changes(value)
 		}
-		if rawjson.Kind(value) != '{' {
-			return asked.wrongType()
-		}
-		in.Set = map[string]json.RawMessage{}
-		return rawjson.Members(value, func(key, value []byte) error {
-			if rawjson.Kind(value) == 'n' {
-				value = nil
-			}
-			in.Set[string(key)] = value
-			return nil
-		})
+		return err
 	})
 	if err == nil && in.Set == nil {
-		err = problem.New(problem.InvalidParameter, "The member 'set' is required.", "Send "+of.example+".").With("parameter", "set")
+		err = of.lacks("set")
 	}
 	return err
+}
+
+// changes reads settings with their new values, nil for null.
+func (f *field) changes(value []byte) (map[string]json.RawMessage, error) {
+	if rawjson.Kind(value) != '{' {
+		return nil, f.wrongType()
+	}
+	set := map[string]json.RawMessage{}
+	return set, rawjson.Members(value, func(key, value []byte) error {
+		if rawjson.Kind(value) == 'n' {
+			value = nil
+		}
+		set[string(key)] = value
+		return nil
+	})
 }
 
 // MarshalJSON writes the body.
@@ -61,4 +65,47 @@ func (in KeyChanges) MarshalJSON() ([]byte, error) {
 
 func changeConfig(s *settings.Settings, ctx context.Context, c gateway.Caller, in KeyChanges) (settings.Config, error) {
 	return s.Change(ctx, c, in.KeyChanges)
+}
+
+// Candidate is a text that is to be looked at, with changes of settings as
+// KeyChanges has them.
+type Candidate struct{ settings.Candidate }
+
+// Example is what such a text looks like.
+func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
+
+func (*Candidate) members() any { return settings.Draft{} }
+
+func (in *Candidate) readMembers(of *input, body []byte) error {
+	given := false
+	err := of.members(body, func(name string, value []byte) error {
+		asked, err := of.member(name)
+		switch {
+		case err != nil || rawjson.Kind(value) == 'n':
+		case name == "set":
+			in.Set, err = asked.changes(value)
+		default:
+			if given = json.Unmarshal(value, &in.Text) == nil; !given {
+				err = asked.wrongType()
+			}
+		}
+		return err
+	})
+	if err == nil && !given {
+		err = of.lacks("text")
+	}
+	return err
+}
+
+// MarshalJSON writes the body.
+func (in Candidate) MarshalJSON() ([]byte, error) {
+	body := map[string]any{"text": in.Text}
+	if in.Set != nil {
+		body["set"] = in.Set
+	}
+	return json.Marshal(body)
+}
+
+func validateConfig(s *settings.Settings, ctx context.Context, c gateway.Caller, in Candidate) (settings.Validation, error) {
+	return s.Validate(ctx, c, in.Candidate)
 }

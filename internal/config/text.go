@@ -125,15 +125,9 @@ func (l *Live) SetKeys(match string, values map[string]json.RawMessage, by strin
 		if _, err := l.parse(text); err != nil {
 			return nil, nil, problem.From(err).WithHint("Correct the file first; nothing was changed.")
 		}
-		for _, k := range new(Config).keys() { // in the order of the reference
-			value, given := values[k.name]
-			if !given {
-				continue
-			}
-			var err error
-			if text, err = edited(text, func(d *document) ([]splice, error) { return d.setKey(k.name, value) }); err != nil {
-				return nil, nil, err
-			}
+		text, err := WithKeys(text, values)
+		if err != nil {
+			return nil, nil, err
 		}
 		next, err := l.acceptable(text)
 		if err != nil {
@@ -141,6 +135,22 @@ func (l *Live) SetKeys(match string, values map[string]json.RawMessage, by strin
 		}
 		return next, text, nil
 	})
+}
+
+// WithKeys returns a valid text of the file with keys set by their names
+// ("log.level"), or taken out whose value is nil. Comments and order stay.
+func WithKeys(text []byte, values map[string]json.RawMessage) ([]byte, error) {
+	for _, k := range new(Config).keys() { // in the order of the reference
+		value, given := values[k.name]
+		if !given {
+			continue
+		}
+		var err error
+		if text, err = edited(text, func(d *document) ([]splice, error) { return d.setKey(k.name, value) }); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
 }
 
 // rewrite changes the file as a whole.

@@ -160,7 +160,12 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("the settings are %v", keys)
 	}
 
-	body := must(t, 200)(d.change("PATCH", "/config", c.ETag, map[string]any{"set": map[string]any{"call_timeout": "5m", "tools_limit": 15, "log.level": nil, "intent_declaration.infer_hints": "off"}}))
+	set := map[string]any{"call_timeout": "5m", "tools_limit": 15, "log.level": nil, "intent_declaration.infer_hints": "off"}
+	preview := decoded[struct {
+		OK   bool
+		Text string
+	}](t, must(t, 200)(d.change("POST", "/config/validate", c.ETag, map[string]any{"text": c.Text, "set": set})))
+	body := must(t, 200)(d.change("PATCH", "/config", c.ETag, map[string]any{"set": set}))
 	want := `{
   // Work laptop
   "call_timeout": "5m", // long enough
@@ -178,6 +183,9 @@ func TestSettingsAreChanged(t *testing.T) {
 	next := decoded[configFile](t, body)
 	if next.ETag == c.ETag || next.ETag != next.InForceETag || strings.Contains(next.Text, "hunter2") {
 		t.Errorf("%+v", next)
+	}
+	if !preview.OK || preview.Text != next.Text {
+		t.Errorf("a check foretold\n%s\nand the file is\n%s", preview.Text, next.Text)
 	}
 
 	// The same text saved again is the same file byte for byte.

@@ -43,7 +43,13 @@ type NewText struct {
 // Candidate is a text that is to be looked at.
 type Candidate struct {
 	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
-	Text    string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+	Draft
+}
+
+// Draft is a text, and what is to be set in it.
+type Draft struct {
+	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
 }
 
 // Validation is what would come of a text.
@@ -53,6 +59,7 @@ type Validation struct {
 	Warnings     []string        `json:"warnings" doc:"What should be otherwise, and what has no effect."`
 	Changes      []KeyDifference `json:"changes" doc:"What would change of what is in force."`
 	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
+	Text         string          `json:"text,omitempty" doc:"The text with what was set, if anything was."`
 }
 
 // KeyDifference is a key whose value changes.
@@ -160,7 +167,24 @@ func (s *Settings) whole(match, text string) ([]byte, masked, error) {
 
 // Validate tells what would come of a text, and changes nothing.
 func (s *Settings) Validate(_ context.Context, _ Caller, in Candidate) (Validation, error) {
-	whole, shown, err := s.whole(Match{in.IfMatch}.etag(), in.Text)
+	v, err := s.validate(in.IfMatch, in.Text)
+	if err != nil || !v.OK || len(in.Set) == 0 {
+		return v, err
+	}
+	if err := s.changeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
+		return v, err
+	}
+	text, err := config.WithKeys([]byte(in.Text), in.Set)
+	if err != nil {
+		return v, err
+	}
+	v, err = s.validate(in.IfMatch, string(text))
+	v.Text = string(text)
+	return v, err
+}
+
+func (s *Settings) validate(match, text string) (Validation, error) {
+	whole, shown, err := s.whole(Match{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)

@@ -36,7 +36,7 @@ export function useActions(list: readonly Action[]): void {
 
 /** Returns the caps of a key: ["g", "o"], ["Ctrl", "K"]. */
 export function caps(key: string): string[] {
-  return key.split(/[ +]/).map((k) => ({ Escape: "Esc", Enter: "⏎", " ": "Space", k: key.includes("+") ? "K" : "k", z: key.includes("+") ? "Z" : "z" })[k] ?? k);
+  return key.split(/[ +]/).map((k) => ({ Escape: "Esc", Enter: "⏎", " ": "Space", k: key.includes("+") ? "K" : "k", z: key.includes("+") ? "Z" : "z", s: key.includes("+") ? "S" : "s" })[k] ?? k);
 }
 
 let before = "";
@@ -44,20 +44,21 @@ let beforeTimer = 0;
 
 function onKey(e: KeyboardEvent): void {
   if (e.defaultPrevented || e.isComposing) return;
+  const target = e.composedPath()[0] ?? e.target; // also within a shadow root, as the editor of Settings
   const chord = (e.ctrlKey || e.metaKey) && !e.altKey ? "Ctrl+" + e.key.toLowerCase() : "";
   if (chord) {
     // Ctrl Z in a field is the field's.
-    if (chord === "Ctrl+k" || !inField(e.target)) offer(chord, e);
+    if (chord === "Ctrl+k" || chord === "Ctrl+s" || !inField(target)) offer(chord, e);
     return;
   }
   if (e.altKey || e.ctrlKey || e.metaKey) return;
   if (document.querySelector("dialog[open]")) return; // a dialog has its own keys
   if (e.key === "Escape") return void offer("Escape", e);
-  if (inField(e.target) || !singleKeys.peek()) return;
+  if (inField(target) || !singleKeys.peek()) return;
   // A key held down moves on; it never decides twice.
   if (e.repeat && e.key !== "j" && e.key !== "k") return;
   // Enter and Space press what has focus.
-  if ((e.key === "Enter" || e.key === " ") && (e.target as Element).closest("a, button, summary, [role=tab], [role=option]")) return;
+  if ((e.key === "Enter" || e.key === " ") && (target as Element).closest("a, button, summary, [role=tab], [role=option]")) return;
   const sequence = before ? `${before} ${e.key}` : "";
   clearBefore();
   if (sequence && offer(sequence, e)) return;

@@ -127,11 +127,12 @@ export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "inst
 
 // ── Configuration ──
 // GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config
-// POST /config/validate {text} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
+// POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
 export interface Config { path: string; text: string /* literal secrets stand as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; settings: Setting[] }
-export interface Setting { key: string; type: string; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean }
+export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // not: mcpServers
 export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
-export interface Validation { ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
-export interface ConfigVersion { id: string; at: string; by: string; keys: string[]; bytes: number }
+export interface Validation { text?: string /* with what was set, if anything was */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
+// by: an actor, or "file". Refusals: 409 CONFLICT {details.etag}; 422 INVALID_CONFIG {details.mistakes: Mistake[]} (line 0: no place).
+export interface ConfigVersion { id: string; at: string; by: string; keys: string[]; bytes: number; etag: string }
 // GET /diagnostics -> Diagnostics
 export interface Diagnostics { checks: { code: string; title: string; state: "ok" | "warn" | "bad"; detail: string; fix?: string }[] }

@@ -1,9 +1,68 @@
-/** A placeholder until the page is there. */
+// Settings: change it safely. The form and the file side by side.
+
+import { useState } from "preact/hooks";
+import { api } from "../../api/client";
+import type { Config } from "../../api/types";
+import { useEvents } from "../../data/live";
+import { now } from "../../data/now";
+import { useResource, type Resource } from "../../data/resource";
+import { flag, oneOf, text } from "../../lib/query";
+import { useQuery } from "../../router";
+import { announce } from "../../ui/announce";
+import { ErrorPart, Skeleton } from "../../ui/parts";
+import { Checks, Places, ThisBrowser } from "./about";
+import { useDraft } from "./draft";
+import { Mistakes } from "./editor";
+import { File, views } from "./file";
+import { Form } from "./form";
+import { changeCount, heading, lead } from "./model";
+import "./settings.css";
+
+const schema = { view: oneOf(views, ""), id: text(), all: flag(), part: oneOf(["", "diagnostics"], "") };
+
 export default function Settings() {
+  const file = useResource("config", (signal) => api.get<Config>("/config", {}, signal));
+  const [turn, setTurn] = useState(0);
+  useEvents((batch) => {
+    if (!batch.some((e) => e.name === "config" || e.name === "reset")) return;
+    file.reload();
+    setTurn((n) => n + 1);
+    announce("The configuration changed.");
+  });
+  if (!file.data) {
+    return (
+      <div class="page">
+        <h1 class={file.error === undefined ? "vh" : undefined}>Settings</h1>
+        {file.error !== undefined ? <ErrorPart title="The configuration cannot be read" error={file.error} onRetry={file.reload} /> : file.slow && <Skeleton lines={12} />}
+      </div>
+    );
+  }
+  return <Loaded file={file.data} of={file} turn={turn} />;
+}
+
+function Loaded({ file, of, turn }: { file: Config; of: Resource<Config>; turn: number }) {
+  const [q, setQ] = useQuery(schema);
+  const drafting = useDraft(of, file);
+  const { draft, validation, mistakes } = drafting;
   return (
-    <div class="page">
-      <h1>Settings</h1>
-      <p class="lead">This page is not built yet.</p>
+    <div class="page fill">
+      <div class="split open settings">
+        <div class="log">
+          <div class="log-head pad">
+            <h1>{heading(file, now.value)}</h1>
+            <p class="lead">{lead(file, draft, changeCount(draft, validation), now.value)}</p>
+            {file.error && !draft && <section class="mistakes flat" aria-label="Mistakes">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
+            {of.error !== undefined && <p class="error-line" role="alert">This may be old: the configuration cannot be read now.</p>}
+          </div>
+          <div class="page nopt">
+            <Form file={file} of={drafting} all={q.all} onAll={(all) => setQ({ all }, { replace: true })} />
+            <Checks shown={q.part === "diagnostics"} turn={turn} />
+            <ThisBrowser />
+            <Places path={file.path} />
+          </div>
+        </div>
+        <File file={file} of={drafting} view={q.view} id={q.id} turn={turn} onView={(view) => setQ({ view, id: "" }, { replace: true })} />
+      </div>
     </div>
   );
 }

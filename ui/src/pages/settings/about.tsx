@@ -1,0 +1,119 @@
+// Below the settings: what is wrong with this installation, this browser, where things are.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api } from "../../api/client";
+import { signOut } from "../../api/signin";
+import type { Diagnostics } from "../../api/types";
+import { now } from "../../data/now";
+import { singleKeys, theme } from "../../data/prefs";
+import { useResource } from "../../data/resource";
+import { useStatus } from "../../data/shared";
+import { useActions } from "../../keys";
+import { count, span, spelled } from "../../lib/format";
+import { Button } from "../../ui/button";
+import { CopyButton } from "../../ui/copy";
+import { Confirm } from "../../ui/dialog";
+import { Seg } from "../../ui/field";
+import { State, type StateKind } from "../../ui/marks";
+import { Loaded } from "../../ui/parts";
+import { attempt } from "../../ui/toast";
+import { Visible } from "../../ui/words";
+
+type Check = Diagnostics["checks"][number];
+
+const states: Record<Check["state"], { kind: StateKind; word: string }> = {
+  bad: { kind: "bad", word: "broken" }, warn: { kind: "wait", word: "look at it" }, ok: { kind: "ready", word: "fine" },
+};
+
+/** shown: the address asks for it. */
+export function Checks({ shown, turn }: { shown: boolean; turn: unknown }) {
+  const checks = useResource("diagnostics", (signal) => api.get<Diagnostics>("/diagnostics", {}, signal), { turn });
+  const head = useRef<HTMLHeadingElement>(null);
+  const there = checks.data !== undefined;
+  useEffect(() => {
+    if (!shown || !there) return;
+    head.current?.scrollIntoView({ block: "start" });
+    head.current?.focus({ preventScroll: true });
+  }, [shown, there]);
+  useActions([{ label: "Look at the installation again", icon: "again", run: checks.reload }]);
+  const n = checks.data?.checks.filter((c) => c.state !== "ok").length ?? 0;
+  return (
+    <section aria-label="Diagnostics">
+      <h2 class="sub end-row" ref={head} tabIndex={-1}>
+        <span>Diagnostics{there && <span class="dim">: {n === 0 ? "all is well" : `${spelled(n).toLowerCase()} to look at`}</span>}</span>
+        <Button kind="quiet" small icon="again" label="Look again" disabled={checks.loading} onClick={checks.reload} />
+      </h2>
+      <Loaded of={checks} title="The diagnostics cannot be had">
+        {(d) => {
+          const fine = d.checks.filter((c) => c.state === "ok");
+          const list = (some: readonly Check[]) => some.length > 0 && <ul class="checks-list">{some.map((c, i) => <One key={c.code + i} check={c} />)}</ul>;
+          return (
+            <>
+              {list([...d.checks.filter((c) => c.state === "bad"), ...d.checks.filter((c) => c.state === "warn")])}
+              {fine.length > 0 && <details class="all fine" open={shown || undefined}><summary><State kind="ready">{count(fine.length, "check is", "checks are")} fine</State></summary>{list(fine)}</details>}
+            </>
+          );
+        }}
+      </Loaded>
+    </section>
+  );
+}
+
+function One({ check: c }: { check: Check }) {
+  return (
+    <li>
+      <State kind={states[c.state].kind}>{states[c.state].word}</State>
+      <div>
+        <span class="strong"><Visible text={c.title} /></span> <span class="soft"><Visible text={c.detail} /></span>
+        {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
+      </div>
+    </li>
+  );
+}
+
+function Line({ label, note, children }: { label: string; note: string; children: ComponentChildren }) {
+  return <div class="set"><div><span class="strong">{label}</span><p class="soft">{note}</p></div><div class="row control">{children}</div></div>;
+}
+
+export function ThisBrowser() {
+  const [asking, setAsking] = useState(false);
+  const out = (everywhere: boolean) => signOut(everywhere);
+  useActions([{ label: "Sign out", icon: "out", run: () => void attempt(() => out(false)) }, { label: "Sign out everywhere", icon: "out", run: () => setAsking(true) }]);
+  return (
+    <section aria-label="This browser">
+      <h2 class="sub">This browser</h2>
+      <Line label="Theme" note="The system's, or one of the two.">
+        <Seg label="Theme" value={theme.value} options={[{ value: "system", label: "System" }, { value: "light", label: "Light" }, { value: "dark", label: "Dark" }]} onChange={(v) => (theme.value = v)} />
+      </Line>
+      <div class="set">
+        <div><label class="strong" for="single-keys">Single keys act</label><p class="soft" id="single-keys-h">Such as j, k and a. Ctrl K and Ctrl S stay.</p></div>
+        <div class="row control"><input id="single-keys" type="checkbox" aria-describedby="single-keys-h" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} /></div>
+      </div>
+      <Line label="Session" note="To come back, mcpproxy ui opens this page signed in.">
+        <Button small decides onClick={() => void attempt(() => out(false))}>Sign out</Button>
+        <Button small decides onClick={() => setAsking(true)}>Sign out everywhere…</Button>
+      </Line>
+      {asking && (
+        <Confirm title="Sign out everywhere" action="Sign out everywhere" danger={false} onConfirm={() => out(true)} onClose={() => setAsking(false)}>
+          Every browser that is signed in has to sign in again, this one too. Clients and the command line are not touched.
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+export function Places({ path }: { path: string }) {
+  const { data } = useStatus();
+  if (!data) return null;
+  const rows: [string, string][] = [["Configuration", path], ["Data", data.data_dir], ...data.surfaces.map((s): [string, string] => [`Address, ${s.name}`, s.address])];
+  return (
+    <section aria-label="Where things are">
+      <h2 class="sub">Where things are</h2>
+      <dl class="places">
+        {rows.map(([name, text]) => <div key={name}><dt>{name}</dt><dd><code>{text}</code><CopyButton text={text} label={`Copy: ${name}`} /></dd></div>)}
+        <div><dt>Version</dt><dd><code>{data.version}</code><span class="dim">process {data.pid}, up {span((now.value.getTime() - Date.parse(data.started_at)) / 1000)}, {count(data.activity.records, "record")}</span></dd></div>
+      </dl>
+    </section>
+  );
+}

@@ -1,0 +1,67 @@
+// The text of the file, to be edited, with what is wrong with it.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Mistake } from "../../api/types";
+import { count } from "../../lib/format";
+import { ErrorPart, Skeleton } from "../../ui/parts";
+import { Visible } from "../../ui/words";
+import type { Editor as Mounted } from "./codemirror";
+import { hasSecrets, place } from "./model";
+
+export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: readonly Mistake[]; onEdit: (text: string) => void }) {
+  const host = useRef<HTMLDivElement>(null);
+  const [editor, setEditor] = useState<Mounted>();
+  const [error, setError] = useState<unknown>();
+  const [turn, setTurn] = useState(0);
+  const latest = useRef({ text, onEdit });
+  latest.current = { text, onEdit };
+  const typed = useRef<string>(undefined); // what the editor has told and the page may not show yet
+
+  useEffect(() => {
+    let made: Mounted | undefined;
+    let gone = false;
+    import("./codemirror").then(
+      ({ mount }) => {
+        if (gone || !host.current) return;
+        made = mount(host.current, latest.current.text, (next) => ((typed.current = next), latest.current.onEdit(next)));
+        setEditor(made);
+      },
+      (e) => !gone && setError(e),
+    );
+    return () => ((gone = true), made?.destroy());
+  }, [turn]);
+  useEffect(() => {
+    if (!editor || text === typed.current || text === editor.text()) return;
+    typed.current = undefined;
+    editor.replace(text);
+  }, [editor, text]);
+  useEffect(() => editor?.mark(mistakes), [editor, mistakes, text]);
+
+  if (error !== undefined) return <ErrorPart title="The editor did not load" error={error} onRetry={() => (setError(undefined), setTurn(turn + 1))} />;
+  return (
+    <div class="editing">
+      <div class="editor" ref={host}>{!editor && <div class="editor-wait"><Skeleton lines={8} /></div>}</div>
+      {mistakes.length > 0 && (
+        <section class="mistakes" aria-label="Mistakes">
+          <h3>{count(mistakes.length, "mistake")}</h3>
+          <Mistakes of={mistakes} onGo={editor?.goTo} />
+        </section>
+      )}
+      {hasSecrets(text) && <p class="file-note">A secret stands as <span class="masked">***masked:N***</span>. It is put back when you save; write another value there to replace it.</p>}
+    </div>
+  );
+}
+
+/** Mistakes with their places; onGo makes the places buttons. */
+export function Mistakes({ of, onGo }: { of: readonly Mistake[]; onGo?: (m: Mistake) => void }) {
+  return (
+    <ul role="alert">
+      {of.map((m, i) => (
+        <li key={i}>
+          {place(m) && (onGo && m.line > 0 ? <button type="button" class="link plain-button" onClick={() => onGo(m)}>{place(m)}</button> : <span class="dim">{place(m)}</span>)}
+          <span><Visible text={m.message} />{m.hint && <> <span class="soft"><Visible text={m.hint} /></span></>}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
