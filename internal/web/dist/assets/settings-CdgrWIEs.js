@@ -1,1 +1,0 @@
-import{t as e}from"./preact-jjpkShYw.js";function t(){return e(`div`,{class:`page`,children:[e(`h1`,{children:`Settings`}),e(`p`,{class:`lead`,children:`This page is not built yet.`})]})}export{t as default};
