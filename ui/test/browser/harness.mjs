@@ -96,19 +96,19 @@ export async function settled(page) {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Returns what axe-core finds, a line each; tags: only rules with one of them. */
-export async function axe(page, tags) {
+/** Returns what axe-core finds, a line each; rules: only by these. */
+export async function axe(page, rules) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const { violations } = await page.evaluate((t) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(t ? { runOnly: { type: "tag", values: t } } : {}) }), tags);
+  const { violations } = await page.evaluate((r) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(r ? { runOnly: { type: "rule", values: r } } : {}) }), rules);
   return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${v.help}: ${n.html.slice(0, 200)}: ${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 300)}`));
 }
 
 /** Returns what axe-core finds in the light theme, and of colours, which are all that differs, in the dark one. */
 export async function axeInBoth(page) {
   const found = [];
-  for (const [colorScheme, tags] of [["dark", ["cat.color"]], ["light"]]) {
-    await page.emulateMedia({ colorScheme });
-    found.push(...(await axe(page, tags)).map((f) => `${colorScheme}: ${f}`));
+  for (const [colorScheme, rules] of [["dark", ["color-contrast", "link-in-text-block"]], ["light"]]) {
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); // or colours would still be on their way
+    found.push(...(await axe(page, rules)).map((f) => `${colorScheme}: ${f}`));
   }
   return found;
 }
