@@ -195,6 +195,7 @@ test("diagnostics by address, this browser, signing out everywhere, on a phone",
   assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
   await page.getByRole("group", { name: "Theme" }).getByRole("button", { name: "System" }).click();
   await field("Tools in an answer").fill("12");
+  assert.ok(await page.evaluate(() => document.querySelector(".settings footer").getBoundingClientRect().bottom <= innerHeight), "saving is in reach of the form");
   await page.getByRole("button", { name: "Save 1 change" }).click();
   await page.locator(".toast", { hasText: "Saved." }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);

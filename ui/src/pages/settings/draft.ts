@@ -62,8 +62,9 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
         (said) => !abort.signal.aborted && setAnswer({ of: d, said, text: textOf(d, said) }),
         (error) => {
           if (abort.signal.aborted) return;
+          // Changed meanwhile: the file as it is now makes it a conflict, and that is looked at.
+          if (error instanceof ProblemError && error.status === 409) return of.reload();
           setAnswer((a) => ({ ...(a ?? { text: d.text ?? d.base.text }), of: d, error }));
-          if (error instanceof ProblemError && error.status === 409) of.reload();
         },
       );
     }, pause);

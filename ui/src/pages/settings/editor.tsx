@@ -6,7 +6,7 @@ import { count } from "../../lib/format";
 import { ErrorPart, Skeleton } from "../../ui/parts";
 import { Visible } from "../../ui/words";
 import type { Editor as Mounted } from "./codemirror";
-import { hasSecrets, place } from "./model";
+import { hasSecrets, place, wrong } from "./model";
 
 export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: readonly Mistake[]; onEdit: (text: string) => void }) {
   const host = useRef<HTMLDivElement>(null);
@@ -60,7 +60,7 @@ export function Mistakes({ of, onGo }: { of: readonly Mistake[]; onGo?: (m: Mist
       {of.map((m, i) => (
         <li key={i}>
           {place(m) && (onGo && m.line > 0 ? <button type="button" class="link plain-button" onClick={() => onGo(m)}>{place(m)}</button> : <span class="dim">{place(m)}</span>)}
-          <span><Visible text={m.message} />{m.hint && <> <span class="soft"><Visible text={m.hint} /></span></>}</span>
+          <span><Visible text={wrong(m)} /></span>
         </li>
       ))}
     </ul></div>
