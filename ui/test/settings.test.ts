@@ -2,7 +2,7 @@ import { diffLines } from "diff";
 import { expect, test } from "vitest";
 import type { Config, Setting, Validation } from "../src/api/types";
 import { lines, tally } from "../src/lib/lines";
-import { changeCount, effect, facts, heading, isChanged, lead, pieces, place, shown, typed, valueOf, withSetting, withText } from "../src/pages/settings/model";
+import { changeCount, effect, facts, heading, isChanged, lead, pieces, place, shown, typed, valueOf, withSetting, withText, wrong } from "../src/pages/settings/model";
 
 const setting = (s: Partial<Setting>): Setting => ({ key: "tools_limit", type: "integer", doc: "", value: 10, default: 10, set: false, ...s });
 const limit = setting({});
@@ -61,6 +61,9 @@ test("the sentences", () => {
   expect(lead(file, withSetting(file, undefined, limit, 15), 2, now)).toBe("The same as the saved file. Two changes here are not saved.");
   const refused = { ...file, error: "no", needs_restart: ["log.format"] };
   expect(heading(refused, now)).toBe("The saved file has a mistake");
+  const mistake = { line: 1, column: 1, message: "no", hint: "say yes" };
+  expect(heading({ ...refused, mistakes: [mistake, mistake] }, now)).toBe("The saved file has two mistakes");
+  expect(wrong(mistake)).toBe("no (say yes)");
   expect(lead(refused, undefined, 0, now)).toBe("What was in force since 14:20 stays. log.format waits for a restart.");
   expect(effect(validation({}))).toBe("Applies at once, nothing restarts");
   expect(effect(validation({ changes: [{ key: "mcpServers.a.args", from: null, to: null }, { key: "mcpServers.a.env", from: null, to: null }] }))).toBe("Applies at once, also to 1 server");

@@ -21,6 +21,7 @@ const list: [keys: string, does: string][] = [
   ["l", "Live or paused"],
   ["c", "Copy a link"],
   ["Ctrl+z", "Undo"],
+  ["Ctrl+s", "Save, in Settings"],
   ["?", "This list"],
 ];
 

@@ -19,6 +19,7 @@ import { State, type StateKind } from "../../ui/marks";
 import { Loaded } from "../../ui/parts";
 import { attempt } from "../../ui/toast";
 import { Visible } from "../../ui/words";
+import { pieces } from "./model";
 
 type Check = Diagnostics["checks"][number];
 
@@ -65,7 +66,7 @@ function One({ check: c }: { check: Check }) {
     <li>
       <State kind={states[c.state].kind}>{states[c.state].word}</State>
       <div>
-        <span class="strong"><Visible text={c.title} /></span> <span class="soft"><Visible text={c.detail} /></span>
+        <span class="strong"><Visible text={c.title} /></span> <span class="soft">{pieces(c.detail).map((p, i) => (p.code ? <code key={i}><Visible text={p.text} /></code> : <Visible key={i} text={p.text} />))}</span>
         {c.fix && <div class="fix"><code><Visible text={c.fix} /></code><CopyButton text={c.fix} label={`Copy what helps: ${c.title}`} /></div>}
       </div>
     </li>

@@ -93,7 +93,7 @@ export function mount(host: HTMLElement, text: string, onEdit: (text: string) =>
       lineNumbers(), history(), shading, look, marks,
       // The browser does the rest. Tab leaves the editor: it is no trap for the keyboard.
       keymap.of([{ key: "Enter", run: insertNewlineKeepIndent }, ...historyKeymap]),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the file", spellcheck: "false", autocapitalize: "off" }),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the file", spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
       EditorView.updateListener.of((u) => u.docChanged && !u.transactions.some((tr) => tr.isUserEvent("replace.whole")) && onEdit(u.state.doc.toString())),
     ],
   });

@@ -15,9 +15,10 @@ signedIn.subscribe((s) => s === "no" && (draft.value = undefined));
 
 const pause = 200; // ms without typing before a draft is checked
 
-function check(d: Draft, abort?: AbortSignal): Promise<Validation> {
+// whatever: also when the file is another one than that the draft began with.
+function check(d: Draft, abort?: AbortSignal, whatever = false): Promise<Validation> {
   const body = { text: d.text ?? d.base.text, ...(Object.keys(d.set).length ? { set: d.set } : {}) };
-  return api.post<Validation>("/config/validate", body, { ifMatch: d.base.etag, ...(abort ? { signal: abort } : {}) });
+  return api.post<Validation>("/config/validate", body, { ...(whatever ? {} : { ifMatch: d.base.etag }), ...(abort ? { signal: abort } : {}) });
 }
 
 /** Returns the draft as a text, given what was said of it. */
@@ -50,17 +51,20 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
   const conflict = !!d && d.base.etag !== file.etag;
   const [answer, setAnswer] = useState<{ of: Draft; said?: Validation; text: string; error?: unknown }>();
   const [saving, setSaving] = useState(false);
+  const known = d && answer && answer.of.base === d.base ? answer : undefined;
+  const fresh = !!d && known?.of === d;
 
   useEffect(() => {
-    if (!d || conflict) return;
+    if (!d || (conflict && fresh)) return;
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      check(d, abort.signal).then(
+      check(d, abort.signal, conflict).then(
         (said) => !abort.signal.aborted && setAnswer({ of: d, said, text: textOf(d, said) }),
         (error) => {
           if (abort.signal.aborted) return;
+          // Changed meanwhile: the file as it is now makes it a conflict, and that is looked at.
+          if (error instanceof ProblemError && error.status === 409) return of.reload();
           setAnswer((a) => ({ ...(a ?? { text: d.text ?? d.base.text }), of: d, error }));
-          if (error instanceof ProblemError && error.status === 409) of.reload();
         },
       );
     }, pause);
@@ -73,8 +77,6 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
     return () => removeEventListener("beforeunload", ask);
   }, [!d]);
 
-  const known = d && answer && answer.of.base === d.base ? answer : undefined;
-  const fresh = known?.of === d;
   const text = !d ? file.text : Object.keys(d.set).length === 0 ? (d.text ?? d.base.text) : (known?.text ?? d.text ?? d.base.text);
   const validation = known?.said;
   const save = async () => {

@@ -6,7 +6,7 @@ import { count } from "../../lib/format";
 import { ErrorPart, Skeleton } from "../../ui/parts";
 import { Visible } from "../../ui/words";
 import type { Editor as Mounted } from "./codemirror";
-import { hasSecrets, place } from "./model";
+import { hasSecrets, place, wrong } from "./model";
 
 export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: readonly Mistake[]; onEdit: (text: string) => void }) {
   const host = useRef<HTMLDivElement>(null);
@@ -15,7 +15,7 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
   const [turn, setTurn] = useState(0);
   const latest = useRef({ text, onEdit });
   latest.current = { text, onEdit };
-  const typed = useRef<string>(undefined); // what the editor has told and the page may not show yet
+  const typed = useRef<string[]>([]); // what the editor has told and the page does not show yet
 
   useEffect(() => {
     let made: Mounted | undefined;
@@ -23,7 +23,7 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
     import("./codemirror").then(
       ({ mount }) => {
         if (gone || !host.current) return;
-        made = mount(host.current, latest.current.text, (next) => ((typed.current = next), latest.current.onEdit(next)));
+        made = mount(host.current, latest.current.text, (next) => (typed.current.push(next), latest.current.onEdit(next)));
         setEditor(made);
       },
       (e) => !gone && setError(e),
@@ -31,9 +31,10 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
     return () => ((gone = true), made?.destroy());
   }, [turn]);
   useEffect(() => {
-    if (!editor || text === typed.current || text === editor.text()) return;
-    typed.current = undefined;
-    editor.replace(text);
+    if (!editor) return;
+    const told = typed.current.indexOf(text);
+    typed.current = told < 0 ? [] : typed.current.slice(told + 1);
+    if (told < 0 && text !== editor.text()) editor.replace(text);
   }, [editor, text]);
   useEffect(() => editor?.mark(mistakes), [editor, mistakes, text]);
 
@@ -55,13 +56,13 @@ export function Editor({ text, mistakes, onEdit }: { text: string; mistakes: rea
 /** Mistakes with their places; onGo makes the places buttons. */
 export function Mistakes({ of, onGo }: { of: readonly Mistake[]; onGo?: (m: Mistake) => void }) {
   return (
-    <ul role="alert">
+    <div role="alert"><ul>
       {of.map((m, i) => (
         <li key={i}>
           {place(m) && (onGo && m.line > 0 ? <button type="button" class="link plain-button" onClick={() => onGo(m)}>{place(m)}</button> : <span class="dim">{place(m)}</span>)}
-          <span><Visible text={m.message} />{m.hint && <> <span class="soft"><Visible text={m.hint} /></span></>}</span>
+          <span><Visible text={wrong(m)} /></span>
         </li>
       ))}
-    </ul>
+    </ul></div>
   );
 }

@@ -4,8 +4,9 @@ import type { Config, Setting } from "../../api/types";
 import { number } from "../../lib/format";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
+import { Visible } from "../../ui/words";
 import type { Drafting } from "./draft";
-import { facts, groups, isChanged, others, pieces, said, shown, typed, valueOf, type Words } from "./model";
+import { facts, groups, isChanged, others, pieces, said, shown, typed, valueOf, wrong, type Words } from "./model";
 
 interface FormProps { file: Config; of: Drafting; all: boolean; onAll: (open: boolean) => void }
 
@@ -50,7 +51,7 @@ function Row({ file, setting: s, words, note, of }: { file: Config; setting: Set
         {s.locked ? <span class={words ? "strong" : "mono name"}>{words?.label ?? s.key}</span> : title}
         {changed && <span class="vh"> changed</span>}
         <p class="soft" id={id + "-h"}>{note ?? <>{pieces(s.doc).map((p, i) => (p.code ? <code key={i}>{p.text}</code> : p.text))} <span class="dim">{facts(s)}</span></>}</p>
-        {mistake && <p class="field-note bad" id={id + "-m"} role="alert">{[mistake.message, mistake.hint].filter(Boolean).join(" ")}</p>}
+        {mistake && <p class="field-note bad" id={id + "-m"} role="alert"><Visible text={wrong(mistake)} /></p>}
       </div>
       {s.locked
         ? <div class="locked"><code>{said(value)}</code><span class="dim"><Icon name="lock" small />Only in the text of the file, or a flag says it.</span></div>

@@ -51,7 +51,7 @@ function Loaded({ file, of, turn }: { file: Config; of: Resource<Config>; turn: 
           <div class="log-head pad">
             <h1>{heading(file, now.value)}</h1>
             <p class="lead">{lead(file, draft, changeCount(draft, validation), now.value)}</p>
-            {file.error && !draft && <section class="mistakes flat" aria-label="Mistakes">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
+            {file.error && !draft && <section class="mistakes flat" aria-label="Mistakes of the saved file">{mistakes.length > 0 ? <Mistakes of={mistakes} /> : <p>{file.error}</p>}</section>}
             {of.error !== undefined && <p class="error-line" role="alert">This may be old: the configuration cannot be read now.</p>}
           </div>
           <div class="page nopt">

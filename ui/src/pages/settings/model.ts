@@ -120,7 +120,8 @@ export function pieces(markdown: string): Piece[] {
 
 /** Returns the answer that heads the page. */
 export function heading(c: Config, now: Date): string {
-  if (c.error) return "The saved file has a mistake";
+  const n = c.mistakes?.length ?? 0;
+  if (c.error) return `The saved file has ${n > 1 ? spelled(n).toLowerCase() + " mistakes" : "a mistake"}`;
   return `In force since ${moment(c.in_force_since, now)}`;
 }
 
@@ -156,5 +157,8 @@ export function place(m: Mistake): string {
   return [m.line > 0 ? `Line ${number(m.line)}` : "", m.key ?? ""].filter(Boolean).join(", ");
 }
 
-/** Returns whether a text has placeholders of secrets. */
+/** Returns what is wrong, and what to do. */
+export const wrong = (m: Mistake) => m.message + (m.hint ? ` (${m.hint})` : "");
+
+/** Reports whether a text has placeholders of secrets. */
 export const hasSecrets = (text: string) => text.includes("***masked:");
