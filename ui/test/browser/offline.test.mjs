@@ -64,7 +64,7 @@ test("nothing can be decided while nobody answers", async (t) => {
     before += deciding.length;
     for (const [name, disabled] of deciding) assert.equal(disabled, true, `${views[i]}: ${name} can be pressed`);
   }
-  if (!/not built yet/.test(await tabs[1].locator("#main").innerText())) assert.ok(before > 3, `only ${before} buttons decide`);
+  assert.ok(before > 3, `only ${before} buttons decide`);
 });
 
 test("a link that is opened while nobody answers works when it comes back", async (t) => {
