@@ -59,7 +59,7 @@ async function series(daemon, context, work) {
     await act?.(page);
     await page.evaluate(() => document.fonts.ready);
     await settled(page);
-    const { data } = await cdp.send("Page.captureScreenshot", { format: "webp", quality: 80 });
+    const { data } = await cdp.send("Page.captureScreenshot", { format: "webp", quality: 72 });
     const picture = Buffer.from(data, "base64");
     total += picture.length;
     await writeFile(join(directory, `${name}.webp`), picture);

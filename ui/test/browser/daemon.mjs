@@ -1,7 +1,7 @@
 // A real daemon with a data directory of its own, and those who speak with it: the REST
 // interface with the key, and MCP clients. Nothing here knows of a browser.
 import { spawn } from "node:child_process";
-import { mkdtemp, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,13 @@ export class Daemon {
     d.binary = process.env.MCPPROXY_BIN;
     if (!d.binary) throw new Error("MCPPROXY_BIN has to name the mcpproxy binary to test");
     d.dir = await mkdtemp(join(tmpdir(), "mcpproxy-ui-"));
-    await mkdir(join(d.dir, "scripts"));
+    // Servers are started by names on the PATH and files of the working directory: pictures show
+    // what a person would write.
+    await mkdir(d.scripts);
+    await mkdir(d.bin);
+    await symlink(d.binary, join(d.bin, "mcpproxy"));
+    await symlink(process.execPath, join(d.bin, "node"));
+    await symlink(fileURLToPath(new URL("servers/scripted.mjs", import.meta.url)), join(d.scripts, "server.mjs"));
     try {
       d.port = await freePort();
       d.url = `http://127.0.0.1:${d.port}`;
@@ -64,6 +70,8 @@ export class Daemon {
   }
 
   get config() { return join(this.dir, "mcp_config.json") }
+  get scripts() { return join(this.dir, "scripts") }
+  get bin() { return join(this.dir, "bin") }
 
   /** Writes the configuration; a daemon that runs takes it on. */
   async configure(config) {
@@ -74,23 +82,23 @@ export class Daemon {
   async demoServers() {
     const w = await weather();
     this.#closers.push(w.close);
-    const bundled = (name) => ({ command: this.binary, args: ["demo-upstream", name] });
+    const bundled = (name) => ({ command: "mcpproxy", args: ["demo-upstream", name] });
     return { notes: bundled("notes"), weather: { url: w.url }, shifty: { ...bundled("shifty"), env: { SHIFTY_CHANGES: "when-called" } } };
   }
 
   /** Writes the script and returns the entry of a server that follows it; again: the server says the new one. */
   async scripted(name, script) {
-    const file = join(this.dir, "scripts", `${name}.json`);
+    const file = join(this.scripts, `${name}.json`);
     await writeFile(file + ".new", JSON.stringify(script));
     await rename(file + ".new", file);
-    return { command: process.execPath, args: [fileURLToPath(new URL("servers/scripted.mjs", import.meta.url)), file] };
+    return { command: "node", args: ["server.mjs", `${name}.json`] };
   }
 
   /** Starts the process and waits until it answers. */
   async start() {
     const log = (text) => (this.stderr = (this.stderr + text).slice(-100_000));
     this.#process = spawn(this.binary, ["serve", "--config", this.config, "--data-dir", join(this.dir, "data"), "--listen", `127.0.0.1:${this.port}`],
-      { env: { ...process.env, HOME: this.dir }, stdio: ["ignore", "ignore", "pipe"] });
+      { cwd: this.scripts, env: { ...process.env, HOME: this.dir, PATH: `${this.bin}:${process.env.PATH}` }, stdio: ["ignore", "ignore", "pipe"] });
     this.#process.stderr.setEncoding("utf8").on("data", log);
     this.#ended = new Promise((resolve) => this.#process.on("exit", resolve).on("error", (error) => resolve(log(String(error)))));
     let over = false;
