@@ -73,6 +73,7 @@ test("a link that is opened while nobody answers works when it comes back", asyn
   await daemon.kill();
   await page.reload({ timeout: 5000 }).catch(() => {}); // the browser's own page now
   await daemon.start();
-  await page.goto(`${daemon.url}/ui/tools`);
+  // The browser's page may still be on its way, and ends what comes before it.
+  await until("the link opens", () => page.goto(`${daemon.url}/ui/tools`));
   await page.getByText("Open MCPProxy from the terminal").waitFor();
 });
