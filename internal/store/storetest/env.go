@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,13 +34,14 @@ type env struct {
 	t     *testing.T
 	open  Opener
 	dir   string
-	clock time.Time
+	clock atomic.Int64 // nanoseconds since 1970; the log's own work reads it, too
 	log   *activity.Log
 	store Store
 }
 
 func start(t *testing.T, open Opener) *env {
-	e := &env{t: t, open: open, dir: t.TempDir(), clock: time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)}
+	e := &env{t: t, open: open, dir: t.TempDir()}
+	e.clock.Store(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC).UnixNano())
 	e.up()
 	t.Cleanup(func() {
 		if e.log != nil {
@@ -49,8 +51,7 @@ func start(t *testing.T, open Opener) *env {
 	return e
 }
 
-// up opens the log and the store; the clock goes a millisecond further with
-// every look at it.
+// up opens the log and the store.
 func (e *env) up() {
 	e.t.Helper()
 	e.store = e.open(e.t, e.dir)
@@ -61,7 +62,10 @@ func (e *env) up() {
 	e.log = log
 }
 
-func (e *env) now() time.Time { return e.clock }
+func (e *env) now() time.Time { return time.Unix(0, e.clock.Load()).UTC() }
+
+// pass sets the clock forward, or back.
+func (e *env) pass(d time.Duration) { e.clock.Add(int64(d)) }
 
 func (e *env) down() {
 	e.t.Helper()
@@ -114,7 +118,7 @@ func (e *env) tidy(keep activity.Retention) {
 	e.t.Helper()
 	e.list(activity.Filter{Limit: 1}) // everything is projected
 	for {
-		more, err := e.store.Tidy(e.t.Context(), e.clock, keep, true)
+		more, err := e.store.Tidy(e.t.Context(), e.now(), keep, true)
 		if err != nil {
 			e.t.Fatal(err)
 		}

@@ -155,11 +155,11 @@ func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activ
 // refuse has a call refused some times, and returns the record.
 func (e *env) refuse(d draw) activity.Record {
 	e.t.Helper()
-	e.clock = e.clock.Add(time.Millisecond)
+	e.pass(time.Millisecond)
 	var first activity.Record
 	times := pick(d, []int64{1, 2, 50})
 	for i := range times {
-		r := activity.Record{ServerName: pick(d, servers), Actor: "agent", ErrorMessage: e.clock.String(), SessionID: pick(d, sessions),
+		r := activity.Record{ServerName: pick(d, servers), Actor: "agent", ErrorMessage: e.now().String(), SessionID: pick(d, sessions),
 			Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: "write"}}}
 		if i > 0 {
 			r = first
@@ -181,7 +181,7 @@ func testSummaries(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	rounds := 0
-	from := e.clock
+	from := e.now()
 	run := func(rt *rapid.T) {
 		d := draw{rt}
 		if rounds++; rounds <= 12 {
@@ -198,12 +198,12 @@ func testSummaries(t *testing.T, open Opener) {
 			}
 		}
 		for range 4 {
-			f := d.filter(from, e.clock)
+			f := d.filter(from, e.now())
 			if f.Since.IsZero() {
 				f.Since = from.Add(-time.Minute)
 			}
 			if f.Until.IsZero() {
-				f.Until = e.clock.Add(time.Minute)
+				f.Until = e.now().Add(time.Minute)
 			}
 			checkSummary(e, activity.SummaryQuery{
 				Filter: f, Step: pick(d, []time.Duration{time.Second, 15 * time.Second, time.Minute, time.Hour, 24 * time.Hour}),
@@ -255,7 +255,7 @@ func testEach(t *testing.T, open Opener) {
 	e := start(t, open)
 	var records []activity.Record
 	for i := range aBit {
-		e.clock = e.clock.Add(time.Second)
+		e.pass(time.Second)
 		records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}
 	for _, f := range []activity.Filter{{}, {Servers: []string{"github"}, Limit: 1}, {Since: records[100].Timestamp, Until: records[200].Timestamp}} {
@@ -263,7 +263,7 @@ func testEach(t *testing.T, open Opener) {
 		var got []activity.Record
 		err := e.log.Each(t.Context(), f, func(r *activity.Record) error {
 			if len(got)%500 == 0 {
-				e.clock = e.clock.Add(time.Second)
+				e.pass(time.Second)
 				records = append(records, e.put(activity.Record{Type: activity.System, Status: activity.Success, ServerName: "github"}))
 			}
 			got = append(got, *r)
