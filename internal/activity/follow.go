@@ -303,6 +303,5 @@ func (r *Reader) facts(ctx context.Context, e *Entry) Facts {
 			facts = FactsOf(&record)
 		}
 	}
-	facts.Status, facts.Duration, facts.ErrorCode = e.Facts.Status, e.Facts.Duration, e.Facts.ErrorCode
-	return facts
+	return facts.EndedBy(&e.Facts)
 }

@@ -40,7 +40,7 @@ func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 }
 
 // checkOf returns the check that a surface has made by itself, by the code of its
-// refusal.
+// refusal; none where the code is not one of a check.
 func checkOf(code problem.Code) policy.Check {
 	switch code {
 	case problem.InvalidArgs, problem.InvalidRequest, problem.InvalidParameter, problem.TooLarge:
@@ -51,8 +51,10 @@ func checkOf(code problem.Code) policy.Check {
 		return policy.CheckExists
 	case problem.ToolLocked, problem.OfferLocked:
 		return policy.CheckCallable
+	case problem.InvalidName:
+		return policy.CheckName
 	}
-	return policy.CheckName
+	return policy.NoCheck
 }
 
 // Refused is Refuse for a client's tools/call. server is whose tool it is, ""
