@@ -7,7 +7,7 @@ const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ 
 const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
 import type { Diff } from "../src/pages/approvals/decide";
-import { commandLine } from "../src/pages/approvals/review";
+import { commandLine } from "../src/lib/paste";
 import { accepter, heading, severities, untouched, verdict } from "../src/pages/approvals/words";
 
 suite("what waits", () => {
@@ -136,6 +136,6 @@ suite("what is said of it", () => {
 
   it("names who accepted it, how many wait and what runs", () => {
     expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing waits for you", "One waits for you", "1,234 wait for you"]);
-    expect(commandLine({ protocol: "stdio", command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
+    expect(commandLine({ command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
   });
 });

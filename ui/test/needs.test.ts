@@ -3,11 +3,10 @@ import type { Finding, Server, Waiting, WaitingTool } from "../src/api/types";
 
 // router.ts reads the address when it is loaded.
 let needsOf: typeof import("../src/pages/overview/needs").needsOf;
-let command: typeof import("../src/pages/overview/needs").command;
 beforeAll(async () => {
   vi.stubGlobal("location", { pathname: "/ui/overview", search: "", origin: "http://localhost", href: "http://localhost/ui/overview" });
   vi.stubGlobal("addEventListener", () => {});
-  ({ needsOf, command } = await import("../src/pages/overview/needs"));
+  ({ needsOf } = await import("../src/pages/overview/needs"));
 });
 
 const now = new Date("2026-11-20T15:00:00Z");
@@ -29,7 +28,7 @@ describe("needsOf", () => {
     expect(all.map((n) => said(n.title))).toEqual(["a:bad changed", "new wants to be added", "k keeps failing", "n needs a login", "a:x is new"]);
     expect(all.map((n) => said(n.text))).toEqual([
       "Its new text “takes files” and “hides”.",
-      'Proposed by Claude Code: npx -y "x y". It has not been started.',
+      "Proposed by Claude Code: npx -y 'x y'. It has not been started.",
       "4 times: no file. Tries again in 38 s.",
       "Calls to its 24 tools are answered with LOGIN_NEEDED.",
       "No agent sees it before you approve it.",
@@ -56,9 +55,4 @@ describe("needsOf", () => {
     const status = { activity: { degraded: false, records: 3, verified: { at: "2026-11-20T14:00:00Z", ok: false } } } as never;
     expect(said(needsOf(waiting([tool("s:a")]), [], status, now)[0]!.title)).toBe("The log was changed from outside");
   });
-});
-
-test("command quotes what a shell would take apart", () => {
-  expect(command({ command: "npx", args: ["-y", "a b", ""] })).toBe('npx -y "a b" ""');
-  expect(command({ url: "https://a.example/mcp" })).toBe("https://a.example/mcp");
 });

@@ -1,20 +1,10 @@
 import { expect, test } from "vitest";
-import type { ParsedServer, Server, Waiting, WaitingTool } from "../src/api/types";
-import { bodyOf, clean, left, progress, sentence } from "../src/pages/overview/start/model";
+import type { Server, Waiting, WaitingTool } from "../src/api/types";
+import { clean, left, progress, sentence } from "../src/pages/overview/start/model";
 
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 14, ...over });
 const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.split(":")[1]!, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
-
-test("references take the place of chosen secrets, nothing else changes", () => {
-  const p: ParsedServer = {
-    name: "g", exists: false, launch: { protocol: "stdio" }, notes: [], add: { name: "g", command: "npx", args: ["-y", "--key=abc"], env: { A: "secret", B: "plain" } },
-    secrets: [{ place: "env", name: "A", kind: "secret", suggestion: "${env:A}" }, { place: "args", name: "1", kind: "secret", suggestion: "--key=${env:G_KEY}" }],
-  };
-  expect(bodyOf(p, () => false)).toEqual(p.add);
-  expect(bodyOf(p, () => true)).toEqual({ name: "g", command: "npx", args: ["-y", "--key=${env:G_KEY}"], env: { A: "${env:A}", B: "plain" } });
-  expect(p.add.env).toEqual({ A: "secret", B: "plain" });
-});
 
 test("only what is clean and not loosened is accepted in bulk", () => {
   const w = waiting([tool("a:x"), tool("a:y", { verdict: "review" }), tool("a:z", { loosened: ["destructiveHint"] }), tool("a:no", { reason: "blocked" })]);

@@ -3,12 +3,13 @@
 import { useResource } from "../../data/resource";
 import { api } from "../../api/client";
 import { count } from "../../lib/format";
+import { commandLine } from "../../lib/paste";
 import { href } from "../../router";
 import { CopyButton } from "../../ui/copy";
 import { Visible } from "../../ui/words";
 import type { ServerItem } from "./model";
 import { Part } from "./parts";
-import { commandLine, type Review } from "./review";
+import type { Review } from "./review";
 import { short } from "./words";
 
 export function Launch({ review, item }: { review: Review; item?: ServerItem }) {

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import type { Difference, Lane as LaneName, Server } from "../../api/types";
 import { count } from "../../lib/format";
+import { commandLine } from "../../lib/paste";
 import { CopyButton } from "../../ui/copy";
 import { Icon } from "../../ui/icon";
 import { Lane, Tag } from "../../ui/marks";
@@ -149,7 +150,7 @@ export function Findings({ findings, clean, children }: { findings: readonly Num
 
 export function Source({ diff, server }: { diff: Diff; server?: Server }) {
   const info = server?.server_info;
-  const launch = server?.url ?? [server?.command, ...(server?.args ?? [])].filter(Boolean).join(" ");
+  const launch = server && (server.url || server.command) ? commandLine(server) : "";
   return (
     <Part title={diff.reason ? "What you would approve" : "What is approved"}>
       <dl class="defs wide">

@@ -35,11 +35,3 @@ export function gravest(r: Review): Review["verdict"] {
   const all = [r.verdict, ...r.tools.map((t) => t.verdict), ...r.offers.map((o) => o.verdict)];
   return all.includes("block") ? "block" : all.includes("incomplete") ? "incomplete" : all.includes("review") ? "review" : "clean";
 }
-
-// Quoted as a shell would have it, so that one argument with a blank is seen as one.
-const plain = /^[\w@%+=:,./~-]+$/;
-
-/** Returns the command as one line. */
-export function commandLine(l: LaunchView): string {
-  return [l.command ?? "", ...(l.args ?? [])].map((a) => (plain.test(a) ? a : `'${a.replaceAll("'", `'\\''`)}'`)).join(" ");
-}

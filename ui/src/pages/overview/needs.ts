@@ -1,8 +1,9 @@
 // What needs a person, gravest first: poisoned definitions, servers to review, servers
 // that do not work, logins, other definitions. Three of a kind become one row.
 
-import type { Finding, LaunchView, Server, Status, Waiting, WaitingOffer, WaitingServer, WaitingTool } from "../../api/types";
+import type { Finding, Server, Status, Waiting, WaitingOffer, WaitingServer, WaitingTool } from "../../api/types";
 import { count, number, span } from "../../lib/format";
+import { commandLine } from "../../lib/paste";
 import { href } from "../../router";
 import type { IconName } from "../../ui/icon";
 
@@ -120,14 +121,8 @@ function newServer(s: WaitingServer): Need {
   const by = s.client_name ?? s.proposed_by;
   return {
     key: "server " + s.name, icon: "plus", hot: false, title: [{ server: s.name }, by ? " wants to be added" : " waits for its review"],
-    text: [by ? `Proposed by ${by}: ` : "It would be started with ", { code: command(s.launch) }, ". It has not been started."], since: s.proposed_at ?? s.since, act,
+    text: [by ? `Proposed by ${by}: ` : "It would be started with ", { code: commandLine(s.launch) }, ". It has not been started."], since: s.proposed_at ?? s.since, act,
   };
-}
-
-/** Returns a launch as one line: its command with its arguments, or its address. */
-export function command(l: Pick<LaunchView, "command" | "args" | "url">): string {
-  if (l.url) return l.url;
-  return [l.command ?? "", ...(l.args ?? []).map((a) => (/^[^\s"'\\]+$/.test(a) ? a : JSON.stringify(a)))].join(" ");
 }
 
 function crash(s: Server, now: Date): Need {

@@ -3,13 +3,14 @@ import { api, explain } from "../../../api/client";
 import type { ParsedServer, Server } from "../../../api/types";
 import { approvals, servers as shared, useApprovals } from "../../../data/shared";
 import { count } from "../../../lib/format";
+import { bodyOf, secretKey } from "../../../lib/paste";
 import { href } from "../../../router";
 import { announce } from "../../../ui/announce";
 import { Button } from "../../../ui/button";
 import { attempt, toast } from "../../../ui/toast";
-import { bodyOf, clean, left, secretKey } from "./model";
+import { clean, left } from "./model";
 import { useParsed } from "./parsed";
-import { Added, ToAdd, type Failure } from "./rows";
+import { Added, keyIn, ToAdd, type Failure } from "./rows";
 
 const atOnce = 3; // servers that are added at a time: each answer waits until it has started
 
@@ -95,7 +96,7 @@ export function Add({ servers }: { servers: Server[] }) {
 
 async function addOne(s: ParsedServer, referenced: ReadonlySet<string>): Promise<Failure | undefined> {
   try {
-    await api.post("/servers", bodyOf(s, (secret) => referenced.has(secretKey(s.name, secret))));
+    await api.post("/servers", bodyOf(s, { hidden: s.secrets.filter((secret) => referenced.has(keyIn(s.name, secret))).map(secretKey) }));
     return undefined;
   } catch (error) {
     const { message, hint } = explain(error);

@@ -1,28 +1,9 @@
 // What the first run makes of a pasted text and of servers that start. All pure.
 
-import type { ParsedServer, Server, WaitingTool, Waiting } from "../../../api/types";
+import type { Server, WaitingTool, Waiting } from "../../../api/types";
 import type { StateKind } from "../../../ui/marks";
 import { serverState } from "../../../ui/marks";
 import { count, number } from "../../../lib/format";
-
-export type Secret = ParsedServer["secrets"][number];
-
-/** The name of a secret among all of a text. */
-export function secretKey(server: string, s: Secret): string {
-  return `${server} ${s.place} ${s.name}`;
-}
-
-/** Returns the body for POST /servers, with references in place of the secrets that were chosen. */
-export function bodyOf(p: ParsedServer, referenced: (s: Secret) => boolean): Record<string, unknown> {
-  const add = structuredClone(p.add) as Record<string, unknown> & { env?: Record<string, string>; headers?: Record<string, string>; args?: string[] };
-  for (const s of p.secrets.filter(referenced)) {
-    if (s.place === "env" && add.env) add.env[s.name] = s.suggestion;
-    if (s.place === "headers" && add.headers) add.headers[s.name] = s.suggestion;
-    if (s.place === "args" && add.args) add.args[Number(s.name)] = s.suggestion;
-    if (s.place === "url") add.url = s.suggestion;
-  }
-  return add;
-}
 
 /** Returns the definitions that nobody has to look at: clean, and no hint loosened. */
 export function clean(w: Waiting | undefined): WaitingTool[] {

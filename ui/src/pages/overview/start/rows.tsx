@@ -5,8 +5,8 @@ import { Icon } from "../../../ui/icon";
 import { State } from "../../../ui/marks";
 import { ErrorPart } from "../../../ui/parts";
 import { Visible } from "../../../ui/words";
-import { command } from "../needs";
-import { progress, secretKey } from "./model";
+import { commandLine, secretKey } from "../../../lib/paste";
+import { progress } from "./model";
 import type { ParsedText } from "./parsed";
 
 export interface Failure { name: string; message: string }
@@ -33,10 +33,10 @@ export function ToAdd({ parsed, servers, referenced, onReferenced, failures }: {
           return (
             <li key={s.name}>
               <div class="row"><b class="strong"><Visible text={s.name} /></b>{there && <span class="dim">there is one of this name, it stays</span>}</div>
-              <code class="launch"><Visible text={command(s.launch)} /></code>
+              <code class="launch"><Visible text={commandLine(s.launch)} /></code>
               <More of={s} />
               {s.secrets.map((secret) => {
-                const key = secretKey(s.name, secret);
+                const key = keyIn(s.name, secret);
                 const on = referenced.has(key);
                 return (
                   <p class="note" key={key}>
@@ -61,6 +61,9 @@ export function ToAdd({ parsed, servers, referenced, onReferenced, failures }: {
     </>
   );
 }
+
+/** The name of a secret among all of a text. */
+export const keyIn = (server: string, s: ParsedServer["secrets"][number]) => `${server} ${secretKey(s)}`;
 
 function place(s: ParsedServer["secrets"][number]): string {
   if (s.place === "args") return `Argument ${Number(s.name) + 1}`;
