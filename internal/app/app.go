@@ -41,6 +41,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/secret"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
@@ -274,7 +275,7 @@ func (d *daemon) wire() error {
 		Infer:   cfg.Intent.InferHints,
 		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
 	})
-	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
+	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
 	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
