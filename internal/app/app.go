@@ -117,6 +117,7 @@ type daemon struct {
 	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
 	launcher  *launcher
+	secrets   *secrets
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -283,7 +284,9 @@ func (d *daemon) wire() error {
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
+	store := secret.Open(cfg.DataDir, d.logger)
+	d.secrets = newSecrets(store, d.logger)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.secrets)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
@@ -310,7 +313,7 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Secrets: store, SecretsChanged: d.secrets.look, Logger: d.logger})
 	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
@@ -343,6 +346,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
+	d.running.Go(func() { d.secrets.run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,

@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
+	"mcpproxy/internal/secret"
 )
 
 // Caller is who calls and from where.
@@ -30,7 +31,10 @@ type Deps struct {
 	Gateway *gateway.Gateway
 	DataDir string // where the history is kept, absolute
 	Key     string // of the API: what placeholders are made with
-	Logger  *slog.Logger
+	Secrets *secret.Store
+	// SecretsChanged is told that a secret may be another one.
+	SecretsChanged func()
+	Logger         *slog.Logger
 }
 
 // Settings are the operations on the configuration file.
@@ -41,7 +45,10 @@ type Settings struct {
 	dataDir string
 	masker  masker
 	history *history
-	logger  *slog.Logger
+	secrets Secrets
+	// secretsChanged is told that a secret may be another one.
+	secretsChanged func()
+	logger         *slog.Logger
 }
 
 // New makes Settings. It keeps the text that is in force, if that is not the
@@ -49,7 +56,8 @@ type Settings struct {
 func New(d Deps) *Settings {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
 	s := &Settings{d.Live, d.Gateway, gateway.Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
-		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
+		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger),
+		Secrets{d.Secrets, func() []config.Server { return d.Live.Current().Servers }}, d.SecretsChanged, d.Logger}
 	inForce := d.Live.InForce()
 	if newest, text, ok := s.history.newest(); ok {
 		if newest.ETag == inForce.ETag() {
