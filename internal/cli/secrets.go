@@ -32,6 +32,18 @@ func secretName(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// secretNames completes with the secrets that are set or needed.
+func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
+	all, err := api.ListSecrets.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return nil
+	}
+	for _, v := range all.Secrets {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // secretsHere are the secrets without a daemon.
 func (r *run) secretsHere() (settings.Secrets, error) {
 	dir, err := r.dataDirectory()
@@ -69,7 +81,7 @@ func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.
 }
 
 func secretsSet(r *run) command {
-	return command{args: secretName, run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+	return command{args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
 		if err := secret.CheckName(args[0]); err != nil {
 			return usage("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
@@ -194,18 +206,19 @@ func writeSecrets(p *printer, all settings.SecretViews) {
 
 func secretsDelete(r *run) command {
 	var c consent
-	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, run: r.ask(func(ctx context.Context, client *api.Client, args []string) error {
+	return command{flags: map[string]any{"yes": &c.yes}, args: secretName, complete: firstOnly(r.live(secretNames)), run: r.ask(func(ctx context.Context, client *api.Client, args []string) error {
 		all, err := r.listSecrets(ctx, client)
 		if err != nil {
 			return err
 		}
-		question := "Delete the secret? No server uses it."
+		question, hint := "Delete the secret? No server uses it.", "Give --yes."
 		for _, v := range all.Secrets {
 			if v.Name == args[0] && len(v.UsedBy) > 0 {
-				question = "Delete " + v.Name + "? It is used by " + oneLine(strings.Join(v.UsedBy, ", ")) + ", which cannot start without it."
+				used := "It is used by " + oneLine(strings.Join(v.UsedBy, ", ")) + ", which cannot start without it."
+				question, hint = "Delete "+v.Name+"? "+used, "Give --yes. "+used
 			}
 		}
-		if err := r.consented(ctx, c, question, "Give --yes."); err != nil {
+		if err := r.consented(ctx, c, question, hint); err != nil {
 			return err
 		}
 		in := settings.SecretRef{Name: args[0]}
