@@ -42,6 +42,7 @@ import (
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/secret"
+	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
@@ -117,7 +118,7 @@ type daemon struct {
 	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
 	launcher  *launcher
-	secrets   *secrets
+	values    *secretValues
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -285,8 +286,8 @@ func (d *daemon) wire() error {
 	})
 	d.onClose(d.upstreams.Close)
 	store := secret.Open(cfg.DataDir, d.logger)
-	d.secrets = newSecrets(store, d.logger)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.secrets)
+	d.values = newSecretValues(store, d.logger)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
@@ -313,8 +314,10 @@ func (d *daemon) wire() error {
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
-	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Secrets: store, SecretsChanged: d.secrets.look, Logger: d.logger})
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	kept := secrets.New(secrets.Secrets{Store: store, Servers: func() []config.Server { return d.live.Current().Servers }},
+		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -346,7 +349,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
-	d.running.Go(func() { d.secrets.run(ctx) })
+	d.running.Go(func() { d.values.run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,

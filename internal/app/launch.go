@@ -18,13 +18,13 @@ type launcher struct {
 	book      *approval.Book
 	logins    *oauth.Keeper
 	upstreams *upstream.Set
-	secrets   *secrets
+	secrets   *secretValues
 
 	mu sync.Mutex // held while the servers that may run are made those that do
 }
 
 // newLauncher makes a launcher, which starts servers once the decisions are read.
-func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Keeper, upstreams *upstream.Set, secrets *secrets) *launcher {
+func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Keeper, upstreams *upstream.Set, secrets *secretValues) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
 	secrets.changed = l.apply
 	book.Follow(func(approval.Decided) { l.launch() })

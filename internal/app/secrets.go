@@ -17,9 +17,9 @@ import (
 // than a keyring takes that answers. The others follow when it has.
 const secretsWait = 250 * time.Millisecond
 
-// secrets has the values of the secrets that servers need which may start, and no
+// secretValues has the values of the secrets that servers need which may start, and no
 // others, in memory alone. A keyring may wait for a person, so that run asks it.
-type secrets struct {
+type secretValues struct {
 	store   *secret.Store
 	logger  *slog.Logger
 	changed func() // called by run when values are others
@@ -37,13 +37,13 @@ type held struct {
 	err             error
 }
 
-func newSecrets(store *secret.Store, logger *slog.Logger) *secrets {
-	return &secrets{store: store, logger: logger, poke: make(chan struct{}, 1), known: map[string]held{}, fresh: make(chan struct{})}
+func newSecretValues(store *secret.Store, logger *slog.Logger) *secretValues {
+	return &secretValues{store: store, logger: logger, poke: make(chan struct{}, 1), known: map[string]held{}, fresh: make(chan struct{})}
 }
 
 // want has the secrets of these names read, forgets all others, and waits a moment
 // for those that are not known.
-func (s *secrets) want(names []string) {
+func (s *secretValues) want(names []string) {
 	s.mu.Lock()
 	s.wanted = names
 	for name := range s.known {
@@ -66,12 +66,12 @@ func (s *secrets) want(names []string) {
 }
 
 // allKnown reports whether all that is wanted is known. The caller holds mu.
-func (s *secrets) allKnown() bool {
+func (s *secretValues) allKnown() bool {
 	return !slices.ContainsFunc(s.wanted, func(name string) bool { _, ok := s.known[name]; return !ok })
 }
 
 // look has run look for values that are others.
-func (s *secrets) look() {
+func (s *secretValues) look() {
 	select {
 	case s.poke <- struct{}{}:
 	default:
@@ -79,7 +79,7 @@ func (s *secrets) look() {
 }
 
 // value returns a secret for a server, or what to do about it.
-func (s *secrets) value(name string) (string, error) {
+func (s *secretValues) value(name string) (string, error) {
 	s.mu.Lock()
 	h, ok := s.known[name]
 	s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *secrets) value(name string) (string, error) {
 }
 
 // run reads what is wanted and follows the store, until ctx ends.
-func (s *secrets) run(ctx context.Context) {
+func (s *secretValues) run(ctx context.Context) {
 	var following sync.WaitGroup
 	following.Go(func() { s.store.Follow(ctx, s.look) })
 	defer following.Wait()
@@ -115,7 +115,7 @@ func (s *secrets) run(ctx context.Context) {
 
 // read reads the values that are not known or have been set since, and reports
 // whether any is another one.
-func (s *secrets) read(ctx context.Context) (news bool) {
+func (s *secretValues) read(ctx context.Context) (news bool) {
 	index, err := s.store.List()
 	if err != nil {
 		s.logger.Error("the names of the secrets cannot be read", "error", err)

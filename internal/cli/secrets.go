@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/secret"
-	"mcpproxy/internal/settings"
+	"mcpproxy/internal/secrets"
 )
 
 // secretName is the arguments of a command that names a secret. A value among
@@ -45,16 +45,16 @@ func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) 
 }
 
 // secretsHere are the secrets without a daemon.
-func (r *run) secretsHere() (settings.Secrets, error) {
+func (r *run) secretsHere() (secrets.Secrets, error) {
 	dir, err := r.dataDirectory()
 	if err != nil {
-		return settings.Secrets{}, err
+		return secrets.Secrets{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return settings.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
+		return secrets.Secrets{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", printable(dir), err).
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
-	return settings.Secrets{Store: secret.Open(dir, nil), Servers: func() []config.Server {
+	return secrets.Secrets{Store: secret.Open(dir, nil), Servers: func() []config.Server {
 		path, err := r.configFile()
 		if err != nil {
 			return nil
@@ -68,7 +68,7 @@ func (r *run) secretsHere() (settings.Secrets, error) {
 }
 
 // secretsOp has the daemon do an operation, or without one this process.
-func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(settings.Secrets) (Out, error)) (Out, error) {
+func secretsOp[In, Out any](r *run, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(secrets.Secrets) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.Absent(err) {
 		return out, err
@@ -89,11 +89,11 @@ func secretsSet(r *run) command {
 		if err != nil {
 			return err
 		}
-		in := settings.NewSecret{Name: args[0], Value: value}
-		if err := settings.CheckSecret(in.Name, in.Value); err != nil {
+		in := secrets.NewSecret{Name: args[0], Value: value}
+		if err := secrets.CheckSecret(in.Name, in.Value); err != nil {
 			return err
 		}
-		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s settings.Secrets) (settings.SecretView, error) { return s.Set(ctx, in) })
+		v, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Set(ctx, in) })
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func secretsSet(r *run) command {
 	})}
 }
 
-func writeSecretSet(p *printer, v settings.SecretView) {
+func writeSecretSet(p *printer, v secrets.SecretView) {
 	p.line("%s is set, in %s.", v.Name, keptIn(v))
 	if len(v.UsedBy) == 0 {
 		p.note("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
@@ -111,7 +111,7 @@ func writeSecretSet(p *printer, v settings.SecretView) {
 }
 
 // keptIn says where a secret is.
-func keptIn(v settings.SecretView) string {
+func keptIn(v secrets.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
@@ -177,11 +177,11 @@ func secretsList(r *run) command {
 	})}
 }
 
-func (r *run) listSecrets(ctx context.Context, c *api.Client) (settings.SecretViews, error) {
-	return secretsOp(r, ctx, c, api.ListSecrets, gateway.Nothing{}, func(s settings.Secrets) (settings.SecretViews, error) { return s.List(ctx) })
+func (r *run) listSecrets(ctx context.Context, c *api.Client) (secrets.SecretViews, error) {
+	return secretsOp(r, ctx, c, api.ListSecrets, gateway.Nothing{}, func(s secrets.Secrets) (secrets.SecretViews, error) { return s.List(ctx) })
 }
 
-func writeSecrets(p *printer, all settings.SecretViews) {
+func writeSecrets(p *printer, all secrets.SecretViews) {
 	if len(all.Secrets) == 0 {
 		p.note("No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.")
 		return
@@ -221,8 +221,8 @@ func secretsDelete(r *run) command {
 		if err := r.consented(ctx, c, question, hint); err != nil {
 			return err
 		}
-		in := settings.SecretRef{Name: args[0]}
-		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s settings.Secrets) (settings.SecretView, error) { return s.Delete(ctx, in) })
+		in := secrets.SecretRef{Name: args[0]}
+		v, err := secretsOp(r, ctx, client, api.DeleteSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Delete(ctx, in) })
 		if err != nil {
 			return err
 		}

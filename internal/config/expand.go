@@ -3,8 +3,6 @@ package config
 import (
 	"regexp"
 	"strings"
-
-	"mcpproxy/internal/secret"
 )
 
 // A reference stands in a string for a value that is kept elsewhere. "$${" is
@@ -18,6 +16,7 @@ var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": tr
 
 var (
 	envName          = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	secretName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) // as package secret has it
 	referencePattern = regexp.MustCompile(`\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|keyring:[A-Za-z_][A-Za-z0-9_.-]*)\}`)
 )
 
@@ -70,8 +69,8 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 	whole := "${" + scheme + ":" + name + "}"
 	switch {
 	case scheme == "keyring":
-		if err := secret.CheckName(name); err != nil {
-			out.wrong(clip(whole)+" does not name a secret", err.Error())
+		if !secretName.MatchString(name) {
+			out.wrong(clip(whole)+" does not name a secret", "a name has letters, digits, underscores, dots and dashes, and up to 128 characters")
 			return len(whole), whole
 		}
 		return len(whole), secretMark + name + secretMark

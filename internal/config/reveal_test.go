@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/secret"
 )
 
 const withSecrets = `{"mcpServers":{
@@ -108,6 +109,11 @@ func TestWhereSecretsCannotStand(t *testing.T) {
 	} {
 		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "${keyring:NAME} cannot stand in") {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, name := range []string{"", "9", "a b", "a/b", "a\n", "ä", "_a.b-c9", strings.Repeat("x", 128), strings.Repeat("x", 129)} {
+		if secretName.MatchString(name) != (secret.CheckName(name) == nil) {
+			t.Errorf("package secret has another rule for %q", name)
 		}
 	}
 	for _, name := range []string{"", "9", "a b", "a/b", strings.Repeat("x", 129)} {

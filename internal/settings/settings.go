@@ -19,7 +19,6 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
-	"mcpproxy/internal/secret"
 )
 
 // Caller is who calls and from where.
@@ -31,10 +30,7 @@ type Deps struct {
 	Gateway *gateway.Gateway
 	DataDir string // where the history is kept, absolute
 	Key     string // of the API: what placeholders are made with
-	Secrets *secret.Store
-	// SecretsChanged is told that a secret may be another one.
-	SecretsChanged func()
-	Logger         *slog.Logger
+	Logger  *slog.Logger
 }
 
 // Settings are the operations on the configuration file.
@@ -45,10 +41,7 @@ type Settings struct {
 	dataDir string
 	masker  masker
 	history *history
-	secrets Secrets
-	// secretsChanged is told that a secret may be another one.
-	secretsChanged func()
-	logger         *slog.Logger
+	logger  *slog.Logger
 }
 
 // New makes Settings. It keeps the text that is in force, if that is not the
@@ -56,8 +49,7 @@ type Settings struct {
 func New(d Deps) *Settings {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
 	s := &Settings{d.Live, d.Gateway, gateway.Journal{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, masker{key[:]},
-		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger),
-		Secrets{d.Secrets, func() []config.Server { return d.Live.Current().Servers }}, d.SecretsChanged, d.Logger}
+		newHistory(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
 	inForce := d.Live.InForce()
 	if newest, text, ok := s.history.newest(); ok {
 		if newest.ETag == inForce.ETag() {

@@ -1,4 +1,10 @@
-package settings
+// Package secrets is the operations on secrets: which there are and who uses them, to
+// set one and to delete one, with a daemon or without.
+//
+// It guarantees that no answer and no error has a value, and that who changed a
+// secret is on record by its name. It does not start servers: app does, when it
+// is told that a secret is another one.
+package secrets
 
 import (
 	"context"
@@ -158,14 +164,26 @@ func refusedSecret(err error) error {
 		WithHint("Check the files secrets.* in the data directory.").Because(err)
 }
 
+// Operations are the operations on secrets in the daemon.
+type Operations struct {
+	secrets Secrets
+	journal gateway.Journal
+	changed func()
+}
+
+// New makes Operations. changed is told that a secret may be another one.
+func New(s Secrets, journal gateway.Journal, changed func()) *Operations {
+	return &Operations{s, journal, changed}
+}
+
 // ListSecrets lists the secrets that were set, and those that servers need.
-func (s *Settings) ListSecrets(ctx context.Context, _ Caller, _ gateway.Nothing) (SecretViews, error) {
+func (s *Operations) ListSecrets(ctx context.Context, _ gateway.Caller, _ gateway.Nothing) (SecretViews, error) {
 	return s.secrets.List(ctx)
 }
 
 // SetSecret stores a secret and has the servers restarted that need it. The record
 // names it.
-func (s *Settings) SetSecret(ctx context.Context, c Caller, in NewSecret) (v SecretView, err error) {
+func (s *Operations) SetSecret(ctx context.Context, c gateway.Caller, in NewSecret) (v SecretView, err error) {
 	if err := CheckSecret(in.Name, in.Value); err != nil {
 		return v, err
 	}
@@ -173,12 +191,12 @@ func (s *Settings) SetSecret(ctx context.Context, c Caller, in NewSecret) (v Sec
 		v, err = s.secrets.Set(ctx, in)
 		return err
 	})
-	s.secretsChanged()
+	s.changed()
 	return v, err
 }
 
 // DeleteSecret removes a secret. Servers that need it are stopped.
-func (s *Settings) DeleteSecret(ctx context.Context, c Caller, in SecretRef) (v SecretView, err error) {
+func (s *Operations) DeleteSecret(ctx context.Context, c gateway.Caller, in SecretRef) (v SecretView, err error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return v, err
 	}
@@ -186,6 +204,6 @@ func (s *Settings) DeleteSecret(ctx context.Context, c Caller, in SecretRef) (v 
 		v, err = s.secrets.Delete(ctx, in)
 		return err
 	})
-	s.secretsChanged()
+	s.changed()
 	return v, err
 }
