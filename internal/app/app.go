@@ -41,6 +41,8 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/secret"
+	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/union"
@@ -116,6 +118,7 @@ type daemon struct {
 	listeners []*http1.Listener // that they accept from
 	running   sync.WaitGroup
 	launcher  *launcher
+	values    *secretValues
 	// base returns what every request's context descends from; cutOff ends it.
 	base   func(net.Listener) context.Context
 	cutOff context.CancelCauseFunc
@@ -274,7 +277,7 @@ func (d *daemon) wire() error {
 		Infer:   cfg.Intent.InferHints,
 		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
 	})
-	d.logins = oauth.New(oauth.Options{Vault: oauth.OpenVault(cfg.DataDir, d.logger), Logger: d.logger, Version: d.opt.Version})
+	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
 	d.upstreams = adapt.NewSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"),
@@ -282,7 +285,9 @@ func (d *daemon) wire() error {
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set)
+	store := secret.Open(cfg.DataDir, d.logger)
+	d.values = newSecretValues(store, d.logger)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
@@ -310,7 +315,9 @@ func (d *daemon) wire() error {
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	kept := secrets.New(secrets.Secrets{Store: store, Servers: func() []config.Server { return d.live.Current().Servers }},
+		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -342,6 +349,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
+	d.running.Go(func() { d.values.run(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,

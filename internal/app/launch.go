@@ -18,13 +18,15 @@ type launcher struct {
 	book      *approval.Book
 	logins    *oauth.Keeper
 	upstreams *upstream.Set
+	secrets   *secretValues
 
 	mu sync.Mutex // held while the servers that may run are made those that do
 }
 
 // newLauncher makes a launcher, which starts servers once the decisions are read.
-func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Keeper, upstreams *upstream.Set) *launcher {
-	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams}
+func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Keeper, upstreams *upstream.Set, secrets *secretValues) *launcher {
+	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
+	secrets.changed = l.apply
 	book.Follow(func(approval.Decided) { l.launch() })
 	return l
 }
@@ -34,43 +36,66 @@ func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.
 func (l *launcher) Prepare(*config.Config) (func(), error) { return l.launch, nil }
 
 func (l *launcher) launch() {
+	var names []string
+	for _, s := range startable(l.config(), l.book) {
+		names = append(names, s.SecretNames()...)
+	}
+	l.secrets.want(names)
+	l.apply()
+}
+
+// apply is launch with the secrets that are known.
+func (l *launcher) apply() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	cfg := l.config()
-	wanted := specs(cfg, l.book)
-	l.logins.Configure(targets(cfg, wanted))
+	servers := startable(cfg, l.book)
+	var wanted []upstream.Spec
+	for i, s := range servers {
+		revealed, err := s.Reveal(l.secrets.value)
+		servers[i] = revealed
+		spec := specOf(cfg, revealed, l.book)
+		if err != nil {
+			spec.Lacks = err.Error()
+		}
+		wanted = append(wanted, spec)
+	}
+	l.logins.Configure(targets(servers, wanted))
 	l.upstreams.Apply(wanted)
 }
 
-// specs are the servers that may be started or contacted, as they are launched.
-func specs(cfg *config.Config, book *approval.Book) []upstream.Spec {
-	var all []upstream.Spec
+// startable are the servers that may be started or contacted.
+func startable(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	for _, s := range cfg.Servers {
-		if !catalog.MayStart(s, book.View(s.Name)) {
-			continue
+		if catalog.MayStart(s, book.View(s.Name)) {
+			all = append(all, s)
 		}
-		all = append(all, upstream.Spec{
-			Name: s.Name, Transport: upstream.Transport(s.Protocol),
-			Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
-			URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
-			Review:      catalog.Quarantined(s, book.View(s.Name)),
-			IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
-			Shared: s.Session == config.SessionShared,
-		})
 	}
 	return all
 }
 
+// specOf is how a server is launched.
+func specOf(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
+	return upstream.Spec{
+		Name: s.Name, Transport: upstream.Transport(s.Protocol),
+		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
+		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.Secrets(),
+		Review:      catalog.Quarantined(s, book.View(s.Name)),
+		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
+		Shared: s.Session == config.SessionShared,
+	}
+}
+
 // targets are those of the servers that may ask for a login: over HTTP, and
 // with nothing in the configuration that says who asks.
-func targets(cfg *config.Config, servers []upstream.Spec) []oauth.Target {
+func targets(configs []config.Server, servers []upstream.Spec) []oauth.Target {
 	configured := map[string]config.OAuth{}
-	for _, s := range cfg.Servers {
+	for _, s := range configs {
 		configured[s.Name] = s.OAuth
 	}
 	var all []oauth.Target
 	for _, s := range servers {
-		if s.Transport != upstream.Stdio && !s.Proves() {
+		if s.Transport != upstream.Stdio && s.Lacks == "" && !s.Proves() {
 			all = append(all, oauth.Target{Name: s.Name, URL: s.URL, AllowPrivate: s.AllowPrivate, Settings: oauth.Settings(configured[s.Name])})
 		}
 	}

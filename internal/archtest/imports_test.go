@@ -123,7 +123,7 @@ var reserved = []struct {
 		"processes are started by process, which also ends them, and the browser by browser"},
 	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
-	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"oauth"},
+	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"secret"},
 		"what is secret and kept is sealed in one place"},
 	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest", "catalog/catalogtest"},
 		"tests stand in _test.go files"},

@@ -10,8 +10,8 @@ import (
 // allowed are the modules of others that the program is built on, and why each
 // is worth it.
 var allowed = map[string]string{
-	"filippo.io/age":                           "seals logins in a file where there is no keyring",
-	"github.com/zalando/go-keyring":            "logins in the keyring of the system",
+	"filippo.io/age":                           "seals logins and secrets in a file where there is no keyring",
+	"github.com/zalando/go-keyring":            "logins and secrets in the keyring of the system",
 	"charm.land/lipgloss/v2":                   "tables in the terminal whose columns are right for wide characters and colours",
 	"github.com/fsnotify/fsnotify":             "a saved configuration is applied at once",
 	"github.com/goccy/go-yaml":                 "the files of clients that write YAML; an oracle for what the command line writes",

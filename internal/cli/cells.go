@@ -25,6 +25,8 @@ func state(p *printer, s gateway.ServerView) string {
 		return p.paint(care, "quarantined")
 	case s.State == "needs_login":
 		return p.paint(care, "needs login")
+	case s.State == "needs_secret":
+		return p.paint(care, "needs secret")
 	case s.State == "ready":
 		return p.paint(good, "ready")
 	case s.State == "idle":

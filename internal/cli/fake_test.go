@@ -25,6 +25,7 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/tool"
 )
@@ -307,6 +308,10 @@ func (f *fake) Activity(_ context.Context, _ gateway.Caller, in gateway.RecordRe
 	return activity.Record{}, problem.Newf(problem.NotFound, "There is no record '%s'.", in.ID)
 }
 
+func fakeSecret(name, state string) secrets.SecretView {
+	return secrets.SecretView{Name: name, State: state, Kept: "keyring", UsedBy: []string{"github", "notes"}}
+}
+
 // instead are the operations, done by the fake.
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
@@ -321,6 +326,15 @@ func (f *fake) instead() []api.Operation {
 		api.GetServer.As(func(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (inspect.ServerDetail, error) {
 			s, err := f.Server(ctx, c, in)
 			return inspect.ServerDetail{ServerRow: inspect.ServerRow{ServerView: s, Waiting: 1}}, err
+		}),
+		api.ListSecrets.As(func(context.Context, gateway.Caller, gateway.Nothing) (secrets.SecretViews, error) {
+			return secrets.SecretViews{Secrets: []secrets.SecretView{fakeSecret("GITHUB_TOKEN", "set"), fakeSecret("TICKETS", "missing"), fakeSecret("DESK", "locked")}}, nil
+		}),
+		api.SetSecret.As(func(_ context.Context, _ gateway.Caller, in secrets.NewSecret) (secrets.SecretView, error) {
+			return fakeSecret(in.Name, "set"), nil
+		}),
+		api.DeleteSecret.As(func(_ context.Context, _ gateway.Caller, in secrets.SecretRef) (secrets.SecretView, error) {
+			return fakeSecret(in.Name, "missing"), nil
 		}),
 		api.RestartServer.As(f.RestartServer), api.LoginServer.As(f.LoginServer),
 		api.GetLogin.As(f.LoginProgress), api.LogoutServer.As(f.LogoutServer), api.GetServerLogs.As(f.ServerLogs),

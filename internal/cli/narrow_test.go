@@ -80,7 +80,8 @@ var shown = map[string]struct {
 	table bool
 }{
 	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "approvals": {"approvals", true},
-	"config validate": {"config validate", false}, "status": {"status", false}, "tools list": {"tools list", true},
+	"config validate": {"config validate", false}, "secrets list": {"secrets list", true},
+	"secrets delete": {"secrets delete GITHUB_TOKEN --yes", false}, "status": {"status", false}, "tools list": {"tools list", true},
 	"tools search": {"tools search create issue --explain", true}, "tools show": {"tools show github:delete_repo", false},
 	"tools stats": {"tools stats", true}, "tools diff": {"tools diff github:changed", false}, "tools approve": {"tools approve --server github --all --yes", true},
 	"tools block": {"tools block github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false},
@@ -94,7 +95,7 @@ var shown = map[string]struct {
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "help", "serve", "stdio", "ui",
+	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "help", "secrets set", "serve", "stdio", "ui",
 	"upstream login", "upstream logs", "version",
 }
 

@@ -22,7 +22,8 @@ import (
 )
 
 // Config is a decoded, validated configuration with defaults filled in and
-// references (${env:NAME}) resolved.
+// references (${env:NAME}) resolved. Those to secrets (${keyring:NAME}) wait
+// until a server is started: see Server.Reveal.
 type Config struct {
 	Listen            string
 	DataDir           string
@@ -103,6 +104,7 @@ type Server struct {
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
+	revealed          []string // the secrets in it, after Reveal
 	shown             *Server
 	launch            *LaunchView
 	launchFingerprint *tool.Fingerprint

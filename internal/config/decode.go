@@ -241,8 +241,8 @@ func (d *decoder) literal(v hujson.Value, path string) (string, bool) {
 	return s, true
 }
 
-// str decodes a string and resolves the references in it.
-func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok bool) {
+// str decodes a string of a key and resolves the references in it.
+func (d *decoder) str(v hujson.Value, path string, k key) (resolved, raw string, ok bool) {
 	raw, ok = d.literal(v, path)
 	if !ok {
 		return "", "", false
@@ -251,6 +251,9 @@ func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok boo
 	if !d.parked {
 		e.mistakes = append(e.mistakes, e.missing...)
 	}
+	if !k.secrets && holdsSecret(e.text) {
+		e.wrong("${keyring:NAME} cannot stand in "+label(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
+	}
 	d.foreignReferences(v, path, raw)
 	for _, m := range e.mistakes {
 		d.wrong(v.StartOffset, path, m.Message, m.Hint)
@@ -258,12 +261,14 @@ func (d *decoder) str(v hujson.Value, path string) (resolved, raw string, ok boo
 	return e.text, raw, len(e.mistakes) == 0
 }
 
-// unresolved reports whether a reference was left alone because its server is
-// off.
-func (d *decoder) unresolved(s string) bool { return d.parked && referencePattern.MatchString(s) }
+// unresolved reports whether a reference was left alone, because its server is
+// off or because it is to a secret.
+func (d *decoder) unresolved(s string) bool {
+	return d.parked && referencePattern.MatchString(s) || holdsSecret(s)
+}
 
 func (d *decoder) text(v hujson.Value, path string, k key) (any, any) {
-	resolved, raw, ok := d.str(v, path)
+	resolved, raw, ok := d.str(v, path, k)
 	if !ok {
 		return nil, nil
 	}
@@ -338,7 +343,7 @@ func (d *decoder) duration(v hujson.Value, path string, k key) any {
 		d.wrong(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", label(path), want), fmt.Sprintf("write %q for seconds", clip(string(l))+"s"))
 		return nil
 	}
-	resolved, raw, ok := d.str(v, path)
+	resolved, raw, ok := d.str(v, path, k)
 	if !ok || d.unresolved(resolved) {
 		return nil
 	}
@@ -363,7 +368,7 @@ func (d *decoder) list(v hujson.Value, path string, k key) (any, any) {
 	resolved, raw := []string{}, []string{}
 	for i, e := range array.Elements {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		r, w, ok := d.str(e, at)
+		r, w, ok := d.str(e, at, k)
 		if ok && d.checked(e, at, k, r) {
 			resolved, raw = append(resolved, r), append(raw, w)
 		}
@@ -388,7 +393,7 @@ func (d *decoder) dictionary(v hujson.Value, path string, k key) (any, any) {
 			continue
 		}
 		taken[strings.ToLower(n)] = true
-		r, w, ok := d.str(m.Value, at)
+		r, w, ok := d.str(m.Value, at, k)
 		if ok && d.checked(m.Value, at, k, r) {
 			resolved[n], raw[n] = r, w
 		}

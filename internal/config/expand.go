@@ -9,13 +9,15 @@ import (
 // the text "${". What looks otherwise is text: shells and other programs
 // have their own "${…}".
 
-// referenceSchemes are what a reference can begin with. Only env is resolved;
-// the others get a mistake, since as text they would be sent as a credential.
+// referenceSchemes are what a reference can begin with. env is resolved here,
+// keyring when the server is started: see Server.Reveal. input gets a mistake,
+// since as text it would be sent as a credential.
 var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": true}
 
 var (
 	envName          = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	referencePattern = regexp.MustCompile(`\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`)
+	secretName       = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) // as package secret has it
+	referencePattern = regexp.MustCompile(`\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|keyring:[A-Za-z_][A-Za-z0-9_.-]*)\}`)
 )
 
 // expansion is a string with its references resolved, and what is wrong with
@@ -66,8 +68,14 @@ func (out *expansion) resolve(s string, lookup func(string) (string, bool)) (n i
 	}
 	whole := "${" + scheme + ":" + name + "}"
 	switch {
+	case scheme == "keyring":
+		if !secretName.MatchString(name) {
+			out.wrong(clip(whole)+" does not name a secret", "a name has letters, digits, underscores, dots and dashes, and up to 128 characters")
+			return len(whole), whole
+		}
+		return len(whole), secretMark + name + secretMark
 	case scheme != "env":
-		out.wrong(clip(whole)+" is not supported yet in this version", "use ${env:NAME}")
+		out.wrong(clip(whole)+" is not supported yet in this version", "use ${env:NAME} or ${keyring:NAME}")
 	case !envName.MatchString(name):
 		out.wrong(clip(whole)+" does not name an environment variable", "a name has letters, digits and underscores")
 	default:

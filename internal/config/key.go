@@ -30,6 +30,7 @@ type key struct {
 
 	restart bool // a change waits for a restart
 	secret  bool // never shown, unless it is only a reference
+	secrets bool // may hold ${keyring:NAME}
 	folded  bool // in a map, names that differ only in case are the same
 
 	// planned keys belong to the product but not yet to this version.

@@ -12,10 +12,10 @@ import (
 type Launch struct {
 	Command    string            `json:"command,omitempty" doc:"The program to start; either this or url."`
 	Args       []string          `json:"args,omitempty" doc:"Its arguments."`
-	Env        map[string]string `json:"env,omitempty" doc:"Its environment variables; values may hold references such as ${env:NAME}."`
+	Env        map[string]string `json:"env,omitempty" doc:"Its environment variables; values may hold references such as ${env:NAME} or ${keyring:NAME}."`
 	WorkingDir string            `json:"working_dir,omitempty" doc:"The directory that it starts in."`
 	URL        string            `json:"url,omitempty" doc:"Where the server answers; either this or command."`
-	Headers    map[string]string `json:"headers,omitempty" doc:"Headers to send; values may hold references such as ${env:NAME}."`
+	Headers    map[string]string `json:"headers,omitempty" doc:"Headers to send; values may hold references such as ${env:NAME} or ${keyring:NAME}."`
 }
 
 // LaunchView is a launch as a person approves it before anything of the server is

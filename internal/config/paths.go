@@ -68,7 +68,7 @@ func dataDirIn(path string, lookup func(string) (string, bool)) string {
 		return ""
 	}
 	e := expand(l.String(), lookup)
-	if len(e.mistakes)+len(e.missing) > 0 || checkDir(e.text) != nil {
+	if len(e.mistakes)+len(e.missing) > 0 || holdsSecret(e.text) || checkDir(e.text) != nil {
 		return ""
 	}
 	return e.text

@@ -215,7 +215,7 @@ const minSecret = 8
 // what its references were resolved to, its headers, and the longer values of
 // its env.
 func (s Server) Secrets() []string {
-	var all []string
+	all := slices.Clone(s.revealed)
 	for _, v := range s.Headers {
 		all = append(all, v)
 	}

@@ -178,6 +178,12 @@ var contractCases = map[string]contractCase{
 		})
 		return "/config/history/" + all.Versions[0].ID, ""
 	}, missing: at("/config/history/none"), no409: changesNone},
+	"listSecrets": {ok: at("/secrets"), no404: namesNothing, no409: changesNone},
+	"setSecret":   {ok: with("/secrets/CONTRACT", `{"value":"x"}`), no404: namesNothing, no409: alwaysCan},
+	"deleteSecret": {ok: func(c *contract) (string, string) {
+		c.rest("PUT", "/secrets/GONE", `{"value":"x"}`)
+		return "/secrets/GONE", ""
+	}, missing: at("/secrets/NONE"), no409: alwaysCan},
 	"getDiagnostics": {ok: at("/diagnostics"), no404: namesNothing, no409: changesNone},
 
 	"getActivitySummary": {ok: at("/activity/summary?period=24h&step=30m&group=lane"), no404: namesNothing, no409: changesNone},

@@ -75,6 +75,9 @@ func (g *Gateway) viewServer(s *catalog.Server, c *config.Server) ServerView {
 		}
 	}
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
+	if v.State == stateNeedsSecret {
+		v.Detail = LastError(s)
+	}
 	if v.State == stateNeedsLogin {
 		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
 	}
@@ -90,8 +93,15 @@ func (g *Gateway) state(s *catalog.Server) string {
 	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
 		return stateNeedsLogin
 	}
+	if s.State.NeedsSecret() {
+		return stateNeedsSecret
+	}
 	return StateOf(s)
 }
+
+// stateNeedsSecret is the state of a server that cannot be started without a
+// secret.
+const stateNeedsSecret = "needs_secret"
 
 // StateOf returns the state of a server as it is shown; nil is one that is only
 // proposed.

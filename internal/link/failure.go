@@ -24,6 +24,7 @@ const (
 	failCertificate = "CERTIFICATE"
 	failStatus      = "HTTP_STATUS"
 	failLogin       = "LOGIN_NEEDED"
+	FailSecret      = "SECRET_NEEDED"
 	failRefused     = "REFUSED"
 	failConnection  = "CONNECTION"
 )
@@ -51,6 +52,11 @@ func (f Failure) String() string {
 	return f.Code + ": " + f.Said
 }
 
+// NeedsSecret is why a server is not even tried, in our own words.
+type NeedsSecret string
+
+func (e NeedsSecret) Error() string { return string(e) }
+
 // AnswerError is a JSON-RPC error that a server answered to a request of our
 // own. Its text is the server's and goes to the server's log only.
 type AnswerError struct{ Code int }
@@ -72,6 +78,7 @@ func FailureOf(err error) Failure {
 		unknown  x509.UnknownAuthorityError
 		netFail  net.Error
 		ownWords *problem.Own
+		secret   NeedsSecret
 	)
 	same := func(code, words string) Failure { return Failure{code, words, words} }
 	switch {
@@ -83,6 +90,8 @@ func FailureOf(err error) Failure {
 		return f
 	case errors.As(err, &spawn):
 		return Failure{failNotStarted, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
+	case errors.As(err, &secret):
+		return same(FailSecret, secret.Error())
 	case errors.As(err, &status) && status.WantsLogin():
 		return same(failLogin, status.Error())
 	case errors.As(err, &status):

@@ -30,6 +30,14 @@ import (
 	"mcpproxy/internal/reach"
 )
 
+// Vault stores what belongs to accounts by their keys. A value that is not there
+// is nil.
+type Vault interface {
+	Load(ctx context.Context, key string) ([]byte, error)
+	Save(ctx context.Context, key string, value []byte) error
+	Delete(ctx context.Context, key string) error
+}
+
 // Options are the surroundings of a Keeper.
 type Options struct {
 	Vault   Vault

@@ -27,6 +27,9 @@ type dialer struct {
 func (d *dialer) dial(up link.Reports, place *startup.Place, sse, own bool) (link.Link, error) {
 	o := link.Options{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec
+	if spec.Lacks != "" {
+		return nil, link.NeedsSecret(spec.Lacks)
+	}
 	if spec.Transport == Stdio {
 		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
 		if err != nil {

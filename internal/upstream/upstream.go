@@ -75,13 +75,16 @@ type Spec struct {
 	// MCPProxy has, so that the server runs once. When that changes, what clients
 	// have open with it ends; the server itself runs on.
 	Shared bool
+	// Lacks says why it cannot be started or contacted at all, such as a secret
+	// that nobody has set; "" when it can.
+	Lacks string
 }
 
 // Equal reports whether s and o launch the same server the same way.
 func (s Spec) Equal(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout
+		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.Lacks == o.Lacks
 }
 
 // Proves reports whether the launch itself says who asks.
@@ -143,6 +146,11 @@ type State struct {
 	// Offers is another number when what the server offers beside tools (prompts,
 	// resources) may have become something else; 0 before it was ever connected.
 	Offers uint64
+}
+
+// NeedsSecret reports whether it failed since a secret is missing: see Spec.Lacks.
+func (s State) NeedsSecret() bool {
+	return s.Phase == Failed && s.Failure.Code == link.FailSecret
 }
 
 // Observer is told what changed. Its methods are called one after the other

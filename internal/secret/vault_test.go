@@ -1,4 +1,4 @@
-package oauth
+package secret
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-func testVault(dir string, off bool) *vault {
-	v, _ := OpenVault(dir, slog.New(slog.DiscardHandler)).(*vault)
+func testVault(dir string, off bool) *Vault {
+	v := OpenVault(dir, "logins", slog.New(slog.DiscardHandler))
 	v.ring.off = off
 	return v
 }
 
-func mustHave(t *testing.T, v Vault, key, want string) {
+func mustHave(t *testing.T, v *Vault, key, want string) {
 	t.Helper()
 	got, err := v.Load(context.Background(), key)
 	if err != nil || string(got) != want || want == "" && got != nil {
@@ -27,7 +27,7 @@ func mustHave(t *testing.T, v Vault, key, want string) {
 	}
 }
 
-func mustSave(t *testing.T, v Vault, key, value string) {
+func mustSave(t *testing.T, v *Vault, key, value string) {
 	t.Helper()
 	if err := v.Save(context.Background(), key, []byte(value)); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestSealedFile(t *testing.T) {
 	}
 	mustHave(t, v, "a", "")
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
+	if err != nil || len(entries) != 3 {
 		t.Fatalf("%v %v", entries, err)
 	}
 	for _, e := range entries {
@@ -75,7 +75,7 @@ func TestKeyIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	v := testVault(dir, true)
 	mustSave(t, v, "a", "x")
-	path := filepath.Join(dir, sealedKey)
+	path := filepath.Join(dir, "logins.key")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +88,10 @@ func TestKeyIsClosed(t *testing.T) {
 // A file that cannot be opened is kept, and in nobody's way.
 func TestUnreadableFile(t *testing.T) {
 	for name, harm := range map[string]func(dir string) error{
-		"broken file": func(dir string) error { return os.WriteFile(filepath.Join(dir, sealedFile), []byte("x"), 0o600) },
-		"lost key":    func(dir string) error { return os.Remove(filepath.Join(dir, sealedKey)) },
+		"broken file": func(dir string) error { return os.WriteFile(filepath.Join(dir, "logins.age"), []byte("x"), 0o600) },
+		"lost key":    func(dir string) error { return os.Remove(filepath.Join(dir, "logins.key")) },
 		"cut off": func(dir string) error {
-			return os.Truncate(filepath.Join(dir, sealedFile), 100)
+			return os.Truncate(filepath.Join(dir, "logins.age"), 100)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestUnreadableFile(t *testing.T) {
 			}
 			mustSave(t, v, "b", "y")
 			mustHave(t, v, "b", "y")
-			if _, err := os.Stat(filepath.Join(dir, sealedFile+".unreadable")); err != nil {
+			if _, err := os.Stat(filepath.Join(dir, "logins.age"+".unreadable")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -114,7 +114,7 @@ func TestUnreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	v := testVault(dir, true)
 	mustSave(t, v, "a", "x")
-	if err := os.WriteFile(filepath.Join(dir, sealedKey), []byte("no key"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "logins.key"), []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Save(context.Background(), "b", []byte("y")); err == nil || !strings.Contains(err.Error(), "move it away") {
