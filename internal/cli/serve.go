@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,17 +32,6 @@ func demoCommand(r *run) command {
 			return errLeftOut
 		}
 		return r.Demo(cmd.Context(), o)
-	}}
-}
-
-func versionCommand(r *run) command {
-	return command{run: func(*cobra.Command, []string) error {
-		v := struct {
-			Version string `json:"version"`
-			Go      string `json:"go"`
-			System  string `json:"system"`
-		}{r.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return r.print(v, func(p *printer) { fmt.Fprintf(p, "mcpproxy %s (%s, %s)\n", v.Version, v.Go, v.System) })
 	}}
 }
 
