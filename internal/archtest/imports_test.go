@@ -119,7 +119,7 @@ var reserved = []struct {
 		"the file is config's"},
 	{[]string{"github.com/tailscale/hujson"}, []string{"jsonc", "config", "clientfile"},
 		"what people write is read by jsonc, edited by config, and by clientfile taken over"},
-	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "bench", "demo", "mcptest", "faultfs", "faultrun"},
+	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "packaging", "bench", "demo", "mcptest", "faultfs", "faultrun"},
 		"processes are started by process, which also ends them, the browser by browser, and the managers of services by autostart"},
 	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},

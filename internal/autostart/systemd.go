@@ -28,7 +28,7 @@ func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err err
 	if err != nil {
 		return false, err
 	}
-	if changed, err = write(s.file(), SystemdUnit(p)); err != nil {
+	if changed, err = write(s.file(), "# "+mark+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
 		return false, err
 	}
 	start := "start"
@@ -108,15 +108,14 @@ func (s *systemd) State(ctx context.Context) (State, error) {
 // the program, which lets their calls end; what is left is killed after it.
 func SystemdUnit(p Program) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, `# %s. To change it: systemctl --user edit mcpproxy
-[Unit]
+	fmt.Fprintf(&out, `[Unit]
 Description=MCPProxy, one endpoint in front of all MCP servers
 Documentation=man:mcpproxy(1)
 
 [Service]
 Type=exec
 ExecStart=%s
-`, mark, systemdCommand(p))
+`, systemdCommand(p))
 	if p.Dir != "" {
 		fmt.Fprintf(&out, "WorkingDirectory=%s\n", strings.ReplaceAll(p.Dir, "%", "%%"))
 	}
