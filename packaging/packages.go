@@ -30,7 +30,8 @@ var packagers = []packager{
 
 // content is a file as nfpm takes it.
 type content struct {
-	Source      string      `json:"src"`
+	Source      string      `json:"src,omitempty"`
+	Type        string      `json:"type,omitempty"`
 	Destination string      `json:"dst"`
 	Info        contentInfo `json:"file_info"`
 }
@@ -81,6 +82,9 @@ func (p packager) layout(program []byte, shared []file) ([]file, error) {
 			files = append(files, file{name: place, mode: 0o644, data: f.data})
 		}
 	}
+	if p.format == "rpm" { // the others remove directories that they have made by themselves
+		files = append(files, file{name: p.licences, mode: 0o755})
+	}
 	sortFiles(files)
 	return files, nil
 }
@@ -94,6 +98,11 @@ func (r *release) nfpm(ctx context.Context, t target, format string, files []fil
 	defer os.RemoveAll(dir)
 	var contents []content
 	for _, f := range files {
+		info := contentInfo{f.mode, r.Date, "root", "root"}
+		if strings.HasSuffix(f.name, "/") {
+			contents = append(contents, content{Type: "dir", Destination: f.name, Info: info})
+			continue
+		}
 		source := filepath.Join(dir, "files", f.name)
 		if err := os.MkdirAll(filepath.Dir(source), 0o755); err != nil {
 			return err
@@ -101,7 +110,7 @@ func (r *release) nfpm(ctx context.Context, t target, format string, files []fil
 		if err := os.WriteFile(source, f.data, 0o600); err != nil {
 			return err
 		}
-		contents = append(contents, content{source, f.name, contentInfo{f.mode, r.Date, "root", "root"}})
+		contents = append(contents, content{Source: source, Destination: f.name, Info: info})
 	}
 	home, err := url.Parse(r.Home)
 	if err != nil {
