@@ -249,8 +249,12 @@ func TestScheduler(t *testing.T) {
 func TestForeignFilesStay(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin"} {
 		for name, put := range map[string]func(path string) error{
-			"a file":      func(path string) error { return os.WriteFile(path, []byte("[Service]\n"), 0o600) },
-			"masked":      func(path string) error { return os.Symlink("/dev/null", path) },
+			"a file": func(path string) error { return os.WriteFile(path, []byte("[Service]\n"), 0o600) },
+			"masked": func(path string) error { return os.Symlink("/dev/null", path) },
+			"a link to one of ours": func(path string) error {
+				ours := filepath.Join(t.TempDir(), "ours")
+				return errors.Join(os.WriteFile(ours, []byte("# "+mark), 0o600), os.Symlink(ours, path))
+			},
 			"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		} {
 			s := &system{says: map[string]string{"systemctl --user show": systemdRunning, "launchctl print gui/501/mcpproxy": "state = running"}}

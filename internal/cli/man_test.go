@@ -48,6 +48,13 @@ func TestManPagesAreCorrect(t *testing.T) {
 	}
 }
 
+func TestRoff(t *testing.T) {
+	t.Parallel()
+	if got, want := roff(".a\n'b' -c \\d"), "\\&.a\n\\(aqb\\(aq \\-c \\ed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	scripts, err := Completions()

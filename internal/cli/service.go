@@ -222,6 +222,8 @@ func writeService(p *printer, version string, v serviceView) {
 	f.add("Daemon", p.paint(map[bool]hue{true: good, false: bad}[v.Answers], daemonNote(v)))
 	f.write(p)
 	switch {
+	case !v.Enabled && !v.Running:
+		p.note("`mcpproxy service install` has it started.")
 	case !v.Answers && v.Log != "":
 		p.note("What it printed: `%s`", v.Log)
 	case v.Answers && v.Version != version:

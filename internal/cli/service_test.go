@@ -81,6 +81,7 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 		"it runs and is silent":   {down, running, "none answers for " + down.dir},
 		"it is not there":         {down, autostart.State{}, "not installed as a service"},
 		"without it":              {up, autostart.State{}, "It runs all the same, as process 42"},
+		"there and off":           {down, autostart.State{File: "/usr/lib/u", Installed: true, Detail: "inactive"}, "is not started"},
 		"not at login":            {up, autostart.State{File: "x", Installed: true, Running: true}, "is not started"},
 	} {
 		c.w.deps.Manager = &fakeManager{state: c.state}
@@ -89,7 +90,6 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 		}
 	}
 	up.deps.Manager = &fakeManager{state: running}
-	up.deps.Version = "x"
 	if got := up.run("service", "status", "-o", "json"); !strings.Contains(got.stdout, `"daemon_pid": 42`) {
 		t.Errorf("%+v", got)
 	}
@@ -133,5 +133,30 @@ func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	w.deps.Commit, w.deps.Date = "", ""
 	if got := w.run("version").stdout; got != "mcpproxy 1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
 		t.Error(got)
+	}
+}
+
+// A service does not have the variables of this shell: what they say is said to it.
+func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}
+	r := newRun(Deps{Program: "/usr/bin/mcpproxy", Getenv: func(name string) string { return env[name] }})
+	p, err := r.program()
+	if want := []string{"serve", "--data-dir", "/srv/data"}; err != nil || !slices.Equal(p.Args, want) {
+		t.Errorf("%q, %v", p.Args, err)
+	}
+}
+
+func TestServiceOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr strings.Builder
+	r := newRun(Deps{Stdout: &stdout, Stderr: &stderr})
+	r.output = formatTable
+	v := serviceView{State: autostart.State{Installed: true, Enabled: true, Running: true, File: "/u", Restart: "systemctl --user restart mcpproxy"}, Answers: true, Version: "1.2.2"}
+	if err := r.print(v, func(p *printer) { writeService(p, "1.2.3", v) }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "The daemon is of version 1.2.2, this program of 1.2.3. Start it again: `systemctl --user restart mcpproxy`\n"; stderr.String() != want {
+		t.Errorf("%q", stderr.String())
 	}
 }
