@@ -13,8 +13,13 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// version of the product; releases set it with -ldflags "-X main.version=…".
-var version = "0.1.0-dev"
+// What is built; releases set it with -ldflags "-X main.version=…". Else the commit
+// and its date are those that the go command has noted.
+var (
+	version = "0.1.0-dev"
+	commit  = ""
+	date    = ""
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -28,7 +33,7 @@ func main() {
 		return
 	}
 	code := cli.Run(ctx, os.Args[1:], cli.Deps{
-		Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Version: version, Commit: commit, Date: date, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		Serve: demo.Serve,
 		Demo:  demo.Run,
 	})

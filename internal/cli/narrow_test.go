@@ -13,6 +13,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/autostart"
 	"mcpproxy/internal/problem"
 )
 
@@ -82,6 +83,7 @@ var shown = map[string]struct {
 	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "approvals": {"approvals", true},
 	"config validate": {"config validate", false}, "secrets list": {"secrets list", true},
 	"secrets delete": {"secrets delete GITHUB_TOKEN --yes", false}, "status": {"status", false}, "tools list": {"tools list", true},
+	"service install": {"service install", false}, "service status": {"service status", false}, "service uninstall": {"service uninstall", false},
 	"tools search": {"tools search create issue --explain", true}, "tools show": {"tools show github:delete_repo", false},
 	"tools stats": {"tools stats", true}, "tools diff": {"tools diff github:changed", false}, "tools approve": {"tools approve --server github --all --yes", true},
 	"tools block": {"tools block github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false},
@@ -103,6 +105,7 @@ var verbatim = []string{
 func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	w := daemonBehind(t, &fake{}, lengthened)
+	w.deps.Program, w.deps.Manager = "/usr/bin/mcpproxy", &fakeManager{state: autostart.State{Installed: true, File: strings.Repeat("/directory", 20), Detail: strings.Repeat("word ", 30)}}
 	for _, path := range leaves((&run{Deps: Deps{}}).root()) {
 		c, ok := shown[path]
 		if !ok {

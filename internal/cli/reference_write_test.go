@@ -26,7 +26,7 @@ func Reference() []byte {
 	var out strings.Builder
 	fmt.Fprintf(&out, referenceHead, root.Long, fence(root.Example))
 	out.WriteString("| command | |\n| --- | --- |\n")
-	visible := below(root)
+	visible := visibleBelow(root)
 	for _, c := range visible {
 		fmt.Fprintf(&out, "| %s | %s |\n", sectionLink(c), c.Short)
 	}
@@ -35,17 +35,6 @@ func Reference() []byte {
 		writeCommand(&out, c)
 	}
 	return []byte(out.String())
-}
-
-// below returns the commands below c that help shows, parents first, by name.
-func below(c *cobra.Command) []*cobra.Command {
-	var out []*cobra.Command
-	for _, child := range c.Commands() {
-		if !child.Hidden {
-			out = append(append(out, child), below(child)...)
-		}
-	}
-	return out
 }
 
 // writeCommand writes the section of one command. What it inherits is told once.

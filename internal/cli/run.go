@@ -11,12 +11,15 @@ import (
 	"golang.org/x/term"
 
 	"mcpproxy/internal/app"
+	"mcpproxy/internal/autostart"
 	"mcpproxy/internal/demo"
 )
 
 // Deps is what the commands need. What is nil is the process's own.
 type Deps struct {
 	Version string
+	Commit  string // of the sources; "" = what the go command has noted in the program
+	Date    string // of the commit, RFC 3339; the same
 	Serve   func(ctx context.Context, o app.Options) error
 	Demo    func(ctx context.Context, o demo.Options) error
 	Stdin   io.Reader
@@ -27,6 +30,10 @@ type Deps struct {
 	Getenv  func(name string) string
 	// CompletionTime is how long a shell waits for names; 0 = a moment.
 	CompletionTime time.Duration
+	// Manager is who starts programs for the user; nil = that of the system.
+	Manager autostart.Manager
+	// Program is the path that a service runs; "" = by which this process was started.
+	Program string
 	// Ask asks the person a question and returns the answer. Without it the
 	// terminal of the process is asked, if there is one.
 	Ask func(ctx context.Context, question string) (string, error)

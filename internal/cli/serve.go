@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,17 +32,6 @@ func demoCommand(r *run) command {
 			return errLeftOut
 		}
 		return r.Demo(cmd.Context(), o)
-	}}
-}
-
-func versionCommand(r *run) command {
-	return command{run: func(*cobra.Command, []string) error {
-		v := struct {
-			Version string `json:"version"`
-			Go      string `json:"go"`
-			System  string `json:"system"`
-		}{r.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return r.print(v, func(p *printer) { fmt.Fprintf(p, "mcpproxy %s (%s, %s)\n", v.Version, v.Go, v.System) })
 	}}
 }
 
@@ -78,26 +65,38 @@ var bashAlone = strings.NewReplacer(
 __start_mcpproxy()
 `)
 
+// shells are those for which there is a completion script.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
 func completionCommand(r *run) command {
 	return command{
-		args: exactly("shell"), complete: fixed("bash", "zsh", "fish", "powershell"),
+		args: exactly("shell"), complete: fixed(shells...),
 		run: func(cmd *cobra.Command, args []string) error {
-			switch root := cmd.Root(); args[0] {
-			case "bash":
-				var script bytes.Buffer
-				if err := root.GenBashCompletionV2(&script, true); err != nil {
-					return err
-				}
-				_, err := bashAlone.WriteString(r.Stdout, script.String())
+			script, err := completionScript(cmd.Root(), args[0])
+			if err != nil {
 				return err
-			case "zsh":
-				return root.GenZshCompletion(r.Stdout)
-			case "fish":
-				return root.GenFishCompletion(r.Stdout, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(r.Stdout)
 			}
-			return usage("Invalid shell '"+args[0]+"': must be bash, zsh, fish, or powershell", "")
+			_, err = r.Stdout.Write(script)
+			return err
 		},
 	}
+}
+
+// completionScript is the script of a shell.
+func completionScript(root *cobra.Command, shell string) (script []byte, err error) {
+	var out bytes.Buffer
+	switch shell {
+	case "bash":
+		err = root.GenBashCompletionV2(&out, true)
+		return []byte(bashAlone.Replace(out.String())), err
+	case "zsh":
+		err = root.GenZshCompletion(&out)
+	case "fish":
+		err = root.GenFishCompletion(&out, true)
+	case "powershell":
+		err = root.GenPowerShellCompletionWithDesc(&out)
+	default:
+		err = usage("Invalid shell '"+shell+"': must be bash, zsh, fish, or powershell", "")
+	}
+	return out.Bytes(), err
 }

@@ -1,0 +1,61 @@
+package autostart
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/problem"
+)
+
+// Self returns the path by which this program was started, which stays the same
+// when a package manager puts a later version behind it. One that go run has built
+// is gone when it ends.
+func Self() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", failed("The path of this program is not known", err)
+	}
+	if strings.Contains(filepath.ToSlash(file), "/go-build") {
+		return "", problem.New(problem.Usage, "This program is one that go run has built, and is gone when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
+	}
+	if named, err := exec.LookPath(os.Args[0]); err == nil && same(named, file) {
+		if named, err = filepath.Abs(named); err == nil {
+			return named, nil
+		}
+	}
+	return file, nil
+}
+
+func same(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
+
+// SearchPath returns a PATH for a service: of a shell's PATH the directories that are
+// there, each once. One below a temporary directory, as fnm makes for each shell, is
+// gone with its shell: it is replaced by what it leads to, or left out.
+func SearchPath(path string, temporary ...string) string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(path) {
+		if isBelow(dir, temporary) {
+			dir, _ = filepath.EvalSymlinks(dir)
+		}
+		info, err := os.Stat(dir)
+		if err != nil || !info.IsDir() || !filepath.IsAbs(dir) || isBelow(dir, temporary) || slices.Contains(dirs, dir) {
+			continue
+		}
+		dirs = append(dirs, dir)
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+func isBelow(dir string, parents []string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool {
+		rel, err := filepath.Rel(parent, dir)
+		return parent != "" && err == nil && filepath.IsLocal(rel)
+	})
+}

@@ -1,0 +1,43 @@
+package autostart
+
+import (
+	"strings"
+	"unicode"
+
+	"mcpproxy/internal/problem"
+)
+
+// Name is what the managers know the service by.
+const Name = "mcpproxy"
+
+// Program is what is run. Texts with control characters are refused.
+type Program struct {
+	Path string   // of the program, absolute
+	Args []string // without the program
+	Dir  string   // where it runs, absolute; "" = systemd: the home directory
+	Env  []string // NAME=VALUE; not on Windows, where a task has the environment of its user
+	Log  string   // where launchd, which keeps none, has stderr written
+}
+
+// State is what the manager says.
+type State struct {
+	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
+	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
+	Installed bool   `json:"installed"`
+	Enabled   bool   `json:"enabled" doc:"starts when the user logs in"`
+	Running   bool   `json:"running"`
+	PID       int    `json:"pid,omitempty" doc:"of the process, where the manager says it"`
+	Detail    string `json:"detail" doc:"the state in the manager's own words"`
+	Restart   string `json:"restart" doc:"the command that starts it again"`
+	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
+}
+
+// check refuses what no file of a manager can say.
+func (p Program) check() error {
+	for _, text := range append(append([]string{p.Path, p.Dir, p.Log}, p.Args...), p.Env...) {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return problem.New(problem.InvalidParameter, "A path or a variable of the service has a control character.", "Rename it, or unset the variable.")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package autostart
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+	"unicode/utf16"
+)
+
+// scheduler is the task scheduler of Windows. It keeps the task itself.
+type scheduler struct{ account Account }
+
+// task is what the scheduler knows it by.
+const task = "MCPProxy"
+
+func (s *scheduler) Install(ctx context.Context, p Program) (changed bool, err error) {
+	if err := p.check(); err != nil {
+		return false, err
+	}
+	before, err := s.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	file, err := os.CreateTemp("", "mcpproxy-*.xml")
+	if err != nil {
+		return false, failed("The task cannot be written", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(utf16Text(windowsTask(p, s.account.User)))
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return false, failed("The task cannot be written", err)
+	}
+	if before.Running {
+		if err := s.schtasks(ctx, "/End"); err != nil {
+			return false, err
+		}
+	}
+	if err := s.schtasks(ctx, "/Create", "/XML", file.Name(), "/F"); err != nil {
+		return false, err
+	}
+	return true, s.schtasks(ctx, "/Run")
+}
+
+func (s *scheduler) Uninstall(ctx context.Context) (was bool, err error) {
+	before, err := s.State(ctx)
+	if err != nil || !before.Installed {
+		return false, err
+	}
+	if before.Running {
+		if err := s.schtasks(ctx, "/End"); err != nil {
+			return false, err
+		}
+	}
+	return true, s.schtasks(ctx, "/Delete", "/F")
+}
+
+func (s *scheduler) schtasks(ctx context.Context, does string, args ...string) error {
+	if _, err := s.account.Run(ctx, "schtasks.exe", append([]string{does, "/TN", task}, args...)...); err != nil {
+		return failed("schtasks "+does+" failed", err)
+	}
+	return nil
+}
+
+// query prints the number of the task's state, and nothing where there is no task:
+// what schtasks prints is in the language of the system.
+const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -ErrorAction SilentlyContinue; if ($t) { [int]$t.State }"
+
+func (s *scheduler) State(ctx context.Context) (State, error) {
+	said, err := s.account.Run(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", query)
+	if err != nil {
+		return State{}, failed("The task scheduler does not answer", err)
+	}
+	state := State{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
+	switch number := strings.TrimSpace(said); number {
+	case "":
+		return State{Manager: state.Manager, Detail: "no such task"}, nil
+	case "1":
+		state.Enabled, state.Detail = false, "disabled"
+	case "2":
+		state.Detail = "queued"
+	case "3":
+		state.Detail = "ready"
+	case "4":
+		state.Running, state.Detail = true, "running"
+	default:
+		state.Detail = "in state " + number
+	}
+	return state, nil
+}
+
+// windowsTask is a task that runs a program from when its user logs in, and looks
+// each minute whether it still runs: for the scheduler a program that ends with an
+// error has ended well.
+func windowsTask(p Program, user string) string {
+	words := make([]string, len(p.Args))
+	for i, arg := range p.Args {
+		words[i] = windowsWord(arg)
+	}
+	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>MCPProxy, one endpoint in front of all MCP servers. %[1]s.</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <LogonTrigger>
+      <Repetition>
+        <Interval>PT1M</Interval>
+        <StopAtDurationEnd>false</StopAtDurationEnd>
+      </Repetition>
+      <Enabled>true</Enabled>
+      <UserId>%[2]s</UserId>
+    </LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      <UserId>%[2]s</UserId>
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <StartWhenAvailable>true</StartWhenAvailable>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>%[3]s</Command>
+      <Arguments>%[4]s</Arguments>
+      <WorkingDirectory>%[5]s</WorkingDirectory>
+    </Exec>
+  </Actions>
+</Task>
+`, mark, escaped(user), escaped(p.Path), escaped(strings.Join(words, " ")), escaped(p.Dir))
+}
+
+// windowsWord is one word of a command line as programs take it apart. No path has
+// quotes.
+func windowsWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t") {
+		return word
+	}
+	backslashes := word[len(strings.TrimRight(word, `\`)):]
+	return `"` + word + backslashes + `"`
+}
+
+// utf16Text is a text as the scheduler reads it.
+func utf16Text(text string) []byte {
+	out := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = binary.LittleEndian.AppendUint16(out, unit)
+	}
+	return out
+}

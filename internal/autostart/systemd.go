@@ -1,0 +1,152 @@
+package autostart
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/problem"
+)
+
+// systemd is the systemd of a user.
+type systemd struct{ account Account }
+
+const unit = Name + ".service"
+
+func (s *systemd) file() string {
+	return filepath.Join(cmp.Or(s.account.Config, filepath.Join(s.account.Home, ".config")), "systemd", "user", unit)
+}
+
+func (s *systemd) Install(ctx context.Context, p Program) (changed bool, err error) {
+	if err := p.check(); err != nil {
+		return false, err
+	}
+	before, err := s.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	if changed, err = write(s.file(), "# "+mark+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnit(p)); err != nil {
+		return false, err
+	}
+	start := "start"
+	if changed {
+		start = "restart"
+	}
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", unit}, {start, unit}} {
+		if err := s.systemctl(ctx, args...); err != nil {
+			return changed, err
+		}
+	}
+	return changed || !before.Enabled || !before.Running, nil
+}
+
+func (s *systemd) Uninstall(ctx context.Context) (was bool, err error) {
+	before, err := s.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	if _, err := own(s.file()); err != nil {
+		return false, err
+	}
+	if before.Installed {
+		if err := s.systemctl(ctx, "disable", "--now", unit); err != nil {
+			return false, err
+		}
+	}
+	if was, err = remove(s.file()); err != nil || !was {
+		return before.Enabled || before.Running, err
+	}
+	if err := s.systemctl(ctx, "daemon-reload"); err != nil {
+		return true, err
+	}
+	_ = s.systemctl(ctx, "reset-failed", unit) // there is nothing to reset where it did not fail
+	return true, nil
+}
+
+func (s *systemd) systemctl(ctx context.Context, args ...string) error {
+	if _, err := s.account.Run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...); err != nil {
+		return failed("systemctl --user "+args[0]+" failed", err)
+	}
+	return nil
+}
+
+func (s *systemd) State(ctx context.Context) (State, error) {
+	said, err := s.account.Run(ctx, "systemctl", "--user", "show", unit,
+		"--property=LoadState,ActiveState,SubState,Result,MainPID,UnitFileState,FragmentPath,NRestarts")
+	if err != nil {
+		return State{}, problem.New(problem.Conflict, "No systemd answers for this user: "+strings.Join(strings.Fields(err.Error()), " "),
+			"Log in as the user, without sudo or su. Where no systemd runs, as in a container, start `mcpproxy serve` yourself.").Because(err)
+	}
+	is := map[string]string{}
+	for line := range strings.Lines(said) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[name] = value
+	}
+	state := State{
+		Manager: "systemd", File: is["FragmentPath"], Installed: is["LoadState"] == "loaded",
+		Enabled: strings.HasPrefix(is["UnitFileState"], "enabled"), Running: is["ActiveState"] == "active",
+		Detail:  is["ActiveState"] + " (" + is["SubState"] + ")",
+		Restart: "systemctl --user restart mcpproxy", Log: "journalctl --user -u mcpproxy -n 20",
+	}
+	state.PID, _ = strconv.Atoi(is["MainPID"])
+	if is["LoadState"] != "loaded" && is["LoadState"] != "not-found" {
+		state.Detail += ", the unit is " + is["LoadState"]
+	}
+	if result := is["Result"]; result != "" && result != "success" {
+		state.Detail += ", the last run ended with " + result
+	}
+	if n := is["NRestarts"]; n != "" && n != "0" {
+		state.Detail += ", restarts: " + n
+	}
+	return state, nil
+}
+
+// SystemdUnit is the text of a user unit that runs a program. Servers are stopped by
+// the program, which lets their calls end; what is left is killed after it.
+func SystemdUnit(p Program) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `[Unit]
+Description=MCPProxy, one endpoint in front of all MCP servers
+Documentation=man:mcpproxy(1)
+
+[Service]
+Type=exec
+ExecStart=%s
+`, systemdCommand(p))
+	if p.Dir != "" {
+		fmt.Fprintf(&out, "WorkingDirectory=%s\n", strings.ReplaceAll(p.Dir, "%", "%%"))
+	}
+	for _, variable := range p.Env {
+		fmt.Fprintf(&out, "Environment=%s\n", systemdWord(variable))
+	}
+	out.WriteString(`Restart=on-failure
+RestartSec=5
+KillMode=mixed
+TimeoutStopSec=30
+
+[Install]
+WantedBy=default.target
+`)
+	return out.String()
+}
+
+// systemdCommand is a command line in which nothing is expanded.
+func systemdCommand(p Program) string {
+	words := []string{systemdWord(p.Path)}
+	for _, arg := range p.Args {
+		words = append(words, systemdWord(strings.ReplaceAll(arg, "$", "$$")))
+	}
+	return strings.Join(words, " ")
+}
+
+// systemdWord is one word of a unit, in quotes where it needs them.
+func systemdWord(word string) string {
+	word = strings.ReplaceAll(word, "%", "%%")
+	if word != "" && !strings.ContainsAny(word, " \t\"'\\;") {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}

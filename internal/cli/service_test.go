@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/autostart"
+	"mcpproxy/internal/problem"
+)
+
+// fakeManager is a manager of services that remembers what it was given.
+type fakeManager struct {
+	state     autostart.State
+	installed []autostart.Program
+	err       error
+}
+
+func (m *fakeManager) Install(_ context.Context, p autostart.Program) (bool, error) {
+	m.installed = append(m.installed, p)
+	return len(m.installed) == 1, m.err
+}
+
+func (m *fakeManager) Uninstall(context.Context) (bool, error)        { return len(m.installed) > 0, m.err }
+func (m *fakeManager) State(context.Context) (autostart.State, error) { return m.state, m.err }
+
+func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("paths of Linux")
+	}
+	w := daemon(t, &fake{})
+	bin := t.TempDir()
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		want []string
+	}{
+		"another data directory":       {nil, nil, []string{"serve", "--data-dir", w.dir}},
+		"from the environment":         {map[string]string{"MCPPROXY_CONFIG": "/srv/c.json"}, nil, []string{"serve", "--config", "/srv/c.json", "--data-dir", w.dir}},
+		"another configuration":        {nil, []string{"--config", "/srv/c.json"}, []string{"serve", "--config", "/srv/c.json", "--data-dir", w.dir}},
+		"the usual configuration file": {nil, []string{"--config", "~/.mcpproxy/mcp_config.json"}, []string{"serve", "--data-dir", w.dir}},
+	} {
+		m := &fakeManager{state: autostart.State{Manager: "systemd", Installed: true, Running: true, Enabled: true, Detail: "active"}}
+		w.deps = Deps{Manager: m, Program: "/usr/bin/mcpproxy"}
+		w.env = map[string]string{"HOME": "/home/me", "PATH": bin + "::relative:" + filepath.Join(bin, "gone") + ":/usr:/usr"}
+		for k, v := range c.env {
+			w.env[k] = v
+		}
+		got := w.run(append([]string{"service", "install"}, c.args...)...)
+		if got.code != 0 || len(m.installed) != 1 {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		if p := m.installed[0]; p.Path != "/usr/bin/mcpproxy" || !slices.Equal(p.Args, c.want) || !slices.Equal(p.Env, []string{"PATH=/usr"}) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+func TestServiceStatusTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	running := autostart.State{Manager: "systemd", File: "/u/mcpproxy.service", Installed: true, Enabled: true, Running: true, PID: 42, Detail: "active (running)", Restart: "systemctl --user restart mcpproxy", Log: "journalctl"}
+	failed := running
+	failed.Running, failed.PID, failed.Detail = false, 0, "activating (auto-restart)"
+	other := running
+	other.PID = 7
+	up, down := daemon(t, &fake{}), newWorld(t)
+	for name, c := range map[string]struct {
+		w     *world
+		state autostart.State
+		want  string
+	}{
+		"it runs":                 {up, running, "answers, version 1.2.3"},
+		"another one runs":        {up, other, "another one answers, process 42"},
+		"it cannot, another runs": {up, failed, "another one answers, process 42"},
+		"it runs and is silent":   {down, running, "none answers for " + down.dir},
+		"it is not there":         {down, autostart.State{}, "not installed as a service"},
+		"without it":              {up, autostart.State{}, "It runs all the same, as process 42"},
+		"there and off":           {down, autostart.State{File: "/usr/lib/u", Installed: true, Detail: "inactive"}, "is not started"},
+		"not at login":            {up, autostart.State{File: "x", Installed: true, Running: true}, "is not started"},
+	} {
+		c.w.deps.Manager = &fakeManager{state: c.state}
+		if got := c.w.run("service", "status"); got.code != 0 || !strings.Contains(got.stdout, c.want) {
+			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+	up.deps.Manager = &fakeManager{state: running}
+	if got := up.run("service", "status", "-o", "json"); !strings.Contains(got.stdout, `"daemon_pid": 42`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestServiceUninstall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deps = Deps{Manager: &fakeManager{installed: make([]autostart.Program, 1)}}
+	if got := w.run("service", "uninstall"); !strings.Contains(got.stdout, "is stopped") {
+		t.Errorf("%+v", got)
+	}
+	w.deps = Deps{Manager: &fakeManager{}}
+	if got := w.run("service", "uninstall"); !strings.Contains(got.stdout, "was not installed") || got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.deps = Deps{Manager: &fakeManager{err: problem.New(problem.Conflict, "No systemd answers.", "Log in.")}}
+	for _, command := range []string{"install", "uninstall", "status"} {
+		w.deps.Program = "/usr/bin/mcpproxy"
+		if got := w.run("service", command); got.code != 1 || !strings.Contains(got.stderr, "No systemd answers.") {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+// What go run has built, a test for one, is gone when it ends.
+func TestServiceOfAProgramThatWillBeGone(t *testing.T) {
+	t.Parallel()
+	if _, err := autostart.Self(); asProblem(err).Code != problem.Usage {
+		t.Errorf("%v", errors.Unwrap(err))
+	}
+}
+
+func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deps.Commit, w.deps.Date = "0123456789abcdef", "2026-11-23T10:00:00Z"
+	if got := w.run("version").stdout; got != "mcpproxy 1.2.3 (commit 0123456789ab of 2026-11-23T10:00:00Z, "+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
+		t.Error(got)
+	}
+	w.deps.Commit, w.deps.Date = "", ""
+	if got := w.run("version").stdout; got != "mcpproxy 1.2.3 ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n" {
+		t.Error(got)
+	}
+}
+
+// A service does not have the variables of this shell: what they say is said to it.
+func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}
+	r := newRun(Deps{Program: "/usr/bin/mcpproxy", Getenv: func(name string) string { return env[name] }})
+	p, err := r.program()
+	if want := []string{"serve", "--data-dir", "/srv/data"}; err != nil || !slices.Equal(p.Args, want) {
+		t.Errorf("%q, %v", p.Args, err)
+	}
+}
+
+func TestServiceOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr strings.Builder
+	r := newRun(Deps{Stdout: &stdout, Stderr: &stderr})
+	r.output = formatTable
+	v := serviceView{State: autostart.State{Installed: true, Enabled: true, Running: true, File: "/u", Restart: "systemctl --user restart mcpproxy"}, Answers: true, Version: "1.2.2"}
+	if err := r.print(v, func(p *printer) { writeService(p, "1.2.3", v) }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "The daemon is of version 1.2.2, this program of 1.2.3. Start it again: `systemctl --user restart mcpproxy`\n"; stderr.String() != want {
+		t.Errorf("%q", stderr.String())
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/cli"
+)
+
+// file is one that goes into an archive or a package.
+type file struct {
+	name string // with slashes; of a directory with one at its end
+	mode fs.FileMode
+	data []byte
+	uid  int // and of its group
+}
+
+// shared returns what goes into all archives and packages beside the program.
+func (r *release) shared(n notices) ([]file, error) {
+	files := []file{{name: "THIRD_PARTY_LICENSES", mode: 0o644, data: n.text()}}
+	for _, name := range []string{"LICENSE", "README.md"} {
+		data, err := os.ReadFile(filepath.Join(r.root, name))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: name, mode: 0o644, data: data})
+	}
+	for name, page := range cli.ManPages(r.Version, r.Date) {
+		files = append(files, file{name: "man/man1/" + name, mode: 0o644, data: page})
+	}
+	scripts, err := cli.Completions()
+	if err != nil {
+		return nil, err
+	}
+	for shell, name := range map[string]string{"bash": "mcpproxy.bash", "zsh": "_mcpproxy", "fish": "mcpproxy.fish", "powershell": "mcpproxy.ps1"} {
+		files = append(files, file{name: "completions/" + name, mode: 0o644, data: scripts[shell]})
+	}
+	sortFiles(files)
+	return files, nil
+}
+
+func sortFiles(files []file) {
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+}
+
+// stem is the beginning of the names of what is made for a system.
+func (r *release) stem(t target) string { return "mcpproxy_" + r.Version + "_" + t.os + "_" + t.arch }
+
+// archiveName is the name of a system's archive.
+func (r *release) archiveName(t target) string {
+	if t.os == "windows" {
+		return r.stem(t) + ".zip"
+	}
+	return r.stem(t) + ".tar.gz"
+}
+
+// archive writes the archive of a system: all in one directory.
+func (r *release) archive(t target, program []byte, shared []file) error {
+	files := append([]file{{name: t.binary(), mode: 0o755, data: program}}, shared...)
+	for i := range files {
+		files[i].name = r.stem(t) + "/" + files[i].name
+	}
+	pack := tarball
+	if t.os == "windows" {
+		pack = zipped
+	}
+	data, err := pack(files, r.Date)
+	if err != nil {
+		return err
+	}
+	return r.write(r.archiveName(t), data)
+}
+
+// write writes a file of the release.
+func (r *release) write(name string, data []byte) error {
+	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
+}
+
+// tarball packs files in the order of their names, all from one time.
+func tarball(files []file, date time.Time) ([]byte, error) {
+	sortFiles(files)
+	var out bytes.Buffer
+	compress, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewWriter(compress)
+	for _, f := range files {
+		head := &tar.Header{Name: f.name, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: date, Uid: f.uid, Gid: f.uid, Format: tar.FormatPAX, Typeflag: tar.TypeReg}
+		if strings.HasSuffix(f.name, "/") {
+			head.Typeflag = tar.TypeDir
+		}
+		if err := archive.WriteHeader(head); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	err = compress.Close()
+	return out.Bytes(), err
+}
+
+// zipped is tarball for Windows.
+func zipped(files []file, date time.Time) ([]byte, error) {
+	sortFiles(files)
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	for _, f := range files {
+		head := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: date.UTC()}
+		head.SetMode(f.mode)
+		w, err := archive.CreateHeader(head)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return out.Bytes(), err
+}
+
+// gzipped compresses one file as packages want their manual pages.
+func gzipped(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
+
+// sum is the SHA-256 of a file of the release.
+func (r *release) sum(name string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(r.out, name))
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
+}
+
+// checksums writes SHA256SUMS, as sha256sum -c reads it.
+func (r *release) checksums() error {
+	entries, err := os.ReadDir(r.out) // in the order of their names
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for _, e := range entries {
+		sum, err := r.sum(e.Name())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "%s  %s\n", sum, e.Name())
+	}
+	return r.write("SHA256SUMS", []byte(out.String()))
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// manifests writes what Homebrew and winget ask for and the recipe of the container,
+// each from the template of that name.
+func (r *release) manifests() error {
+	all, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		"sum": func(os, arch string) (string, error) {
+			sum, err := r.sum(r.archiveName(target{os, arch}))
+			if os == "windows" {
+				sum = strings.ToUpper(sum) // as winget writes them
+			}
+			return sum, err
+		},
+		"file": func(os, arch string) string { return r.archiveName(target{os, arch}) },
+		"stem": func(os, arch string) string { return r.stem(target{os, arch}) },
+		// Go's words for systems and architectures, and those of the formula and the manifest.
+		"systems":  func() map[string]string { return map[string]string{"darwin": "macos", "linux": "linux"} },
+		"winarchs": func() map[string]string { return map[string]string{"amd64": "x64", "arm64": "arm64"} },
+		"day":      func() string { return r.Date.Format(time.DateOnly) },
+	}).ParseFS(templates, "templates/*")
+	if err != nil {
+		return err
+	}
+	for _, t := range all.Templates() {
+		var out bytes.Buffer
+		if err := t.Execute(&out, r); err != nil {
+			return err
+		}
+		if err := r.write(strings.TrimSuffix(t.Name(), ".tmpl"), out.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
