@@ -1,0 +1,96 @@
+package holder
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// OfPort returns the process that listens on a TCP port, and whether any does: of
+// another user's it is not known which.
+func OfPort(port uint16) (p Process, taken bool) {
+	listening := listeners(port)
+	if len(listening) == 0 {
+		return Process{}, false
+	}
+	return first(0, func(open opened) bool {
+		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
+	}), true
+}
+
+// OfFile returns a process, other than this one, that has the file at path open.
+func OfFile(path string) Process {
+	return first(os.Getpid(), func(open opened) bool { return slices.Contains(open.files, path) })
+}
+
+// opened is what a process has open.
+type opened struct {
+	sockets []string // their inodes
+	files   []string
+}
+
+// first returns the first process that has something open, but for one.
+func first(but int, has func(opened) bool) Process {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range processes {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if open := opens(dir); pid != but && has(open) {
+			return describe(pid, dir, open)
+		}
+	}
+	return Process{}
+}
+
+func describe(pid int, dir string, open opened) Process {
+	name, _ := os.ReadFile(dir + "/comm")
+	p := Process{PID: pid, Name: printable(string(name))}
+	p.File, _ = os.Readlink(dir + "/exe")
+	for _, f := range open.files {
+		if filepath.Base(f) == Lock {
+			p.DataDir = filepath.Dir(f)
+		}
+	}
+	return p
+}
+
+// listeners are the inodes of the sockets that listen on a port.
+func listeners(port uint16) (inodes []string) {
+	at, listens := fmt.Sprintf(":%04X", port), "0A"
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 9 && strings.HasSuffix(f[1], at) && f[3] == listens {
+				inodes = append(inodes, f[9])
+			}
+		}
+	}
+	return inodes
+}
+
+// opens is what a process has open.
+func opens(process string) (o opened) {
+	open, _ := os.ReadDir(process + "/fd")
+	for _, f := range open {
+		to, _ := os.Readlink(process + "/fd/" + f.Name())
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+			o.sockets = append(o.sockets, strings.TrimSuffix(inode, "]"))
+		} else if filepath.IsAbs(to) {
+			o.files = append(o.files, to)
+		}
+	}
+	return o
+}
+
+// printable is s without what could steer a terminal.
+func printable(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s))
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package holder
+
+// OfPort finds nothing: this system does not tell.
+func OfPort(uint16) (p Process, taken bool) { return Process{}, false }
+
+// OfFile finds nothing: this system does not tell.
+func OfFile(string) Process { return Process{} }
