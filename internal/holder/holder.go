@@ -16,7 +16,6 @@ type Process struct {
 	PID     int
 	Name    string // as the system calls it, printable
 	DataDir string // whose lock it has open, if it is a MCPProxy
-	File    string // the program that it runs; with " (deleted)" when that is gone or was replaced
 }
 
 // Known reports whether there is such a process.

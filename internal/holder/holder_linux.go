@@ -17,14 +17,15 @@ func OfPort(port uint16) (p Process, taken bool) {
 	if len(listening) == 0 {
 		return Process{}, false
 	}
-	return first(0, func(open opened) bool {
+	return first(nil, func(open opened) bool {
 		return slices.ContainsFunc(open.sockets, func(inode string) bool { return slices.Contains(listening, inode) })
 	}), true
 }
 
-// OfFile returns a process, other than this one, that has the file at path open.
-func OfFile(path string) Process {
-	return first(os.Getpid(), func(open opened) bool { return slices.Contains(open.files, path) })
+// OfFile returns a process that has the file at path open, other than this one and
+// those that but has the ids of.
+func OfFile(path string, but ...int) Process {
+	return first(append(but, os.Getpid()), func(open opened) bool { return slices.Contains(open.files, path) })
 }
 
 // opened is what a process has open.
@@ -33,12 +34,15 @@ type opened struct {
 	files   []string
 }
 
-// first returns the first process that has something open, but for one.
-func first(but int, has func(opened) bool) Process {
+// first returns the first process that has something open, but for some.
+func first(but []int, has func(opened) bool) Process {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range processes {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
-		if open := opens(dir); pid != but && has(open) {
+		if slices.Contains(but, pid) {
+			continue
+		}
+		if open := opens(dir); has(open) {
 			return describe(pid, dir, open)
 		}
 	}
@@ -48,13 +52,19 @@ func first(but int, has func(opened) bool) Process {
 func describe(pid int, dir string, open opened) Process {
 	name, _ := os.ReadFile(dir + "/comm")
 	p := Process{PID: pid, Name: printable(string(name))}
-	p.File, _ = os.Readlink(dir + "/exe")
 	for _, f := range open.files {
 		if filepath.Base(f) == Lock {
 			p.DataDir = filepath.Dir(f)
 		}
 	}
 	return p
+}
+
+// Executable returns the program that a process runs, with " (deleted)" when that is
+// gone or was replaced; "" when it is not known.
+func Executable(pid int) string {
+	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return file
 }
 
 // listeners are the inodes of the sockets that listen on a port.

@@ -6,4 +6,7 @@ package holder
 func OfPort(uint16) (p Process, taken bool) { return Process{}, false }
 
 // OfFile finds nothing: this system does not tell.
-func OfFile(string) Process { return Process{} }
+func OfFile(string, ...int) Process { return Process{} }
+
+// Executable is not known here.
+func Executable(int) string { return "" }

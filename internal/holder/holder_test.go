@@ -46,12 +46,18 @@ func TestAnotherProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := holder.Process{PID: other.Process.Pid, Name: "holder.test", DataDir: filepath.Dir(lock), File: os.Args[0]}
+	want := holder.Process{PID: other.Process.Pid, Name: "holder.test", DataDir: filepath.Dir(lock)}
 	if got, taken := holder.OfPort(uint16(address.Port)); !taken || got != want {
 		t.Errorf("the port is held by %+v, %v, want %+v", got, taken, want)
 	}
 	if got := holder.OfFile(lock); got != want {
 		t.Errorf("the file is held by %+v, want %+v", got, want)
+	}
+	if got := holder.Executable(other.Process.Pid); got != os.Args[0] {
+		t.Errorf("it runs %q, want %q", got, os.Args[0])
+	}
+	if got := holder.OfFile(lock, want.PID); got.Known() {
+		t.Errorf("but for the one that has it, %+v has the file", got)
 	}
 	if got := holder.OfFile(lock + ".not"); got.Known() {
 		t.Errorf("a file that nobody has is held by %+v", got)

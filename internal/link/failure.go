@@ -18,7 +18,7 @@ import (
 
 // The codes of failures: why a server is not there.
 const (
-	NotStarted         = "NOT_STARTED"
+	NoProcess          = "NOT_STARTED"  // its command could not be started
 	NoDirectory        = "NO_DIRECTORY" // that it is to start in
 	Exited             = "EXITED"
 	TimedOut           = "TIMEOUT"
@@ -90,7 +90,7 @@ func FailureOf(err error) Failure {
 	case errors.As(err, &spawn) && spawn.Dir != "":
 		return Failure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
 	case errors.As(err, &spawn):
-		return Failure{NotStarted, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
+		return Failure{NoProcess, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
 	case errors.As(err, &status) && status.WantsLogin():
 		return same(LoginNeeded, status.Error())
 	case errors.As(err, &status) && status.Status == http.StatusForbidden:

@@ -1,0 +1,36 @@
+package doctor
+
+import "fmt"
+
+func unhinted(f *Facts, s *Server) *Finding {
+	u := s.Unhinted
+	if u == nil || !s.looks() {
+		return nil
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("%d tools of %s do not say whether they read or write; %d of them look like reads.", u.Tools, s.Name, u.Reads),
+		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.mcpproxy("upstream set %s --infer-hints enforce", Quoted(s.Name))}
+}
+
+func toolsWait(f *Facts, s *Server) *Finding {
+	if s.Waits == 0 || !s.looks() {
+		return nil
+	}
+	found := Finding{State: Warn, What: fmt.Sprintf("%d tools, prompts or resources of %s wait for you.", s.Waits, s.Name),
+		Do: "Look at them with `" + f.mcpproxy("approvals") + "`, and approve or block them.", Command: f.mcpproxy("tools approve %s", Quoted(s.Name+":*"))}
+	if f.Daemon == nil {
+		found.Do, found.Command = "Start MCPProxy; then "+"look at them with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
+	}
+	return &found
+}
+
+func approvalsLost(f *Facts) []Finding {
+	d := f.Daemon
+	if d == nil {
+		return skipped(needsDaemon)
+	}
+	s := d.said("approvals_lost")
+	if s.State == OK {
+		return nil
+	}
+	return one(Finding{State: Bad, What: s.Detail, Do: "Approve each server again, after a look at it.", Command: f.mcpproxy("approvals")})
+}
