@@ -32,5 +32,15 @@ func approvalsLost(f *Facts) []Finding {
 	if s.State == OK {
 		return nil
 	}
-	return one(Finding{State: Bad, What: s.Detail, Do: "Approve each server again, after a look at it.", Command: f.mcpproxy("approvals")})
+	var out []Finding
+	for _, server := range f.Servers {
+		if server.Waits > 0 && server.looks() && len(out) < maxFindings {
+			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Approve server " + server.Name + " again, after a look at it.",
+				Command: f.mcpproxy("upstream approve %s", Quoted(server.Name))})
+		}
+	}
+	if out == nil {
+		out = one(Finding{State: Bad, What: s.Detail, Do: "See what waits, when the servers are there.", Command: f.mcpproxy("approvals")})
+	}
+	return out
 }
