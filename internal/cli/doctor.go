@@ -43,7 +43,7 @@ func doctorCommand(r *run) command {
 			if err := r.print(report, func(p *printer) { writeReport(p, report) }); err != nil || report.Bad == 0 {
 				return err
 			}
-			return problem.Newf(problem.Unhealthy, "%s found something wrong.", counted(report.Bad, "check")).WithHint(mendHint(report))
+			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", counted(report.Bad, "thing")).WithHint(mendHint(report))
 		},
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// mcpproxy is a command of ours for the same daemon.
+// mcpproxy is a command of ours for the same daemon. The flags stand first: behind "--"
+// they would be those of a server.
 func (f *Facts) mcpproxy(format string, args ...any) string {
-	return "mcpproxy " + fmt.Sprintf(format, args...) + f.Flags
+	return "mcpproxy" + f.Flags + " " + fmt.Sprintf(format, args...)
 }
 
 // edit is a command that opens the configuration file at a line.

@@ -76,7 +76,7 @@ func (p *patient) shell(command, stdin string) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	if strings.Contains(command, "mcpproxy serve") {
+	if strings.Contains(command, "mcpproxy --config") && strings.Contains(command, " serve") {
 		p.t.Cleanup(func() {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // the group: the shell and the daemon
 			<-done
@@ -488,9 +488,11 @@ func sickTools() map[string]sick {
 			with(`, "trust": "manual"`, saysReads)(p)
 			p.found("D502", sick{})
 			p.stop()
+			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool for you: mcpproxy approvals") {
+				p.t.Errorf("status says, with exit code %d:\n%s", code, out)
+			}
 		}, words: []string{"1 tools"}, run: func(p *patient, serve string) {
 			p.shell(serve, "")
-			p.shell("mcpproxy status "+serve[strings.Index(serve, "--"):]+" || true", "")
 			p.shell(p.found("D502", sick{}).Command+" --yes", "")
 		}},
 		"D503": {breaks: func(p *patient) {
