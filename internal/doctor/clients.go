@@ -8,6 +8,8 @@ import (
 // clientsKnown is the finding of a check of clients where nothing is known of them.
 func clientsKnown(f *Facts) []Finding {
 	switch {
+	case !f.ClientsKnown:
+		return skipped("Which clients are on this machine is not known here.")
 	case f.ClientsErr != "":
 		return skipped("The clients cannot be looked at: " + f.ClientsErr)
 	case f.Clients == nil:

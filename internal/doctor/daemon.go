@@ -84,10 +84,16 @@ func removeStale(dataDir, socket string) error {
 		return fmt.Errorf("a daemon has begun to start: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Lstat(socket)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
 		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is no socket any more", socket)
 	}
-	return nil
+	return os.Remove(socket)
 }
 
 func portTaken(f *Facts) []Finding {

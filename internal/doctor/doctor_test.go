@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 )
 
@@ -189,5 +191,39 @@ func TestQuoted(t *testing.T) {
 		if got := doctor.Quoted(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
+	}
+}
+
+// TestMendKeepsOff: what is not the user's file in the data directory is not touched,
+// nor the socket of a daemon that begins to start.
+func TestMendKeepsOff(t *testing.T) {
+	o := options(t, "{}")
+	if err := os.Chmod(o.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o644), os.Symlink(elsewhere, filepath.Join(o.DataDir, "mcpproxy.db-link"))); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: o.Socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	r := examine(t, doctor.Gather(t.Context(), o))
+	lock, err := ondisk.Lock(filepath.Join(o.DataDir, "daemon.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for _, fix := range doctor.Mend(r) {
+		if fix.Code == "D105" && fix.Error == "" || fix.Code == "D208" {
+			t.Errorf("%+v", fix)
+		}
+	}
+	info, err := os.Stat(elsewhere)
+	if _, socket := os.Lstat(o.Socket); err != nil || info.Mode().Perm() != 0o644 || socket != nil {
+		t.Errorf("%v, %v, %v", err, info.Mode(), socket)
 	}
 }

@@ -62,8 +62,9 @@ type Facts struct {
 	SightErr  string         // why the database cannot be read
 	Database  holder.Process // another one, neither the daemon nor this, that has it open
 
-	Clients    []Client
-	ClientsErr string // why nothing is known of them
+	Clients      []Client
+	ClientsKnown bool   // somebody has looked for them
+	ClientsErr   string // why it could not be told
 
 	Late []string // what could not be looked at in time
 }

@@ -29,7 +29,7 @@ func (f *Facts) tooOpen(at File, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
 		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, Quoted(at.Path))}
-	if at.Owner == f.User {
+	if at.Owner == f.User || f.User == 0 {
 		found.mend = func() error { return os.Chmod(at.Path, mode) }
 	}
 	return found
@@ -82,18 +82,27 @@ func rights(at File) fs.FileMode {
 	return 0o600
 }
 
+// keeper is whose the files should be: this user's, but for root, who looks after
+// somebody else, that one's who has the data directory.
+func (f *Facts) keeper() int {
+	if dir := f.file(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
+		return dir.Owner
+	}
+	return f.User
+}
+
 func otherOwner(f *Facts) []Finding {
 	var others []File
 	for _, at := range f.Files {
-		if at.Owner >= 0 && at.Owner != f.User {
+		if at.Owner >= 0 && at.Owner != f.keeper() {
 			others = append(others, at)
 		}
 	}
 	if others == nil {
 		return nil
 	}
-	return one(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s and %d more are of user %d, you are %d.", others[0].Path, len(others)-1, others[0].Owner, f.User),
-		Do: "Make them yours.", Command: f.sudo(fmt.Sprintf("chown -R %d %s", f.User, quotedAll(others)))})
+	return one(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.keeper(), len(others)-1),
+		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudo(fmt.Sprintf("chown -R %d %s", f.keeper(), quotedAll(others)))})
 }
 
 func configOpen(f *Facts) []Finding {

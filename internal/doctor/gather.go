@@ -90,9 +90,6 @@ func (o Options) configuration(context.Context) func(*Facts) {
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := configured(c.Servers)
-	for i := range servers {
-		servers[i].Missing, servers[i].MissingDir = missing(servers[i], c.Server(servers[i].Name).Env["PATH"])
-	}
 	return func(f *Facts) { f.Listen, f.Warnings, f.Servers = c.Listen, warnings, servers }
 }
 
@@ -161,7 +158,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	}
 	all, err := o.Clients.Look(func(url string) bool { return isOurs(url, d, listen) })
 	return func(f *Facts) {
-		f.Clients = all
+		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
 			f.ClientsErr = problem.From(err).Message
 		}
@@ -202,7 +199,7 @@ func (o Options) files(context.Context) func(*Facts) {
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
 		switch f := lookAt(path); {
-		case f.Path == "" || path == o.ConfigPath || path == o.Socket:
+		case f.Path == "" || path == o.ConfigPath || path == o.Socket || isLink(path):
 		case putAside(name):
 			aside = append(aside, f)
 		default:
@@ -252,8 +249,14 @@ func newestIn(dir File) time.Time {
 	return newest
 }
 
-// lookAt looks at a file, not through a link but the data directory's and the
-// configuration's own.
+// isLink reports whether a link stands at path. In the data directory is none of ours;
+// where it leads is not for Mend to change.
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().Type() == fs.ModeSymlink
+}
+
+// lookAt looks at a file, through links.
 func lookAt(path string) File {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -38,8 +38,13 @@ const (
 func configured(all []config.Server) (out []Server) {
 	for _, s := range all {
 		shown := s.Shown()
-		out = append(out, Server{Name: s.Name, Command: s.Command, Args: shown.Args, Dir: s.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, Twin: twin(s, all)})
+		one := Server{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
+			Enabled: s.Enabled, Quarantined: s.Quarantined, Twin: twin(s, all)}
+		one.Missing, one.MissingDir = missing(s.Launch)
+		if one.Missing == s.Command {
+			one.Missing = shown.Command // as it may be shown
+		}
+		out = append(out, one)
 	}
 	return out
 }
@@ -74,17 +79,17 @@ func equalMaps(a, b map[string]string) bool {
 	return len(a) == len(b)
 }
 
-// missing returns what the launch of a server needs on this machine and does not find:
-// a program, in path or else in the PATH of this process, and a directory.
-func missing(s Server, path string) (program, dir string) {
-	if info, err := os.Stat(s.Dir); s.Dir != "" && (err != nil || !info.IsDir()) {
-		dir = s.Dir
+// missing returns what a launch needs on this machine and does not find:
+// a program, in its PATH or else in that of this process, and a directory.
+func missing(s config.Launch) (program, dir string) {
+	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
+		dir = s.WorkingDir
 	}
 	if s.Command == "" {
 		return "", dir
 	}
 	for _, name := range append([]string{s.Command}, needs[filepath.Base(s.Command)]...) {
-		if process.Find(name, path) == "" {
+		if process.Find(name, s.Env["PATH"]) == "" {
 			return name, dir
 		}
 	}

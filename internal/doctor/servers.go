@@ -216,6 +216,9 @@ func slowStart(f *Facts, s *Server) *Finding {
 	}
 	found := f.restarted(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
 	found.Lines = s.Lines
+	if s.Failure == "" {
+		found.State = Warn // it may still come up
+	}
 	return found
 }
 
@@ -223,7 +226,7 @@ func crashed(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Exited) || s.lacks(familyNode) || s.noEngine() {
 		return nil
 	}
-	found := f.restarted(s, "Its last words are below; often an argument, a variable or a credential is missing.")
+	found := f.restarted(s, "Its last words are above; often an argument, a variable or a credential is missing.")
 	found.Lines = s.Lines
 	return found
 }

@@ -7,7 +7,7 @@ func unhinted(f *Facts, s *Server) *Finding {
 	if u == nil || !s.looks() {
 		return nil
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("%d tools of %s do not say whether they read or write; %d of them look like reads.", u.Tools, s.Name, u.Reads),
+	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s that do not say whether they read or write: %d; of these look like reads: %d.", s.Name, u.Tools, u.Reads),
 		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.mcpproxy("upstream set %s --infer-hints enforce", Quoted(s.Name))}
 }
 
@@ -15,10 +15,10 @@ func toolsWait(f *Facts, s *Server) *Finding {
 	if s.Waits == 0 || !s.looks() {
 		return nil
 	}
-	found := Finding{State: Warn, What: fmt.Sprintf("%d tools, prompts or resources of %s wait for you.", s.Waits, s.Name),
-		Do: "Look at them with `" + f.mcpproxy("approvals") + "`, and approve or block them.", Command: f.mcpproxy("tools approve %s", Quoted(s.Name+":*"))}
+	found := Finding{State: Warn, What: fmt.Sprintf("What %s offers and you have not approved (tools, prompts, resources, instructions): %d.", s.Name, s.Waits),
+		Do: "Look at it with `" + f.mcpproxy("approvals") + "`, and approve or block it; all of the server at once:", Command: f.mcpproxy("upstream approve %s", Quoted(s.Name))}
 	if f.Daemon == nil {
-		found.Do, found.Command = "Start MCPProxy; then "+"look at them with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
+		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
 	}
 	return &found
 }
