@@ -14,7 +14,7 @@ const referenceHead = `# Command line
 %s
 
 %s
-All commands but demo, doctor, serve, config, completion, help and version ask the daemon of the data directory, over its socket.
+All commands but demo, serve, config, completion, help and version ask the daemon of the data directory, over its socket.
 Data goes to stdout; talk and errors go to stderr. The exit codes are listed in [errors.md](errors.md#exit-codes).
 
 `
