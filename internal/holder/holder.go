@@ -1,11 +1,11 @@
 // Package holder finds out which process has something that another one needs: a
 // port, a file, the lock of a data directory.
 //
-// It guarantees that it changes nothing, asks nobody and returns soon, and that what
-// it says of a process was so when it looked. It sees those processes only whose open
-// files this user may see, and on Linux alone: elsewhere, and of others, it says that
-// it does not know. It judges nobody: whether a process may have what it has is for
-// the caller to say.
+// It guarantees that it changes nothing and returns soon, and that what it says of a
+// process was so when it looked. It sees those processes only whose open files this user
+// may see, and on Linux alone: elsewhere it finds out that somebody listens, by a
+// connection that says nothing, and says of the rest that it does not know. It judges
+// nobody: whether a process may have what it has is for the caller to say.
 package holder
 
 // Lock is the name of the file in a data directory that a running daemon has locked.
