@@ -10,6 +10,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/holder"
 	"mcpproxy/internal/http1"
 )
 
@@ -39,7 +40,7 @@ func (d *daemon) restoreFiles() error {
 	if missing(dir) {
 		return nil // the log makes it, when it can
 	}
-	if missing(filepath.Join(dir, lockName)) {
+	if missing(filepath.Join(dir, holder.Lock)) {
 		release, err := lockDir(dir)
 		if err != nil {
 			return err

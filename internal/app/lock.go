@@ -4,12 +4,10 @@ import (
 	"errors"
 	"path/filepath"
 
+	"mcpproxy/internal/holder"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 )
-
-// lockName is the file that a running daemon has locked.
-const lockName = "daemon.lock"
 
 // ErrInUse is the cause of the problem that another daemon has the data
 // directory.
@@ -18,7 +16,7 @@ var ErrInUse = errors.New("the data directory is in use")
 // lockDir makes sure that one daemon uses the data directory. The lock ends with
 // the process, so that a crash leaves none behind.
 func lockDir(dir string) (release func() error, err error) {
-	f, err := ondisk.Lock(filepath.Join(dir, lockName))
+	f, err := ondisk.Lock(filepath.Join(dir, holder.Lock))
 	switch {
 	case err == nil:
 		return f.Close, nil

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -40,32 +37,4 @@ func TestLinesForPeople(t *testing.T) {
 	}
 	var nobody *people
 	nobody.event("nothing is said")
-}
-
-// Who listens on a port is found where the system tells.
-func TestWhoListens(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("the system does not tell")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	pid, process, _ := holderOf(portOf(l.Addr().String()))
-	if pid != os.Getpid() || process == "" {
-		t.Errorf("process %d %q, this is %d", pid, process, os.Getpid())
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if pid, process, dataDir := holderOf(portOf(address)); pid != 0 || process != "" || dataDir != "" {
-		t.Errorf("nobody listens there but %d %q %q", pid, process, dataDir)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/holder"
 	"mcpproxy/internal/problem"
 )
 
@@ -24,7 +25,8 @@ func (d *daemon) cannotListen(address string, err error) error {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: %v", address, err).
 			WithHint("C" + hint[1:])
 	}
-	pid, process, dataDir := holderOf(portOf(address))
+	other, _ := holder.OfPort(portOf(address))
+	dataDir := other.DataDir
 	if dataDir == "" {
 		dataDir = d.neighbour(address)
 	}
@@ -33,8 +35,8 @@ func (d *daemon) cannotListen(address string, err error) error {
 		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another MCPProxy does, with the data directory %s.", address, dataDir).
 			WithHint("Use that one (see `mcpproxy status --data-dir " + dataDir + "`) or stop it; or " + hint +
 				" `mcpproxy stdio` and the command line find it there by its own data directory.").Because(err)
-	case process != "":
-		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: process %d (%s) does.", address, pid, process).
+	case other.Name != "":
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: process %d (%s) does.", address, other.PID, other.Name).
 			WithHint("Stop it, or " + hint).Because(err)
 	}
 	return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another program does.", address).

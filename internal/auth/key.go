@@ -18,8 +18,10 @@ const KeyFile = "api_key"
 // keyPrefix makes a key recognisable, to a person and to redact.
 const keyPrefix = "mcpp_"
 
-// Bounds on a key that is taken over. Shorter ones can be guessed.
-const minKey, maxKey = 16, 512
+// MinKey is the shortest key that is taken over: shorter ones can be guessed.
+const MinKey = 16
+
+const maxKey = 512
 
 // LoadOrCreateKey returns the API key: the configured one when there is one,
 // else that of the file in the data directory, else a new one (256 random
@@ -95,8 +97,8 @@ func readKey(path string) (string, error) {
 // checkKey returns what is wrong with a key, without saying the key.
 func checkKey(key string) error {
 	switch {
-	case len(key) < minKey:
-		return fmt.Errorf("is shorter than %d characters", minKey)
+	case len(key) < MinKey:
+		return fmt.Errorf("is shorter than %d characters", MinKey)
 	case len(key) > maxKey:
 		return fmt.Errorf("is longer than %d characters", maxKey)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):

@@ -90,6 +90,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy config show":           configShow(r),
 		"mcpproxy config validate":       configValidate(r),
 		"mcpproxy demo":                  demoCommand(r),
+		"mcpproxy doctor":                doctorCommand(r),
 		"mcpproxy help":                  helpCommand(),
 		"mcpproxy secrets delete":        secretsDelete(r),
 		"mcpproxy secrets list":          secretsList(r),

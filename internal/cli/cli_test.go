@@ -252,7 +252,7 @@ func TestErrorsAsJSON(t *testing.T) {
 func TestDaemonNotRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, line := range []string{"status", "upstream list", "tools search x", "call tool-read a:b", "activity list", "activity show 01"} {
+	for _, line := range []string{"upstream list", "tools search x", "call tool-read a:b", "activity list", "activity show 01"} {
 		got := w.run(strings.Fields(line)...)
 		if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") || got.stdout != "" {
 			t.Errorf("%s: %+v", line, got)

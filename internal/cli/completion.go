@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
@@ -48,6 +49,8 @@ func vocabulary(name string) []string {
 		return config.InferWords()
 	case "kind":
 		return kindWords()
+	case "check":
+		return doctor.Codes()
 	case "tool status":
 		return api.ListTools.Words("status")
 	case "record status":

@@ -13,6 +13,11 @@ import (
 func statusCommand(r *run) command {
 	return command{run: r.ask(func(ctx context.Context, c *api.Client, _ []string) error {
 		s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+		if api.Absent(err) {
+			if down := r.printDown(ctx); down != nil {
+				return down
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -83,6 +88,11 @@ func waitingNote(waiting gateway.Waiting) string {
 	if n := offers; n > 0 {
 		what = append(what, fmt.Sprintf("%d beside tools", n))
 	}
+	return forYou(what)
+}
+
+// forYou lists what waits for a person; "" for nothing.
+func forYou(what []string) string {
 	if what == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"syscall"
 
 	"mcpproxy/internal/jsonrpc"
@@ -17,16 +18,21 @@ import (
 
 // The codes of failures: why a server is not there.
 const (
-	failNotStarted  = "NOT_STARTED"
-	failExited      = "EXITED"
-	failTimeout     = "TIMEOUT"
-	failUnreachable = "UNREACHABLE"
-	failCertificate = "CERTIFICATE"
-	failStatus      = "HTTP_STATUS"
-	failLogin       = "LOGIN_NEEDED"
-	FailSecret      = "SECRET_NEEDED"
-	failRefused     = "REFUSED"
-	failConnection  = "CONNECTION"
+	NoProcess          = "NOT_STARTED"  // its command could not be started
+	NoDirectory        = "NO_DIRECTORY" // that it is to start in
+	Exited             = "EXITED"
+	TimedOut           = "TIMEOUT"
+	Unreachable        = "UNREACHABLE"
+	UnknownHost        = "UNKNOWN_HOST"
+	Forbidden          = "FORBIDDEN"
+	Certificate        = "CERTIFICATE"         // of nobody who is trusted, or otherwise wrong
+	CertificateExpired = "CERTIFICATE_EXPIRED" // or not valid yet
+	CertificateName    = "CERTIFICATE_NAME"    // it is for another host
+	Status             = "HTTP_STATUS"
+	LoginNeeded        = "LOGIN_NEEDED"
+	SecretNeeded       = "SECRET_NEEDED"
+	Refused            = "REFUSED"
+	Broken             = "CONNECTION"
 )
 
 // Failure is what went wrong with a server, in words for both audiences. The
@@ -83,41 +89,57 @@ func FailureOf(err error) Failure {
 	same := func(code, words string) Failure { return Failure{code, words, words} }
 	switch {
 	case errors.As(err, &exited):
-		f := same(failExited, exited.Said())
+		f := same(Exited, exited.Said())
 		if line := exited.LastLine(); line != "" {
 			f.Detail += ": " + line
 		}
 		return f
+	case errors.As(err, &spawn) && spawn.Dir != "":
+		return Failure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
 	case errors.As(err, &spawn):
-		return Failure{failNotStarted, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
+		return Failure{NoProcess, "its command is " + spawn.Said(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Said())}
 	case errors.As(err, &secret):
-		return same(FailSecret, secret.Error())
+		return same(SecretNeeded, secret.Error())
 	case errors.As(err, &status) && status.WantsLogin():
-		return same(failLogin, status.Error())
+		return same(LoginNeeded, status.Error())
+	case errors.As(err, &status) && status.Status == http.StatusForbidden:
+		return same(Forbidden, status.Error())
 	case errors.As(err, &status):
-		return same(failStatus, status.Error())
+		return same(Status, status.Error())
 	case errors.As(err, &refused):
-		return same(failRefused, refused.Error())
+		return same(Refused, refused.Error())
 	case errors.As(err, &ownWords) && ownWords.Slow:
-		return same(failTimeout, ownWords.Error())
+		return same(TimedOut, ownWords.Error())
 	case errors.As(err, &ownWords):
-		return same(failConnection, ownWords.Error())
+		return same(Broken, ownWords.Error())
 	case errors.Is(err, process.ErrNotReading):
-		return same(failConnection, process.ErrNotReading.Error())
+		return same(Broken, process.ErrNotReading.Error())
 	case errors.Is(err, jsonrpc.ErrTooLong), errors.Is(err, jsonrpc.ErrCrowded):
-		return same(failConnection, "a message is larger than the limit")
+		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns):
-		return Failure{failUnreachable, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
+		return Failure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):
-		return Failure{failUnreachable, "its address may not be dialled", forbid.Error()}
+		return Failure{Unreachable, "its address may not be dialled", forbid.Error()}
 	case errors.As(err, &cert), errors.As(err, &unknown):
-		return same(failCertificate, "its certificate is not trusted")
+		return certificateFailure(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Failure{failUnreachable, "nothing answers at its address", "nothing answers at its address" + dialled(err) + ": the connection was refused"}
+		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialled(err) + ": the connection was refused"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
-		return same(failTimeout, "it did not answer in time")
+		return same(TimedOut, "it did not answer in time")
 	}
-	return same(failConnection, "the connection failed")
+	return same(Broken, "the connection failed")
+}
+
+// certificateFailure says what is wrong with a certificate.
+func certificateFailure(err error) Failure {
+	code, words := Certificate, "its certificate is not trusted"
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		code, words = CertificateName, "its certificate is for another host"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		code, words = CertificateExpired, "its certificate has expired, or is not valid yet"
+	}
+	return Failure{code, words, words}
 }
 
 // dialled returns the address that was dialled, with a blank before it.

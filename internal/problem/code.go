@@ -84,6 +84,7 @@ var (
 	DaemonNotRunning = declare("DAEMON_NOT_RUNNING", 503, ExitNoDaemon, rpcInternal, "No daemon answers.")
 	Usage            = declare("USAGE", 400, ExitUsage, rpcInvalidParams, "The command line is wrong.")
 	Interrupted      = declare("INTERRUPTED", 499, ExitInterrupted, rpcInternal, "The caller cancelled, or the command was stopped.")
+	Unhealthy        = declare("UNHEALTHY", 500, ExitFailed, rpcInternal, "The doctor has found something wrong; each finding names the command that mends it.")
 	Internal         = declare("INTERNAL", 500, ExitFailed, rpcInternal, "Something failed inside MCPProxy; the log of the daemon has the cause.")
 )
 

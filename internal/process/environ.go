@@ -3,6 +3,7 @@ package process
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -51,6 +52,19 @@ func isInherited(name, goos string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")
+}
+
+// Find returns the file that Start would run for a command, in the PATH that its
+// server is given, else in ours; "" when there is none.
+func Find(command, path string) string {
+	if file := lookIn(command, path); file != "" {
+		return file
+	}
+	file, err := exec.LookPath(command)
+	if err != nil {
+		return ""
+	}
+	return file
 }
 
 // lookIn finds a bare command in the PATH that the server itself is given; ""

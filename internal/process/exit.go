@@ -16,6 +16,7 @@ import (
 // SpawnError is a process that could not be started.
 type SpawnError struct {
 	Command string
+	Dir     string // that it was to start in, when that is why
 	err     error
 }
 

@@ -76,11 +76,19 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])
-		return nil, &SpawnError{c.Name, err}
+		return nil, &SpawnError{c.Name, missingDir(c.Dir), err}
 	}
 	p.wg.Add(1)
 	go p.wait()
 	return p, nil
+}
+
+// missingDir is dir, when it is named and no directory that can be entered.
+func missingDir(dir string) string {
+	if info, err := os.Stat(dir); dir == "" || err == nil && info.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 // pipes makes stdin, stdout and stderr: our ends, and those of the process.

@@ -150,7 +150,7 @@ type State struct {
 
 // NeedsSecret reports whether it failed since a secret is missing: see Spec.Lacks.
 func (s State) NeedsSecret() bool {
-	return s.Phase == Failed && s.Failure.Code == link.FailSecret
+	return s.Phase == Failed && s.Failure.Code == link.SecretNeeded
 }
 
 // Observer is told what changed. Its methods are called one after the other

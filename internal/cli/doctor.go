@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/holder"
+	"mcpproxy/internal/inspect"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
+)
+
+func doctorCommand(r *run) command {
+	var fix bool
+	var only commaList
+	return command{
+		flags: map[string]any{"fix": &fix, "only": &only},
+		run: func(cmd *cobra.Command, _ []string) error {
+			options, err := r.doctorOptions()
+			if err != nil {
+				return err
+			}
+			facts := doctor.Gather(cmd.Context(), options)
+			report, err := doctor.Examine(facts, only)
+			if err != nil {
+				return err
+			}
+			if fix {
+				done := doctor.Mend(report)
+				if report, err = doctor.Examine(doctor.Gather(cmd.Context(), options), only); err != nil {
+					return err
+				}
+				report.Fixed = done
+			}
+			if err := r.print(report, func(p *printer) { writeReport(p, report) }); err != nil || report.Bad == 0 {
+				return err
+			}
+			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", counted(report.Bad, "thing")).WithHint(mendHint(report))
+		},
+	}
+}
+
+// mendHint says how what is wrong is mended.
+func mendHint(r doctor.Report) string {
+	for _, c := range r.Checks {
+		if c.Fixable {
+			return "Each names the command that mends it; `mcpproxy doctor --fix` does what is safe."
+		}
+	}
+	return "Each names the command that mends it."
+}
+
+// doctorOptions are where the doctor looks.
+func (r *run) doctorOptions() (doctor.Options, error) {
+	path, err := r.configFile()
+	if err != nil {
+		return doctor.Options{}, err
+	}
+	dir, err := r.dataDirectory()
+	if err != nil {
+		return doctor.Options{}, err
+	}
+	flags := ""
+	if r.configPath != "" {
+		flags += " --config " + doctor.Quoted(path)
+	}
+	if r.dataDir != "" {
+		flags += " --data-dir " + doctor.Quoted(dir)
+	}
+	return doctor.Options{
+		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll,
+	}, nil
+}
+
+// askTime is how long the daemon has for all that the doctor asks.
+const askTime = doctor.PartTime - 500*time.Millisecond
+
+// askAll asks the daemon what it knows of itself.
+func (r *run) askAll(ctx context.Context) (*doctor.Daemon, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	c, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	d := &doctor.Daemon{}
+	if d.Status, err = api.GetStatus.Call(ctx, c, gateway.Nothing{}); err != nil {
+		if api.Absent(err) {
+			return nil, doctor.ErrAbsent
+		}
+		return nil, err
+	}
+	d.Executable = holder.Executable(d.PID)
+	d.Mine, _ = os.Executable()
+	said, err := api.GetDiagnostics.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range said.Checks {
+		d.Said = append(d.Said, doctor.Said{Code: s.Code, State: doctor.State(s.State), Detail: s.Detail, Fix: s.Fix})
+	}
+	if d.ConfigError != "" {
+		file, err := api.GetConfig.Call(ctx, c, gateway.Nothing{})
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range file.Mistakes {
+			d.Mistakes = append(d.Mistakes, doctor.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
+		}
+		if len(d.Mistakes) == 0 {
+			d.Mistakes = []doctor.Mistake{{Message: d.ConfigError}}
+		}
+	}
+	d.Servers, err = askServers(ctx, c)
+	return d, err
+}
+
+// Bounds on what is asked of servers that are not ready.
+const (
+	maxAsked  = 50
+	lastLines = 5
+)
+
+func askServers(ctx context.Context, c *api.Client) ([]doctor.Server, error) {
+	all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return nil, err
+	}
+	servers, asked := make([]doctor.Server, 0, len(all.Servers)), 0
+	for _, v := range all.Servers {
+		s := seenServer(v)
+		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxAsked {
+			asked++
+			if err := askServer(ctx, c, &s); err != nil {
+				return nil, err
+			}
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// askServer asks how a server is launched, and for its last words.
+func askServer(ctx context.Context, c *api.Client, s *doctor.Server) error {
+	d, err := api.GetServer.Call(ctx, c, gateway.ServerRef{Name: s.Name})
+	if err != nil {
+		return err
+	}
+	if d.Launch != nil {
+		s.Dir = d.Launch.WorkingDir
+	}
+	tail, err := api.GetServerLogs.Call(ctx, c, inspect.LogQuery{ServerRef: gateway.ServerRef{Name: s.Name}, Lines: 4 * lastLines})
+	if err != nil {
+		return err
+	}
+	for _, l := range tail.Entries {
+		if l.Stream == "stderr" {
+			s.Lines = append(s.Lines, l.Text)
+		}
+	}
+	s.Lines = s.Lines[max(0, len(s.Lines)-lastLines):]
+	return nil
+}
+
+// seenServer is a server as the daemon shows it.
+func seenServer(v inspect.ServerRow) doctor.Server {
+	code, _, _ := strings.Cut(v.Failure, ":")
+	s := doctor.Server{
+		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
+		Live: true, State: v.State, NeedsLogin: v.NeedsLogin, Failure: code, Said: v.LastError, Installing: v.Step == upstream.Installing || v.Step == upstream.Queued,
+		Tools: v.ToolCount, Offers: v.Offers != nil, Unhinted: v.Unhinted, Waits: v.Waiting,
+	}
+	if s.Said == "" {
+		s.Said = v.Detail
+	}
+	if v.StepSince != nil {
+		s.Since = *v.StepSince
+	}
+	return s
+}
+
+// marks say how something is, each with a word.
+var marks = map[doctor.State]struct {
+	sign, word string
+	hue        hue
+}{
+	doctor.OK: {"✓", "ok", good}, doctor.Skipped: {"–", "not looked at", faint}, doctor.Note: {"·", "note", noHue},
+	doctor.Warn: {"!", "look", care}, doctor.Bad: {"✗", "wrong", bad},
+}
+
+// writeReport writes what is to be said in full, and of each group how many checks have
+// nothing to say.
+func writeReport(p *printer, r doctor.Report) {
+	for _, fix := range r.Fixed {
+		if fix.Error != "" {
+			p.text("", p.paint(bad, "✗ not fixed")+" "+fix.Code+": "+oneLine(fix.Command)+": "+oneLine(fix.Error))
+			continue
+		}
+		p.text("", p.paint(good, "✓ fixed")+" "+fix.Code+": "+oneLine(fix.Command))
+	}
+	if len(r.Fixed) > 0 {
+		fmt.Fprintln(p)
+	}
+	for len(r.Checks) > 0 {
+		n := 1
+		for n < len(r.Checks) && r.Checks[n].Group == r.Checks[0].Group {
+			n++
+		}
+		writeGroup(p, r.Checks[:n])
+		r.Checks = r.Checks[n:]
+	}
+	p.line("%s wrong, %d to look at.", plainNumber(r.Bad), r.Warn)
+}
+
+func plainNumber(n int) string {
+	if n == 0 {
+		return "Nothing"
+	}
+	return fmt.Sprint(n)
+}
+
+func writeGroup(p *printer, all []doctor.Result) {
+	well, skipped := 0, 0
+	fmt.Fprintln(p, sentence(string(all[0].Group)))
+	for _, c := range all {
+		switch c.State {
+		case doctor.OK:
+			well++
+		case doctor.Skipped:
+			skipped++
+		default:
+			writeResult(p, c)
+		}
+	}
+	if well > 0 {
+		p.text("  ", p.paint(good, "✓ ok")+"  "+counted(well, "check"))
+	}
+	if skipped > 0 {
+		p.text("  ", p.paint(faint, "– not looked at")+"  "+counted(skipped, "check")+": "+whySkipped(all))
+	}
+	fmt.Fprintln(p)
+}
+
+// whySkipped is why checks were skipped, each reason once.
+func whySkipped(all []doctor.Result) string {
+	var why []string
+	for _, c := range all {
+		if what := oneLine(c.What); c.State == doctor.Skipped && (len(why) == 0 || why[len(why)-1] != what) {
+			why = append(why, what)
+		}
+	}
+	return strings.Join(why, " ")
+}
+
+func writeResult(p *printer, c doctor.Result) {
+	m := marks[c.State]
+	p.text("  ", p.paint(m.hue, m.sign+" "+m.word)+"  "+c.Code+" "+c.Name+": "+oneLine(c.What))
+	for _, line := range c.Lines {
+		p.text("      | ", oneLine(line))
+	}
+	if c.State != doctor.Note {
+		p.text("      ", p.paint(faint, oneLine(c.Why)))
+	}
+	if c.Do != "" && c.State != doctor.Note {
+		p.text("      ", oneLine(c.Do))
+	}
+	if c.Command != "" && c.State != doctor.Note {
+		fix := ""
+		if c.Fixable {
+			fix = "   (or: mcpproxy doctor --fix)"
+		}
+		fmt.Fprintln(p, "      $ "+oneLine(c.Command)+p.paint(faint, fix))
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/problem"
+)
+
+const downConfig = `{
+  "listen": "127.0.0.1:1",
+  "mcpServers": {
+    "fine": {"command": "sh"},
+    "gone": {"command": "/no/such/program"},
+    "later": {"command": "sh", "args": ["-c", "true"], "quarantined": true},
+    "off": {"command": "/no/such/program", "args": ["x"], "enabled": false}
+  }
+}`
+
+// down is a world with a configuration and no daemon.
+func down(t *testing.T, config string) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.env["MCPPROXY_CONFIG"] = filepath.Join(w.dir, "mcp_config.json")
+	if err := os.WriteFile(w.env["MCPPROXY_CONFIG"], []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Without a daemon the status is what the files say, and the exit code says that none
+// was reached.
+func TestStatusWithoutADaemon(t *testing.T) {
+	t.Parallel()
+	w := down(t, downConfig)
+	got := w.run("status")
+	golden(t, "status-down", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
+	if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, "mcpproxy serve") {
+		t.Errorf("%+v", got)
+	}
+	got = w.run("status", "-o", "json")
+	var s struct {
+		Running *bool
+		Servers struct {
+			Total, Enabled int
+			NotReady       []doctor.Absent `json:"not_ready"`
+		}
+		Waiting doctor.Waits
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil || s.Running == nil || *s.Running || s.Servers.Total != 4 || s.Servers.Enabled != 3 ||
+		len(s.Servers.NotReady) != 3 || len(s.Waiting.Servers) != 1 || s.Waiting.Servers[0] != "later" {
+		t.Errorf("%v: %+v of %s", err, s, got.stdout)
+	}
+	if got.code != problem.ExitNoDaemon || !strings.Contains(got.stderr, `"code": "DAEMON_NOT_RUNNING"`) {
+		t.Errorf("%+v", got)
+	}
+	w = down(t, "{\n\"tools_limits\": 1}")
+	if got := w.run("status"); !strings.Contains(got.stdout, `mcp_config.json:2:1: unknown key "tools_limits"`) {
+		t.Errorf("a file with a mistake: %+v", got)
+	}
+}
+
+func TestDoctorForPeople(t *testing.T) {
+	t.Parallel()
+	w := down(t, downConfig)
+	got := w.run("doctor", "--only", "D101,D205,server-command-missing,D406,D706")
+	golden(t, "doctor", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
+	if got.code != problem.ExitFailed || !strings.Contains(got.stderr, "The doctor found 2 things wrong.") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("doctor", "--only", "D205"); got.code != problem.ExitDone || got.stderr != "" {
+		t.Errorf("nothing is wrong: %+v", got)
+	}
+	if got := w.run("doctor", "--only", "deamon-silent"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "daemon-silent") {
+		t.Errorf("a check that is not there: %+v", got)
+	}
+	if err := os.Chmod(w.env["MCPPROXY_CONFIG"], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got = w.run("doctor", "--only", "config-open", "--fix")
+	info, err := os.Stat(w.env["MCPPROXY_CONFIG"])
+	if err != nil || info.Mode().Perm() != 0o600 || got.code != problem.ExitDone || !strings.Contains(got.stdout, "✓ fixed D205: chmod 600 ") {
+		t.Errorf("%v: %+v", err, got)
+	}
+}
+
+// What the doctor says has no secret of the file.
+func TestDoctorTellsNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
+	w := down(t, `{"listen": "127.0.0.1:1", "mcpServers": {"gone": {"command": "/no/such/program", "args": ["--token", "`+secret+`"], "env": {"A": "`+secret+`"}},
+		"same": {"url": "https://u:`+secret+`@example.com/mcp"}, "twin": {"url": "https://u:`+secret+`@example.com/mcp"}}}`)
+	for _, line := range []string{"doctor", "doctor -o json", "status", "status -o json"} {
+		if got := w.run(strings.Fields(line)...); strings.Contains(got.stdout+got.stderr, secret) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}

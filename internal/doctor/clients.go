@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// clientsKnown is the finding of a check of clients where nothing is known of them.
+func clientsKnown(f *Facts) []Finding {
+	switch {
+	case !f.ClientsKnown:
+		return skipped("Which clients are on this machine is not known here.")
+	case f.ClientsErr != "":
+		return skipped("The clients cannot be looked at: " + f.ClientsErr)
+	case f.Clients == nil:
+		return skipped("No MCP client was found on this machine.")
+	}
+	return nil
+}
+
+func noClient(f *Facts) []Finding {
+	if out := clientsKnown(f); out != nil {
+		return out
+	}
+	var names []string
+	for _, c := range f.Clients {
+		if c.Entry != "" {
+			return nil
+		}
+		names = append(names, c.Name)
+	}
+	return one(Finding{State: Warn, What: "None of the clients on this machine uses MCPProxy: " + strings.Join(names, ", ") + ".",
+		Do: "Connect them; what is written is shown first.", Command: f.mcpproxy("connect --all")})
+}
+
+func clientElsewhere(f *Facts) (out []Finding) {
+	out = clientsKnown(f)
+	for _, c := range f.Clients {
+		if c.Foreign {
+			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s leads to %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
+				Do: "Connect it again.", Command: f.mcpproxy("connect %s", Quoted(c.ID))})
+		}
+	}
+	return out
+}
+
+func clientProgram(f *Facts) (out []Finding) {
+	out = clientsKnown(f)
+	for _, c := range f.Clients {
+		if c.Missing != "" {
+			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which is not there.", c.Name, c.Path, c.Missing),
+				Do: "Connect it again.", Command: f.mcpproxy("connect %s", Quoted(c.ID))})
+		}
+	}
+	return out
+}
+
+func clientPermissions(f *Facts) (out []Finding) {
+	out = clientsKnown(f)
+	for _, c := range f.Clients {
+		if len(c.Lanes) == 0 {
+			continue
+		}
+		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.mcpproxy("permissions %s --write", Quoted(c.ID))}
+		for _, l := range c.Lanes {
+			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
+		}
+		found.What = fmt.Sprintf("The permissions of %s differ from the lanes: %s.", c.Name, found.Lines[0])
+		out = append(out, found)
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// kind is what sort of mistake one of the configuration is.
+type kind uint8
+
+const (
+	invalid kind = iota
+	unknownKey
+	missingValue
+)
+
+// kindOf sorts a mistake, by the words that package config has for it.
+func kindOf(m Mistake) kind {
+	switch {
+	case strings.HasPrefix(m.Message, "unknown key "):
+		return unknownKey
+	case variable(m) != "", secret(m) != "":
+		return missingValue
+	}
+	return invalid
+}
+
+var (
+	unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set`)
+	unsetSecret   = regexp.MustCompile(`\$\{keyring:([A-Za-z0-9_.-]+)\}`)
+)
+
+// variable is the environment variable that a mistake is about, and secret the secret.
+func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
+func secret(m Mistake) string   { return matched(unsetSecret, m.Message) }
+
+func matched(pattern *regexp.Regexp, s string) string {
+	if m := pattern.FindStringSubmatch(s); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// place is a mistake with its place, as a line.
+func (f *Facts) place(m Mistake) string {
+	at := f.ConfigPath
+	if m.Line > 0 {
+		at += fmt.Sprintf(":%d:%d", m.Line, m.Column)
+	}
+	text := at + ": " + m.Message
+	if m.Hint != "" {
+		text += " (" + m.Hint + ")"
+	}
+	return text
+}
+
+// ofKind are the mistakes of a kind as one finding, the first with its place.
+func (f *Facts) ofKind(k kind, do string) []Finding {
+	found := Finding{State: Bad, Do: do}
+	for _, m := range f.Mistakes {
+		if kindOf(m) != k {
+			continue
+		}
+		if found.What == "" {
+			found.What, found.Command = f.place(m)+".", f.edit(m.Line)
+		}
+		found.Lines = append(found.Lines, f.place(m))
+	}
+	if found.What == "" {
+		return nil
+	}
+	if len(found.Lines) == 1 {
+		found.Lines = nil
+	}
+	return one(found)
+}
+
+func configInvalid(f *Facts) []Finding {
+	do := "Correct the file."
+	if f.Daemon != nil {
+		do = "Correct the file; what was in force before stays in force meanwhile."
+	}
+	if f.Earlier != "" {
+		do += " The last text that was in force is in " + f.Earlier + ", behind its first line."
+	}
+	return f.ofKind(invalid, do)
+}
+
+func configUnknownKey(f *Facts) []Finding {
+	return f.ofKind(unknownKey, "Correct the key, or take it out.")
+}
+
+func configMissingValue(f *Facts) []Finding {
+	var out []Finding
+	for _, m := range f.Mistakes {
+		found := Finding{State: Bad, What: f.place(m) + "."}
+		switch v, s := variable(m), secret(m); {
+		case v != "":
+			found.Subject, found.Do = v, "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it."
+			found.Command = fmt.Sprintf("read -r %s && export %s && %s", v, v, f.mcpproxy("serve"))
+			if f.Daemon != nil {
+				found.Command = fmt.Sprintf("read -r %s && export %s && %s", v, v, f.again(f.Daemon.PID))
+			}
+		case s != "":
+			found.Subject, found.Do, found.Command = s, "Store the secret; the value is asked for.", f.mcpproxy("secrets set %s", s)
+		default:
+			continue
+		}
+		out = append(out, found)
+	}
+	return out
+}
+
+func configTwins(f *Facts) (out []Finding) {
+	for _, s := range f.Servers {
+		if s.Twin != "" {
+			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.Twin, s.Name),
+				Do: "Remove one of them.", Command: f.mcpproxy("upstream remove %s", Quoted(s.Name))})
+		}
+	}
+	return out
+}
+
+func configNeedsRestart(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	if len(f.Daemon.NeedsRestart) == 0 {
+		return nil
+	}
+	return one(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
+		Do: "Stop MCPProxy and start it again.", Command: f.again(f.Daemon.PID)})
+}
+
+var placed = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
+
+func configWarnings(f *Facts) (out []Finding) {
+	for _, w := range f.Warnings {
+		if strings.Contains(w, " has the mode ") {
+			continue // said of the files
+		}
+		line := 1
+		_, _ = fmt.Sscan(matched(placed, w), &line)
+		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.edit(line)})
+	}
+	return out
+}

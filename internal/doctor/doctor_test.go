@@ -1,0 +1,229 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/problem"
+)
+
+// people are clients as somebody found them.
+type people struct {
+	all  []doctor.Client
+	err  error
+	hang chan struct{} // until it is closed
+	ours []bool        // what the addresses that were asked about are
+}
+
+func (p *people) Look(ours func(string) bool) ([]doctor.Client, error) {
+	if p.hang != nil {
+		<-p.hang
+	}
+	for _, url := range []string{"http://127.0.0.1:18080/mcp", "http://localhost:18080/mcp/p/x", "http://127.0.0.1:18081/mcp", "http://127.0.0.1:180800/mcp"} {
+		p.ours = append(p.ours, ours(url))
+	}
+	return p.all, p.err
+}
+
+func options(t *testing.T, config string) doctor.Options {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp_config.json")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Options{
+		Version: "1.2.3", ConfigPath: path, DataDir: dir, Socket: filepath.Join(dir, "mcpproxy.sock"), Now: time.Now,
+		Lookup: func(string) (string, bool) { return "", false },
+		Ask:    func(context.Context) (*doctor.Daemon, error) { return nil, doctor.ErrAbsent },
+	}
+}
+
+func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
+	t.Helper()
+	r, err := doctor.Examine(f, only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestClients breaks what clients have, and mends it.
+func TestClients(t *testing.T) {
+	well := doctor.Client{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
+	with := func(change func(c *doctor.Client)) []doctor.Client {
+		c := well
+		change(&c)
+		return []doctor.Client{c}
+	}
+	for code, c := range map[string]struct {
+		clients []doctor.Client
+		what    []string
+		command string
+	}{
+		"D601": {with(func(c *doctor.Client) { c.Entry = "" }), []string{"Cursor"}, "mcpproxy connect --all"},
+		"D602": {with(func(c *doctor.Client) { c.Entry, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
+		"D603": {with(func(c *doctor.Client) { c.Missing = "/old/mcpproxy" }), []string{"Cursor", "/old/mcpproxy"}, "mcpproxy connect cursor"},
+		"D604": {with(func(c *doctor.Client) {
+			c.Lanes = []doctor.Lane{{Name: "read", Does: "asks", Want: "runs unasked", Rule: "no rule in settings.json"}}
+		}), []string{"read: asks, should be: runs unasked (no rule in settings.json)"}, "mcpproxy permissions cursor --write"},
+	} {
+		t.Run(code, func(t *testing.T) {
+			o := options(t, `{"listen": "127.0.0.1:18080"}`)
+			o.Clients = &people{all: c.clients}
+			r := examine(t, doctor.Gather(t.Context(), o), code)
+			if len(r.Checks) != 1 || r.Checks[0].State == doctor.OK || r.Checks[0].Command != c.command || slices.ContainsFunc(c.what, func(w string) bool { return !strings.Contains(r.Checks[0].What, w) }) {
+				t.Errorf("%+v", r)
+			}
+			seen := &people{all: []doctor.Client{well}}
+			o.Clients = seen
+			if r := examine(t, doctor.Gather(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
+				t.Errorf("well: %+v", r)
+			}
+			if !slices.Equal(seen.ours, []bool{true, true, false, false}) {
+				t.Errorf("ours: %v", seen.ours)
+			}
+			o.Clients = &people{err: errors.New("no")}
+			if r := examine(t, doctor.Gather(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {
+				t.Errorf("not known: %+v", r)
+			}
+		})
+	}
+}
+
+// TestLookIsBounded: what hangs is named, and everything else is looked at.
+func TestLookIsBounded(t *testing.T) {
+	o := options(t, `{}`)
+	o.Now = func() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) } // files are of the real time, the bubble is not
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		defer close(hang)
+		o.Clients = &people{hang: hang}
+		o.Ask = func(context.Context) (*doctor.Daemon, error) { <-hang; return nil, doctor.ErrAbsent }
+		began := time.Now()
+		f := doctor.Gather(t.Context(), o)
+		if took := time.Since(began); took > doctor.TotalTime || took < doctor.PartTime {
+			t.Errorf("it took %s", took)
+		}
+		if !slices.Equal(f.Late, []string{"the daemon", "the clients"}) {
+			t.Errorf("late: %v", f.Late)
+		}
+		r := examine(t, f, "D708", "D205")
+		if r.Warn != 2 || r.Checks[1].Subject != "the daemon" || !strings.Contains(r.Checks[1].What, "within 5s") || r.Checks[0].State != doctor.OK {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestChangedLog: what Verify has found is said.
+func TestChangedLog(t *testing.T) {
+	f := &doctor.Facts{DataDir: "/data", Daemon: &doctor.Daemon{Status: gateway.Status{Activity: activity.Health{Verified: &activity.Verified{At: time.Unix(0, 0).UTC()}}}}}
+	if r := examine(t, f, "log-changed"); r.Bad != 1 || r.Checks[0].Command != "cp -a /data /data-copy" || !strings.Contains(r.Checks[0].What, "1970") {
+		t.Errorf("%+v", r)
+	}
+	f.Daemon.Activity.Verified.OK = true
+	if r := examine(t, f, "log-changed"); r.Bad != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOrder: the same facts are told in the same order, that of the codes.
+func TestOrder(t *testing.T) {
+	o := options(t, `{"mcpServers": {"b": {"command": "/none"}, "a": {"command": "/none"}, "c": {"command": "/none", "args": ["x"]}}}`)
+	f := doctor.Gather(t.Context(), o)
+	first := examine(t, f)
+	if again := examine(t, f); !sameReport(first, again) {
+		t.Error("the second time it says something else")
+	}
+	var codes, subjects []string
+	for _, c := range first.Checks {
+		codes = append(codes, c.Code)
+		if c.Code == "D401" {
+			subjects = append(subjects, c.Subject)
+		}
+	}
+	if !slices.IsSorted(codes) || !slices.Equal(subjects, []string{"a", "b", "c"}) {
+		t.Errorf("%v, %v", codes, subjects)
+	}
+	if r := examine(t, f, "D706", "d101"); len(r.Checks) != 2 || r.Checks[0].Code != "D101" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := doctor.Examine(f, []string{"D1"}); problem.From(err).Code != problem.Usage {
+		t.Error(err)
+	}
+}
+
+func sameReport(a, b doctor.Report) bool {
+	return reflect.DeepEqual(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
+}
+
+// TestCodesAreUnique: a code, and a name, is of one check.
+func TestCodesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range doctor.Codes() {
+		if seen[c] {
+			t.Errorf("%s is there twice", c)
+		}
+		seen[c] = true
+	}
+	if len(seen) < 60 {
+		t.Errorf("%d codes and names", len(seen))
+	}
+}
+
+// TestQuoted: a shell takes words as they are.
+func TestQuoted(t *testing.T) {
+	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
+		if got := doctor.Quoted(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// TestMendKeepsOff: what is not the user's file in the data directory is not touched,
+// nor the socket of a daemon that begins to start.
+func TestMendKeepsOff(t *testing.T) {
+	o := options(t, "{}")
+	if err := os.Chmod(o.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o644), os.Symlink(elsewhere, filepath.Join(o.DataDir, "mcpproxy.db-link"))); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: o.Socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	r := examine(t, doctor.Gather(t.Context(), o))
+	lock, err := ondisk.Lock(filepath.Join(o.DataDir, "daemon.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for _, fix := range doctor.Mend(r) {
+		if fix.Code == "D105" && fix.Error == "" || fix.Code == "D208" {
+			t.Errorf("%+v", fix)
+		}
+	}
+	info, err := os.Stat(elsewhere)
+	if _, socket := os.Lstat(o.Socket); err != nil || info.Mode().Perm() != 0o644 || socket != nil {
+		t.Errorf("%v, %v, %v", err, info.Mode(), socket)
+	}
+}

@@ -1,0 +1,171 @@
+package doctor
+
+import (
+	"io/fs"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/holder"
+	"mcpproxy/internal/store"
+)
+
+// How long one part of the looking may take, and all together.
+const (
+	PartTime  = 5 * time.Second
+	TotalTime = 15 * time.Second
+)
+
+const (
+	// databaseName is the file of the database in the data directory.
+	databaseName = "mcpproxy.db"
+	// clockLeeway is how far in the future a file may be written.
+	clockLeeway = time.Minute
+)
+
+// Facts are what the checks look at. Zero values are what is not known.
+type Facts struct {
+	Now     time.Time
+	Version string // of this program
+	User    int    // its id; -1 where there are none
+	Flags   string // of the command line, " --data-dir …", for commands that are proposed
+
+	ConfigPath string
+	DataDir    string
+	Socket     string
+	Listen     string // host:port, as configured
+
+	Daemon  *Daemon // nil: none answers
+	Silence string  // why not, when one is there all the same
+
+	Holder    holder.Process // who has the data directory
+	Port      holder.Process // who listens on the port of Listen
+	PortTaken bool
+	FreePort  string // an address near Listen on which nobody listens
+
+	Mistakes []Mistake // of the configuration file
+	Warnings []string
+	Earlier  string // the newest text of the configuration that was in force, a file
+	Presence string // what proves that a person decides
+
+	Servers []Server // by name
+
+	Files    []File // of the user: the data directory first
+	SocketAt File
+	Aside    []File // databases that were put aside
+	Ahead    File   // a file that was last written in the future
+	KeyError string // why the file of the key is of no use
+
+	Free      int64 // bytes, where the data is
+	FreeKnown bool
+	Sight     store.Sight
+	SightErr  string         // why the database cannot be read
+	Database  holder.Process // another one, neither the daemon nor this, that has it open
+
+	Clients      []Client
+	ClientsKnown bool   // somebody has looked for them
+	ClientsErr   string // why it could not be told
+
+	Late []string // what could not be looked at in time
+}
+
+// Mistake is one thing that is wrong with the configuration file.
+type Mistake = config.Mistake
+
+// File is a file or directory; Path is "" of one that is not there.
+type File struct {
+	Path     string
+	Mode     fs.FileMode
+	Owner    int  // -1: not known
+	Writable bool // for this user
+	Size     int64
+	Changed  time.Time
+}
+
+// Daemon is what a running daemon says of itself.
+type Daemon struct {
+	gateway.Status
+	Executable string // that it runs; "" = not known
+	Mine       string // that this is
+	Waiting    gateway.Waiting
+	Mistakes   []Mistake // of its configuration file
+	Said       []Said    // its own diagnostics
+	Servers    []Server
+}
+
+// Said is one of the daemon's own diagnostics: see settings.Check.
+type Said struct {
+	Code   string
+	State  State // OK, Warn or Bad
+	Detail string
+	Fix    string
+}
+
+// said returns the diagnostic with a code.
+func (d *Daemon) said(code string) Said {
+	if d != nil {
+		for _, s := range d.Said {
+			if s.Code == code {
+				return s
+			}
+		}
+	}
+	return Said{State: OK}
+}
+
+// Server is a server as the daemon sees it or, without one, as the file has it.
+type Server struct {
+	Name        string
+	Command     string
+	Args        []string
+	Dir         string
+	URL         string
+	Enabled     bool
+	Quarantined bool
+	ProposedBy  string
+	Twin        string // another server that is launched in the same way
+
+	Live       bool // what follows comes from a daemon
+	State      string
+	NeedsLogin bool
+	Failure    string // a code of package upstream
+	Said       string // why it is not ready, for people
+	Lines      []string
+	Installing bool
+	Since      time.Time
+	Tools      int
+	Offers     bool // it offers something beside tools
+	Unhinted   *gateway.Unhinted
+
+	Waits int // tools and offers that nobody has approved
+
+	Missing    string // a program that its command needs and that is not found
+	MissingDir string
+}
+
+// Clients tells how the MCP clients of this machine are connected. It contacts
+// nobody, and writes nothing.
+type Clients interface {
+	// Look returns those that are installed, in a fixed order. ours reports whether an
+	// address is one of this MCPProxy.
+	Look(ours func(url string) bool) ([]Client, error)
+}
+
+// Client is an MCP client of this machine.
+type Client struct {
+	ID      string // as `mcpproxy connect` takes it
+	Name    string // as people call it
+	Path    string // of the file that decides
+	Entry   string // how it reaches MCPProxy, a URL or a command; "" = it does not
+	Foreign bool   // the entry leads to another MCPProxy, or to none
+	Missing string // the program that its entry starts and that is gone
+	Lanes   []Lane // what differs from the lanes
+}
+
+// Lane is what a client does about one lane, otherwise than it should.
+type Lane struct {
+	Name string // read, write, destructive
+	Does string // such as "asks"
+	Want string // such as "runs unasked"
+	Rule string // which decides, with its file
+}

@@ -1,0 +1,119 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds from which something is said.
+const (
+	littleSpace, noSpace = 1 << 30, 100 << 20 // bytes
+	muchBacklog          = 10_000             // entries; the database takes some 40,000 a second
+)
+
+func logDegraded(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	h := f.Daemon.Activity
+	if !h.Degraded || f.databaseBusy() {
+		return nil
+	}
+	return one(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
+		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + Quoted(f.DataDir) + " | sort -h | tail"})
+}
+
+// databaseBusy reports whether records wait in the spool since the database does not take
+// them.
+func (f *Facts) databaseBusy() bool {
+	d := f.Daemon
+	return d != nil && (d.said("database").State != OK || d.Activity.Backlog > muchBacklog) && f.Database.Known()
+}
+
+func logBehind(f *Facts) []Finding {
+	d := f.Daemon
+	if d == nil {
+		return skipped(needsDaemon)
+	}
+	if d.said("database").State == OK && d.Activity.Backlog <= muchBacklog {
+		return nil
+	}
+	found := Finding{State: Warn, What: fmt.Sprintf("%d entries wait in the spool (%d KB).", d.Activity.Backlog, d.Activity.Spool>>10),
+		Do: "See whether the disk is slow or full; the log of the daemon says why.", Command: f.mcpproxy("status")}
+	if p := f.Database; p.Known() {
+		found.What += fmt.Sprintf(" Process %d (%s) has the database open.", p.PID, p.Name)
+		found.Do, found.Command = "End that process; MCPProxy goes on by itself.", fmt.Sprintf("kill %d", p.PID)
+	}
+	return one(found)
+}
+
+func logChanged(f *Facts) []Finding {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	v := f.Daemon.Activity.Verified
+	if v == nil || v.OK {
+		return nil
+	}
+	return one(Finding{State: Bad, What: "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".",
+		Do: "Keep a copy of the data directory, and see which record is the first that differs.", Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
+}
+
+func diskFull(f *Facts) []Finding {
+	if !f.FreeKnown {
+		return skipped("How much room there is on the disk is not known here.")
+	}
+	if f.Free >= littleSpace {
+		return nil
+	}
+	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.Free>>20, f.DataDir),
+		Do: "Make room; this shows what takes it:", Command: "du -xah " + Quoted(mountOf(nearest(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
+	if f.Free < noSpace {
+		found.State = Bad
+	}
+	return one(found)
+}
+
+func clockWrong(f *Facts) []Finding {
+	if s := f.Daemon.said("clock"); s.State != OK {
+		return one(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.again(f.Daemon.PID)})
+	}
+	if f.Ahead.Path == "" {
+		return nil
+	}
+	return one(Finding{State: Warn, Subject: f.Ahead.Path, What: fmt.Sprintf("%s was last written %s from now.", f.Ahead.Path, f.Ahead.Changed.Sub(f.Now).Round(time.Second)),
+		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + Quoted(f.Ahead.Path) + " -newermt now -exec touch {} +"})
+}
+
+func presenceNone(f *Facts) []Finding {
+	if f.Presence != "none" {
+		return nil
+	}
+	return one(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
+}
+
+// saidOf are the diagnostics of the daemon that a check of ours says.
+var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "address", "clock", "server", "login", "approvals", "approvals_lost"}
+
+func daemonWarns(f *Facts) (out []Finding) {
+	if f.Daemon == nil {
+		return skipped(needsDaemon)
+	}
+	for _, s := range f.Daemon.Said {
+		if s.State == OK || slices.Contains(saidOf, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
+			continue
+		}
+		out = append(out, Finding{State: s.State, What: s.Detail, Command: s.Fix})
+	}
+	return out
+}
+
+func tooSlow(f *Facts) (out []Finding) {
+	for _, what := range f.Late {
+		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be looked at within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
+			Do: "See whether a disk or the daemon hangs.", Command: "df " + Quoted(f.DataDir)})
+	}
+	return out
+}

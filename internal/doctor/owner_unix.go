@@ -1,0 +1,21 @@
+//go:build unix
+
+package doctor
+
+import (
+	"io/fs"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownerOf is the user whose file it is.
+func ownerOf(info fs.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid)
+	}
+	return -1
+}
+
+// mayWrite reports whether this process may write to what is at path.
+func mayWrite(path string) bool { return unix.Access(path, unix.W_OK) == nil }

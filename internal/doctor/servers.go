@@ -1,0 +1,279 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/upstream"
+)
+
+// maxFindings bounds what one check says of servers.
+const maxFindings = 100
+
+// each is a check of every server by itself; its findings have the server as their
+// subject.
+func each(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+	return func(f *Facts) (out []Finding) {
+		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
+			return skipped("The servers are not known: the configuration file is not right.")
+		}
+		for i := range f.Servers {
+			if found := look(f, &f.Servers[i]); found != nil && len(out) < maxFindings {
+				found.Subject = f.Servers[i].Name
+				out = append(out, *found)
+			}
+		}
+		return out
+	}
+}
+
+// eachLive is each for what only a running daemon can know.
+func eachLive(look func(f *Facts, s *Server) *Finding) func(*Facts) []Finding {
+	return func(f *Facts) []Finding {
+		if f.Daemon == nil {
+			return skipped(needsDaemon)
+		}
+		return each(look)(f)
+	}
+}
+
+// looks reports whether a server should be there and is looked at: it is enabled, and a
+// person has let it start.
+func (s *Server) looks() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
+
+// failed reports whether a daemon says that the server is away for one of these reasons.
+func (s *Server) failed(codes ...string) bool {
+	if !s.Live || !s.Enabled || s.ready() {
+		return false
+	}
+	for _, c := range codes {
+		if s.Failure == c {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) ready() bool { return s.State == "ready" || s.State == "idle" }
+
+// lacks reports whether a program that the server needs is not found, and whether it is
+// of a family: where a daemon runs, it has tried.
+func (s *Server) lacks(of string) bool {
+	program := s.Missing
+	switch {
+	case !s.Live:
+		return s.looks() && program != "" && family(program) == of
+	case s.failed(upstream.NoProcess):
+		return family(s.Command) == of
+	case s.failed(upstream.Exited) && of == familyNode:
+		return family(s.Command) == of && s.saidLike(noNode)
+	}
+	return false
+}
+
+// What programs say that lack another one.
+var (
+	noNode   = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
+	noEngine = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
+)
+
+func (s *Server) saidLike(pattern *regexp.Regexp) bool {
+	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
+}
+
+// why is what is said of a server that is not ready.
+func (s *Server) why() string {
+	if s.Said != "" {
+		return "Server " + s.Name + ": " + strings.TrimSuffix(s.Said, ".") + "."
+	}
+	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
+}
+
+// restarted is a finding that is mended by what a person does, and a restart after it.
+func (f *Facts) restarted(s *Server, do string) *Finding {
+	found := &Finding{State: Bad, What: s.why(), Do: do + " Then:", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name))}
+	if !s.Live {
+		found.Command = f.mcpproxy("serve")
+	}
+	return found
+}
+
+func commandMissing(f *Facts, s *Server) *Finding {
+	if !s.lacks("") {
+		return nil
+	}
+	return f.restarted(s, "Install the program, or correct the command with `"+f.mcpproxy("upstream set %s command -- PROGRAM ARGUMENTS", Quoted(s.Name))+"`.")
+}
+
+func nodeMissing(f *Facts, s *Server) *Finding {
+	if !s.lacks(familyNode) {
+		return nil
+	}
+	return f.restarted(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
+}
+
+func uvMissing(f *Facts, s *Server) *Finding {
+	if !s.lacks(familyUV) {
+		return nil
+	}
+	return f.restarted(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
+}
+
+func engineMissing(f *Facts, s *Server) *Finding {
+	if !s.noEngine() {
+		return nil
+	}
+	return f.restarted(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
+}
+
+func (s *Server) noEngine() bool {
+	return s.lacks(familyEngine) || s.failed(upstream.Exited) && family(s.Command) == familyEngine && s.saidLike(noEngine)
+}
+
+func directoryMissing(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.NoDirectory) && (s.Live || !s.looks() || s.MissingDir == "") {
+		return nil
+	}
+	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + Quoted(s.Dir)}
+	if s.Live {
+		found.Command += " && " + f.mcpproxy("upstream restart %s", Quoted(s.Name))
+	}
+	return &found
+}
+
+func unknownHost(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.UnknownHost) {
+		return nil
+	}
+	return f.restarted(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"` corrects it.")
+}
+
+func unreachable(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Unreachable) {
+		return nil
+	}
+	return f.restarted(s, "Start the server at "+s.URL+", or correct its URL with `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+}
+
+func certificateExpired(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.CertificateExpired) {
+		return nil
+	}
+	return f.restarted(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+}
+
+func certificateUnknown(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Certificate) {
+		return nil
+	}
+	return f.restarted(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+}
+
+func certificateName(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.CertificateName) {
+		return nil
+	}
+	return f.restarted(s, "Use the name that stands in the certificate: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+}
+
+func needsLogin(f *Facts, s *Server) *Finding {
+	if !s.NeedsLogin && !s.failed(upstream.LoginNeeded) {
+		return nil
+	}
+	return &Finding{State: Bad, What: "Server " + s.Name + " asks for a login, or refuses the credentials that it was given.",
+		Do:      "Log in; or where it takes a token, set it with `" + f.mcpproxy("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", Quoted(s.Name)) + "`.",
+		Command: f.mcpproxy("upstream login %s", Quoted(s.Name))}
+}
+
+func forbidden(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Forbidden) || s.NeedsLogin {
+		return nil
+	}
+	return f.restarted(s, "Have your account get access there, or use other credentials (`"+f.mcpproxy("upstream logout %s", Quoted(s.Name))+"`, or another header).")
+}
+
+func httpStatus(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Status) {
+		return nil
+	}
+	return f.restarted(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.mcpproxy("upstream set %s url URL", Quoted(s.Name))+"`.")
+}
+
+// slowAfter is how long a start takes that is no longer usual. An installation may take
+// long, and is said otherwise.
+const slowAfter = 20 * time.Second
+
+func (s *Server) slow(now time.Time) bool {
+	connecting := s.State == "connecting" && !s.Installing && !s.Since.IsZero() && now.Sub(s.Since) > slowAfter && s.Failure == ""
+	return s.failed(upstream.TimedOut) || s.Live && s.Enabled && connecting
+}
+
+func slowStart(f *Facts, s *Server) *Finding {
+	if !s.slow(f.Now) {
+		return nil
+	}
+	found := f.restarted(s, "See in its log what it waits for (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
+	found.Lines = s.Lines
+	if s.Failure == "" {
+		found.State = Warn // it may still come up
+	}
+	return found
+}
+
+func crashed(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Exited) || s.lacks(familyNode) || s.noEngine() {
+		return nil
+	}
+	found := f.restarted(s, "Its last words are above; often an argument, a variable or a credential is missing.")
+	found.Lines = s.Lines
+	return found
+}
+
+func withoutTools(f *Facts, s *Server) *Finding {
+	if !s.Live || !s.looks() || s.State != "ready" || s.Tools > 0 || s.Offers {
+		return nil
+	}
+	return &Finding{State: Warn, What: "Server " + s.Name + " is ready and lists no tool, prompt or resource.",
+		Do: "See its log and its settings, then have it list again.", Command: f.mcpproxy("upstream restart %s", Quoted(s.Name)), Lines: s.Lines}
+}
+
+func waitsForReview(f *Facts, s *Server) *Finding {
+	if s.ProposedBy == "" && (!s.Enabled || !s.Quarantined) {
+		return nil
+	}
+	what := "Server " + s.Name + " waits for your review."
+	if s.ProposedBy != "" {
+		what = "Server " + s.Name + ", which " + s.ProposedBy + " proposes, waits for your review."
+	}
+	found := Finding{State: Warn, What: what, Do: "Look at it, and approve or remove it.", Command: f.mcpproxy("upstream approve %s", Quoted(s.Name))}
+	if f.Daemon == nil {
+		found.Do = "Start MCPProxy; then look at it, and approve or remove it with `" + found.Command + "`."
+		found.Command = f.mcpproxy("serve")
+	}
+	return &found
+}
+
+func notSpeaking(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.Broken, upstream.Refused) {
+		return nil
+	}
+	found := f.restarted(s, "See whether it is an MCP server, and in its log what it says (`"+f.mcpproxy("upstream logs %s", Quoted(s.Name))+"`).")
+	found.Lines = s.Lines
+	return found
+}
+
+func starting(f *Facts, s *Server) *Finding {
+	if !s.Live || !s.looks() || s.ready() || s.Failure != "" || s.NeedsLogin || s.slow(f.Now) {
+		return nil
+	}
+	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.mcpproxy("upstream get %s", Quoted(s.Name))}
+}
+
+func disabled(f *Facts, s *Server) *Finding {
+	if s.Enabled || s.ProposedBy != "" {
+		return nil
+	}
+	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.mcpproxy("upstream enable %s", Quoted(s.Name))}
+}

@@ -1,0 +1,155 @@
+package doctor
+
+// Group is what a check is about.
+type Group string
+
+// The groups, in the order of the table.
+const (
+	GroupDaemon        Group = "daemon"
+	GroupFiles         Group = "files"
+	GroupConfiguration Group = "configuration"
+	GroupServers       Group = "servers"
+	GroupTools         Group = "tools"
+	GroupClients       Group = "clients"
+	GroupMachine       Group = "log and machine"
+)
+
+// check is one thing to look for.
+type check struct {
+	Code  string // stable
+	Name  string // stable, says what is wrong
+	Group Group
+	Wrong string // what it finds, for the reference
+	Well  string // when it finds nothing
+	Why   string // it matters
+	Fix   string // what Mend does, "" when only a person may
+	look  func(*Facts) []Finding
+}
+
+// checks are all checks, by code. Codes are never used again for something else.
+var checks = []check{
+	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "It runs and answers.",
+		"Clients that connect over HTTP find nothing. Clients that use `mcpproxy stdio` start one by themselves.", "", daemonNotRunning},
+	{"D102", "daemon-silent", GroupDaemon, "A process has the data directory and does not answer.", "What runs answers.",
+		"Nobody can use it, and no other daemon can start.", "", daemonSilent},
+	{"D103", "daemon-other-version", GroupDaemon, "The daemon is another version, or another file, than this command; or its file was replaced while it runs.", "The daemon and this command are the same program.",
+		"What was updated takes effect with the next start only.", "", daemonOtherVersion},
+	{"D104", "socket-open", GroupDaemon, "Others may use the socket, or it is another user's.", "The socket is yours alone.",
+		"Who can use the socket decides about servers and tools like you.", "sets its mode to 0600", socketOpen},
+	{"D105", "socket-stale", GroupDaemon, "A daemon that has ended left its socket.", "No socket was left behind.",
+		"It does no harm, and says that the daemon did not stop in order.", "removes it, unless a daemon has begun to start", socketStale},
+	{"D106", "port-taken", GroupDaemon, "Another program listens on the address of MCPProxy.", "The address is MCPProxy's, or free.",
+		"Clients reach that program instead, and `mcpproxy serve` cannot start.", "", portTaken},
+	{"D107", "port-other-mcpproxy", GroupDaemon, "Another MCPProxy, with another data directory, listens on the address.", "No other MCPProxy has the address.",
+		"Clients reach that one, with its servers and its log.", "", portOther},
+
+	{"D201", "data-dir-missing", GroupFiles, "The data directory is not there.", "The data directory is there.",
+		"Log, approvals and key are kept in it; it is made at the first start.", "makes it, with mode 0700", dataDirMissing},
+	{"D202", "data-dir-open", GroupFiles, "Other users can look into the data directory.", "The data directory is closed to others.",
+		"It holds the key, the log of every call, and the logins to servers.", "sets its mode to 0700", dataDirOpen},
+	{"D203", "data-dir-not-writable", GroupFiles, "The data directory, or a file in it, cannot be written.", "The data can be written.",
+		"Calls that cannot be recorded are refused.", "gives you, its owner, the right to write", notWritable},
+	{"D204", "file-of-another-user", GroupFiles, "A file of MCPProxy is another user's, often after a run with sudo.", "All files are yours.",
+		"MCPProxy cannot write it, or not for long.", "", otherOwner},
+	{"D205", "config-open", GroupFiles, "Other users can read the configuration file.", "The configuration file is closed to others.",
+		"It can hold credentials of servers.", "sets its mode to 0600", configOpen},
+	{"D206", "key-open", GroupFiles, "Other users can read the key of the API.", "The key is closed to others.",
+		"Who has the key decides about servers and tools like you.", "sets its mode to 0600", keyOpen},
+	{"D207", "key-unusable", GroupFiles, "The file of the key holds no key.", "The key can be used.",
+		"MCPProxy does not start without a key; it makes a new one where there is no file.", "", keyUnusable},
+	{"D208", "data-open", GroupFiles, "Other users can read the database or other data.", "The data is closed to others.",
+		"It holds arguments and answers of every call.", "takes the rights of others away", dataOpen},
+	{"D209", "database-put-aside", GroupFiles, "A database that was damaged, or was replaced, lies beside the one in use.", "No database was put aside.",
+		"It takes room, and the records in it are in no other place.", "", asideLeft},
+	{"D210", "database-newer", GroupFiles, "A newer MCPProxy has written the database.", "This program knows the schema of the database.",
+		"This one cannot read it: no call is allowed without its approvals.", "", databaseNewer},
+	{"D211", "database-unreadable", GroupFiles, "The database cannot be read.", "The database can be read.",
+		"Without it nobody knows what was approved.", "", databaseUnreadable},
+
+	{"D301", "config-invalid", GroupConfiguration, "The configuration file is not right.", "The configuration file is right.",
+		"Nothing of it is applied, and MCPProxy does not start with it.", "", configInvalid},
+	{"D302", "config-unknown-key", GroupConfiguration, "The configuration file has a key that MCPProxy does not know.", "All keys are known.",
+		"Nothing of the file is applied: what you meant might be a protection.", "", configUnknownKey},
+	{"D303", "config-missing-value", GroupConfiguration, "An environment variable or a secret that the configuration names is not set.", "All variables and secrets are set.",
+		"The server that needs it would be started without its credential.", "", configMissingValue},
+	{"D304", "config-two-launches", GroupConfiguration, "Two enabled servers are launched in the same way.", "No server is there twice.",
+		"Each tool is found twice, and the server runs twice.", "", configTwins},
+	{"D305", "config-needs-restart", GroupConfiguration, "A change waits for a restart.", "No change waits for a restart.",
+		"The file says one thing, and MCPProxy does another.", "", configNeedsRestart},
+	{"D306", "config-without-effect", GroupConfiguration, "Something in the configuration file has no effect or leads back to MCPProxy.", "All of the file has its effect.",
+		"It does not do what it was written for.", "", configWarnings},
+
+	{"D401", "server-command-missing", GroupServers, "The command of a server is not found or cannot be started.", "All commands are found.",
+		"The server and its tools are away.", "", each(commandMissing)},
+	{"D402", "server-without-node", GroupServers, "A server runs with npx and Node.js is not found.", "Node.js is there where it is needed.",
+		"The server and its tools are away.", "", each(nodeMissing)},
+	{"D403", "server-without-uv", GroupServers, "A server runs with uvx or uv, which is not found.", "uv is there where it is needed.",
+		"The server and its tools are away.", "", each(uvMissing)},
+	{"D404", "server-without-engine", GroupServers, "A server runs in a container, and there is no engine, or it does not run.", "A container engine runs where one is needed.",
+		"The server and its tools are away.", "", each(engineMissing)},
+	{"D405", "server-directory-missing", GroupServers, "The working directory of a server is not there.", "All working directories are there.",
+		"The server cannot start.", "", each(directoryMissing)},
+	{"D406", "server-unknown-host", GroupServers, "The host name of a server's URL is not known.", "All host names are known.",
+		"The server cannot be reached: a typing error, no network, or a VPN that is off.", "", eachLive(unknownHost)},
+	{"D407", "server-refused", GroupServers, "Nothing answers at a server's address, or it may not be dialled.", "Something answers at all addresses.",
+		"The server does not run, or listens elsewhere.", "", eachLive(unreachable)},
+	{"D408", "server-certificate-expired", GroupServers, "The certificate of a server has expired or is not valid yet.", "No certificate has expired.",
+		"Nobody vouches for the server any more. A wrong clock looks the same.", "", eachLive(certificateExpired)},
+	{"D409", "server-certificate-unknown", GroupServers, "The certificate of a server is of nobody whom this system trusts.", "All certificates are trusted.",
+		"It may be another server than the one you mean.", "", eachLive(certificateUnknown)},
+	{"D410", "server-certificate-name", GroupServers, "The certificate of a server is for another host.", "All certificates are for their hosts.",
+		"It may be another server than the one you mean.", "", eachLive(certificateName)},
+	{"D411", "server-login", GroupServers, "A server asks for a login, or refuses the credentials it was given (401).", "No server asks for a login.",
+		"Its tools cannot be called.", "", eachLive(needsLogin)},
+	{"D412", "server-forbidden", GroupServers, "A server refuses access (403).", "No server refuses access.",
+		"The credentials are known, and do not suffice.", "", eachLive(forbidden)},
+	{"D413", "server-http-status", GroupServers, "A server answers with an HTTP status that is no answer.", "All servers answer MCP.",
+		"The URL may be wrong, or something stands before the server.", "", eachLive(httpStatus)},
+	{"D414", "server-slow", GroupServers, "A server does not become ready in its time.", "All servers become ready in their time.",
+		"Calls wait for it, or fail.", "", eachLive(slowStart)},
+	{"D415", "server-crashed", GroupServers, "The process of a server ends by itself.", "No server has crashed.",
+		"The server is started again and again; its tools are away meanwhile.", "", eachLive(crashed)},
+	{"D416", "server-without-tools", GroupServers, "A server is ready and lists nothing.", "All servers that are ready list something.",
+		"It is of no use as it is: often it lacks a setting or a right.", "", eachLive(withoutTools)},
+	{"D417", "server-waits", GroupServers, "A server waits for your review.", "No server waits for review.",
+		"Nothing of it can be called before.", "", each(waitsForReview)},
+	{"D418", "server-not-speaking", GroupServers, "A server is there and does not speak MCP, or refuses the session.", "All servers speak MCP.",
+		"The server and its tools are away.", "", eachLive(notSpeaking)},
+	{"D419", "server-starting", GroupServers, "A server is still starting or installing.", "No server is still starting.",
+		"Its tools can be called soon.", "", eachLive(starting)},
+	{"D420", "server-disabled", GroupServers, "A server is disabled.", "No server is disabled.",
+		"Its tools can be found and not called. It is no fault.", "", each(disabled)},
+
+	{"D501", "tools-without-hints", GroupTools, "Tools do not say whether they read or write, and look like reads.", "Tools say what they do, or nothing is gained.",
+		"They count as destructive, so that agents ask you more than they need to.", "", eachLive(unhinted)},
+	{"D502", "tools-wait", GroupTools, "Tools, prompts or resources wait for your approval.", "No tool waits.",
+		"They cannot be called before.", "", each(toolsWait)},
+	{"D503", "approvals-lost", GroupTools, "The approvals of an earlier database are not known any more, or cannot be read.", "The approvals are known.",
+		"Nothing is accepted by itself until you have approved again.", "", approvalsLost},
+
+	{"D601", "no-client-connected", GroupClients, "No MCP client of this machine uses MCPProxy.", "A client uses MCPProxy.",
+		"MCPProxy is of no use without one.", "", noClient},
+	{"D602", "client-elsewhere", GroupClients, "The entry of a client leads to another address.", "All entries lead here.",
+		"The client finds nothing, or another MCPProxy.", "", clientElsewhere},
+	{"D603", "client-program-gone", GroupClients, "The entry of a client starts a program that is gone.", "What the clients start is there.",
+		"The client has no tools of MCPProxy.", "", clientProgram},
+	{"D604", "client-permissions", GroupClients, "The permissions of a client differ from the lanes.", "Clients ask as the lanes say.",
+		"Reads are asked about, or writes are not.", "", clientPermissions},
+
+	{"D701", "log-degraded", GroupMachine, "The activity log cannot be written.", "The activity log can be written.",
+		"Calls that cannot be recorded are refused.", "", logDegraded},
+	{"D702", "log-behind", GroupMachine, "Records wait in the spool: the database does not take them.", "The database keeps up with the log.",
+		"Searches miss the latest calls, and the spool has a bound.", "", logBehind},
+	{"D703", "log-changed", GroupMachine, "Records are not as they were written.", "No record is known to be changed.",
+		"Somebody or something has changed the log.", "", logChanged},
+	{"D704", "disk-nearly-full", GroupMachine, "There is little room on the disk of the data directory.", "There is room on the disk.",
+		"Calls that cannot be recorded are refused.", "", diskFull},
+	{"D705", "clock-wrong", GroupMachine, "The clock was set back, or files were written in the future.", "The clock goes on.",
+		"Times of records overlap, and certificates and logins look invalid.", "", clockWrong},
+	{"D706", "presence-none", GroupMachine, "Nothing proves that a person decides.", "A person proves their presence.",
+		"Whatever runs as you, an agent with a shell too, can decide in your place. It is the default, and no fault.", "", presenceNone},
+	{"D707", "daemon-warns", GroupMachine, "The daemon has something else to say.", "The daemon has nothing else to say.",
+		"See what it says.", "", daemonWarns},
+	{"D708", "look-too-slow", GroupMachine, "Something could not be looked at in time.", "Everything could be looked at.",
+		"What is wrong there is not known: a disk or a process hangs.", "", tooSlow},
+}

@@ -1,0 +1,46 @@
+package doctor
+
+import "fmt"
+
+func unhinted(f *Facts, s *Server) *Finding {
+	u := s.Unhinted
+	if u == nil || !s.looks() {
+		return nil
+	}
+	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s that do not say whether they read or write: %d; of these look like reads: %d.", s.Name, u.Tools, u.Reads),
+		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.mcpproxy("upstream set %s --infer-hints enforce", Quoted(s.Name))}
+}
+
+func toolsWait(f *Facts, s *Server) *Finding {
+	if s.Waits == 0 || !s.looks() {
+		return nil
+	}
+	found := Finding{State: Warn, What: fmt.Sprintf("What %s offers and you have not approved (tools, prompts, resources, instructions): %d.", s.Name, s.Waits),
+		Do: "Look at it with `" + f.mcpproxy("approvals") + "`, and approve or block it; all of the server at once:", Command: f.mcpproxy("upstream approve %s", Quoted(s.Name))}
+	if f.Daemon == nil {
+		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.mcpproxy("approvals")+"`.", f.mcpproxy("serve")
+	}
+	return &found
+}
+
+func approvalsLost(f *Facts) []Finding {
+	d := f.Daemon
+	if d == nil {
+		return skipped(needsDaemon)
+	}
+	s := d.said("approvals_lost")
+	if s.State == OK {
+		return nil
+	}
+	var out []Finding
+	for _, server := range f.Servers {
+		if server.Waits > 0 && server.looks() && len(out) < maxFindings {
+			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Approve server " + server.Name + " again, after a look at it.",
+				Command: f.mcpproxy("upstream approve %s", Quoted(server.Name))})
+		}
+	}
+	if out == nil {
+		out = one(Finding{State: Bad, What: s.Detail, Do: "See what waits, when the servers are there.", Command: f.mcpproxy("approvals")})
+	}
+	return out
+}

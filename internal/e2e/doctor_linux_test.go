@@ -1,0 +1,610 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/faultfs"
+)
+
+// patient is an installation that is broken, and mended by what the doctor says.
+type patient struct {
+	*daemon
+	bin string // programs of servers, and the binary as mcpproxy
+	env []string
+}
+
+// sick is one way to be broken.
+type sick struct {
+	config string // members of the file
+	under  []string
+	down   bool             // no daemon is started
+	before func(p *patient) // breaks it before the daemon starts
+	breaks func(p *patient) // breaks it then
+	words  []string         // that what is said has to have
+	fix    bool             // --fix mends it; else the command
+	heals  func(p *patient) // what a person is told to do before the command
+	yes    bool             // the command asks, and is told --yes
+	run    func(p *patient, command string)
+	stays  bool // a note, or what no command mends
+	needs  func(t *testing.T)
+}
+
+// report is what the doctor says, of one check.
+func (p *patient) report(args ...string) (code int, r doctor.Report) {
+	p.t.Helper()
+	code, out, stderr := p.cli(append([]string{"doctor", "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		p.t.Fatalf("%v: %s%s", err, out, stderr)
+	}
+	return code, r
+}
+
+// sound reports whether a check has nothing to say.
+func sound(r doctor.Report) bool {
+	return !slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
+}
+
+// shell runs a command as a person would paste it. One that starts the daemon goes on
+// until the test ends.
+func (p *patient) shell(command, stdin string) {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Env = append(append(os.Environ(), "HOME="+p.dir, "PATH="+p.bin+":"+os.Getenv("PATH")), p.env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out := &output{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	if strings.Contains(command, "mcpproxy --config") && strings.Contains(command, " serve") {
+		p.t.Cleanup(func() {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // the group: the shell and the daemon
+			<-done
+			cancel()
+			if p.t.Failed() {
+				p.t.Logf("%s:\n%s", command, out)
+			}
+		})
+		return
+	}
+	defer cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			p.t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	case <-time.After(patience):
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-done
+		p.t.Errorf("%s: it does not end\n%s", command, out)
+	}
+}
+
+// program writes a program into the directory of programs.
+func (p *patient) program(name, script string) string {
+	p.t.Helper()
+	path := filepath.Join(p.bin, name)
+	_ = os.Remove(path) // one that runs is not written over
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+// serves is a script that is an MCP server.
+func serves(t testing.TB) string {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "MCPTEST_SERVER=zoo exec " + own
+}
+
+// editor is an editor that writes this text.
+func (p *patient) editor(text string) {
+	p.t.Helper()
+	file := filepath.Join(p.dir, "right.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	p.env = append(p.env, "EDITOR="+p.program("editor", `cat `+file+` > "$2"`))
+}
+
+func (p *patient) path(name string) string { return filepath.Join(p.dataDir(), name) }
+
+func (p *patient) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *patient) did(args ...string) {
+	p.t.Helper()
+	if code, _, stderr := p.cli(args...); code != 0 {
+		p.t.Fatalf("%v: exit code %d, %s", args, code, stderr)
+	}
+}
+
+func (p *patient) chmod(path string, mode os.FileMode) { p.t.Helper(); p.must(os.Chmod(path, mode)) }
+
+// config writes the file with the address of the daemon.
+func (p *patient) settings(members string) string {
+	if members != "" {
+		members = ", " + members
+	}
+	return fmt.Sprintf("{\n\"listen\": %q%s\n}\n", p.address, strings.ReplaceAll(members, "BIN", p.bin))
+}
+
+// TestDoctor breaks an installation in each way that the doctor knows, has it named,
+// does what it says, and wants the check to be well then.
+func TestDoctor(t *testing.T) {
+	for code, c := range sicknesses() {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			if c.needs != nil {
+				c.needs(t)
+			}
+			code, _, _ := strings.Cut(code, " ")
+			p := newPatient(t, c)
+			if c.breaks != nil {
+				c.breaks(p)
+			}
+			found := p.found(code, c)
+			switch {
+			case t.Failed(), c.stays && c.run == nil && c.heals == nil:
+				return
+			case c.heals != nil:
+				c.heals(p)
+			}
+			command := found.Command
+			if c.yes {
+				command += " --yes"
+			}
+			switch {
+			case c.run != nil:
+				c.run(p, command)
+			case c.fix:
+				if !found.Fixable {
+					t.Errorf("--fix does not do it: %+v", found)
+				}
+				_, r := p.report("--only", code, "--fix")
+				if len(r.Fixed) == 0 || r.Fixed[0].Error != "" || r.Fixed[0].Command != found.Command {
+					t.Errorf("fixed: %+v", r.Fixed)
+				}
+			default:
+				p.shell(command, "value\n")
+			}
+			eventually(t, code+" is well again", func() error {
+				if exit, r := p.report("--only", code); !sound(r) || exit != 0 {
+					return fmt.Errorf("exit code %d: %+v", exit, r)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func newPatient(t *testing.T, c sick) *patient {
+	t.Helper()
+	p := &patient{daemon: &daemon{t: t, dir: t.TempDir(), address: freeAddress(t), under: c.under}}
+	p.bin = filepath.Join(p.dir, "bin")
+	p.must(os.MkdirAll(p.bin, 0o700))
+	p.must(os.MkdirAll(p.dataDir(), 0o700))
+	p.must(os.Symlink(binary, filepath.Join(p.bin, "mcpproxy")))
+	p.writeConfig(p.settings(c.config))
+	for i := range p.under {
+		p.under[i] = strings.ReplaceAll(p.under[i], "BIN", p.bin)
+	}
+	if c.before != nil {
+		c.before(p)
+	}
+	if !c.down {
+		p.start()
+		t.Cleanup(func() {
+			if p.cmd != nil {
+				p.kill()
+			}
+			if t.Failed() {
+				t.Logf("stderr of the daemon:\n%s", p.stderr)
+			}
+		})
+	}
+	return p
+}
+
+// found waits until the check says something, and looks at it.
+func (p *patient) found(code string, c sick) (found doctor.Result) {
+	p.t.Helper()
+	eventually(p.t, code+" is found", func() error {
+		exit, r := p.report("--only", code)
+		at := slices.IndexFunc(r.Checks, func(c doctor.Result) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
+		if at < 0 {
+			return fmt.Errorf("nothing is found: %+v", r)
+		}
+		found = r.Checks[at]
+		if want := map[bool]int{true: 1}[found.State == doctor.Bad]; exit != want {
+			return fmt.Errorf("exit code %d of %s, want %d", exit, found.State, want)
+		}
+		text := found.What + " " + found.Subject + " " + strings.Join(found.Lines, "\n")
+		for _, w := range c.words {
+			if !strings.Contains(text, w) {
+				return fmt.Errorf("%q is not said: %+v", w, found)
+			}
+		}
+		return nil
+	})
+	if found.Code != code || found.Name == "" || found.Why == "" || found.Command == "" && !c.stays {
+		p.t.Errorf("it lacks something: %+v", found)
+	}
+	return found
+}
+
+// server is a server of the file that runs a program of BIN.
+func server(program, more string) string {
+	return `"mcpServers": {"s": {"command": "BIN/` + program + `"` + more + `}}`
+}
+
+const saysReads = `{"name":"look","description":"Looks.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+
+func sicknesses() map[string]sick {
+	all := map[string]sick{}
+	for _, some := range []map[string]sick{sickDaemons(), sickFiles(), sickConfigurations(), sickServers(), sickTools(), sickMachines()} {
+		for code, c := range some {
+			all[code] = c
+		}
+	}
+	return all
+}
+
+func sickDaemons() map[string]sick {
+	var other atomic.Pointer[daemon]
+	return map[string]sick{
+		"D101": {down: true, words: []string{"not running"}},
+		"D102": {breaks: func(p *patient) { p.must(p.cmd.Process.Signal(syscall.SIGSTOP)) }, words: []string{"mcpproxy", "does not answer"}},
+		"D103": {under: []string{"sh", "-c", `exec BIN/older "$@"`}, before: func(p *patient) { p.must(copyFile(binary, filepath.Join(p.bin, "older"))) },
+			breaks: func(p *patient) { p.must(os.Remove(filepath.Join(p.bin, "older"))) }, words: []string{"was replaced"}},
+		"D104":       {breaks: func(p *patient) { p.chmod(p.path("mcpproxy.sock"), 0o666) }, words: []string{"0666"}, fix: true},
+		"D105":       {breaks: func(p *patient) { p.kill() }, words: []string{"mcpproxy.sock"}, fix: true},
+		"D105 by rm": {breaks: func(p *patient) { p.kill() }},
+		"D106": {down: true, breaks: func(p *patient) {
+			l, err := net.Listen("tcp", p.address)
+			p.must(err)
+			p.t.Cleanup(func() { l.Close() })
+		}, words: []string{fmt.Sprintf("Process %d (e2e.test)", os.Getpid())}},
+		"D107": {down: true, breaks: func(p *patient) {
+			d := startDaemon(p.t, "{}")
+			other.Store(d)
+			p.address = d.address
+			p.writeConfig(p.settings(""))
+		}, words: []string{"Another MCPProxy", "/data"}},
+	}
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+func needsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("files are given to another user, or mounted, by root alone")
+	}
+}
+
+func needsMounts(t *testing.T) {
+	needsRoot(t)
+	faultfs.Needed(t)
+}
+
+func needsSQLite(t *testing.T) {
+	if _, err := exec.LookPath("sqlite3"); err != nil {
+		t.Skip("another program that uses a database is sqlite3, which is not here")
+	}
+}
+
+// small mounts a small file system as the data directory.
+func small(size int64) func(p *patient) {
+	return func(p *patient) {
+		m, err := faultfs.Tmpfs(p.dataDir(), size)
+		p.must(err)
+		p.t.Cleanup(func() { _ = exec.Command("umount", "-l", m.Dir).Run() })
+	}
+}
+
+func sickFiles() map[string]sick {
+	return map[string]sick{
+		"D201":          {down: true, breaks: func(p *patient) { p.must(os.Remove(p.dataDir())) }, fix: true},
+		"D202":          {breaks: func(p *patient) { p.chmod(p.dataDir(), 0o755) }, words: []string{"0755"}, fix: true},
+		"D202 by chmod": {breaks: func(p *patient) { p.chmod(p.dataDir(), 0o755) }},
+		"D203": {needs: needsMounts, down: true, before: small(8 << 20), words: []string{"read-only"}, breaks: func(p *patient) {
+			p.must(exec.Command("mount", "-o", "remount,ro", p.dataDir()).Run())
+		}},
+		"D204": {needs: needsRoot, down: true, words: []string{"12345"}, breaks: func(p *patient) {
+			p.must(os.WriteFile(p.path("restrictions.log"), nil, 0o600))
+			p.must(os.Chown(p.path("restrictions.log"), 12345, -1))
+		}},
+		"D205": {breaks: func(p *patient) { p.chmod(p.configPath(), 0o644) }, words: []string{"0644", "mcp_config.json"}, fix: true},
+		"D206": {breaks: func(p *patient) { p.chmod(p.path("api_key"), 0o640) }, words: []string{"0640", "api_key"}, fix: true},
+		"D207": {down: true, breaks: func(p *patient) { p.must(os.WriteFile(p.path("api_key"), nil, 0o600)) }, words: []string{"holds no key"}},
+		"D208": {breaks: func(p *patient) {
+			p.chmod(p.path("mcpproxy.db"), 0o644)
+			p.chmod(p.path("spool"), 0o755)
+		}, words: []string{"mcpproxy.db"}, fix: true},
+		"D209": {before: func(p *patient) {
+			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
+		},
+			words: []string{"put aside", "corrupt-"}},
+		"D210": {needs: needsSQLite, words: []string{"version 99"}, breaks: func(p *patient) {
+			eventually(p.t, "there is a database", func() error {
+				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
+				return err
+			})
+			p.stop()
+			_, err := p.sqlite("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)")
+			p.must(err)
+		}},
+		"D211": {down: true, breaks: func(p *patient) {
+			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
+		}},
+	}
+}
+
+func (p *patient) sqlite(statement string) (string, error) {
+	out, err := exec.Command("sqlite3", "-cmd", ".timeout 5000", p.path("mcpproxy.db"), statement).CombinedOutput()
+	return string(out), err
+}
+
+func sickConfigurations() map[string]sick {
+	twins := func(p *patient) { p.program("one", serves(p.t)) }
+	right := func(members string) func(*patient) { return func(p *patient) { p.editor(p.settings(members)) } }
+	return map[string]sick{
+		"D301":           {down: true, breaks: func(p *patient) { p.writeConfig("{\n\"tools_limit\": }\n") }, words: []string{"mcp_config.json:2:16"}, heals: right("")},
+		"D301 and lives": {breaks: func(p *patient) { p.writeConfig(p.settings(`"tools_limit": "many"`)) }, words: []string{"mcp_config.json:2:"}, heals: right("")},
+		"D302":           {down: true, config: `"tool_limit": 5`, words: []string{`unknown key "tool_limit"`, `"tools_limit"`}, heals: right(`"tools_limit": 5`)},
+		"D303": {down: true, config: server("one", `, "env": {"TOKEN": "${env:DOCTOR_TEST_TOKEN}"}`), before: twins,
+			words: []string{"DOCTOR_TEST_TOKEN", "mcp_config.json:2:"}},
+		"D304": {config: `"mcpServers": {"a": {"command": "BIN/one"}, "b": {"command": "BIN/one"}, "c": {"command": "BIN/one", "env": {"ACCOUNT": "2"}}}`,
+			before: twins, words: []string{"Servers a and b"}, yes: true},
+		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
+		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
+	}
+}
+
+// replaced has another program be the server.
+func replaced(name string) func(p *patient) {
+	return func(p *patient) { p.program(name, serves(p.t)) }
+}
+
+func sickServers() map[string]sick {
+	pathed := `, "args": ["-y", "some-server"], "env": {"PATH": "BIN"}`
+	script := func(name, text string) func(p *patient) { return func(p *patient) { p.program(name, text) } }
+	shut := func(p *patient) {
+		p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": "http://%s/mcp"}}`, freeAddress(p.t))))
+	}
+	all := map[string]sick{
+		"D401":         {config: server("absent", ""), words: []string{"absent", "not found"}, heals: replaced("absent")},
+		"D401 offline": {down: true, config: server("absent", ""), words: []string{"absent", "not found"}, heals: replaced("absent")},
+		"D402": {config: server("npx", pathed), before: func(p *patient) {
+			p.must(os.WriteFile(filepath.Join(p.bin, "npx"), []byte("#!/usr/bin/env node\n"), 0o755))
+		}, words: []string{"node"}, heals: replaced("node")},
+		"D403": {config: server("uvx", `, "args": ["some-server"]`), words: []string{"uvx"}, heals: replaced("uvx")},
+		"D404": {config: server("docker", `, "args": ["run", "-i", "some/image"]`), words: []string{"Docker daemon"}, heals: replaced("docker"),
+			before: script("docker", `echo "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?" >&2; exit 125`)},
+		"D405":         {config: server("one", `, "working_dir": "BIN/work/here"`), before: replaced("one"), words: []string{"work/here"}},
+		"D405 offline": {down: true, config: server("one", `, "working_dir": "BIN/work/here"`), before: replaced("one"), words: []string{"work/here"}},
+		"D406": {config: `"mcpServers": {"s": {"url": "http://no-such-host.invalid/mcp"}}`, words: []string{"no-such-host.invalid"}, heals: func(p *patient) {
+			p.did("upstream", "set", "s", "url", startUpstream(p.t, saysReads).URL)
+		}},
+		"D407": {breaks: shut, words: []string{"nothing answers"}, heals: func(p *patient) {
+			p.did("upstream", "set", "s", "url", startUpstream(p.t, saysReads).URL)
+		}},
+		"D414": {config: `"connect_timeout": "1s", ` + server("one", ""), before: script("one", `echo "waits for its database" >&2; exec sleep 60`),
+			words: []string{"waits for its database"}, heals: replaced("one")},
+		"D415": {config: server("one", ""), before: script("one", `echo "first words" >&2; echo "KeyError: API_TOKEN" >&2; exit 3`),
+			words: []string{"exit status 3", "first words", "KeyError: API_TOKEN"}, heals: replaced("one")},
+		"D417": {breaks: func(p *patient) {
+			p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q, "quarantined": true}}`, startUpstream(p.t, saysReads).URL)))
+		}, words: []string{"review"}, run: func(p *patient, approve string) {
+			p.shell(approve+" --yes", "") // the launch
+			p.shell(approve+" --yes", "") // then what it lists
+		}},
+		"D419": {config: server("one", ""), before: func(p *patient) {
+			p.program("one", "while [ ! -e "+p.bin+"/go ]; do sleep 0.05; done; "+serves(p.t))
+		}, words: []string{"starting"}, heals: func(p *patient) { p.program("go", "") }},
+		"D420": {config: server("one", `, "enabled": false`), before: replaced("one"), words: []string{"disabled"}},
+		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: behindLogin, words: []string{"login"}, run: func(p *patient, _ string) {
+			if code, stderr := p.logIn("s"); code != 0 {
+				p.t.Errorf("login: %d, %s", code, stderr)
+			}
+		}},
+	}
+	for code, c := range map[string]struct {
+		status int
+		word   string
+	}{"D412": {403, "403"}, "D413": {404, "404"}, "D418": {200, "neither JSON nor an event stream"}} {
+		var good atomic.Bool
+		all[code] = sick{words: []string{c.word}, breaks: func(p *patient) {
+			real := startUpstream(p.t, saysReads)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if good.Load() {
+					real.ServeHTTP(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, "<p>Hello</p>")
+			}))
+			p.t.Cleanup(s.Close)
+			p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q, "protocol": "http"}}`, s.URL)))
+		}, heals: func(*patient) { good.Store(true) }}
+	}
+	var empty atomic.Pointer[fakeUpstream]
+	all["D416"] = sick{words: []string{"lists no tool"}, breaks: func(p *patient) {
+		empty.Store(startUpstream(p.t))
+		p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q}}`, empty.Load().URL)))
+	}, heals: func(*patient) { empty.Load().define(saysReads) }}
+	for code, c := range sickCertificates() {
+		all[code] = c
+	}
+	return all
+}
+
+func sickTools() map[string]sick {
+	const silent = `{"name":"list_issues","description":"List the issues of a repository.","inputSchema":{"type":"object"}}`
+	with := func(more string, tools ...string) func(p *patient) {
+		return func(p *patient) {
+			p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q%s}}`, startUpstream(p.t, tools...).URL, more)))
+		}
+	}
+	return map[string]sick{
+		"D501": {breaks: with("", silent), words: []string{"look like reads: 1"}},
+		"D502": {breaks: with(`, "trust": "manual"`, saysReads), words: []string{"offers and you have not approved", ": 1."}, yes: true},
+		"D502 of a prompt": {config: server("one", `, "trust": "manual"`), before: replaced("one"), words: []string{"not approved"}, run: func(p *patient, command string) {
+			p.shell(command+" --yes --with-findings", "")
+		}},
+		"D502 offline": {breaks: func(p *patient) {
+			with(`, "trust": "manual"`, saysReads)(p)
+			p.found("D502", sick{})
+			p.stop()
+			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool for you: mcpproxy approvals") {
+				p.t.Errorf("status says, with exit code %d:\n%s", code, out)
+			}
+		}, words: []string{"offers and you have not approved", ": 1."}, run: func(p *patient, serve string) {
+			p.shell(serve, "")
+			eventually(p.t, "it runs", func() error {
+				if code, _, stderr := p.cli("status"); code != 0 {
+					return fmt.Errorf("%s", stderr)
+				}
+				return nil
+			})
+			p.shell(p.found("D502", sick{}).Command+" --yes", "")
+		}},
+		"D503": {breaks: func(p *patient) {
+			with("", saysReads)(p)
+			p.awaitTools("s:look")
+			p.stop()
+			p.must(os.Remove(p.path("mcpproxy.db")))
+			p.start()
+			p.awaitTools("s:look")
+		}, words: []string{"not known any more"}, yes: true},
+	}
+}
+
+func sickMachines() map[string]sick {
+	filler := func(p *patient) string { return p.path("filler") }
+	return map[string]sick{
+		"D701": {needs: needsMounts, before: small(8 << 20), words: []string{"degraded"}, breaks: func(p *patient) {
+			_ = os.WriteFile(filler(p), make([]byte, 64<<20), 0o600) // as much as there is room for
+			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
+		}, heals: func(p *patient) { p.must(os.Remove(filler(p))) }},
+		"D702": {needs: needsSQLite, words: []string{"sqlite3"}, breaks: func(p *patient) {
+			eventually(p.t, "there is a database", func() error {
+				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
+				return err
+			})
+			cmd := exec.Command("sqlite3", "-cmd", ".timeout 5000", p.path("mcpproxy.db"))
+			in, err := cmd.StdinPipe()
+			p.must(err)
+			out, err := cmd.StdoutPipe()
+			p.must(err)
+			p.must(cmd.Start())
+			p.t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+			_, err = fmt.Fprintln(in, "BEGIN EXCLUSIVE; SELECT 1;")
+			p.must(err)
+			_, err = out.Read(make([]byte, 1)) // it has it
+			p.must(err)
+			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
+		}},
+		"D704": {needs: needsMounts, down: true, before: small(64 << 20), words: []string{"MB are free"}, heals: func(p *patient) {
+			p.must(exec.Command("mount", "-o", "remount,size=2g", p.dataDir()).Run())
+		}},
+		"D705": {down: true, breaks: func(p *patient) {
+			p.must(os.WriteFile(p.path("restrictions.log"), nil, 0o600))
+			later := time.Now().Add(48 * time.Hour)
+			p.must(os.Chtimes(p.path("restrictions.log"), later, later))
+		}, words: []string{"48h0m0s from now"}},
+		"D706": {stays: true, words: []string{"presence"}},
+		"D707": {breaks: func(p *patient) {
+			p.must(os.RemoveAll(p.path("config-history")))
+			p.must(os.WriteFile(p.path("config-history"), nil, 0o600))
+			p.writeConfig(p.settings(`"tools_limit": 7`))
+		}, words: []string{"could not be kept"}, heals: func(p *patient) {
+			p.must(os.Remove(p.path("config-history")))
+			p.writeConfig(p.settings(`"tools_limit": 8`))
+			p.must(os.MkdirAll(p.path("config-history"), 0o700))
+		}},
+	}
+}
+
+// TestDoctorFindsNothing: an installation that is well is said to be, and looking
+// changes nothing of it.
+func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, sick{config: server("one", ""), before: replaced("one")})
+	p.awaitTools("s:echo")
+	before := p.names()
+	code, r := p.report()
+	for _, c := range r.Checks {
+		// The zoo has tools that the scanner holds, and does not say what they do; how
+		// full this machine's disk is and which clients it has is not ours to say.
+		if c.State != doctor.OK && !slices.Contains([]string{"D501", "D502", "D704", "D706"}, c.Code) && c.Group != doctor.GroupClients {
+			t.Errorf("%+v", c)
+		}
+	}
+	if code != 0 || !r.Daemon {
+		t.Errorf("exit code %d, %d wrong", code, r.Bad)
+	}
+	if after := p.names(); !slices.Equal(before, after) {
+		t.Errorf("the files were %v, and are %v", before, after)
+	}
+	p.stop()
+	before = p.names()
+	_, r = p.report()
+	if r.Daemon || !slices.Equal(before, p.names()) {
+		t.Errorf("without a daemon: the files were %v, and are %v", before, p.names())
+	}
+	for _, c := range r.Checks {
+		if c.State == doctor.Bad && c.Code != "D101" && c.Code != "D704" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// names are the files of the data directory, with their modes. What SQLite keeps
+// beside a database that is open comes and goes.
+func (p *patient) names() (all []string) {
+	p.t.Helper()
+	entries, err := os.ReadDir(p.dataDir())
+	p.must(err)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && !strings.HasSuffix(e.Name(), "-shm") && !strings.HasSuffix(e.Name(), "-wal") {
+			all = append(all, e.Name()+" "+info.Mode().String())
+		}
+	}
+	return all
+}

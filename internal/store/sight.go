@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Sight is what a database says to somebody who only looks, perhaps while no daemon
+// has it open.
+type Sight struct {
+	Version int64 // of its schema
+	Newest  int64 // that this program knows
+	// The following is known of a database whose version is the newest.
+	Waiting  map[string]Waiting // by server
+	Proposed []string           // servers that agents propose
+}
+
+// Waiting counts what of a server waits for a person.
+type Waiting struct{ Tools, Offers int }
+
+// See looks into the database at path. It makes, migrates and mends nothing. The error
+// is fs.ErrNotExist when there is none.
+func See(ctx context.Context, path string) (Sight, error) {
+	if info, err := os.Stat(path); err != nil {
+		return Sight{}, err
+	} else if !info.Mode().IsRegular() {
+		return Sight{}, fmt.Errorf("%s is not a file", path)
+	} else if info.Size() == 0 {
+		return Sight{}, fs.ErrNotExist // it is about to be made
+	}
+	db, err := connect(path, 1, "query_only(1)")
+	if err != nil {
+		return Sight{}, err
+	}
+	s, err := see(ctx, db)
+	return s, errors.Join(err, db.Close())
+}
+
+func see(ctx context.Context, db *sql.DB) (Sight, error) {
+	s := Sight{Newest: newestVersion(), Waiting: map[string]Waiting{}}
+	var id int64
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
+		return s, err
+	}
+	if id != applicationID {
+		return s, errForeign
+	}
+	if _, err := first(ctx, db, into{&s.Version}, "SELECT max(version_id) FROM goose_db_version WHERE is_applied"); err != nil || s.Version != s.Newest {
+		return s, err
+	}
+	var server, kind string
+	if err := each(ctx, db, into{&server, &kind}, func() error {
+		w := s.Waiting[server]
+		if kind == "" {
+			w.Tools++
+		} else {
+			w.Offers++
+		}
+		s.Waiting[server] = w
+		return nil
+	}, `SELECT h.server, h.kind FROM held h LEFT JOIN approval a ON a.server = h.server AND a.kind = h.kind AND a.tool = h.name
+		WHERE a.approved IS NOT h.fingerprint AND (h.kind <> '' OR EXISTS (
+			SELECT 1 FROM tool t WHERE t.server = h.server AND json_extract(CAST(t.definition AS TEXT), '$.name') = h.name))`); err != nil {
+		return s, err
+	}
+	var name string
+	err := each(ctx, db, into{&name}, func() error {
+		s.Proposed = append(s.Proposed, name)
+		return nil
+	}, "SELECT name FROM proposal ORDER BY id")
+	return s, err
+}
+
+// newestVersion is the version of the last migration.
+func newestVersion() (newest int64) {
+	steps, _ := fs.ReadDir(migrations, "migrations/sqlite")
+	for _, step := range steps {
+		number, _, _ := strings.Cut(step.Name(), "_")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}

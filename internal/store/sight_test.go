@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/tool"
+)
+
+// TestSee: who only looks sees what waits, while the database is open and when it is
+// not, and changes nothing.
+func TestSee(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcpproxy.db")
+	if _, err := store.See(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("no file: %v", err)
+	}
+	db := store.Open(path, nil)
+	now := time.Now()
+	print := func(n byte) (f tool.Fingerprint) { f[0] = n; return f }
+	held := func(kind tool.Kind, name string, n byte) approval.Held {
+		return approval.Held{Kind: kind, Tool: name, Fingerprint: print(n), Since: now}
+	}
+	pin := func(n byte) *approval.Pin {
+		return &approval.Pin{Fingerprint: print(n), Mark: approval.Mark{By: "admin", At: now}}
+	}
+	for _, err := range []error{
+		db.SaveTools(t.Context(), "s", []json.RawMessage{[]byte(`{"name":"new"}`), []byte(`{"name":"changed"}`), []byte(`{"name":"approved"}`)}),
+		db.SaveHeld(t.Context(), "s", []approval.Held{held("", "new", 1), held("", "changed", 2), held("", "approved", 3), held("", "gone", 4), held(tool.KindPrompt, "ask", 5)}),
+		db.SaveApprovals(t.Context(), approval.Change{Server: "s", Tools: []approval.Row{{Tool: "changed", Entry: approval.Entry{Pin: pin(9)}}, {Tool: "approved", Entry: approval.Entry{Pin: pin(3)}}},
+			Propose: &approval.Proposal{Name: "idea", Server: []byte("{}"), Mark: approval.Mark{By: "agent", At: now}}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(when string) {
+		t.Helper()
+		s, err := store.See(t.Context(), path)
+		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.Waiting{"s": {Tools: 2, Offers: 1}}) ||
+			len(s.Proposed) != 1 || s.Proposed[0] != "idea" {
+			t.Errorf("%s: %+v, %v", when, s, err)
+		}
+	}
+	look("open")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	look("closed")
+	if _, err := database(t, path).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := store.See(t.Context(), path); err != nil || s.Version != 99 {
+		t.Errorf("a newer one: %+v, %v", s, err)
+	}
+}
+
+// TestSeeWhatIsNotOurs: a file that is no database of ours is an error.
+func TestSeeWhatIsNotOurs(t *testing.T) {
+	dir := t.TempDir()
+	const text = "this is no database, and it is longer than a header of one is, which has one hundred bytes; so it goes on and on"
+	path := filepath.Join(dir, "mcpproxy.db")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.See(t.Context(), path); err == nil {
+		t.Error("no error")
+	}
+	if after, _ := os.ReadFile(path); string(after) != text {
+		t.Error("it was changed")
+	}
+	if _, err := store.See(t.Context(), dir); err == nil {
+		t.Error("a directory: no error")
+	}
+}
