@@ -304,7 +304,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
+	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

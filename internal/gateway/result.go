@@ -10,10 +10,11 @@ import (
 )
 
 // ReadResult returns a part of a result that was cut, as JSON. A handle works
-// only for the actor that made the call, and not while its server is quarantined.
+// only for the actor that made the call, as far as the tool is still in the scope, and
+// not while its server is quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, err := g.Results.GetResult(ctx, req.Handle)
-	if err == nil && stored.Actor != req.Caller.Actor.String() {
+	if err == nil && (stored.Actor != req.Caller.Actor.Principal() || !req.Caller.Scope().Tool(stored.Server, stored.Tool)) {
 		err = problem.New(problem.NotFound, "no such handle", "")
 	}
 	if err != nil {
