@@ -21,6 +21,15 @@ func (t *Tool) In(s policy.Scope) bool {
 	return !s.Bounded() || s.Tool(t.ID.Server, t.ID.Tool) && policy.Within(s, t.Lane())
 }
 
+// InScope reports whether a tool is in a scope, whether there is one (any more) or
+// not. What does not exist has no lane: it is in no scope that has not all of them.
+func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
+	if t := s.Tool(id); t != nil {
+		return t.In(within)
+	}
+	return within.Tool(id.Server, id.Tool) && within.AllLanes()
+}
+
 // Within returns the snapshot of a world in which only what is in the scope exists:
 // no other server or tool is in it, is counted, or changes what is found, in which
 // order and with which score.

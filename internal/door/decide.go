@@ -10,7 +10,6 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -88,7 +87,7 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
 		return facts
 	}
-	if facts.Lanes != scope.All && !s.Server(t.ID.Server).Quarantined { // nothing is told of what is quarantined
+	if !within.AllLanes() && !s.Server(t.ID.Server).Quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
 	}
 	facts.Existence, facts.Status, facts.Hints, facts.ServerHints = policy.Exists, d.Catalog.StatusNow(t), t.Effective, t.Hints

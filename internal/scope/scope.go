@@ -210,6 +210,9 @@ func (s Scope) Lanes() Lanes {
 	return all
 }
 
+// AllLanes reports whether no lane is left out.
+func (s Scope) AllLanes() bool { return s.Lanes() == All }
+
 // Profiles names the profiles whose rules there are, with commas between them; ""
 // without any.
 func (s Scope) Profiles() string {
