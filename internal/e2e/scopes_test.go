@@ -192,7 +192,8 @@ func scopePost(t *testing.T, d *daemon, token, path, body string, headers map[st
 
 const scopeProfiles = `{
 	"one": {"servers": ["alphaq", "b*", "foxtrot?"], "tools": {"alpha*": ["get_*", "create_*", "delete_*", "fetch_*"]}, "lanes": ["read", "write"]},
-	"two": {"servers": ["bravoq", "charlieq", "deltaq"], "lanes": ["read"]}
+	"two": {"servers": ["bravoq", "charlieq", "deltaq"], "lanes": ["read"]},
+	"three": {"servers": ["alphaq", "d*"], "tools": {"alphaq": ["get_*", "create_*"]}}
 }`
 
 // scopeHandle is the handle of a result that was cut.
@@ -232,6 +233,10 @@ func TestNothingForeignIsSeen(t *testing.T) {
 	}
 	two := func(server, _ string) bool { return server == "bravoq" || server == "charlieq" || server == "deltaq" }
 	part := func(server, _ string) bool { return server == "bravoq" || server == "deltaq" }
+	three := func(server, tool string) bool {
+		verb, _, _ := strings.Cut(tool, "_")
+		return strings.HasPrefix(server, "d") || server == "alphaq" && slices.Contains([]string{"", "get", "create"}, verb)
+	}
 	reads, writes := []int{1}, []int{1, 2}
 	var everything []string
 	for _, x := range all {
@@ -256,6 +261,7 @@ func TestNothingForeignIsSeen(t *testing.T) {
 		{name: "token one", token: tokenOne, base: "/mcp", in: one, lanes: writes, principal: "one"},
 		{name: "token one at its profile", token: tokenOne, base: "/mcp/p/one", in: one, lanes: writes, principal: "one"},
 		{name: "token two", token: tokenTwo, base: "/mcp", in: part, lanes: reads, principal: "two"},
+		{name: "token three", token: token("three", "--profile", "three"), base: "/mcp", in: three, lanes: []int{1, 2, 3}, principal: "three"},
 		{name: "view one", base: "/mcp/p/one", in: one, lanes: writes, principal: "agent"},
 		{name: "view two", base: "/mcp/p/two", in: two, lanes: reads, principal: "agent"},
 	}
@@ -290,7 +296,7 @@ func TestNothingForeignIsSeen(t *testing.T) {
 		}
 	}
 	t.Logf("%v", s.counts)
-	for _, what := range []string{"same retrieve", "same servers", "same list", "same greeting", "call ok", "call OUT_OF_SCOPE", "call TOOL_LOCKED", "call SERVER_MISMATCH", "read ok", "read refused", "rest ok", "rest OUT_OF_SCOPE", "prompt ok", "prompt refused", "resource ok", "resource refused", "elsewhere refused"} {
+	for _, what := range []string{"same retrieve", "same servers", "same list", "same greeting", "call ok", "call OUT_OF_SCOPE", "call TOOL_LOCKED", "call SERVER_MISMATCH", "call TOOL_NOT_FOUND", "call SERVER_NOT_FOUND", "suggested", "read ok", "read refused", "rest ok", "rest OUT_OF_SCOPE", "prompt ok", "prompt refused", "resource ok", "resource refused", "elsewhere refused"} {
 		if s.counts[what] == 0 {
 			t.Errorf("it never came to %q: the test does not show it", what)
 		}
@@ -422,6 +428,8 @@ func (a *scopeActor) outcome(x scopeTool, variant int, there bool) string {
 	switch {
 	case !a.in(x.server, x.name):
 		return "OUT_OF_SCOPE"
+	case !slices.Contains(scopeServers, x.server):
+		return "SERVER_NOT_FOUND"
 	case a.limited() && (!there || !a.has(x.lane) || !a.has(max(x.lane, variant))):
 		return "OUT_OF_SCOPE"
 	case locked:
@@ -437,8 +445,13 @@ func (a *scopeActor) outcome(x scopeTool, variant int, there bool) string {
 // call calls a tool at one of the doors.
 func (s *scopes) call(a *scopeActor, modern bool) {
 	x, there, variant := s.tools[s.rng.IntN(len(s.tools))], true, 1+s.rng.IntN(3)
-	if s.rng.IntN(8) == 0 {
+	switch s.rng.IntN(16) { // names that are near to others
+	case 0:
 		x.name, there = x.name+"s", false
+	case 1:
+		x.name, there = "get_"+x.name, false
+	case 2:
+		x.server, there = "d"+x.server[1:], x.server == "deltaq"
 	}
 	big := 0
 	if s.rng.IntN(4) == 0 {
@@ -449,17 +462,17 @@ func (s *scopes) call(a *scopeActor, modern bool) {
 	switch door := s.rng.IntN(5); {
 	case door == 0: // all at once
 		_, answer = s.ask(a, modern, a.base+"/all", "tools/call", fmt.Sprintf(`{"name":"%s__%s","arguments":{"n":0}}`, x.server, x.name))
-		s.judged(a, what+" on all", answer, a.outcome(x, 0, there), there)
+		s.judged(a, what+" on all", answer, a.outcome(x, 0, there))
 	case door == 1 && a.token != "" && a.base == "/mcp": // one server
 		status, answer := s.ask(a, modern, "/mcp/servers/"+x.server, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"n":0}}`, x.name))
 		if !modern && status == 0 { // no session is opened
-			if a.server(x.server) && x.server != "foxtrotq" {
+			if a.server(x.server) && x.server != "foxtrotq" && slices.Contains(scopeServers, x.server) {
 				s.t.Errorf("%s has no session with %s", a.name, x.server)
 			}
 			s.counts["elsewhere refused"]++
 			return
 		}
-		s.judged(a, what+" on its server", answer, a.outcome(x, 0, there), there)
+		s.judged(a, what+" on its server", answer, a.outcome(x, 0, there))
 	case door == 2 && a.token != "" && a.base == "/mcp": // REST
 		status, body, _ := scopePost(s.t, s.big, a.token, "/api/v1/tools/call", fmt.Sprintf(`{"tool_variant":"call_tool_%s","name":"%s:%s","args":{"n":%d}}`, scopeLanes[variant], x.server, x.name, big), nil)
 		s.clean(a, x.server+x.name, body)
@@ -474,18 +487,27 @@ func (s *scopes) call(a *scopeActor, modern bool) {
 		s.counts["rest "+got]++
 	default:
 		_, answer = s.ask(a, modern, a.base, "tools/call", fmt.Sprintf(`{"name":"call_tool_%s","arguments":{"name":"%s:%s","args":{"n":%d}}}`, scopeLanes[variant], x.server, x.name, big))
-		s.judged(a, what, answer, a.outcome(x, variant, there), there)
+		s.judged(a, what, answer, a.outcome(x, variant, there))
 		s.keep(a, x, answer)
 	}
 }
 
-func (s *scopes) judged(a *scopeActor, what string, answer []byte, want string, there bool) {
+func (s *scopes) judged(a *scopeActor, what string, answer []byte, want string) {
 	s.t.Helper()
 	s.want(a, what, answer, want)
 	s.counts["call "+want]++
-	if want == "OUT_OF_SCOPE" && bytes.Contains(answer, []byte("nearest")) && !there {
-		s.t.Errorf("%s is told of others: %s", a.name, answer)
-	}
+	result := rawjson.Find(answer, "result")
+	details := rawjson.Find(rawjson.Find(rawjson.Find(result, "structuredContent"), "error"), "details")
+	_ = rawjson.Elements(rawjson.Find(details, "nearest"), func(raw []byte) error {
+		name, _ := rawjson.String(raw)
+		server, own, isTool := strings.Cut(name, ":")
+		known := slices.ContainsFunc(s.tools, func(x scopeTool) bool { return x.server == server && (!isTool || x.name == own && a.sees(x)) })
+		if !known || !a.server(server) {
+			s.t.Errorf("%s, %s: %s is suggested", a.name, what, name)
+		}
+		s.counts["suggested"]++
+		return nil
+	})
 }
 
 // keep notes the handle of a result.
