@@ -304,7 +304,7 @@ func (d *daemon) wire() error {
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(store.NewTokens(d.store), func(a auth.Actor) { d.mcp.End(a) })
+	d.tokens = auth.NewTokens(store.NewTokens(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
 	authenticator := auth.New(d.key, d.tokens)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)

@@ -68,6 +68,7 @@ type TokenKeeper interface {
 // changes is stored first. Its methods are safe for concurrent use.
 type Tokens struct {
 	keeper TokenKeeper
+	dir    string      // that has the file of those that are revoked
 	ended  func(Actor) // is told of each that has ended
 	loaded chan struct{}
 
@@ -76,10 +77,10 @@ type Tokens struct {
 	byHash   map[[sha256.Size]byte]*Held
 }
 
-// NewTokens makes Tokens, which know none before Run has read them. ended is called
-// when a token is revoked or expires.
-func NewTokens(keeper TokenKeeper, ended func(Actor)) *Tokens {
-	return &Tokens{keeper: keeper, ended: ended, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*Held{}}
+// NewTokens makes Tokens, which know none before Run has read them. In the directory is
+// the second home of what is revoked. ended is called when a token is revoked or expires.
+func NewTokens(keeper TokenKeeper, dir string, ended func(Actor)) *Tokens {
+	return &Tokens{keeper: keeper, dir: dir, ended: ended, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*Held{}}
 }
 
 // Held is a token that is known.
@@ -141,10 +142,15 @@ func (t *Tokens) Run(ctx context.Context) {
 
 func (t *Tokens) load(ctx context.Context) bool {
 	all, err := t.keeper.LoadTokens(ctx)
-	if err != nil {
+	gone, also := revoked(t.dir)
+	if err != nil || also != nil {
 		return false
 	}
 	for _, one := range all {
+		if slices.Contains(gone, one.ID) {
+			_ = t.keeper.DropToken(ctx, one.ID) // else it is here again, and as good for nothing
+			continue
+		}
 		t.hold(one)
 	}
 	close(t.loaded)
@@ -274,7 +280,7 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 	}
 	h.gone.Store(true)
 	t.end(h) // which stays in the list until it is stored, so that it can be tried again
-	if err := t.keeper.DropToken(ctx, h.ID); err != nil {
+	if err := errors.Join(revoke(t.dir, h.ID), t.keeper.DropToken(ctx, h.ID)); err != nil {
 		return Token{}, err
 	}
 	t.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +65,20 @@ func (s *shelf) RestoreTokens(_ context.Context, all []auth.Token) error {
 	return s.err
 }
 
+// fail has everything fail from now on, or nothing.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// kept returns the tokens that are stored, and how often a last use was.
+func (s *shelf) kept() ([]auth.Token, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tokens), s.used
+}
+
 func request(text string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	if text != "" {
@@ -73,7 +89,11 @@ func request(text string) *http.Request {
 
 // known starts tokens, and ends them with the test.
 func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.Tokens {
-	tokens := auth.NewTokens(s, ended)
+	return knownIn(t, t.TempDir(), s, ended)
+}
+
+func knownIn(t *testing.T, dir string, s *shelf, ended func(auth.Actor)) *auth.Tokens {
+	tokens := auth.NewTokens(s, dir, ended)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
@@ -88,8 +108,11 @@ func TestTokens(t *testing.T) {
 		tokens := known(t, s, func(a auth.Actor) { ended = append(ended, a.Name) })
 		ctx, a := t.Context(), auth.New(key, tokens)
 		text, made, err := tokens.Create(ctx, auth.Token{Name: "ci", Servers: []string{"s"}, Expires: time.Now().Add(time.Hour)})
-		if err != nil || made.Hash != sha256.Sum256([]byte(text)) || s.tokens[0].Hash != made.Hash || !strings.HasPrefix(text, "mcpp_t_") {
+		if err != nil || made.Hash != sha256.Sum256([]byte(text)) || !strings.HasPrefix(text, "mcpp_t_") {
 			t.Fatalf("%q, %+v, %v", text, made, err)
+		}
+		if all, _ := s.kept(); len(all) != 1 || all[0].Hash != made.Hash {
+			t.Fatalf("%+v", all)
 		}
 		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}); !errors.Is(err, auth.ErrTokenExists) {
 			t.Errorf("twice: %v", err)
@@ -133,16 +156,17 @@ func TestTokens(t *testing.T) {
 		// What cannot be stored is revoked all the same.
 		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"})
 		two := who(a, request(text))
-		s.err = errors.New("the disk is full")
+		s.fail(errors.New("the disk is full"))
 		if _, err := tokens.Revoke(ctx, "two"); err == nil {
 			t.Error("it is not said that it is not stored")
 		}
 		if got := who(a, request(text)); got.Kind != auth.Nobody {
 			t.Errorf("revoked, it is %v", got)
 		}
-		s.err = nil
-		if err := tokens.Restore(ctx); err != nil || len(s.tokens) != 1 || s.tokens[0].Name != "ci" {
-			t.Errorf("what was revoked is stored again: %+v, %v", s.tokens, err)
+		s.fail(nil)
+		err = tokens.Restore(ctx)
+		if all, _ := s.kept(); err != nil || len(all) != 1 || all[0].Name != "ci" {
+			t.Errorf("what was revoked is stored again: %+v, %v", all, err)
 		}
 		if _, err := tokens.Revoke(ctx, "two"); err != nil {
 			t.Errorf("once more: %v", err)
@@ -158,8 +182,52 @@ func TestTokens(t *testing.T) {
 			_ = who(a, request(text))
 			time.Sleep(10 * time.Second)
 		}
-		if s.used == 0 || s.used > 5 {
-			t.Errorf("its last use was written %d times in a quarter of an hour", s.used)
+		if _, used := s.kept(); used == 0 || used > 5 {
+			t.Errorf("its last use was written %d times in a quarter of an hour", used)
+		}
+	})
+}
+
+// TestAnOlderStoreMakesNoTokenGood: what was revoked stays so when the store forgets
+// it, and a file that cannot be read lets nobody in.
+func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, s := t.TempDir(), &shelf{}
+		tokens := knownIn(t, dir, s, func(auth.Actor) {})
+		var texts []string
+		for _, name := range []string{"one", "two", "three"} {
+			text, _, err := tokens.Create(t.Context(), auth.Token{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		before, _ := s.kept()
+		older := &shelf{tokens: before}
+		for _, name := range []string{"one", "two"} {
+			if _, err := tokens.Revoke(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		for i, want := range []auth.Kind{auth.Nobody, auth.Nobody, auth.Agent} {
+			if got := who(a, request(texts[i])); got.Kind != want {
+				t.Errorf("token %d is %v", i, got)
+			}
+		}
+		if all, _ := older.kept(); len(all) != 1 {
+			t.Errorf("the store still has %d", len(all))
+		}
+		path := filepath.Join(dir, auth.RevokedFile)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		a = auth.New(key, knownIn(t, dir, older, func(auth.Actor) {}))
+		if who, _, err := a.Actor(request(texts[2])); who.Kind != auth.Nobody || !errors.Is(err, auth.ErrTokensUnread) {
+			t.Errorf("%v, %v", who, err)
 		}
 	})
 }
@@ -225,7 +293,7 @@ func TestBounds(t *testing.T) {
 // FuzzAuthorization: whatever is sent, only the key is the admin and only the token
 // is its agent.
 func FuzzAuthorization(f *testing.F) {
-	tokens := auth.NewTokens(&shelf{}, func(auth.Actor) {})
+	tokens := auth.NewTokens(&shelf{}, f.TempDir(), func(auth.Actor) {})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { tokens.Run(ctx); close(done) }()
