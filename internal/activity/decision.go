@@ -22,6 +22,7 @@ type Decision struct {
 	Check   string  `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
 	tool.Judged
 	Status         string `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
+	Profile        string `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
 	ConfigRevision string `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
 
@@ -31,6 +32,7 @@ func (d *Decision) members(c *coder) {
 	}
 	c.text(`,"check":`, &d.Check)
 	c.text(`,"status":`, &d.Status)
+	c.text(`,"profile":`, &d.Profile)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
 		d.Judged.Read(c.name, c.value)

@@ -97,7 +97,7 @@ func principal(r *session.Request) string {
 	if r.Caller == nil {
 		return ""
 	}
-	return r.Caller.Actor.String()
+	return r.Caller.Actor.Principal()
 }
 
 // sameRequest reports whether two params ask for the same.

@@ -149,7 +149,7 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	if v, err = add("mcpproxy", aPerson); err != nil || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "one of MCPProxy's own") {
 		t.Errorf("%v, %v", v.Warnings, err)
 	}
-	if v, err := w.gateway.Server(ctx, Caller{}, ServerRef{Name: "mcpproxy"}); err != nil || v.Warnings != nil {
+	if v, err := w.gateway.Server(ctx, aPerson, ServerRef{Name: "mcpproxy"}); err != nil || v.Warnings != nil {
 		t.Errorf("later: %v, %v", v.Warnings, err)
 	}
 }

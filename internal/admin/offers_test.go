@@ -292,7 +292,7 @@ func TestOffersAreOnRecord(t *testing.T) {
 	if r := w.Begun[len(w.Begun)-1]; r.Type != activity.Approval || r.Metadata.Action != "approve_prompt" || r.Metadata.Detail != "full "+o.Fingerprint.String() {
 		t.Errorf("%+v", r)
 	}
-	v, err := w.gateway.Server(t.Context(), Caller{}, ServerRef{Name: "s"})
+	v, err := w.gateway.Server(t.Context(), aPerson, ServerRef{Name: "s"})
 	if err != nil || v.Offers == nil || v.Offers.Prompts == nil || *v.Offers.Prompts != (gateway.OfferCount{Total: 1}) {
 		t.Errorf("%+v, %v", v.Offers, err)
 	}

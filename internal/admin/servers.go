@@ -16,6 +16,10 @@ import (
 // AddServer adds a server: for a person to the configuration, for an agent to
 // the proposals, from where only a person can take it further.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s gateway.NewServer) (gateway.ServerView, error) {
+	if c.Known() && !gateway.MayPropose(&c) {
+		return gateway.ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
+			"Ask the user to add the server.")
+	}
 	edit, err := check(s)
 	if err != nil {
 		return gateway.ServerView{}, err

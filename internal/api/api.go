@@ -85,12 +85,14 @@ func check(d *Deps, all []Operation) error {
 
 // serve does an operation for an actor who is known, if the actor has the right.
 func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.Request) {
-	actor, _ := r.Context().Value(actorKey{}).(auth.Actor)
-	if right := o.head().right; !grants(actor, right) {
+	who, _ := r.Context().Value(actorKey{}).(asking)
+	if right := o.head().right; !grants(who.Actor, right) {
 		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
 		return
 	}
-	answer, err := o.answer(&s.deps, plan, r, caller(r, actor))
+	from := caller(r, who.Actor)
+	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
+	answer, err := o.answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(gateway.Stream); ok && err == nil {
 		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})
 		return
@@ -129,8 +131,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	open := s.open[r.Method+" "+r.URL.Path]
-	actor, ctx, done := s.deps.Auth.Actor(r), r.Context(), func() {}
-	if auth.FromPage(r) && actor.Kind != auth.Nobody && !open { // who signs in may have a session that has ended
+	actor, token, err := s.deps.Auth.Actor(r)
+	if err != nil {
+		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one.", "Try again in a moment."))
+		return
+	}
+	ctx, done := r.Context(), func() {}
+	if auth.FromPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // who signs in may have a session that has ended
 		if why := auth.OwnPage(r); why != "" {
 			writeProblem(w, fromElsewhere(why))
 			return
@@ -138,15 +145,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		actor, ctx, done = s.deps.Auth.Page(r)
 	}
 	defer done()
-	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && !open {
+	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
 		const message = "The request proves no right to use the API."
 		s.deps.Refuse(ctx, gateway.Refusal{Caller: caller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
+				"To call tools, an agent token that has neither expired nor been revoked will do. "+
 				"In the web UI, sign in again."))
 		return
 	}
-	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, actor)))
+	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, asking{actor, token})))
 }
 
 // recover turns a panic of a handler into an answer, if there was none yet.
@@ -194,3 +202,9 @@ func aboutSlashes(r *http.Request) string {
 }
 
 type actorKey struct{}
+
+// asking is who makes a request, and by which token, if by one.
+type asking struct {
+	auth.Actor
+	token *auth.Held
+}

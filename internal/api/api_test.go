@@ -330,7 +330,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkCall(b *testing.B) {
 	f := &fake{answer: gateway.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
-	s, err := New(Deps{Homes: homes, Instead: f.instead(), Auth: auth.New(testKey), Logger: slog.New(slog.DiscardHandler), Version: "1"})
+	s, err := New(Deps{Homes: homes, Instead: f.instead(), Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/access"
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
@@ -29,7 +30,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}
+var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}
 
 var nobody = Deps{Homes: homes}
 
@@ -304,7 +305,7 @@ func serve(t *testing.T, f *fake) *httptest.Server {
 
 func serverOf(t *testing.T, f *fake) *Server {
 	t.Helper()
-	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
+	s, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

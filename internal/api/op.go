@@ -50,11 +50,13 @@ type Operation interface {
 // Deps is what the surface needs.
 type Deps struct {
 	// Homes have the operations as their methods, each of another type.
-	Homes   []any
-	Refuse  func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
-	Auth    *auth.Authenticator
-	Logger  *slog.Logger
-	Version string
+	Homes  []any
+	Refuse func(ctx context.Context, r gateway.Refusal) string // puts a refused call on record, and returns its id
+	Auth   *auth.Authenticator
+	// Profiles has those of the configuration, to which tokens may be bound.
+	Profiles auth.Profiles
+	Logger   *slog.Logger
+	Version  string
 	// Instead are operations that stand for those declared with the same id.
 	Instead []Operation
 
@@ -217,7 +219,7 @@ func (o *Op[In, Out]) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in 
 	if key == "" {
 		return o.do(d, ctx, c, in)
 	}
-	answer, err := d.repeats.call(ctx, repeatKey{c.Actor.String(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
+	answer, err := d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
 	out, _ := answer.(Out)
 	return out, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
 )
 
 // The bounds of what is kept of calls with a key.
@@ -28,8 +29,13 @@ type repeats struct {
 	bytes int         // of the answers
 }
 
-// repeatKey is whose key it is.
-type repeatKey struct{ caller, key string }
+// repeatKey is whose key it is, and what they might reach when they used it: an
+// answer is for nobody who may reach less now.
+type repeatKey struct {
+	caller string
+	within scope.Key
+	key    string
+}
 
 // repeat is one call, and its answer.
 type repeat struct {

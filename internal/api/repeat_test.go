@@ -131,7 +131,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 		r, made := &repeats{}, 0
 		call := func(i, size int) (string, error) {
 			key := fmt.Sprint("key", i)
-			answer, err := r.call(t.Context(), repeatKey{"admin", key}, sha256.Sum256([]byte(key)), func(context.Context) (any, error) {
+			answer, err := r.call(t.Context(), repeatKey{caller: "admin", key: key}, sha256.Sum256([]byte(key)), func(context.Context) (any, error) {
 				made++
 				return CallAnswer{Result: make(json.RawMessage, size), ActivityID: fmt.Sprint("record", made)}, nil
 			})
@@ -166,7 +166,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 		release := make(chan struct{})
 		for i := range maxRepeatKeys {
 			go func() {
-				_, _ = r.call(t.Context(), repeatKey{"admin", fmt.Sprint("runs", i)}, [32]byte{}, func(context.Context) (any, error) {
+				_, _ = r.call(t.Context(), repeatKey{caller: "admin", key: fmt.Sprint("runs", i)}, [32]byte{}, func(context.Context) (any, error) {
 					<-release
 					return CallAnswer{}, nil
 				})
@@ -208,7 +208,7 @@ func TestAPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	broken := func(context.Context, gateway.Caller, gateway.Nothing) (gateway.Status, error) { panic("secret cause") }
-	server, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
+	server, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		Instead: append(f.instead(), GetStatus.As(broken))})
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,8 @@ func grants(a auth.Actor, r Right) bool {
 		return false
 	case Open:
 		return a.Kind != auth.Nobody
+	case Call:
+		return a.Kind == auth.Admin || a.Kind == auth.Agent && a.Name != "" // by a token, within its scope
 	case Invite:
 		return a.Kind == auth.Admin && !a.Page
 	}

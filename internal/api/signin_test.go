@@ -27,7 +27,7 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 		return slices.ContainsFunc(own, func(one Operation) bool { return one.head().id == o.head().id })
 	})
 	instead = append(instead, more...)
-	h, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Instead: instead})
+	h, err := New(Deps{Homes: homes, Refuse: f.Refuse, Auth: auth.New(testKey, nil), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Version: "1", Instead: instead})
 	if err != nil {
 		t.Fatal(err)
 	}

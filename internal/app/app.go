@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpproxy/internal/access"
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/adapt"
 	"mcpproxy/internal/admin"
@@ -41,6 +42,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/secret"
 	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
@@ -105,6 +107,7 @@ type daemon struct {
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
+	tokens    *auth.Tokens
 	upstreams *adapt.Set
 	offers    *offers.Guard
 	door      *door.Door
@@ -285,8 +288,8 @@ func (d *daemon) wire() error {
 		MaxMessage: maxMessage, Account: account(d.logins),
 	})
 	d.onClose(d.upstreams.Close)
-	store := secret.Open(cfg.DataDir, d.logger)
-	d.values = newSecretValues(store, d.logger)
+	secretValues := secret.Open(cfg.DataDir, d.logger)
+	d.values = newSecretValues(secretValues, d.logger)
 	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
@@ -306,18 +309,20 @@ func (d *daemon) wire() error {
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	authenticator := auth.New(d.key)
+	d.tokens = auth.NewTokens(store.NewTokens(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
+	authenticator := auth.New(d.key, d.tokens)
+	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
 	d.builtin = builtin.New(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
-		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	kept := secrets.New(secrets.Secrets{Store: store, Servers: func() []config.Server { return d.live.Current().Servers }},
+	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, access.New(d.gateway, d.tokens)}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -344,6 +349,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.announce()
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.refill(ctx) })
+	d.running.Go(func() { d.tokens.Run(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })

@@ -46,10 +46,11 @@ func isMCP(path string) bool {
 	if path == "/mcp" || path == "/mcp/all" || path == "/mcp/all/mcp" {
 		return true
 	}
-	server, ok := strings.CutPrefix(path, "/mcp/servers/")
-	if !ok {
-		server, ok = strings.CutPrefix(path, "/mcp/s/")
+	for _, door := range [...]struct{ prefix, suffix string }{{"/mcp/servers/", ""}, {"/mcp/s/", ""}, {"/mcp/p/", "/all"}} {
+		if name, ok := strings.CutPrefix(path, door.prefix); ok {
+			name = strings.TrimSuffix(strings.TrimSuffix(name, "/mcp"), door.suffix) // some clients append /mcp
+			return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
+		}
 	}
-	server = strings.TrimSuffix(server, "/mcp") // as some clients append it
-	return ok && server != "" && server != "." && server != ".." && !strings.Contains(server, "/")
+	return false
 }

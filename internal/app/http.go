@@ -47,7 +47,8 @@ func (d *daemon) openServers(mcp, rest, ui http.Handler) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
-		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp"} {
+		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp",
+		"/mcp/p/{profile}", "/mcp/p/{profile}/mcp", "/mcp/p/{profile}/all", "/mcp/p/{profile}/all/mcp"} {
 		mux.Handle(path, mcp)
 	}
 	mux.HandleFunc("/", nothingHere)
@@ -71,7 +72,7 @@ func (d *daemon) openServers(mcp, rest, ui http.Handler) {
 
 // nothingHere names the paths that answer to who has mistaken one.
 func nothingHere(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, "+
+	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 

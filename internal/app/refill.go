@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -21,7 +22,7 @@ func (d *daemon) refill(ctx context.Context) {
 			return
 		case <-d.store.Reopened():
 		}
-		for err := d.book.Restore(ctx, d.definition); err != nil; err = d.book.Restore(ctx, d.definition) {
+		for err := d.restore(ctx); err != nil; err = d.restore(ctx) {
 			d.logger.Error("what is decided cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
@@ -33,6 +34,10 @@ func (d *daemon) refill(ctx context.Context) {
 		d.record(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
+}
+
+func (d *daemon) restore(ctx context.Context) error {
+	return errors.Join(d.book.Restore(ctx, d.definition), d.tokens.Restore(ctx))
 }
 
 // definition is the text of a definition, as long as its server lists it.

@@ -1,9 +1,12 @@
 // Package auth decides who is asking: it turns the socket, an API key, the session
-// of a page of the web UI or (later) an agent token into an Actor.
+// of a page of the web UI or an agent token into an Actor, and says what bounds there
+// are to what a caller may reach. It has the tokens: makes them, knows them by their
+// hashes, revokes them.
 //
 // It guarantees that a request that proves nothing is an agent at most, never
-// the admin, that a request with a wrong key is nobody, and that keys, codes and
-// sessions are compared in constant time, never logged and never taken from a URL.
+// the admin, that a request with a wrong key, or a token that has expired, was
+// revoked or never was, is nobody, that a token is never the admin, and that keys,
+// codes, sessions and tokens are never logged and never taken from a URL.
 // A session counts where it is asked for, which is REST alone. It does not judge:
 // what an actor may do to a tool is policy's, and what a route needs is the api's.
 package auth
@@ -12,73 +15,43 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
 )
 
-// Actor is who asks. The zero value is nobody, and may do nothing.
-type Actor struct {
-	Kind Kind
-	// Name is the name of the agent token, empty otherwise.
-	Name string
-	// Page is set for who has come by the session of a page.
-	Page bool
-}
-
-// Kind is the kind of an actor.
-type Kind uint8
-
-// The kinds.
-const (
-	Nobody Kind = iota
-	Agent       // an MCP client
-	Admin       // the person: the socket, the API key, or a session of the web UI
-)
-
-// String is how the actor stands in records: "admin", "agent", or the name of
-// the token as "agent:NAME".
-func (a Actor) String() string {
-	switch {
-	case a.Kind == Admin:
-		return "admin"
-	case a.Kind == Agent && a.Name != "":
-		return "agent:" + a.Name
-	case a.Kind == Agent:
-		return "agent"
-	}
-	return "nobody"
-}
-
 // Authenticator tells actors apart. It keeps the hash of the key, not the key.
 type Authenticator struct {
 	SignIns SignIns
 
+	tokens *Tokens
 	hash   [sha256.Size]byte
 	hasKey bool
 }
 
-// New makes an Authenticator for the API key. With an empty key no key is the
-// right one.
-func New(key string) *Authenticator {
-	return &Authenticator{hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
+// New makes an Authenticator for the API key and the tokens (nil: there are none).
+// With an empty key no key is the right one.
+func New(key string, tokens *Tokens) *Authenticator {
+	return &Authenticator{tokens: tokens, hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
 // Actor returns who made the request: the admin when it came over the socket or
-// presents the key, nobody when it presents anything else in the place of a
-// key, and else an agent. Presenting is sending an X-API-Key header or an
-// Authorization header of the scheme Bearer, whatever is in it; where several
-// are sent each must be right.
-func (a *Authenticator) Actor(r *http.Request) Actor {
+// presents the key, an agent with a name when it presents a token, which is then
+// returned, too, nobody when it presents anything else in the place of them, and else
+// an agent. Presenting is sending an X-API-Key header or an Authorization header of
+// the scheme Bearer, whatever is in it; where several are sent each must be right, and
+// prove the same. The error is ErrTokensUnread, for nobody.
+func (a *Authenticator) Actor(r *http.Request) (who Actor, token *Held, err error) {
 	if FromSocket(r.Context()) {
-		return Actor{Kind: Admin}
+		return Actor{Kind: Admin}, nil, nil
 	}
-	presented, right := 0, 0
-	check := func(key string) {
+	presented, right := 0, true
+	check := func(text string) {
+		one, held, unread := a.prove(r.Context(), strings.TrimSpace(text))
+		right = right && one.Kind != Nobody && (presented == 0 || one == who)
+		who, token, err = one, held, errors.Join(err, unread)
 		presented++
-		if a.Matches(key) {
-			right++
-		}
 	}
 	for _, key := range r.Header["X-Api-Key"] {
 		check(key)
@@ -90,11 +63,23 @@ func (a *Authenticator) Actor(r *http.Request) Actor {
 	}
 	switch {
 	case presented == 0:
-		return Actor{Kind: Agent}
-	case right == presented:
-		return Actor{Kind: Admin}
+		return Actor{Kind: Agent}, nil, nil
+	case right:
+		return who, token, nil
 	}
-	return Actor{}
+	return Actor{}, nil, err
+}
+
+// prove returns whom a text proves.
+func (a *Authenticator) prove(ctx context.Context, text string) (Actor, *Held, error) {
+	if a.Matches(text) {
+		return Actor{Kind: Admin}, nil, nil
+	}
+	held, err := a.tokens.find(ctx, text)
+	if held == nil {
+		return Actor{}, nil, err
+	}
+	return held.actor(), held, nil
 }
 
 // Matches reports whether this is the key. It compares hashes, so that neither the

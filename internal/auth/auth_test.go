@@ -17,6 +17,11 @@ import (
 
 const key = "mcpp_0123456789abcdef0123456789abcdef"
 
+func who(a *auth.Authenticator, r *http.Request) auth.Actor {
+	actor, _, _ := a.Actor(r)
+	return actor
+}
+
 func TestActor(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -47,7 +52,7 @@ func TestActor(t *testing.T) {
 			for _, h := range c.headers {
 				r.Header.Add(h[0], h[1])
 			}
-			if got := auth.New(key).Actor(r); got.Kind != c.want {
+			if got := who(auth.New(key, nil), r); got.Kind != c.want {
 				t.Errorf("got %s, want kind %d", got, c.want)
 			}
 		})
@@ -59,10 +64,10 @@ func TestNoKey(t *testing.T) {
 	for _, presented := range []string{"", " ", key} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("X-API-Key", presented)
-		if got := auth.New("").Actor(r); got.Kind != auth.Nobody {
+		if got := who(auth.New("", nil), r); got.Kind != auth.Nobody {
 			t.Errorf("key %q gives %s", presented, got)
 		}
-		if got := new(auth.Authenticator).Actor(r); got.Kind != auth.Nobody {
+		if got := who(new(auth.Authenticator), r); got.Kind != auth.Nobody {
 			t.Errorf("key %q gives %s with a zero Authenticator", presented, got)
 		}
 	}
@@ -83,9 +88,9 @@ func TestActorString(t *testing.T) {
 
 // TestSocket: only the listener decides that a connection is the person's.
 func TestSocket(t *testing.T) {
-	a := auth.New(key)
+	a := auth.New(key, nil)
 	srv := &http.Server{ConnContext: auth.ConnContext, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, a.Actor(r).String())
+		_, _ = io.WriteString(w, who(a, r).String())
 	})}
 	t.Cleanup(func() { _ = srv.Close() })
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
@@ -227,7 +232,7 @@ func TestKeyRace(t *testing.T) {
 }
 
 func BenchmarkActor(b *testing.B) {
-	a := auth.New(key)
+	a := auth.New(key, nil)
 	for name, header := range map[string]string{"no key": "", "key": key} {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
@@ -236,7 +241,7 @@ func BenchmarkActor(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				a.Actor(r)
+				_, _, _ = a.Actor(r)
 			}
 		})
 	}

@@ -1,6 +1,10 @@
 package auth
 
-import "net/http"
+import (
+	"net/http"
+
+	"mcpproxy/internal/scope"
+)
 
 // Source is the surface that a request came in by.
 type Source string
@@ -25,6 +29,25 @@ type Caller struct {
 	ClientName    string
 	ClientVersion string
 	Origin        string // the connection that the request came by; "" over the socket
+	Bounds        Bounds // to what it may reach; nil for none: see Scope
+}
+
+// Bounds are what a caller may reach, asked for each time that it matters: a token
+// may be revoked, or a profile changed, while a request waits.
+type Bounds interface {
+	Scope() scope.Scope
+}
+
+// Scope is what the caller may reach now: everything without bounds, nothing for
+// nobody and for a token whose bounds are not known.
+func (c *Caller) Scope() scope.Scope {
+	switch {
+	case c.Bounds != nil && c.Known():
+		return c.Bounds.Scope()
+	case c.Known() && c.Actor.Name == "":
+		return scope.Scope{}
+	}
+	return scope.Of(scope.Nothing(""))
 }
 
 // Person reports whether a person decides. The key makes an MCP client none,
@@ -36,7 +59,7 @@ func (c Caller) Known() bool { return c.Actor.Kind != Nobody }
 
 // AsAgent returns the caller with an agent's rights.
 func (c Caller) AsAgent() Caller {
-	c.Actor = Actor{Kind: Agent, Name: c.Actor.Name}
+	c.Actor = Actor{Kind: Agent, Name: c.Actor.Name, ID: c.Actor.ID}
 	return c
 }
 

@@ -216,12 +216,12 @@ func TestOwnPage(t *testing.T) {
 // No session makes an admin where none is asked for: Actor is what MCP asks.
 func TestActorKnowsNoSession(t *testing.T) {
 	t.Parallel()
-	a := auth.New(key)
+	a := auth.New(key, nil)
 	opened := a.SignIns.Open(nil)
 	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 	r.Header.Set("Cookie", auth.SessionCookie+"="+opened.Cookie)
 	r.Header.Set(auth.SessionHeader, opened.Value)
-	if got := a.Actor(r); got.Kind != auth.Agent {
+	if got := who(a, r); got.Kind != auth.Agent {
 		t.Errorf("%+v", got)
 	}
 	if got, _, done := a.Page(r); got.Kind != auth.Admin || !got.Page {

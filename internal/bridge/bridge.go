@@ -9,8 +9,8 @@
 // It guarantees that what it writes is one message a line and nothing else, that
 // the messages of a client reach the daemon in their order, that a request which
 // is not cancelled gets exactly one answer, whatever becomes of the daemon, and
-// that everything it holds is bounded. It proves no right: over the socket of the
-// command line, too, who speaks MCP is an agent. It reads no more of a message
+// that everything it holds is bounded. It proves no right but that of an
+// agent token: over the socket of the command line, too, who speaks MCP is an agent. It reads no more of a message
 // than whose it is, and decides nothing.
 package bridge
 
@@ -54,6 +54,7 @@ type Options struct {
 	// client finds none; its error is what the client is told.
 	Start     func(ctx context.Context) error
 	Path      string // of the surface: /mcp
+	Token     string // an agent token to be known by; "" for none
 	UserAgent string
 	Logger    *slog.Logger
 }
@@ -237,10 +238,10 @@ func (b *bridge) connect(ctx context.Context, start bool) (*daemon, error) {
 	if d := b.current(); d != nil {
 		return d, nil
 	}
-	d, err := dial(ctx, b.Dial, b.Path, b.UserAgent)
+	d, err := dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
 	if start && notThere(err) && ctx.Err() == nil {
 		if err = b.Start(ctx); err == nil {
-			d, err = dial(ctx, b.Dial, b.Path, b.UserAgent)
+			d, err = dial(ctx, b.Dial, target{b.Path, b.Token, b.UserAgent})
 		}
 	}
 	if err != nil {

@@ -66,15 +66,18 @@ var (
 		Message: "Another request with this id has no answer yet. Give each request an id of its own."}
 )
 
+// target is a surface of the daemon, and how one comes to it.
+type target struct{ path, token, userAgent string }
+
 // dial connects to the daemon that runs.
-func dial(ctx context.Context, to func(context.Context) (net.Conn, error), path, userAgent string) (*daemon, error) {
+func dial(ctx context.Context, to func(context.Context) (net.Conn, error), at target) (*daemon, error) {
 	nc, err := to(ctx)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
-	from, err := upgrade(nc, path, userAgent)
+	from, err := upgrade(nc, at)
 	if err != nil {
 		_ = nc.Close()
 		return nil, err
@@ -83,9 +86,13 @@ func dial(ctx context.Context, to func(context.Context) (net.Conn, error), path,
 }
 
 // upgrade turns the connection into lines, and returns what they are read from.
-func upgrade(nc net.Conn, path, userAgent string) (io.Reader, error) {
+func upgrade(nc net.Conn, at target) (io.Reader, error) {
 	_ = nc.SetDeadline(time.Now().Add(upgradeTime)) // it fails where the next step does
-	_, err := fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, userAgent, mcp.Lines)
+	proof := ""
+	if at.token != "" {
+		proof = "Authorization: Bearer " + at.token + "\r\n"
+	}
+	_, err := fmt.Fprintf(nc, "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %s\r\n%sConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", at.path, at.userAgent, proof, mcp.Lines)
 	if err != nil {
 		return nil, err
 	}

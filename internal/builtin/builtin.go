@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/reply"
@@ -35,8 +36,8 @@ type Gateway interface {
 	RestartServer(ctx context.Context, c gateway.Caller, in gateway.ServerRef) (gateway.ServerView, error)
 	AddServer(ctx context.Context, c gateway.Caller, in gateway.NewServer) (gateway.ServerView, error)
 	Refuse(ctx context.Context, r gateway.Refusal) string
-	Usable(a auth.Actor) (all []gateway.Usable, changed <-chan struct{})
-	Calls() map[string]int64
+	Usable(c *auth.Caller) (all []gateway.Usable, changed <-chan struct{})
+	Calls(c *auth.Caller) map[string]int64
 }
 
 // Surface is a session.Surface.
@@ -67,8 +68,8 @@ func (s *Surface) Form(method string) session.Form {
 func (s *Surface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		now, _ := s.shows(r.Caller.Actor)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls()), []byte(changing+"}"))}, nil
+		now, _ := s.shows(r.Caller)
+		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructions(s.gateway.Calls(r.Caller)), []byte(changing+"}"))}, nil
 	case mcp.Listen:
 		return s.listen(ctx, r), nil
 	}
@@ -93,33 +94,40 @@ func (s *Surface) listTools(r *session.Request, modern bool) session.Reply {
 	if c := rawjson.Find(r.Params, "cursor"); c != nil && rawjson.Kind(c) != 'n' && string(c) != `""` {
 		return session.Reply{Error: reply.InvalidParams("the cursor is not one of ours: there is one page, ask without a cursor")}
 	}
-	return session.Reply{Result: s.texts.lists[s.listing(modern)]}
+	return session.Reply{Result: s.texts.list(s.listing(r.Caller, modern))}
 }
 
 // ListBytes returns how many bytes the list of the tools has.
-func (s *Surface) ListBytes() int { return len(s.texts.lists[s.listing(false)]) }
+func (s *Surface) ListBytes() int { return len(s.texts.list(s.listing(nil, false))) }
 
-// shows returns what an actor is shown, and a channel that is closed when it may be
+// shows returns what a caller is shown, and a channel that is closed when it may be
 // something else.
-func (s *Surface) shows(a auth.Actor) (shown, <-chan struct{}) {
-	servers, changed := s.gateway.Usable(a)
-	return shown{s.listing(false), servers}, changed
+func (s *Surface) shows(c *auth.Caller) (shown, <-chan struct{}) {
+	servers, changed := s.gateway.Usable(c)
+	return shown{s.listing(c, false), servers}, changed
 }
 
-// listing is what the list of the tools depends on now.
-func (s *Surface) listing(modern bool) listing {
+// listing is what the list of the tools depends on now; a caller nil is one without
+// bounds.
+func (s *Surface) listing(c *auth.Caller, modern bool) listing {
 	cfg := s.config()
-	l := listing{modern, cfg.Intent.RequireIntent, cfg.MCPManagement}
+	l := listing{modern: modern, intent: cfg.Intent.RequireIntent, management: cfg.MCPManagement, most: policy.Destructive}
 	if !manages(cfg) {
 		l.management = config.ManageOff
+	}
+	if c != nil {
+		l.most = policy.Worst(c.Scope())
+	}
+	if c != nil && l.management == config.ManagePropose && !gateway.MayPropose(c) {
+		l.management = config.ManageRead
 	}
 	return l
 }
 
 // announce says that what the client knows has changed, until ctx ends.
-func (s *Surface) announce(ctx context.Context, a auth.Actor, k *known, say func()) {
+func (s *Surface) announce(ctx context.Context, c *auth.Caller, k *known, say func()) {
 	for {
-		now, changed := s.shows(a)
+		now, changed := s.shows(c)
 		if k.gets(now) {
 			say()
 		}
@@ -142,10 +150,10 @@ func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply 
 		return s.reply.End(r)
 	}
 	var k known
-	now, _ := s.shows(r.Caller.Actor)
+	now, _ := s.shows(r.Caller)
 	k.gets(now) // before the client can list
 	reply.Acknowledge(r, `{"toolsListChanged":true}`)
-	s.announce(ctx, r.Caller.Actor, &k, func() {
+	s.announce(ctx, r.Caller, &k, func() {
 		r.Say(session.Event{Method: mcp.ToolsChanged, Params: json.RawMessage("{" + reply.Subscription(r) + "}}")})
 	})
 	return s.reply.End(r)
@@ -153,17 +161,17 @@ func (s *Surface) listen(ctx context.Context, r *session.Request) session.Reply 
 
 // Open opens a session.
 func (s *Surface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	l := &legacy{Surface: s, actor: initialize.Caller.Actor}
-	now, _ := s.shows(l.actor)
+	l := &legacy{Surface: s, caller: *initialize.Caller}
+	now, _ := s.shows(&l.caller)
 	l.known.gets(now)
-	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+reply.Version(initialize.Params)), s.texts.initialize, now.instructions(s.gateway.Calls()), []byte("}"))}, nil
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+reply.Version(initialize.Params)), s.texts.initialize, now.instructions(s.gateway.Calls(&l.caller)), []byte("}"))}, nil
 }
 
 // legacy is the session of a client.
 type legacy struct {
 	*Surface
-	actor auth.Actor
-	known known
+	caller auth.Caller
+	known  known
 }
 
 func (l *legacy) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -184,7 +192,7 @@ func (*legacy) Done() <-chan struct{}                                         { 
 // changed. Of several listeners one is told.
 func (l *legacy) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
-	l.announce(ctx, l.actor, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
+	l.announce(ctx, &l.caller, &l.known, func() { say(session.Event{Method: mcp.ToolsChanged}) })
 	return ctx.Err()
 }
 

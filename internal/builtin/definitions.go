@@ -109,14 +109,17 @@ func (v variant) definition(requireIntent bool) string {
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
 }
 
-// definitions is the array of the tools.
-func definitions(requireIntent bool, management config.Management) string {
+// definitions is the array of the tools. A calling tool is there for who has its lane
+// or a worse one: a tool may have to be called as less than what it counts as.
+func definitions(l listing) string {
 	all := []string{retrieveDefinition}
 	for _, v := range variants {
-		all = append(all, v.definition(requireIntent))
+		if v.operation <= l.most {
+			all = append(all, v.definition(l.intent))
+		}
 	}
 	all = append(all, readResultDefinition)
-	switch management {
+	switch l.management {
 	case config.ManagePropose:
 		all = append(all, proposeDefinition)
 	case config.ManageRead:
@@ -128,20 +131,34 @@ func definitions(requireIntent bool, management config.Management) string {
 // texts are the parts of answers that are the same each time. Nobody writes to
 // them.
 type texts struct {
-	initialize []byte // what follows the protocol version, up to the instructions
-	discover   []byte // up to the instructions
-	lists      map[listing][]byte
+	initialize []byte             // what follows the protocol version, up to the instructions
+	discover   []byte             // up to the instructions
+	front      string             // of modern results
+	lists      map[listing][]byte // for who may use all lanes
+}
+
+// list returns the list of the tools.
+func (t *texts) list(l listing) []byte {
+	if text := t.lists[l]; text != nil {
+		return text
+	}
+	tools := `"tools":` + definitions(l)
+	if l.modern {
+		return []byte(t.front + tools + `,` + caching + `}`)
+	}
+	return []byte(`{` + tools + `}`)
 }
 
 // listing is what the list of the tools depends on.
 type listing struct {
 	modern, intent bool
 	management     config.Management
+	most           policy.Operation // the worst lane that the client may use
 }
 
-// caching is said of what changes with the configuration only, and is the same
-// for everybody.
-const caching = `"ttlMs":60000,"cacheScope":"public"`
+// caching is said of what changes with the configuration only, but may differ
+// between clients.
+const caching = `"ttlMs":60000,"cacheScope":"private"`
 
 // changing is said of what may change at any time, and differ between clients.
 const changing = `,"ttlMs":0,"cacheScope":"private"`
@@ -151,14 +168,16 @@ func makeTexts(w *reply.Writer) texts {
 	front := string(w.Front(true))
 	t := texts{
 		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
+		front:      front,
 		discover:   []byte(front + `"supportedVersions":` + mcp.Served + `,` + able + `,"instructions":`),
 		lists:      map[listing][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {
 		for _, management := range [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
-			tools := `"tools":` + definitions(intent, management)
-			t.lists[listing{false, intent, management}] = []byte(`{` + tools + `}`)
-			t.lists[listing{true, intent, management}] = []byte(front + tools + `,` + caching + `}`)
+			for _, modern := range [...]bool{false, true} {
+				l := listing{modern, intent, management, policy.Destructive}
+				t.lists[l] = t.list(l)
+			}
 		}
 	}
 	return t

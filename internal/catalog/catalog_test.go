@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -291,8 +292,8 @@ func TestMatches(t *testing.T) {
 		{"a*b*c", "axxbyybc", true}, {"a*b*c", "axxbyyb", false}, {"?", "a", true}, {"?", "", false}, {"", "", true}, {"", "a", false},
 		{"[x]", "[x]", true}, {"[x]", "x", false}, {"**", "a", true},
 	} {
-		if got := matches(c.pattern, c.name); got != c.want {
-			t.Errorf("matches(%q, %q) = %v", c.pattern, c.name, got)
+		if got := scope.Matches(c.pattern, c.name); got != c.want {
+			t.Errorf("Matches(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"strings"
+	"sync"
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
@@ -44,6 +45,22 @@ type Snapshot struct {
 	lookup  *lookup
 
 	replaced chan struct{} // closed when another one is published
+	narrowed narrowed
+}
+
+// maxNarrowed is how many scopes a snapshot is kept for.
+const maxNarrowed = 64
+
+// narrowed are a snapshot's parts that scopes let through, each made when it is first
+// asked for.
+type narrowed struct {
+	mu  sync.Mutex // guards all
+	all map[policy.ScopeKey]*narrow
+}
+
+type narrow struct {
+	once sync.Once
+	of   *Snapshot
 }
 
 // Replaced is closed when there is a later snapshot than this one.
@@ -117,7 +134,7 @@ func (s *Snapshot) Named(name string) []string {
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
-		if matches(o.Pattern, t.ID.Tool) {
+		if policy.Matches(o.Pattern, t.ID.Tool) {
 			t.override = o.Hints.Over(t.override)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/access"
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
@@ -27,6 +28,8 @@ func (r *run) values(name string) cobra.CompletionFunc {
 		return r.live(serverNames)
 	case "server:tool":
 		return r.live(toolNames)
+	case "profile":
+		return r.live(profileNames)
 	case "id":
 		return r.live(recordIDs)
 	}
@@ -121,6 +124,16 @@ func each[T any](all []T, f func(T) string) []string {
 		out = append(out, f(one))
 	}
 	return out
+}
+
+func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
+	all, _ := api.ListTokens.Call(ctx, c, gateway.Nothing{})
+	return each(all.Tokens, func(t access.TokenView) string { return t.Name })
+}
+
+func profileNames(ctx context.Context, c *api.Client, _ string) []string {
+	all, _ := api.ListProfiles.Call(ctx, c, gateway.Nothing{})
+	return each(all.Profiles, func(p access.ProfileView) string { return p.Name })
 }
 
 func serverNames(ctx context.Context, c *api.Client, _ string) []string {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/access"
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/api"
@@ -343,6 +344,7 @@ func (f *fake) instead() []api.Operation {
 		api.DisableServer.As(f.DisableServer), api.QuarantineServer.As(f.QuarantineServer), api.ReviewServer.As(f.ReviewServer), api.ApproveServer.As(f.ApproveServer),
 		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.BlockTool.As(f.BlockTool), api.DiffTool.As(f.DiffTool),
 	}
+	all = append(all, f.accessOps()...)
 	for _, of := range api.Offers {
 		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
 	}
@@ -388,7 +390,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789"), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

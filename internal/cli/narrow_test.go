@@ -92,12 +92,14 @@ var shown = map[string]struct {
 	"upstream set": {"upstream set github trust auto", false}, "upstream enable": {"upstream enable github", false}, "upstream disable": {"upstream disable github", false},
 	"upstream restart": {"upstream restart github", false}, "upstream remove": {"upstream remove github --yes", false},
 	"upstream quarantine": {"upstream quarantine github", false}, "upstream logout": {"upstream logout github", false},
+	"token list": {"token list", true}, "token revoke": {"token revoke ci", false}, "profile list": {"profile list", true},
 }
 
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "doctor", "help", "secrets set", "serve", "stdio", "ui",
+	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "doctor", "help", "profile show", "secrets set", "serve", "stdio",
+	"token create", "ui",
 	"upstream login", "upstream logs", "version",
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,22 +16,33 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/bridge"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 )
 
 func stdioCommand(r *run) command {
-	var server string
+	var server, profile string
 	var all bool
-	return command{flags: map[string]any{"server": &server, "all": &all}, run: func(cmd *cobra.Command, _ []string) error {
-		switch named := cmd.Flags().Changed("server"); {
+	return command{flags: map[string]any{"server": &server, "all": &all, "profile": &profile}, run: func(cmd *cobra.Command, _ []string) error {
+		path := "/mcp"
+		switch named, of := cmd.Flags().Changed("server"), cmd.Flags().Changed("profile"); {
 		case named && all:
 			return usage("--server and --all exclude each other.", "Give one of them.")
+		case named && of:
+			return usage("--server and --profile exclude each other.", "Give one of them.")
+		case of:
+			if err := config.CheckProfileName(profile); err != nil {
+				return usage("Invalid value '"+printable(profile)+"' for --profile: "+err.Error(), "See `mcpproxy profile list`.")
+			}
+			path += "/p/" + profile
+		}
+		switch {
 		case all:
-			return r.bridge(cmd.Context(), "/mcp/all")
-		case !named:
-			return r.bridge(cmd.Context(), "/mcp")
+			return r.bridge(cmd.Context(), path+"/all")
+		case !cmd.Flags().Changed("server"):
+			return r.bridge(cmd.Context(), path)
 		}
 		if err := tool.CheckServerName(server); err != nil {
 			return usage("Invalid value '"+printable(server)+"' for --server: "+err.Error(), "See `mcpproxy upstream list`.")
@@ -41,7 +53,11 @@ func stdioCommand(r *run) command {
 
 // bridge runs until the client has gone.
 func (r *run) bridge(ctx context.Context, path string) error {
-	config, err := r.configFile()
+	file, err := r.configFile()
+	if err != nil {
+		return err
+	}
+	token, err := r.token()
 	if err != nil {
 		return err
 	}
@@ -57,14 +73,24 @@ func (r *run) bridge(ctx context.Context, path string) error {
 	own := &ownDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
 		serve: func(ctx context.Context) error {
-			return r.Serve(ctx, app.Options{ConfigPath: config, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
+			return r.Serve(ctx, app.Options{ConfigPath: file, DataDir: r.dataDir, AnyPort: true, Version: r.Version, Stderr: r.Stderr})
 		},
 	}
 	err = bridge.Run(ctx, bridge.Options{
 		In: r.Stdin, Out: r.Stdout, Dial: own.dial, Start: own.start,
-		Path: path, UserAgent: "mcpproxy-stdio/" + r.Version, Logger: logger,
+		Path: path, Token: token, UserAgent: "mcpproxy-stdio/" + r.Version, Logger: logger,
 	})
 	return errors.Join(err, own.stop())
+}
+
+// token returns the agent token of the environment, "" without one. It is not said
+// in any message.
+func (r *run) token() (string, error) {
+	token, _ := r.lookup(tokenVariable)
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return "", usage("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to what `mcpproxy token create` has printed, and nothing else.")
+	}
+	return token, nil
 }
 
 // ownDaemon is the daemon that this process is when no other one runs.

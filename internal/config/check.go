@@ -9,7 +9,9 @@ import (
 	"strings"
 	"unicode"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/reach"
+	"mcpproxy/internal/tool"
 )
 
 // The checks of single values. An error says what is wrong and, after "; ",
@@ -151,6 +153,38 @@ func checkPattern(s string) error {
 		if r < ' ' || r == 0x7f {
 			return errors.New("the pattern holds a control character; no tool has such a name")
 		}
+	}
+	return nil
+}
+
+// CheckProfileName returns why a profile cannot have a name: the rule is that of
+// servers, and the doors beside a profile's have theirs.
+func CheckProfileName(name string) error {
+	if name == "all" || name == "mcp" {
+		return errors.New("the name " + quote(name) + " is taken by an address of MCPProxy")
+	}
+	if err := tool.CheckServerName(name); err != nil {
+		return errors.New(strings.Replace(err.Error(), "the server name", "the profile name", 1))
+	}
+	return nil
+}
+
+// CheckServerPattern returns why no server can have a name or pattern.
+func CheckServerPattern(s string) error { return checkServerPattern(s) }
+
+func checkServerPattern(s string) error {
+	if strings.Trim(s, "*?") == "" && s != "" {
+		return nil
+	}
+	if err := tool.CheckServerName(strings.NewReplacer("*", "a", "?", "a").Replace(s)); err != nil {
+		return errors.New(quote(s) + " fits no server; a server is named by letters, digits, '.', '-' and '_', where * stands for any and ? for one")
+	}
+	return nil
+}
+
+func checkLane(s string) error {
+	if _, ok := policy.ParseOperation(s); !ok {
+		return errors.New("a lane must be read, write or destructive, not " + quote(s))
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ type Config struct {
 	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
-	Servers           []Server // in the order of the file
+	Servers           []Server  // in the order of the file
+	Profiles          []Profile // in the order of the file
 
 	// shown is what may be shown of it, nil when it was not parsed; warnings are
 	// what its file should have otherwise; revision is short for shown.
@@ -68,6 +69,25 @@ func (c *Config) Server(name string) *Server {
 		if c.Servers[i].Name == name {
 			return &c.Servers[i]
 		}
+	}
+	return nil
+}
+
+// Profile returns the profile of that name; nil when there is none.
+func (c *Config) Profile(name string) *Profile {
+	for i := range c.Profiles {
+		if c.Profiles[i].Name == name {
+			return &c.Profiles[i]
+		}
+	}
+	return nil
+}
+
+// ProfileRule returns what a profile lets through; nil when there is no profile of
+// that name.
+func (c *Config) ProfileRule(name string) *policy.ScopeRule {
+	if p := c.Profile(name); p != nil {
+		return p.rule
 	}
 	return nil
 }
@@ -108,6 +128,17 @@ type Server struct {
 	shown             *Server
 	launch            *LaunchView
 	launchFingerprint *tool.Fingerprint
+}
+
+// Profile is one entry of profiles: a part of all that there is. What is nil does
+// not limit.
+type Profile struct {
+	Name    string
+	Servers []string            // names or patterns
+	Tools   []policy.ScopeTools // in the order of the file
+	Lanes   []string
+
+	rule *policy.ScopeRule // that follows from it; nil when it was not parsed
 }
 
 // OAuth is how a person logs in to a server over HTTP that asks for it.

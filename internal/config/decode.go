@@ -218,6 +218,10 @@ func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) 
 		resolved = d.overrides(v, path)
 	case servers:
 		return d.servers(v, path)
+	case profiles:
+		return d.profiles(v, path)
+	case toolLists:
+		return d.toolLists(v, path)
 	}
 	return resolved, resolved
 }

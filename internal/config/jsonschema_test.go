@@ -35,7 +35,8 @@ func JSONSchema() []byte {
 			{"type": "array", "items": listed},
 		},
 	}
-	top["$defs"] = node{"server": server, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
+	profile := objectNode(new(Profile).keys(), docs("profile", new(Profile).keys()), "")
+	top["$defs"] = node{"server": server, "profile": profile, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -108,6 +109,11 @@ func valueNode(k key) node {
 		return node{"type": "array", "items": node{"type": "string"}}
 	case dictionary:
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case profiles:
+		return node{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"anyOf": []node{{"pattern": "__"}, {"enum": []string{"all", "mcp"}}}}},
+			"additionalProperties": node{"$ref": "#/$defs/profile"}}
+	case toolLists:
+		return node{"type": "object", "additionalProperties": node{"type": "array", "items": node{"type": "string"}}}
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}

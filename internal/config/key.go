@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
 
@@ -51,15 +52,19 @@ const (
 	tristate
 	overrides
 	servers
+	profiles
+	toolLists
 )
 
 var kinds = map[reflect.Type]kind{
-	reflect.TypeFor[time.Duration]():     duration,
-	reflect.TypeFor[[]string]():          list,
-	reflect.TypeFor[map[string]string](): dictionary,
-	reflect.TypeFor[tool.Tri]():          tristate,
-	reflect.TypeFor[[]HintOverride]():    overrides,
-	reflect.TypeFor[[]Server]():          servers,
+	reflect.TypeFor[time.Duration]():       duration,
+	reflect.TypeFor[[]string]():            list,
+	reflect.TypeFor[map[string]string]():   dictionary,
+	reflect.TypeFor[tool.Tri]():            tristate,
+	reflect.TypeFor[[]HintOverride]():      overrides,
+	reflect.TypeFor[[]Server]():            servers,
+	reflect.TypeFor[[]Profile]():           profiles,
+	reflect.TypeFor[[]policy.ScopeTools](): toolLists,
 }
 
 // kind follows from the type of the field.

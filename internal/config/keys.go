@@ -45,6 +45,7 @@ func (c *Config) keys() []key {
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
 		{name: "mcpServers", to: &c.Servers},
+		{name: "profiles", to: &c.Profiles},
 		{name: "database", planned: true},
 		{name: "telemetry", planned: true},
 	}
@@ -81,6 +82,16 @@ func (s *Server) keys() []key {
 		{name: "max_concurrent_calls", to: &s.MaxConcurrent, max: 1_000_000},
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
 		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
+	}
+}
+
+// keys are the keys of an entry of profiles, bound to p.
+func (p *Profile) keys() []key {
+	return []key{
+		{name: "servers", to: &p.Servers, check: checkServerPattern},
+		{name: "tools", to: &p.Tools},
+		{name: "lanes", to: &p.Lanes, check: checkLane},
+		{name: "ask", planned: true},
 	}
 }
 

@@ -45,6 +45,7 @@ func (in input) parse() (*Config, error) {
 	in.exposed(d, g, c)
 	d.expandHome(g, c, shown)
 	trustOthers(c)
+	d.strangers(g, c)
 	if len(d.mistakes) > 0 {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}

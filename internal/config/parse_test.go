@@ -14,11 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
 )
 
-var exported = cmpopts.IgnoreUnexported(Config{}, Server{})
+var exported = cmpopts.IgnoreUnexported(Config{}, Server{}, Profile{})
 
 // Parse decodes and checks a configuration file. lookup is the environment,
 // for references and the home directory; nil means an empty one.
@@ -81,8 +82,18 @@ func TestEverything(t *testing.T) {
 			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise},
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
+		Profiles: []Profile{
+			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []scope.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}},
+			{Name: "open"},
+		},
 	}
 	got := mustParse(t, string(text))
+	if r := scope.Of(got.ProfileRule("research")); !r.Tool("files", "compact") || r.Tool("files", "x") || !r.Tool("github.com", "get_x") || r.Tool("other", "get_x") || r.Lanes() != 1<<scope.Read {
+		t.Error("the rule of a profile is not what the file says")
+	}
+	if got.ProfileRule("none") != nil || scope.Of(got.ProfileRule("open")).Lanes() != scope.All {
+		t.Error("a profile that is not there has a rule, or one that limits nothing does")
+	}
 	if diff := cmp.Diff(want, got, exported); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -47,7 +47,7 @@ type places struct {
 
 func newPlaces(text []byte) *places {
 	f := &places{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), names: map[string]bool{}, plain: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
-	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), hintKeys(new(tool.Hints))) {
+	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), hintKeys(new(tool.Hints))) {
 		name := strings.TrimPrefix(k.name, k.groupOf()+".")
 		for _, word := range slices.Concat([]string{name, k.groupOf(), k.inverse}, k.aliases, k.oneOf) {
 			f.plain[word] = true
@@ -173,6 +173,18 @@ func (f *places) value(v hujson.Value, k key) {
 		f.loose(v)
 	case servers:
 		f.servers(v)
+	case profiles:
+		obj, _ := v.Value.(*hujson.Object)
+		if obj == nil {
+			f.all(v)
+			return
+		}
+		for _, m := range obj.Members {
+			f.loose(m.Name)
+			f.object(m.Value, new(Profile).keys(), "profile")
+		}
+	case toolLists:
+		f.loose(v)
 	default:
 		if kind == '"' || isObject || isArray {
 			f.all(v)

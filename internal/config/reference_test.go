@@ -46,6 +46,7 @@ func Reference() []byte {
 	return []byte(strings.NewReplacer(
 		"{{top}}", rows("file", new(Config).keys(), true),
 		"{{server}}", rows("server", new(Server).keys(), true),
+		"{{profile}}", rows("profile", new(Profile).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{planned}}", strings.Join(planned, ", "),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
@@ -163,6 +164,26 @@ func encodeValue(v any) ([]byte, error) {
 				return nil, err
 			}
 			out.add(o.Pattern, hints)
+		}
+		return out.bytes(), nil
+	case []Profile:
+		var out object
+		for _, p := range v {
+			b, err := encodeObject(p.keys(), func(k key) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.add(p.Name, b)
+		}
+		return out.bytes(), nil
+	case []policy.ScopeTools:
+		var out object
+		for _, t := range v {
+			b, err := encodeValue(t.Patterns)
+			if err != nil {
+				return nil, err
+			}
+			out.add(t.Server, b)
 		}
 		return out.bytes(), nil
 	case []Server:

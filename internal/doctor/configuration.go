@@ -20,20 +20,16 @@ func kindOf(m Mistake) kind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
-	case variable(m) != "", secret(m) != "":
+	case variable(m) != "":
 		return missingValue
 	}
 	return invalid
 }
 
-var (
-	unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set`)
-	unsetSecret   = regexp.MustCompile(`\$\{keyring:([A-Za-z0-9_.-]+)\}`)
-)
+var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*) is not set`)
 
-// variable is the environment variable that a mistake is about, and secret the secret.
+// variable is the environment variable that a mistake is about.
 func variable(m Mistake) string { return matched(unsetVariable, m.Message) }
-func secret(m Mistake) string   { return matched(unsetSecret, m.Message) }
 
 func matched(pattern *regexp.Regexp, s string) string {
 	if m := pattern.FindStringSubmatch(s); m != nil {
@@ -94,20 +90,17 @@ func configUnknownKey(f *Facts) []Finding {
 func configMissingValue(f *Facts) []Finding {
 	var out []Finding
 	for _, m := range f.Mistakes {
-		found := Finding{State: Bad, What: f.place(m) + "."}
-		switch v, s := variable(m), secret(m); {
-		case v != "":
-			found.Subject, found.Do = v, "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it."
-			found.Command = fmt.Sprintf("read -r %s && export %s && %s", v, v, f.mcpproxy("serve"))
-			if f.Daemon != nil {
-				found.Command = fmt.Sprintf("read -r %s && export %s && %s", v, v, f.again(f.Daemon.PID))
-			}
-		case s != "":
-			found.Subject, found.Do, found.Command = s, "Store the secret; the value is asked for.", f.mcpproxy("secrets set %s", s)
-		default:
+		v := variable(m)
+		if v == "" {
 			continue
 		}
-		out = append(out, found)
+		run := f.mcpproxy("serve")
+		if f.Daemon != nil {
+			run = f.again(f.Daemon.PID)
+		}
+		out = append(out, Finding{State: Bad, Subject: v, What: f.place(m) + ".",
+			Do:      "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it.",
+			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
 	return out
 }

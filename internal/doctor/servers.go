@@ -187,6 +187,17 @@ func needsLogin(f *Facts, s *Server) *Finding {
 		Command: f.mcpproxy("upstream login %s", Quoted(s.Name))}
 }
 
+// neededSecret is how a server says which secret it lacks.
+var neededSecret = regexp.MustCompile(`the secret ([A-Za-z_][A-Za-z0-9_.-]*)`)
+
+func needsSecret(f *Facts, s *Server) *Finding {
+	if !s.failed(upstream.SecretNeeded) {
+		return nil
+	}
+	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.Said + ".",
+		Do: "Store the secret; the value is asked for.", Command: f.mcpproxy("secrets set %s", Quoted(matched(neededSecret, s.Said)))}
+}
+
 func forbidden(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Forbidden) || s.NeedsLogin {
 		return nil

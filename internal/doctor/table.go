@@ -70,7 +70,7 @@ var checks = []check{
 		"Nothing of it is applied, and MCPProxy does not start with it.", "", configInvalid},
 	{"D302", "config-unknown-key", GroupConfiguration, "The configuration file has a key that MCPProxy does not know.", "All keys are known.",
 		"Nothing of the file is applied: what you meant might be a protection.", "", configUnknownKey},
-	{"D303", "config-missing-value", GroupConfiguration, "An environment variable or a secret that the configuration names is not set.", "All variables and secrets are set.",
+	{"D303", "config-missing-value", GroupConfiguration, "An environment variable that the configuration names is not set.", "All variables are set.",
 		"The server that needs it would be started without its credential.", "", configMissingValue},
 	{"D304", "config-two-launches", GroupConfiguration, "Two enabled servers are launched in the same way.", "No server is there twice.",
 		"Each tool is found twice, and the server runs twice.", "", configTwins},
@@ -119,6 +119,8 @@ var checks = []check{
 		"Its tools can be called soon.", "", eachLive(starting)},
 	{"D420", "server-disabled", GroupServers, "A server is disabled.", "No server is disabled.",
 		"Its tools can be found and not called. It is no fault.", "", each(disabled)},
+	{"D421", "server-needs-secret", GroupServers, "A secret that a server needs is not set, or cannot be read.", "All secrets are there.",
+		"The server is not started without it.", "", eachLive(needsSecret)},
 
 	{"D501", "tools-without-hints", GroupTools, "Tools do not say whether they read or write, and look like reads.", "Tools say what they do, or nothing is gained.",
 		"They count as destructive, so that agents ask you more than they need to.", "", eachLive(unhinted)},

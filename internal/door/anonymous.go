@@ -36,7 +36,7 @@ func newAnonymous() *anonymous {
 // name puts a session's id into a caller that has none.
 func (a *anonymous) name(c *auth.Caller) {
 	if c.SessionID == "" {
-		c.SessionID = a.find(c.Actor.String(), c.ClientName, c.ClientVersion)
+		c.SessionID = a.find(c.Actor.Principal(), c.ClientName, c.ClientVersion)
 	}
 }
 

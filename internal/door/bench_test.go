@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/policy"
 )
 
@@ -26,6 +27,54 @@ func BenchmarkCall(b *testing.B) {
 		_, err := w.door.Call(b.Context(), CallRequest{Variant: policy.CallToolRead, Name: "s:reads", Args: json.RawMessage(`{"n":1}`), Caller: anAgent})
 		if err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// bounded are bounds that stay what they are.
+type bounded policy.Scope
+
+func (b bounded) Scope() policy.Scope { return policy.Scope(b) }
+
+// BenchmarkDecide is the facts and the decision about a call: of a caller without
+// bounds, and with those of a token, of its profile, and of an address.
+func BenchmarkDecide(b *testing.B) {
+	w := newWorld(b, nil, readsTool)
+	rule := func() *policy.ScopeRule {
+		return policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"github", "web-*", "s"}, Lanes: []string{"read", "write"},
+			Tools: []policy.ScopeTools{{Server: "s", Patterns: []string{"list_*", "get_*", "rea*"}}}})
+	}
+	for _, of := range []struct {
+		name  string
+		scope policy.Scope
+	}{{"without a scope", policy.Scope{}}, {"token", policy.ScopeOf(rule())}, {"token, profile and address", policy.ScopeOf(rule(), rule(), rule())}} {
+		b.Run(of.name, func(b *testing.B) {
+			c := &call{Manner: Manner{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+			if of.scope.Bounded() {
+				c.caller.Bounds = bounded(of.scope)
+			}
+			snapshot := w.Catalog.Current()
+			c.name(snapshot, "s:reads")
+			b.ReportAllocs()
+			for b.Loop() {
+				if p := w.door.decide(c, snapshot); p != nil {
+					b.Fatal(p)
+				}
+			}
+		})
+	}
+}
+
+// TestDecidingAllocatesNothing: a scope costs no memory, either.
+func TestDecidingAllocatesNothing(t *testing.T) {
+	w := newWorld(t, nil, readsTool)
+	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.ScopeOf(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
+		c := &call{Manner: Manner{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+		c.caller.Bounds = bounds
+		snapshot := w.Catalog.Current()
+		c.name(snapshot, "s:reads")
+		if n := testing.AllocsPerRun(100, func() { _ = w.door.decide(c, snapshot) }); n != 0 {
+			t.Errorf("%s a scope: %v allocations", name, n)
 		}
 	}
 }

@@ -68,14 +68,15 @@ func (c *call) rules(t *catalog.Tool) policy.Rules {
 // facts is what a snapshot, which has the tool or not, and what is decided at
 // this moment say about the call.
 func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts {
-	facts := policy.Facts{InScope: InScope(c.caller.Actor, c.asked.ID.Server)}
-	if c.asked.NameErr != nil {
-		if facts.InScope {
-			facts.Nearest = s.Named(c.asked.Name)
-		}
+	within := c.caller.Scope()
+	facts := policy.Facts{InScope: within.Tool(c.asked.ID.Server, c.asked.ID.Tool), Lanes: within.Lanes()}
+	switch {
+	case c.asked.NameErr != nil:
+		facts.Nearest = s.Within(within).Named(c.asked.Name)
 		return facts
-	}
-	if t == nil {
+	case !facts.InScope:
+		return facts
+	case t == nil:
 		server := s.Server(c.asked.ID.Server)
 		if facts.Status = d.lockOf(server, c.asked.ID.Server); facts.Status != policy.Callable {
 			facts.Existence = policy.Exists // or not: nothing of this server can be called
@@ -83,8 +84,11 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		}
 		facts.Existence, facts.Unlisted = missing(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && d.NeedsLogin(server.Name)
-		facts.Nearest = s.Nearest(c.asked.ID)
+		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
 		return facts
+	}
+	if !within.AllLanes() && !s.Server(t.ID.Server).Quarantined { // nothing is told of what is quarantined
+		facts.Lane = t.Lane()
 	}
 	facts.Existence, facts.Status, facts.Hints, facts.ServerHints = policy.Exists, d.Catalog.StatusNow(t), t.Effective, t.Hints
 	in := t.Inferred()
@@ -117,19 +121,29 @@ func missing(s *catalog.Server) (what policy.Existence, unlisted string) {
 	return policy.Unlisted, "it is connecting"
 }
 
-// InScope reports whether an actor may know of a server and use it. It comes
-// before everything that tells whether a tool exists or is locked.
-func InScope(a auth.Actor, _ string) bool { return a.Kind != auth.Nobody }
+// OutOfScope refuses what is about a server that a caller may not reach, whether
+// there is one or not; nil when the caller may.
+func OutOfScope(c *auth.Caller, server string) *problem.Problem {
+	if within := c.Scope(); within.Server(server) {
+		return nil
+	}
+	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server)).
+		WithHint("Only the user can widen the scope of an agent token.")
+}
+
+// MayRead reports whether a caller may use what servers offer beside tools.
+func MayRead(c *auth.Caller) bool { return policy.Within(c.Scope(), policy.Read) }
 
 // Reachable returns why a server cannot be spoken to, nil when it can.
-func (d *Door) Reachable(server string, a auth.Actor) *problem.Problem {
+func (d *Door) Reachable(server string, c *auth.Caller) *problem.Problem {
 	snapshot := d.Catalog.Current()
 	s := snapshot.Server(server)
+	p := OutOfScope(c, server)
 	switch {
-	case !InScope(a, server):
-		return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.Brief(server))
+	case p != nil:
+		return p
 	case s == nil:
-		return NoServer(snapshot, server)
+		return NoServer(snapshot.Within(c.Scope()), server)
 	case !s.Enabled:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
 			WithHint("A person must enable the server first.").With("server", server)
@@ -165,6 +179,9 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 		c.judged.Outcome = activity.Refused
 	case len(c.decision.Warnings) > 0:
 		c.judged.Outcome = activity.Warned
+	}
+	if within := c.caller.Scope(); within.Bounded() {
+		c.judged.Profile = within.Profiles()
 	}
 	if c.tool != nil {
 		c.judged.Judged = c.tool.Judged()

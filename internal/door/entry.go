@@ -89,7 +89,7 @@ func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (s
 	snapshot := d.Catalog.Current()
 	if c.tool = snapshot.Tool(c.asked.ID); c.tool != nil {
 		c.asked.Variant = c.tool.CallWith
-		if what := c.mismatch(given); what != "" {
+		if what := c.mismatch(given); what != "" && c.inScope() {
 			d.Refuse(ctx, Refusal{Caller: c.caller, Server: c.asked.ID.Server, Tool: c.asked.ID.Tool, Arguments: given, RequestBytes: r.Size,
 				Problem: problem.New(problem.InvalidRequest, what, "")})
 			return session.Reply{Status: http.StatusBadRequest, Error: &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
@@ -103,6 +103,11 @@ func (d *Door) pass(ctx context.Context, w way, n *Named, r *session.Request) (s
 		return session.Reply{}, err
 	}
 	return reply, nil
+}
+
+// inScope reports whether the caller may know of the tool.
+func (c *call) inScope() bool {
+	return c.tool.In(c.caller.Scope())
 }
 
 // mismatch returns what the headers of a request that stands for itself say

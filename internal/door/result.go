@@ -22,7 +22,7 @@ func (d *Door) fit(ctx context.Context, c *call, whole json.RawMessage) {
 	if limit := c.cfg.ResultLimit; limit > 0 && len(whole) > limit {
 		handle := rand.Text()
 		err := d.Results.PutResult(ctx, store.StoredResult{
-			Handle: handle, Actor: c.caller.Actor.String(), Server: c.asked.ID.Server,
+			Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.asked.ID.Server, Tool: c.asked.ID.Tool,
 			Body: whole, Expires: time.Now().Add(store.ResultLife),
 		})
 		if err != nil {

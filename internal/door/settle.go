@@ -49,7 +49,7 @@ func (d *Door) settle(ctx context.Context, c *call, reply *session.Reply, err er
 		d.fit(ctx, c, reply.Result)
 	} else if bytes.Contains(c.request.Params, []byte("task")) { // the client has said that it knows any
 		if id, ok := taskIn(reply.Result); ok {
-			d.tasks.begun(c.asked.ID.Server, id, c.caller.Actor.String())
+			d.tasks.begun(c.asked.ID.Server, id, c.caller.Actor.Principal())
 		}
 	}
 	return nil

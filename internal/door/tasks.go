@@ -71,7 +71,7 @@ func (t *tasks) foreign(server string, id []byte, principal string) bool {
 func (t *tasks) guard(server string, r *session.Request) (*session.Request, *jsonrpc.Error) {
 	switch {
 	case strings.HasPrefix(r.Method, mcp.Tasks):
-		if t.foreign(server, rawjson.Find(r.Params, "taskId"), r.Caller.Actor.String()) {
+		if t.foreign(server, rawjson.Find(r.Params, "taskId"), r.Caller.Actor.Principal()) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Task not found"}
 		}
 	case r.Method == mcp.Listen:
@@ -90,7 +90,7 @@ func (t *tasks) own(server string, r *session.Request, list json.RawMessage, id 
 	if rawjson.Kind(list) != '[' {
 		return list, false
 	}
-	principal := r.Caller.Actor.String()
+	principal := r.Caller.Actor.Principal()
 	kept, left := rawjson.Keep(list, func(_ int, raw []byte) bool { return !t.foreign(server, id(raw), principal) })
 	return kept, left > 0
 }

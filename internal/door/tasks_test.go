@@ -19,7 +19,7 @@ func TestTasksOfOthers(t *testing.T) {
 	w, r := relayWorld(t, nil)
 	as := func(principal, method, params string) *session.Request {
 		q := passed(method, params)
-		q.Caller.Actor.Name = principal
+		q.Caller.Actor.ID = principal
 		return q
 	}
 	for id, form := range map[string]string{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/auth"
@@ -36,18 +37,18 @@ func (f *surface) Do(ctx context.Context, r *session.Request) (session.Reply, er
 }
 
 func (f *surface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	actor := initialize.Caller.Actor
-	if p := f.door.Reachable(f.way.server, actor); p != nil {
+	caller := *initialize.Caller
+	if p := f.door.Reachable(f.way.server, &caller); p != nil {
 		return nil, session.Reply{}, p
 	}
 	s, reply, err := f.open.Open(ctx, initialize)
 	if reply.Result != nil {
-		reply.Result, _ = f.door.Offers.Show(ctx, f.way.server, mcp.Initialize, reply.Result, time.Time{})
+		reply.Result, _ = f.door.Offers.Show(ctx, f.way.server, mcp.Initialize, reply.Result, offers.To{Within: caller.Scope()})
 	}
 	if s == nil {
 		return nil, reply, err
 	}
-	w := &wrapped{Session: s, door: f.door, actor: actor}
+	w := &wrapped{Session: s, door: f.door, caller: caller}
 	w.way = way{f.way.server, s, &w.asks}
 	return w, reply, err
 }
@@ -55,10 +56,10 @@ func (f *surface) Open(ctx context.Context, initialize *session.Request) (sessio
 // wrapped is a client's session with a server.
 type wrapped struct {
 	session.Session
-	door  *Door
-	way   way
-	actor auth.Actor // who has opened it
-	asks  session.Asks
+	door   *Door
+	way    way
+	caller auth.Caller // who has opened it
+	asks   session.Asks
 }
 
 func (w *wrapped) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
@@ -79,7 +80,7 @@ func (w *wrapped) Respond(ctx context.Context, id json.RawMessage, r session.Rep
 }
 
 func (w *wrapped) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	if p := w.door.Reachable(w.way.server, w.actor); p != nil {
+	if p := w.door.Reachable(w.way.server, &w.caller); p != nil {
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
@@ -115,8 +116,12 @@ func (d *Door) do(ctx context.Context, w way, r *session.Request) (session.Reply
 
 // relay passes on what is no call of a tool.
 func (d *Door) relay(ctx context.Context, w way, r *session.Request) (session.Reply, error) {
-	if p := d.Reachable(w.server, r.Caller.Actor); p != nil {
+	if p := d.Reachable(w.server, r.Caller); p != nil {
 		return session.Reply{}, p
+	}
+	if readsOffers(r.Method) && !MayRead(r.Caller) {
+		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.Brief(r.Method)).
+			WithHint("Only the user can widen the scope of an agent token.")
 	}
 	r, foreign := d.tasks.guard(w.server, r)
 	if foreign != nil {
@@ -144,12 +149,17 @@ func (d *Door) relay(ctx context.Context, w way, r *session.Request) (session.Re
 	asked := time.Now()
 	reply, err := w.send(ctx, r)
 	if err == nil && reply.Error == nil {
-		reply.Result, err = d.Offers.Show(ctx, w.server, r.Method, reply.Result, asked)
+		reply.Result, err = d.Offers.Show(ctx, w.server, r.Method, reply.Result, offers.To{Within: r.Caller.Scope(), Asked: asked})
 	}
 	if err == nil && r.Method == mcp.ListTasks {
 		reply.Result = d.tasks.listed(w.server, r, reply.Result)
 	}
 	return reply, err
+}
+
+// readsOffers reports whether a method is about what a server offers beside tools.
+func readsOffers(method string) bool {
+	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
 }
 
 // send is Do with note taken of what the client is asked meanwhile.

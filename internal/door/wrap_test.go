@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
 )
@@ -141,7 +142,7 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%s: %s %v", twice, a.Result, err)
 		}
 	}
-	if a, err := w.door.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), time.Now()); err == nil {
+	if a, err := w.door.Offers.Show(t.Context(), "s", "tools/list", json.RawMessage(`{"Tools":[{"name":"reads"}]}`), offers.To{Asked: time.Now()}); err == nil {
 		t.Errorf("a list under another name: %s", a)
 	}
 	r.Learns, r.Tools = true, reads+`,{"name":"for this client"}`

@@ -109,6 +109,11 @@ var contractCases = map[string]contractCase{
 		return "/servers/jail/approve", fmt.Sprintf(`{"fingerprint":%q}`, c.text("GET", "/servers/jail/review", "", "fingerprint"))
 	}, missing: with("/servers/none/approve", noFingerprint), conflict: with("/servers/jail/approve", noFingerprint)},
 
+	"listTokens":   {ok: at("/tokens"), no404: namesNothing, no409: changesNone},
+	"createToken":  {ok: with("/tokens", `{"name":"ci","lanes":["read"],"expires_in":"30d"}`), missing: with("/tokens", `{"name":"x","profile":"none"}`), conflict: with("/tokens", `{"name":"taken"}`)},
+	"revokeToken":  {ok: at("/tokens/taken"), missing: at("/tokens/none"), no409: alwaysCan},
+	"listProfiles": {ok: at("/profiles"), no404: namesNothing, no409: changesNone},
+
 	"getTool":      {ok: at("/servers/s/tools/plain"), missing: at("/servers/s/tools/none"), no409: changesNone},
 	"listTools":    {ok: at("/tools?server=s"), no404: namesNothing, no409: changesNone},
 	"searchTools":  {ok: at("/tools/search?q=plain&explain=true"), no404: namesNothing, no409: changesNone},
@@ -237,6 +242,9 @@ func startContract(t *testing.T) *contract {
 	}
 	if r := c.legacy().call("upstream_servers", `{"operation":"add","name":"wish","command":"x"}`); r.IsError {
 		t.Fatalf("an agent proposes a server: %+v", r)
+	}
+	if status, body := c.rest("POST", "/tokens", `{"name":"taken"}`); status != http.StatusOK {
+		t.Fatalf("a token: %d %s", status, body)
 	}
 	status, body := c.rest("GET", "/openapi.json", "")
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))

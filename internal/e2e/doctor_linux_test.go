@@ -437,6 +437,11 @@ func sickServers() map[string]sick {
 			p.program("one", "while [ ! -e "+p.bin+"/go ]; do sleep 0.05; done; "+serves(p.t))
 		}, words: []string{"starting"}, heals: func(p *patient) { p.program("go", "") }},
 		"D420": {config: server("one", `, "enabled": false`), before: replaced("one"), words: []string{"disabled"}},
+		"D421": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, config: server("one", `, "env": {"TOKEN": "${keyring:DOCTOR_TEST}"}`), before: replaced("one"),
+			words: []string{"the secret DOCTOR_TEST"}, run: func(p *patient, command string) {
+				p.env = append(p.env, "MCPPROXY_NO_KEYRING=1")
+				p.shell(command, "a value")
+			}},
 		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: behindLogin, words: []string{"login"}, run: func(p *patient, _ string) {
 			if code, stderr := p.logIn("s"); code != 0 {
 				p.t.Errorf("login: %d, %s", code, stderr)

@@ -7,7 +7,6 @@ import (
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
@@ -52,7 +51,7 @@ func tryNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int) str
 	try += ". The name of a server lists its tools"
 	before := ": "
 	for _, server := range s.Servers() {
-		if !offersTools(server) || !door.InScope(r.Caller.Actor, server.Name) {
+		if !offersTools(server) {
 			continue
 		}
 		if most -= len(server.Name) + len(", "); most < 0 {
@@ -63,6 +62,9 @@ func tryNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int) str
 	}
 	return try + "."
 }
+
+// nothingNotice is for who may reach no server.
+const nothingNotice = "There is nothing that this client may use. The user can widen what an agent token or a profile reaches."
 
 // noServerNotice says how there comes to be a server.
 func noServerNotice(proposed int, management config.Management) string {
@@ -96,7 +98,7 @@ func appendNotConnected(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hit
 	start := len(out)
 	before := `,"not_connected":[`
 	for _, server := range s.Servers() {
-		if connected(server) || !server.Enabled || server.Quarantined || !door.InScope(r.Caller.Actor, server.Name) || !fits(server.Name) {
+		if connected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
 			continue
 		}
 		entry := text(text([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))

@@ -77,8 +77,8 @@ type About struct {
 // Gateway is the operations that look and operate.
 type Gateway struct {
 	Deps
-	habits atomic.Pointer[search.Habits]
-	calls  atomic.Pointer[map[string]int64] // of each server
+	habits atomic.Pointer[map[string]*search.Habits] // by learner
+	calls  atomic.Pointer[map[string]int64]          // of each server
 }
 
 // New makes a Gateway.
@@ -113,6 +113,19 @@ func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
 		return s, nil
 	}
 	return nil, g.NoServer(name)
+}
+
+// findFor is FindServer for a caller, who is told of what is in its scope alone: a
+// server that is not is OUT_OF_SCOPE, whether there is one or not.
+func (g *Gateway) findFor(c *Caller, name string) (*catalog.Server, error) {
+	if p := door.OutOfScope(c, name); p != nil {
+		return nil, p
+	}
+	snapshot := g.Catalog.Current().Within(c.Scope())
+	if s := snapshot.Server(name); s != nil {
+		return s, nil
+	}
+	return nil, door.NoServer(snapshot, name)
 }
 
 // NoServer is the problem of a name that no server has.

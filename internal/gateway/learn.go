@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -53,7 +54,7 @@ func (g *Gateway) Learn(ctx context.Context) {
 // learn makes habits of the calls in the log that a search found. Calls that
 // failed or were refused teach nothing.
 func (g *Gateway) learn(ctx context.Context) error {
-	var uses []search.Use
+	uses := map[string][]search.Use{}
 	seen := map[tallied]map[tool.ID]bool{}
 	err := eachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
@@ -67,20 +68,35 @@ func (g *Gateway) learn(ctx context.Context) error {
 		}
 		if !seen[key][id] { // called again and again is one use
 			seen[key][id] = true
-			uses = append(uses, search.Use{Query: s.Query, Tool: id})
+			of := learner(r.Actor)
+			uses[of] = append(uses[of], search.Use{Query: s.Query, Tool: id})
 		}
 	})
 	if err != nil {
 		return err
 	}
-	g.habits.Store(search.Learn(uses))
+	habits := make(map[string]*search.Habits, len(uses))
+	for of, all := range uses {
+		habits[of] = search.Learn(all)
+	}
+	g.habits.Store(&habits)
 	return nil
 }
 
-// learned is the prior of a search; nil when nothing is to be learned.
-func (g *Gateway) learned() *search.Habits {
-	if !g.Config().LearnFromUse {
+// learner is whose uses an actor learns from: with a token, from those of that name
+// alone; all others learn from one another.
+func learner(actor string) string {
+	if strings.HasPrefix(actor, "agent:") {
+		return actor
+	}
+	return ""
+}
+
+// learned is the prior of a caller's search; nil when nothing is to be learned.
+func (g *Gateway) learned(c Caller) *search.Habits {
+	habits := g.habits.Load()
+	if habits == nil || !g.Config().LearnFromUse {
 		return nil
 	}
-	return g.habits.Load()
+	return (*habits)[learner(c.Actor.String())]
 }

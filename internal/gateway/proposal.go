@@ -5,6 +5,7 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
@@ -46,6 +47,14 @@ func ReadProposal(p approval.Proposal) (Proposal, error) {
 		s.Protocol = "http"
 	}
 	return Proposal{p.Mark, s, edit, kept.Client, kept.Session}, nil
+}
+
+// MayPropose reports whether a caller with its bounds may propose a server: what is
+// said of a name that is taken tells of servers, so that all of them must be in its
+// scope, and the write lane.
+func MayPropose(c *Caller) bool {
+	within := c.Scope()
+	return within.AllServers() && policy.Within(within, policy.Write)
 }
 
 // Proposals returns the proposed servers whose name is not taken meanwhile.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
@@ -48,7 +49,14 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 
 // mayRestart returns why a server cannot be restarted, nil when it can.
 func (g *Gateway) mayRestart(name string, c Caller) error {
-	s, err := g.FindServer(name)
+	s, err := g.findFor(&c, name)
+	if err != nil && problem.From(err).Code == problem.OutOfScope {
+		return err
+	}
+	if !policy.Within(c.Scope(), policy.Write) {
+		return problem.Newf(problem.OutOfScope, "To restart a server is outside what this client may do: it needs the write lane").
+			WithHint("Only the user can widen the scope of an agent token.")
+	}
 	if _, proposed := g.Book.Proposal(name); err != nil && proposed && g.Config().Server(name) == nil {
 		return OnlyProposed(name)
 	}

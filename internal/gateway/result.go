@@ -7,13 +7,15 @@ import (
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/result"
+	"mcpproxy/internal/tool"
 )
 
 // ReadResult returns a part of a result that was cut, as JSON. A handle works
-// only for the actor that made the call, and not while its server is quarantined.
+// only for the actor that made the call, as far as the tool is still in the scope, and
+// not while its server is quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadRequest) (json.RawMessage, error) {
 	stored, err := g.Results.GetResult(ctx, req.Handle)
-	if err == nil && stored.Actor != req.Caller.Actor.String() {
+	if err == nil && (stored.Actor != req.Caller.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, req.Caller.Scope())) {
 		err = problem.New(problem.NotFound, "no such handle", "")
 	}
 	if err != nil {

@@ -8,10 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
@@ -41,10 +39,9 @@ type Found struct {
 
 // Find ranks the callable tools that fit a query, as agents are shown them.
 func (g *Gateway) Find(req *RetrieveRequest) *Found {
-	within := inScope(req.Caller.Actor)
-	f := &Found{snapshot: g.Catalog.Current(), used: g.learned(), query: problem.Shown(req.Query, maxQuery),
-		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: both(within, calledFor(req.Operation, nil))}
-	f.Hits, f.Total = f.snapshot.SearchUsed(f.used, f.query, f.limit, both(within, calledFor(req.Operation, &f.mute)))
+	f := &Found{snapshot: g.Catalog.Current().Within(req.Caller.Scope()), used: g.learned(req.Caller), query: problem.Shown(req.Query, maxQuery),
+		limit: clamp(req.Limit, g.Config().ToolsLimit), keep: calledFor(req.Operation, nil)}
+	f.Hits, f.Total = f.snapshot.SearchUsed(f.used, f.query, f.limit, calledFor(req.Operation, &f.mute))
 	return f
 }
 
@@ -95,9 +92,12 @@ func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMess
 	if found.mute > 0 {
 		notices = append(notices, fmt.Sprintf(muteNotice, found.mute))
 	}
-	if len(snapshot.Servers()) == 0 {
+	switch none := len(snapshot.Servers()) == 0; {
+	case none && (req.Caller.Scope().Bounded() || !req.Caller.Known()):
+		notices = append(notices, nothingNotice)
+	case none:
 		notices = append(notices, noServerNotice(len(g.Proposals()), cfg.MCPManagement))
-	} else if total == 0 {
+	case total == 0:
 		notices = append(notices, tryNotice(snapshot, &req, len(notices) > 0, size/20))
 	}
 
@@ -179,14 +179,6 @@ func (g *Gateway) shownDescription(s *catalog.Snapshot) func(*catalog.Tool) stri
 		}
 		return t.Description
 	}
-}
-
-// inScope keeps the tools in an actor's scope; nil keeps all.
-func inScope(a auth.Actor) func(*catalog.Tool) bool {
-	if a.Kind != auth.Nobody {
-		return nil
-	}
-	return func(t *catalog.Tool) bool { return door.InScope(a, t.ID.Server) }
 }
 
 // both keeps what both keep; nil keeps all.

@@ -9,30 +9,38 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
 
-// Servers returns all servers, by name: those that are configured, and those that
-// agents propose.
-func (g *Gateway) Servers(context.Context, Caller, Nothing) (ServerList, error) {
-	cfg, snapshot := g.Config(), g.Catalog.Current()
+// Servers returns all servers in the caller's scope, by name, with what is in it of
+// their tools: those that are configured, and those that agents propose.
+func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerList, error) {
+	within := c.Scope()
+	cfg, snapshot := g.Config(), g.Catalog.Current().Within(within)
 	views := make([]ServerView, 0, len(snapshot.Servers()))
 	for _, s := range snapshot.Servers() {
 		views = append(views, g.viewServer(s, cfg.Server(s.Name)))
 	}
 	for _, p := range g.Proposals() {
-		views = append(views, p.view())
+		if within.Server(p.Config.Name) {
+			views = append(views, p.view())
+		}
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
 	return ServerList{views}, nil
 }
 
-// Server returns one server, or SERVER_NOT_FOUND with the nearest names.
-func (g *Gateway) Server(_ context.Context, _ Caller, in ServerRef) (ServerView, error) {
+// Server returns one server, with what is in the caller's scope of its tools, or
+// SERVER_NOT_FOUND with the nearest names.
+func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView, error) {
 	cfg := g.Config()
-	s, err := g.FindServer(in.Name)
+	s, err := g.findFor(&c, in.Name)
+	if err != nil && problem.From(err).Code == problem.OutOfScope {
+		return ServerView{}, err
+	}
 	if err == nil {
 		return g.viewServer(s, cfg.Server(in.Name)), nil
 	}

@@ -33,7 +33,7 @@ func TestUnhinted(t *testing.T) {
 			cfg.Servers[0].DisabledTools = []string{"*_off"} // which changes nothing by its hints
 			c.change(cfg)
 		}, c.tools...)
-		server, err := w.gateway.Server(context.Background(), Caller{}, ServerRef{Name: "s"})
+		server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
 		list := AllUnhinted(w.Catalog.Current().Servers(), w.Config())
 		if err != nil || (server.Unhinted == nil) != (c.want == nil) || c.want != nil && *server.Unhinted != *c.want {
 			t.Errorf("%s: %+v, %v", c.name, server.Unhinted, err)
@@ -59,11 +59,11 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	tools[1].ForClients = true
 	w.Catalog.ToolsListed("s", tools)
 	w.Catalog.Refresh()
-	server, err := w.gateway.Server(context.Background(), Caller{}, ServerRef{Name: "s"})
+	server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
 	if raw, _ := json.Marshal(server.Tools); err != nil || string(raw) != `{"callable":1,"for_clients":1}` || server.ToolCount != 2 {
 		t.Errorf("%s of %d, %v", raw, server.ToolCount, err)
 	}
-	if usable, _ := w.gateway.Usable(anAgent.Actor); usable[0].Tools != 1 {
+	if usable, _ := w.gateway.Usable(&anAgent); usable[0].Tools != 1 {
 		t.Errorf("%+v", usable)
 	}
 	var again Counts

@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/guard"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/reply"
 )
 
 // admit lets a request in that may come in, and finds out whose it is. It
@@ -25,20 +26,36 @@ func (x *request) admit() bool {
 		// and stands in the record as one, unless a key says otherwise.
 		r = r.WithContext(context.Background())
 	}
-	x.actor = x.s.Auth.Actor(r)
+	var err error
+	x.actor, x.token, err = x.s.Auth.Actor(r)
 	unproven := x.actor == auth.Actor{Kind: auth.Agent}
 	switch {
+	case err != nil:
+		x.turnAway(http.StatusServiceUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one: try again in a moment.")
+		return false
 	case x.actor.Kind == auth.Nobody:
-		x.unauthorized("The API key is wrong." + howToProve)
+		x.unauthorized("The API key or agent token is wrong, or the token has expired or was revoked." + howToProve)
 		return false
 	case unproven && cfg.RequireMCPAuth && !socket:
-		x.unauthorized("An API key is required (require_mcp_auth is on)." + howToProve)
+		x.unauthorized("An agent token or the API key is required (require_mcp_auth is on)." + howToProve)
 		return false
 	}
+	if x.profile != "" && !x.mayUse(x.profile) {
+		x.turnAway(http.StatusNotFound, "There is no profile "+reply.Quote(x.profile)+" that this client may use. The user sees the profiles with `mcpproxy profile list`.")
+		return false
+	}
+	x.bounds = auth.Within(x.token, x.profile, x.s.Profiles)
 	return true
 }
 
-const howToProve = ` Send the key from the file api_key of the data directory as "Authorization: Bearer KEY" or "X-API-Key: KEY".`
+// mayUse reports whether the address of a profile is there for the client: who is
+// bound to one profile is not told of others.
+func (c *client) mayUse(profile string) bool {
+	return c.s.Profiles(profile) != nil && (c.token == nil || c.token.Profile == "" || c.token.Profile == profile)
+}
+
+const howToProve = " Send an agent token, which `mcpproxy token create NAME` makes, or the key from the file api_key of the data directory, " +
+	`as "Authorization: Bearer TOKEN" or "X-API-Key: KEY".`
 
 // turnAway refuses a request before it is read. Whose it is may not keep the
 // connection by sending the rest of it.

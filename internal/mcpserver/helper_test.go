@@ -53,14 +53,14 @@ type fakeGateway struct {
 	refused []gateway.Refusal
 }
 
-func (g *fakeGateway) Usable(auth.Actor) ([]gateway.Usable, <-chan struct{}) {
+func (g *fakeGateway) Usable(*auth.Caller) ([]gateway.Usable, <-chan struct{}) {
 	if g.usable == nil {
 		return nil, nil
 	}
 	return g.usable()
 }
 
-func (g *fakeGateway) Calls() map[string]int64 { return nil }
+func (g *fakeGateway) Calls(*auth.Caller) map[string]int64 { return nil }
 
 func (g *fakeGateway) Refuse(_ context.Context, r gateway.Refusal) string {
 	g.mu.Lock()
@@ -171,7 +171,7 @@ func (b *lockedBuffer) String() string {
 func newServer(gw builtin.Gateway, cfg func() *config.Config, logs io.Writer) *Server {
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
 	w := reply.New("1.2.3", logger)
-	return New(Deps{BuiltIn: builtin.New(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey), Logger: logger,
+	return New(Deps{BuiltIn: builtin.New(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.New(testKey, nil), Logger: logger,
 		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 			gw.Refuse(ctx, gateway.Refusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})

@@ -68,6 +68,8 @@ func (x *request) lines() {
 		select {
 		case <-l.s.closed:
 			l.leave()
+		case <-l.token.Ended():
+			l.leave()
 		case <-l.left:
 		}
 	})

@@ -29,7 +29,10 @@ type client struct {
 	s       *Server
 	place   string // what the surface is of: a session is good for one place
 	surface session.Surface
+	profile string // by which the surface is seen, "" for none
 	actor   auth.Actor
+	token   *auth.Held  // that was presented, if one was
+	bounds  auth.Bounds // to what may be reached
 	origin  string
 	entry   *entry          // the session; nil in the modern era
 	calls   *calls          // what its notifications may cancel; nil where there are none
@@ -139,7 +142,7 @@ func (m *message) param(name string) []byte { return rawjson.Find(m.Params, name
 
 // prepare makes the request for the surface.
 func (m *message) prepare() {
-	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin}
+	m.caller = auth.Caller{Actor: m.actor, Source: auth.MCP, RequestID: requestID(m.ID), Origin: m.origin, Bounds: m.bounds}
 	if e := m.entry; e != nil && !m.modern {
 		m.caller.SessionID, m.caller.ClientName, m.caller.ClientVersion = e.record, e.client, e.clientVersion
 	} else {
@@ -187,7 +190,7 @@ func (m *message) end(cancel context.CancelCauseFunc) {
 }
 
 // untilServerEnds returns a context for what has no end of its own: it ends when
-// this server or the connection is closed, or the session.
+// this server or the connection is closed, or the session, or the token.
 func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})
@@ -201,6 +204,8 @@ func (c *client) untilServerEnds(parent context.Context) (ctx context.Context, s
 		case <-c.closed:
 			cancel()
 		case <-over:
+			cancel()
+		case <-c.token.Ended():
 			cancel()
 		case <-ctx.Done():
 		}

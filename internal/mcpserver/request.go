@@ -21,7 +21,7 @@ type request struct {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := request{from: client{s: s, closed: s.closed, origin: auth.Origin(r)}, r: r, out: response{w: w}}
-	x.from.place, x.from.surface = s.at(r.URL.Path)
+	x.from.place, x.from.profile, x.from.surface = s.at(r.URL.Path)
 	x.client = &x.from
 	defer x.recover()
 	if !x.admit() {

@@ -4,7 +4,8 @@
 // answered by the surface that the path stands for, and writes what comes of it.
 // It does not know which surface it speaks for: the built-in tools on /mcp, all
 // servers at once on /mcp/all, or a server by itself on /mcp/servers/{server} and
-// /mcp/s/{server}.
+// /mcp/s/{server}; at the address of a profile, /mcp/p/{profile}, the first two of
+// them, with bounds to what the caller may reach.
 //
 // It guarantees that a request is checked before it is read (host, origin,
 // actor, size), that what it hands on are the bytes of a text that was parsed
@@ -45,7 +46,9 @@ type Deps struct {
 	Reply   *reply.Writer
 	Config  func() *config.Config
 	Auth    *auth.Authenticator
-	Logger  *slog.Logger
+	// Profiles has those of the configuration.
+	Profiles auth.Profiles
+	Logger   *slog.Logger
 }
 
 // maxStreams is how many streams without an end may be open.
@@ -84,6 +87,9 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.sessions.clear()
 }
+
+// End ends the sessions of an actor.
+func (s *Server) End(a auth.Actor) { s.sessions.endOf(a) }
 
 // lastTime is how long a client may take to read when its requests have been cut
 // off.
@@ -124,17 +130,27 @@ func (s *Server) panicked(method string, cause any) {
 // once. No server can have such a name.
 const atBuiltIn, atAll = "", "*"
 
-// at returns what a path under /mcp is about. Some clients append /mcp to the
-// address that they are given.
-func (s *Server) at(path string) (place string, surface session.Surface) {
+// ofProfile is before the name of a profile in a place; no server's name has a slash.
+const ofProfile = "p/"
+
+// at returns what a path under /mcp is about, and by which profile it is seen, ""
+// for none. Some clients append /mcp to the address that they are given.
+func (s *Server) at(path string) (place, profile string, surface session.Surface) {
+	if rest, ok := strings.CutPrefix(path, "/mcp/p/"); ok {
+		profile, all := strings.CutSuffix(strings.TrimSuffix(rest, "/mcp"), "/all")
+		if all {
+			return ofProfile + profile + "/" + atAll, profile, s.All
+		}
+		return ofProfile + profile + "/" + atBuiltIn, profile, s.BuiltIn
+	}
 	if path == "/mcp/all" || path == "/mcp/all/mcp" {
-		return atAll, s.All
+		return atAll, "", s.All
 	}
 	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
 		name, ok := strings.CutPrefix(path, prefix)
 		if name = strings.TrimSuffix(name, "/mcp"); ok && name != atAll && name != atBuiltIn {
-			return name, s.At(name)
+			return name, "", s.At(name)
 		}
 	}
-	return atBuiltIn, s.BuiltIn
+	return atBuiltIn, "", s.BuiltIn
 }

@@ -246,6 +246,17 @@ func (ss *sessions) end(s *entry) {
 	ss.remove(s)
 }
 
+// endOf ends the sessions of an actor.
+func (ss *sessions) endOf(a auth.Actor) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.byID {
+		if s.actor == a {
+			ss.remove(s)
+		}
+	}
+}
+
 // clear ends all sessions.
 func (ss *sessions) clear() {
 	ss.mu.Lock()

@@ -85,7 +85,7 @@ func TestDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(modern.Tools, r.Tools) || modern.ResultType != "complete" || modern.TTLMs == nil || *modern.TTLMs < 0 ||
-			modern.CacheScope != "public" || modern.NextCursor != nil || modern.Meta[mcp.MetaServerInfo] == nil {
+			modern.CacheScope != "private" || modern.NextCursor != nil || modern.Meta[mcp.MetaServerInfo] == nil {
 			t.Errorf("%+v", modern)
 		}
 		for _, cursor := range []string{`{"cursor":""}`, `{"cursor":null}`, `{}`} {

@@ -10,12 +10,19 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 )
 
-// Show leaves out of a server's answer what nobody has approved; asked is when it
-// was asked.
-func (g *Guard) Show(ctx context.Context, server, method string, result json.RawMessage, asked time.Time) (json.RawMessage, error) {
+// To says to whom an answer is shown, and when it was asked for.
+type To struct {
+	Within scope.Scope
+	Asked  time.Time
+}
+
+// Show leaves out of a server's answer what nobody has approved, and the tools that
+// the client may not reach.
+func (g *Guard) Show(ctx context.Context, server, method string, result json.RawMessage, to To) (json.RawMessage, error) {
 	l, lists := ListOf(method)
 	switch {
 	case lists && !oneMember(result, l.Member()):
@@ -23,7 +30,7 @@ func (g *Guard) Show(ctx context.Context, server, method string, result json.Raw
 	case lists && l != Tools:
 		return g.shown(ctx, server, l, result)
 	case lists:
-		return g.visible(ctx, server, result, asked), nil
+		return ownCache(g.visible(ctx, server, result, to), to.Within), nil
 	case method == mcp.Discover, method == mcp.Initialize:
 		return g.introduced(ctx, server, result), nil
 	}
@@ -98,12 +105,12 @@ const (
 // not what the catalog knows is not callable either; before it is left out the
 // catalog gets the chance to learn of it: from the client's list, where the
 // server has it for some clients only, else from our own.
-func (g *Guard) visible(ctx context.Context, server string, result json.RawMessage, asked time.Time) json.RawMessage {
+func (g *Guard) visible(ctx context.Context, server string, result json.RawMessage, to To) json.RawMessage {
 	tools := rawjson.Find(result, "tools")
 	if rawjson.Kind(tools) != '[' {
 		return result
 	}
-	kept, hidden, strange := judge(g.catalog.Current(), server, tools)
+	kept, hidden, strange := judge(g.catalog.Current(), server, tools, to.Within)
 	settle := func() {
 		limit, look := time.NewTimer(catalogTime), time.NewTicker(catalogLook)
 		defer limit.Stop()
@@ -116,14 +123,14 @@ func (g *Guard) visible(ctx context.Context, server string, result json.RawMessa
 			case <-ctx.Done():
 				waiting = false
 			}
-			kept, hidden, strange = judge(g.catalog.Current(), server, tools)
+			kept, hidden, strange = judge(g.catalog.Current(), server, tools, to.Within)
 		}
 	}
 	if len(strange) > 0 && g.source.Learn(server, strange) {
 		settle()
 	}
 	if len(strange) > 0 {
-		g.source.Refresh(ctx, server, asked)
+		g.source.Refresh(ctx, server, to.Asked)
 		settle()
 	}
 	if hidden == 0 {
@@ -134,7 +141,7 @@ func (g *Guard) visible(ctx context.Context, server string, result json.RawMessa
 
 // judge returns the tools of a list that can be called and the number of the
 // others. strange are those that the catalog knows otherwise, or not at all.
-func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
+func judge(s *catalog.Snapshot, server string, tools json.RawMessage, within scope.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
 	kept, hidden = rawjson.Keep(tools, func(_ int, raw []byte) bool {
 		name, _ := rawjson.String(rawjson.Find(raw, "name"))
 		t := s.Tool(tool.ID{Server: server, Tool: name})
@@ -144,10 +151,20 @@ func judge(s *catalog.Snapshot, server string, tools json.RawMessage) (kept json
 				strange = append(strange, raw)
 			}
 		}
-		return same && t.Callable()
+		return same && t.Callable() && t.In(within)
 	})
 	return kept, hidden, strange
 }
+
+// ownCache has a list that is one client's alone be kept for no other.
+func ownCache(result json.RawMessage, within scope.Scope) json.RawMessage {
+	if said, _ := rawjson.String(rawjson.Find(result, cacheScope)); said == "" || !within.Bounded() {
+		return result
+	}
+	return rawjson.SetMember(result, cacheScope, []byte(`"private"`))
+}
+
+const cacheScope = "cacheScope"
 
 func sameDefinition(t *catalog.Tool, server string, raw json.RawMessage) bool {
 	if bytes.Equal(t.Raw, raw) {

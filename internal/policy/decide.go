@@ -2,6 +2,7 @@ package policy
 
 import (
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 )
 
@@ -53,7 +54,7 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		d.Check, d.Problem = CheckIntent, bad
 	case r.ArgsErr != nil:
 		d.Check, d.Problem = CheckArguments, r.ArgsErr
-	case !f.InScope:
+	case !f.InScope || !inLanes(r.Variant, &f):
 		d.Check, d.Problem = CheckScope, outOfScope(r)
 	case f.Existence == NoTool:
 		d.Check, d.Problem = CheckExists, toolNotFound(r, f.Nearest)
@@ -69,6 +70,20 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		judgeHints(&d, r, &f, rules)
 	}
 	return d
+}
+
+// inLanes reports whether the caller has the lanes that a call needs: that of the
+// tool, and the worse one if it is called as something worse. Of a server whose tools
+// are known, one that is not there is in no lane either: who has not all lanes is not
+// told whether there is one.
+func inLanes(v Variant, f *Facts) bool {
+	switch {
+	case f.Lanes == scope.All:
+		return true
+	case f.Lane == NoOperation:
+		return f.Existence == NoServer || f.Existence == Unlisted
+	}
+	return f.Lanes.Has(scope.Lane(f.Lane)) && f.Lanes.Has(scope.Lane(max(f.Lane, v.Operation())))
 }
 
 // judgeHints holds the variant against what the tool is said to do, and against

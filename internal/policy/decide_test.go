@@ -12,6 +12,7 @@ import (
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 
 	"pgregory.net/rapid"
@@ -373,7 +374,7 @@ func TestDecideProperties(t *testing.T) {
 			},
 		}
 		f := policy.Facts{
-			InScope: rapid.Bool().Draw(t, "scope"), Existence: policy.Existence(rapid.IntRange(0, 3).Draw(t, "existence")),
+			InScope: rapid.Bool().Draw(t, "scope"), Lanes: scope.All, Existence: policy.Existence(rapid.IntRange(0, 3).Draw(t, "existence")),
 			Status: policy.Status(rapid.IntRange(0, 8).Draw(t, "status")),
 			Hints:  hints(tool.Tri(rapid.IntRange(-1, 3).Draw(t, "ro")), tool.Tri(rapid.IntRange(-1, 3).Draw(t, "de"))),
 		}
@@ -423,7 +424,7 @@ func FuzzDecide(f *testing.F) {
 		if flag(5) {
 			r.ArgsErr = problem.New(problem.InvalidArgs, "bad", "")
 		}
-		facts := policy.Facts{InScope: flag(6), Existence: policy.Existence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
+		facts := policy.Facts{InScope: flag(6), Lanes: scope.All, Existence: policy.Existence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
 			Status: policy.Status(status), Hints: hints(tool.Tri(hint%3), tool.Tri(hint/3%3))}
 		holds(t, r, facts, policy.Rules{StrictServerValidation: flag(12), RequireIntent: flag(13)})
 	})

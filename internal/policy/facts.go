@@ -2,6 +2,7 @@ package policy
 
 import (
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 )
 
@@ -36,7 +37,14 @@ type Request struct {
 
 // Facts is what the catalog says at call time.
 type Facts struct {
-	InScope   bool
+	// InScope says that the caller may reach a tool of that name, whether there is
+	// one or not, as far as its lane allows: Lanes are those that the caller has.
+	InScope bool
+	Lanes   scope.Lanes
+	// Lane is what the tool counts as in a scope: the worst of what it is called with
+	// and what it seems to do, whatever is made of that. NoOperation when it is not
+	// known.
+	Lane      Operation
 	Existence Existence
 	// Nearest are the names to suggest when there is no such server or tool.
 	Nearest []string

@@ -14,6 +14,7 @@ import (
 
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 )
 
@@ -61,7 +62,7 @@ func hints(readOnly, destructive tool.Tri) tool.Hints {
 func sound(v policy.Variant, d policy.Declared) (policy.Request, policy.Facts) {
 	id := tool.ID{Server: "github", Tool: "delete_repo"}
 	return policy.Request{Variant: v, Name: id.String(), ID: id, Declared: d},
-		policy.Facts{InScope: true, Existence: policy.Exists, Status: policy.Callable}
+		policy.Facts{InScope: true, Lanes: scope.All, Existence: policy.Exists, Status: policy.Callable}
 }
 
 func outcome(d policy.Decision) string {
@@ -180,7 +181,7 @@ func TestInferringNeverLoosens(t *testing.T) {
 	strictness := func(d policy.Decision) int {
 		return map[policy.Verdict]int{policy.Allow: 0, policy.AllowWithWarning: 1, policy.Reject: 2}[d.Verdict]
 	}
-	eachFact(policy.Request{}, policy.Facts{InScope: true}, func(_ policy.Request, f policy.Facts, rules policy.Rules) {
+	eachFact(policy.Request{}, policy.Facts{InScope: true, Lanes: scope.All}, func(_ policy.Request, f policy.Facts, rules policy.Rules) {
 		for _, v := range variants {
 			r, _ := sound(v, policy.Declared{Present: true})
 			rules.RequireIntent = false

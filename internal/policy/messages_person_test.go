@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/scope"
 	"mcpproxy/internal/tool"
 )
 
@@ -14,9 +15,9 @@ func TestMessagesForPeople(t *testing.T) {
 	t.Parallel()
 	ask := policy.Request{Variant: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
 	for want, facts := range map[string]policy.Facts{
-		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Existence: policy.NoTool, Nearest: []string{"x:a"}},
+		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Lanes: scope.All, Existence: policy.NoTool, Nearest: []string{"x:a"}},
 		"Tool 'x:retrieve_tools' cannot be called, its status is disabled_by_user. " + policy.DisabledByUser.Remedy(): {
-			InScope: true, Existence: policy.Exists, Status: policy.DisabledByUser},
+			InScope: true, Lanes: scope.All, Existence: policy.Exists, Status: policy.DisabledByUser},
 	} {
 		p := policy.Decide(ask, facts, policy.Rules{}).Problem
 		if p == nil || !strings.Contains(strings.TrimPrefix(p.Message, want), "retrieve_tools") {

@@ -31,6 +31,9 @@ func (v *View) naming(text string) (n naming) {
 		all = v.wordingOf(words)
 	}
 	for i, p := range v.ix.parts {
+		if v.of[i] == not {
+			continue
+		}
 		part := uint32(i)
 		v.literal(&n, part, literal)
 		if len(p.ids) > 0 && (len(words) > 0 && slices.Equal(words, p.server) || strings.EqualFold(text, p.ids[0].Server)) {
@@ -39,7 +42,7 @@ func (v *View) naming(text string) (n naming) {
 			}
 			n.listed[part] = true
 		}
-		if !short || v.of[i] == not {
+		if !short {
 			continue
 		}
 		v.worded(&n, part, all, wordedBonus)

@@ -24,6 +24,7 @@ type StoredResult struct {
 	Handle  string
 	Actor   string
 	Server  string // whose result it is
+	Tool    string // that gave it; "" where that is not known
 	Body    json.RawMessage
 	Expires time.Time
 }
@@ -58,8 +59,8 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 		if err := makeRoom(ctx, c, id, maxResults-int64(len(body))); err != nil {
 			return err
 		}
-		c.do("INSERT INTO result (handle, actor, server, expires, body) VALUES (?, ?, ?, ?, ?)",
-			id, r.Actor, r.Server, r.Expires.Add(-jumped).UnixMicro(), body)
+		c.do("INSERT INTO result (handle, actor, server, tool, expires, body) VALUES (?, ?, ?, ?, ?, ?)",
+			id, r.Actor, r.Server, r.Tool, r.Expires.Add(-jumped).UnixMicro(), body)
 		return nil
 	})
 }
@@ -99,8 +100,8 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	var body []byte
 	var expires int64
 	id := resultID(handle)
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, expires, body FROM result WHERE handle = ?", id).
-		Scan(&r.Actor, &r.Server, &expires, &body)
+	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", id).
+		Scan(&r.Actor, &r.Server, &r.Tool, &expires, &body)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.evenly().UnixMicro() {
 		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
 			"Handles live two hours; call the tool again.")

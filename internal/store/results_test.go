@@ -107,11 +107,11 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	use("INSERT INTO result (handle, actor, expires, body) VALUES ('h', '', 1, CAST(replace(hex(zeroblob(9000)), '00', 'hunter2 ') AS BLOB))",
+	use("ALTER TABLE result DROP COLUMN tool", "INSERT INTO result (handle, actor, expires, body) VALUES ('h', '', 1, CAST(replace(hex(zeroblob(9000)), '00', 'hunter2 ') AS BLOB))",
 		"ALTER TABLE result DROP COLUMN server", "DROP TABLE held", "DROP TABLE approval", "DROP TABLE launch", "DROP TABLE proposal", "DROP TABLE approval_origin",
 		"ALTER TABLE activity_chunk DROP COLUMN gone", "ALTER TABLE activity_chunk DROP COLUMN refused_bytes",
 		"DROP INDEX activity_gap_first", "ALTER TABLE activity_gap DROP COLUMN first",
-		"DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",
+		"DROP TABLE token", "DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
 		t.Fatal("the test has no result in the clear")

@@ -1,6 +1,6 @@
 // Package store keeps what must outlive the process, in SQLite: the activity
-// records, the approvals, the last known tools of each server, and large
-// results.
+// records, the approvals, the agent tokens, the last known tools of each server, and
+// large results.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
 // file is put aside only when every repeated check finds it damaged, and that

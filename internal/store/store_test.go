@@ -23,7 +23,13 @@ func TestMain(m *testing.M) {
 func openSQLite(t *testing.T, dir string) storetest.Store {
 	db := store.Open(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { db.Close() })
-	return db
+	return sqlite{db, store.NewTokens(db)}
+}
+
+// sqlite is all that is kept in one database.
+type sqlite struct {
+	*store.DB
+	*store.Tokens
 }
 
 func TestSQLite(t *testing.T) { storetest.Run(t, openSQLite) }

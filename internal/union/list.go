@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpproxy/internal/door"
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
@@ -52,9 +51,6 @@ func (s *Surface) list(ctx context.Context, r *session.Request, modern bool, l o
 	out := append(rawjson.AppendString(bytes.Clone(s.Reply.Front(modern)), []byte(l.Member())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
-		if !door.InScope(r.Caller.Actor, e.server) {
-			continue
-		}
 		raw := e.definition(l)
 		if items == pageItems || items > 0 && size+len(raw) > pageBytes {
 			next = makeCursor(l, last)
@@ -97,11 +93,11 @@ func readCursor(l offers.List, cursor string) (after string, err error) {
 // be asked in time is there with what it said last.
 func (s *Surface) entries(ctx context.Context, r *session.Request, l offers.List) []*entry {
 	if l == offers.Tools {
-		return s.tools().callable
+		return s.tools(r).callable
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	servers := s.reachable(r)
+	servers := s.readable(r)
 	lists := make([][]*entry, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {

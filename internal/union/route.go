@@ -56,7 +56,7 @@ func (s *Surface) call(ctx context.Context, r *routed, open opener) (session.Rep
 	}
 	n := door.Named{Name: name, Open: open}
 	var known bool
-	if n.ID, known = s.toolOf(name); known {
+	if n.ID, known = s.toolOf(&r.Request, name); known {
 		r.server = n.ID.Server
 		r.rename("name", n.ID.Tool)
 		r.nameQuestions()
@@ -71,13 +71,14 @@ func (s *Surface) call(ctx context.Context, r *routed, open opener) (session.Rep
 	return a, ended(n.ID.Server, err)
 }
 
-// toolOf returns the tool that a name stands for, whether there is one or not.
-func (s *Surface) toolOf(name string) (tool.ID, bool) {
+// toolOf returns the tool that a name stands for, whether there is one or not. A name
+// that does not say what it stands for is known within the client's scope alone.
+func (s *Surface) toolOf(r *session.Request, name string) (tool.ID, bool) {
 	if server, own, ok := alias.Split(name); ok {
 		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
 	}
 	if alias.Digested(name) {
-		if t := s.tools().digested[name]; t != nil {
+		if t := s.tools(r).digested[name]; t != nil {
 			return t.ID, true
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Surface) route(ctx context.Context, r *routed) error {
 // promptOf has the request go to the server whose prompt a name stands for, and
 // returns the server's own name.
 func (s *Surface) promptOf(ctx context.Context, r *routed, name string) (own string, err error) {
-	if server, own, ok := alias.Split(name); ok && s.Door.Reachable(server, r.Caller.Actor) == nil {
+	if server, own, ok := alias.Split(name); ok && s.Door.Reachable(server, r.Caller) == nil {
 		r.server = server
 		return own, nil
 	}
@@ -194,7 +195,7 @@ func (s *Surface) promptOf(ctx context.Context, r *routed, name string) (own str
 // that it fits, else the only one that has resources.
 func (s *Surface) resourceOf(ctx context.Context, r *routed, uri string) (own string, err error) {
 	if server, own, ok := alias.SplitURI(uri); ok {
-		if p := s.Door.Reachable(server, r.Caller.Actor); p != nil {
+		if p := s.Door.Reachable(server, r.Caller); p != nil {
 			return "", p
 		}
 		r.server = server
@@ -216,7 +217,7 @@ func (s *Surface) resourceOf(ctx context.Context, r *routed, uri string) (own st
 		}
 	}
 	able := 0
-	for _, server := range s.reachable(&r.Request) {
+	for _, server := range s.readable(&r.Request) {
 		if offers.Has(server, offers.Resources.Capability()) {
 			r.server = server.Name
 			able++

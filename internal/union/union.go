@@ -49,7 +49,8 @@ type Deps struct {
 type Surface struct {
 	Deps
 	named  atomic.Pointer[tools]
-	naming sync.Mutex // held while the tools are named anew
+	naming sync.Mutex // held while the tools are named anew, and guards within
+	within map[*catalog.Snapshot]*tools
 }
 
 // New makes a Surface.
@@ -128,11 +129,19 @@ func (s *Surface) answer(ctx context.Context, r *session.Request, open opener, h
 // reachable returns the servers that the client of a request can speak to.
 func (s *Surface) reachable(r *session.Request) (all []*catalog.Server) {
 	for _, server := range s.Catalog.Current().Servers() {
-		if s.Door.Reachable(server.Name, r.Caller.Actor) == nil {
+		if s.Door.Reachable(server.Name, r.Caller) == nil {
 			all = append(all, server)
 		}
 	}
 	return all
+}
+
+// readable returns the servers whose prompts and resources the client may use.
+func (s *Surface) readable(r *session.Request) []*catalog.Server {
+	if !door.MayRead(r.Caller) {
+		return nil
+	}
+	return s.reachable(r)
 }
 
 // capabilities returns what the servers can do together, as far as it is passed
@@ -156,14 +165,21 @@ func (s *Surface) capabilities(r *session.Request) string {
 	return out + "}"
 }
 
-// tools returns the tools as they are now.
-func (s *Surface) tools() *tools {
-	if t := s.named.Load(); t.current(s.Catalog.Current()) {
+// maxNamed is for how many scopes the names of tools are remembered.
+const maxNamed = 64
+
+// tools returns the tools that the client of a request may reach, as they are now.
+func (s *Surface) tools(r *session.Request) *tools {
+	whole := s.Catalog.Current()
+	snapshot := whole.Within(r.Caller.Scope())
+	if snapshot != whole {
+		return s.toolsWithin(snapshot)
+	}
+	if t := s.named.Load(); t.current(snapshot) {
 		return t
 	}
 	s.naming.Lock()
 	defer s.naming.Unlock()
-	snapshot := s.Catalog.Current()
 	if t := s.named.Load(); t.current(snapshot) {
 		return t
 	}
@@ -172,12 +188,27 @@ func (s *Surface) tools() *tools {
 	return t
 }
 
+// toolsWithin is tools where something is left out.
+func (s *Surface) toolsWithin(snapshot *catalog.Snapshot) *tools {
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	t := s.within[snapshot]
+	if t == nil {
+		if s.within == nil || len(s.within) >= maxNamed {
+			s.within = map[*catalog.Snapshot]*tools{}
+		}
+		t = nameTools(snapshot)
+		s.within[snapshot] = t
+	}
+	return t
+}
+
 // listed returns what the lists say to the client of a request, and a channel
 // that is closed when they may say something else.
 func (s *Surface) listed(r *session.Request) (listed, <-chan struct{}) {
 	replaced := s.Catalog.Current().Replaced()
-	l := listed{offers.Tools: s.tools().digest} // of this snapshot, or of one that has replaced it
-	servers := s.reachable(r)
+	l := listed{offers.Tools: s.tools(r).digest} // of this snapshot, or of one that has replaced it
+	servers := s.readable(r)
 	for _, list := range []offers.List{offers.Prompts, offers.Resources} {
 		sum := newDigest()
 		for _, server := range servers {

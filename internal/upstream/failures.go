@@ -16,6 +16,7 @@ const (
 	CertificateName    = link.CertificateName
 	Status             = link.Status
 	LoginNeeded        = link.LoginNeeded
+	SecretNeeded       = link.SecretNeeded
 	Refused            = link.Refused
 	Broken             = link.Broken
 )

@@ -10,6 +10,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/store"
 )
 
@@ -21,6 +22,7 @@ type Opener func(t *testing.T, dir string) Store
 type Store interface {
 	activity.Store
 	approval.Keeper
+	auth.TokenKeeper
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Opener) {
 		"counts":             testCounts,
 		"approvals":          testApprovals,
 		"restored approvals": testRestoredApprovals,
+		"tokens":             testTokens,
 		"tools":              testTools,
 		"results":            testResults,
 	} {

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/access"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// accessOps are the operations on tokens and profiles, done by the fake.
+func (f *fake) accessOps() []api.Operation {
+	expires, used := at("2026-02-14T10:30:00Z"), at("2026-01-15T09:00:00Z")
+	ci := access.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
+		CreatedAt: at("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
+	old := access.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: at("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
+		Warning: "There is no server for '\x1b[31mgone'."}
+	return []api.Operation{
+		api.ListTokens.As(func(context.Context, gateway.Caller, gateway.Nothing) (access.TokenList, error) {
+			return access.TokenList{Tokens: []access.TokenView{ci, old}}, nil
+		}),
+		api.CreateToken.As(func(_ context.Context, _ gateway.Caller, in access.NewToken) (access.CreatedToken, error) {
+			if in.ExpiresIn == "soon" {
+				return access.CreatedToken{}, problem.New(problem.InvalidParameter, "Invalid expires_in 'soon'", "")
+			}
+			made := access.TokenView{Name: in.Name, Profile: in.Profile, Servers: in.Servers, Lanes: in.Lanes, Warning: old.Warning}
+			return access.CreatedToken{TokenView: made, Token: "mcpp_t_secret"}, nil
+		}),
+		api.RevokeToken.As(func(_ context.Context, _ gateway.Caller, in access.TokenRef) (access.RevokedToken, error) {
+			return access.RevokedToken{Revoked: in.Name}, nil
+		}),
+		api.ListProfiles.As(func(context.Context, gateway.Caller, gateway.Nothing) (access.ProfileList, error) {
+			return access.ProfileList{Profiles: []access.ProfileView{
+				{Name: "research", Servers: []string{"github", "web-*"}, Tools: []access.ProfileTools{{Server: "github", Patterns: []string{"list_*", "get_*"}}}, Lanes: []string{"read"},
+					Reaches: []access.Reached{{Server: "github", Tools: 3, Callable: 2}}},
+				{Name: "open"},
+			}}, nil
+		}),
+	}
+}
+
+func TestTokenTables(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for name, line := range map[string]string{
+		"token-create":      "token create ci --profile research --servers github,web-* --lanes read,write --expires 30d",
+		"token-create-all":  "token create everything",
+		"token-create-json": "token create ci --lanes read -o json",
+		"token-list":        "token list",
+		"token-revoke":      "token revoke ci",
+		"profile-list":      "profile list",
+		"profile-show":      "profile show research",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != 0 {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
+		}
+		golden(t, name, got.stdout+divided(got.stderr))
+		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
+			t.Errorf("%s: the output steers the terminal", line)
+		}
+	}
+	if got := w.run("token", "create", "ci"); got.stdout != "mcpp_t_secret\n" || strings.Contains(got.stderr, "secret") {
+		t.Errorf("the token is to stand alone on stdout: %q, %q", got.stdout, got.stderr)
+	}
+	for line, code := range map[string]int{
+		"token create ci --expires soon": problem.ExitUsage, "token create": problem.ExitUsage, "token create a b": problem.ExitUsage,
+		"profile show reserch": problem.ExitNotFound, "token revoke": problem.ExitUsage,
+	} {
+		if got := w.run(strings.Fields(line)...); got.code != code {
+			t.Errorf("%s: exit code %d, want %d", line, got.code, code)
+		}
+	}
+}
+
+// TestTheTokenOfAClient: what cannot be a token is refused, and not repeated.
+func TestTheTokenOfAClient(t *testing.T) {
+	t.Parallel()
+	for value, ok := range map[string]bool{"": true, "mcpp_t_0123": true, "a b": false, "a\r\nX-API-Key: b": false, "tökén": false} {
+		r := newRun(Deps{Getenv: func(name string) string {
+			if name == tokenVariable {
+				return value
+			}
+			return ""
+		}})
+		token, err := r.token()
+		if ok != (err == nil) || ok && token != value {
+			t.Errorf("%q gives %q, %v", value, token, err)
+		}
+		if err != nil && strings.Contains(err.Error(), value) {
+			t.Errorf("%q is repeated: %v", value, err)
+		}
+	}
+}

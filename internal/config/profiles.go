@@ -1,0 +1,73 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/tailscale/hujson"
+
+	"mcpproxy/internal/policy"
+)
+
+// profiles decodes profiles, in the order of the file.
+func (d *decoder) profiles(v hujson.Value, path string) (any, any) {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.wrongType(v, path, "an object (name → profile)")
+		return nil, nil
+	}
+	resolved, raw := []Profile{}, []Profile{}
+	for m, name := range d.members(obj, path) {
+		at := join(path, name)
+		if !d.sound(m.Name.StartOffset, at, CheckProfileName(name)) {
+			continue
+		}
+		p, shown := Profile{Name: name}, Profile{Name: name}
+		for key, m := range d.object(m.Value, at, p.keys(), shown.keys()) {
+			if list, isList := m.Value.Value.(*hujson.Array); isList && len(list.Elements) == 0 {
+				d.wrong(m.Value.StartOffset, join(at, key), key+" is empty, so that nothing is left", "take the key out to have all of them")
+			}
+		}
+		p.rule = policy.NewScopeRule(policy.ScopeLimits{Profile: name, Servers: p.Servers, Tools: p.Tools, Lanes: p.Lanes})
+		resolved, raw = append(resolved, p), append(raw, shown)
+	}
+	return resolved, raw
+}
+
+// toolLists decodes the tools of a profile, in the order of the file.
+func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		d.wrongType(v, path, "an object (server or pattern → list of tools)")
+		return nil, nil
+	}
+	resolved, raw := []policy.ScopeTools{}, []policy.ScopeTools{}
+	for m, server := range d.members(obj, path) {
+		at := join(path, server)
+		if !d.sound(m.Name.StartOffset, at, checkServerPattern(server)) {
+			continue
+		}
+		list, shown := d.list(m.Value, at, key{check: checkPattern})
+		patterns, _ := list.([]string)
+		texts, _ := shown.([]string)
+		resolved, raw = append(resolved, policy.ScopeTools{Server: server, Patterns: patterns}), append(raw, policy.ScopeTools{Server: server, Patterns: texts})
+	}
+	return resolved, raw
+}
+
+// strangers warns of the servers in profiles that there are not.
+func (d *decoder) strangers(g given, c *Config) {
+	there := func(pattern string) bool {
+		return slices.ContainsFunc(c.Servers, func(s Server) bool { return policy.Matches(pattern, s.Name) })
+	}
+	for _, p := range c.Profiles {
+		named := slices.Clone(p.Servers)
+		for _, t := range p.Tools {
+			named = append(named, t.Server)
+		}
+		for _, pattern := range slices.Compact(named) {
+			if !there(pattern) {
+				d.warn(g["profiles"].Name.StartOffset, join("profiles", p.Name), "profile "+quote(p.Name)+" names "+quote(pattern)+", which is no server", "")
+			}
+		}
+	}
+}

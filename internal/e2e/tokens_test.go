@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/mcptest"
+)
+
+// createToken makes a token on the command line.
+func (d *daemon) createToken(name string, more ...string) string {
+	d.t.Helper()
+	code, stdout, stderr := d.cli(append([]string{"token", "create", name}, more...)...)
+	if code != 0 {
+		d.t.Fatalf("%d %s", code, stderr)
+	}
+	return strings.TrimSpace(stdout)
+}
+
+// discover asks for the greeting with a token, and returns the status and the answer.
+func (d *daemon) discover(path, token string) (int, string) {
+	a := &scopeActor{}
+	status, answer := a.ask(d.t.(*testing.T), d, nil, token, path, "server/discover", "{}", true)
+	return status, string(answer)
+}
+
+// TestTheLifeOfAToken: it is good from the moment that it is made, over a restart, and
+// for nothing from the moment that it is revoked; it is kept nowhere; what it does is
+// on record under its name; and it has no right but to call.
+func TestTheLifeOfAToken(t *testing.T) {
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}))
+	config := func(more string) string {
+		return fmt.Sprintf(`{%s"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, more, upstream.URL, upstream.URL)
+	}
+	d := startDaemon(t, config(`"profiles":{"p":{"servers":["s"]}},`))
+	d.awaitTools("s:look", "other:look")
+	token := d.createToken("ci", "--profile", "p", "--lanes", "read")
+	if len(token) != len("mcpp_t_")+64 {
+		t.Fatalf("%d characters", len(token))
+	}
+	if status, text := d.discover("/mcp", token); status != 200 || !strings.Contains(text, "s (1)") || strings.Contains(text, "other") {
+		t.Errorf("%d %s", status, text)
+	}
+	var session = map[string]string{}
+	a := &scopeActor{}
+	if status, _ := a.ask(t, d, session, token, "/mcp", "tools/list", "{}", false); status != 200 {
+		t.Fatalf("a session: %d", status)
+	}
+	stream := openStream(t, d, token, session["/mcp"])
+
+	// It calls, by REST, too, and does nothing else there.
+	for _, one := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"POST", "/tools/call", `{"tool_variant":"call_tool_read","name":"s:look","args":{}}`, 200},
+		{"POST", "/tools/call", `{"tool_variant":"call_tool_read","name":"other:look","args":{}}`, 403},
+		{"POST", "/tools/call", `{"tool_variant":"call_tool_destructive","name":"s:look","args":{}}`, 403},
+		{"GET", "/tokens", "", 403}, {"POST", "/tokens", `{"name":"x"}`, 403}, {"DELETE", "/tokens/ci", "", 403}, {"GET", "/tools", "", 403},
+		{"GET", "/activity", "", 403}, {"GET", "/servers", "", 403}, {"GET", "/profiles", "", 403}, {"GET", "/config", "", 403}, {"GET", "/events", "", 403},
+		{"POST", "/servers", `{"name":"x","command":"y"}`, 403}, {"POST", "/session/codes", "", 403}, {"POST", "/servers/s/disable", "", 403},
+	} {
+		if status, body := d.restAs(one.method, one.path, one.body, token); status != one.status {
+			t.Errorf("%s %s: %d %s", one.method, one.path, status, body)
+		}
+	}
+	_, body := d.rest("GET", "/activity?actor=agent:ci", "")
+	for _, want := range []string{`"actor":"agent:ci"`, `"profile":"p"`, `"error_code":"OUT_OF_SCOPE"`} {
+		if !bytes.Contains(body, []byte(want)) {
+			t.Errorf("no %s on record: %s", want, body)
+		}
+	}
+	if _, body := d.rest("GET", "/activity?type=config_change", ""); !bytes.Contains(body, []byte(`"create_token"`)) || !bytes.Contains(body, []byte(`ci profile=p lanes=read`)) {
+		t.Errorf("who made it is not on record: %s", body)
+	}
+
+	// It is nowhere, over a restart neither, and good after one.
+	d.stop()
+	_ = filepath.WalkDir(d.dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(token[len("mcpp_t_"):])) {
+			t.Errorf("the token is in %s", path)
+		}
+		return nil
+	})
+	if strings.Contains(d.stderr.String(), token) {
+		t.Error("the token is in the log of the daemon")
+	}
+	d.start()
+	if status, _ := d.discover("/mcp", token); status != 200 { // at once: it waits for the database
+		t.Fatalf("after a restart: %d", status)
+	}
+	stream.Close()
+	clear(session)
+	if status, _ := a.ask(t, d, session, token, "/mcp", "tools/list", "{}", false); status != 200 {
+		t.Fatalf("a session: %d", status)
+	}
+	stream = openStream(t, d, token, session["/mcp"])
+	list, _, _ := d.cli("token", "list", "-o", "json")
+	if list != 0 {
+		t.Error("the tokens are not listed")
+	}
+	_, text, _ := d.cli("token", "list", "-o", "json")
+	if strings.Contains(text, token[7:]) || !strings.Contains(text, `"last_used_at"`) || !strings.Contains(text, `"profile": "p"`) {
+		t.Errorf("the list: %s", text)
+	}
+
+	// Revoked, it is nobody, and its stream ends.
+	if code, _, stderr := d.cli("token", "revoke", "ci"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/s", "/mcp/p/p", "/mcp/p/p/all"} {
+		if status, text := d.discover(path, token); status != 401 || !strings.Contains(text, "mcpproxy token create") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if status, _ := a.ask(t, d, session, token, "/mcp", "tools/list", "{}", false); status != 401 {
+		t.Errorf("in the session: %d", status)
+	}
+	if status, _ := a.ask(t, d, session, "", "/mcp", "tools/list", "{}", false); status != 404 {
+		t.Errorf("in the session without the token: %d", status)
+	}
+	if status, body := d.restAs("POST", "/tools/call", `{"tool_variant":"call_tool_read","name":"s:look"}`, token); status != 401 {
+		t.Errorf("REST: %d %s", status, body)
+	}
+	if _, err := stream.ReadByte(); err == nil {
+		for err == nil {
+			_, err = stream.ReadByte()
+		}
+	}
+	if code, _, _ := d.cli("token", "revoke", "ci"); code != 5 {
+		t.Errorf("revoked twice: %d", code)
+	}
+
+	// The name is free again, and its sessions and results are not the new one's.
+	if again := d.createToken("ci"); again == token {
+		t.Error("the same token again")
+	}
+
+	// require_mcp_auth takes a token for the key.
+	bare := d.createToken("bare")
+	d.writeConfig(config(`"require_mcp_auth":true,"profiles":{"p":{"servers":["s"]}},`))
+	eventually(t, "a token or the key is needed", func() error {
+		if status, _ := d.discover("/mcp", ""); status != 401 {
+			return fmt.Errorf("%d", status)
+		}
+		return nil
+	})
+	if status, _ := d.discover("/mcp", bare); status != 200 {
+		t.Errorf("with a token: %d", status)
+	}
+}
+
+func (d *daemon) restAs(method, path, body, token string) (int, []byte) {
+	d.t.Helper()
+	req, err := http.NewRequest(method, "http://"+d.address+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out bytes.Buffer
+	_, err = out.ReadFrom(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return resp.StatusCode, out.Bytes()
+}
+
+// eventStream is a GET stream of a session.
+type eventStream struct {
+	*bufio.Reader
+	resp *http.Response
+}
+
+func (s eventStream) Close() { _ = s.resp.Body.Close() }
+
+func openStream(t *testing.T, d *daemon, token, session string) eventStream {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.address+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range map[string]string{"Accept": "text/event-stream", "Mcp-Session-Id": session, "Mcp-Protocol-Version": legacyRevision, "Authorization": "Bearer " + token} {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("a stream: %s", resp.Status)
+	}
+	return eventStream{bufio.NewReader(resp.Body), resp}
+}
+
+// TestATokenOnStdio: `mcpproxy stdio` has its token in the environment, and is
+// confined like everybody with that token; when it is revoked, the session ends.
+func TestATokenOnStdio(t *testing.T) {
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
+	d := startDaemon(t, fmt.Sprintf(`{"profiles":{"p":{"servers":["s"]}},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, upstream.URL, upstream.URL))
+	d.awaitTools("s:look", "other:look")
+	token := d.createToken("desk", "--servers", "s")
+	run := func(env string, args ...string) (ask func(string) string, end func()) {
+		cmd := exec.Command(binary, append([]string{"stdio", "--data-dir", d.dataDir(), "--config", d.configPath()}, args...)...)
+		cmd.Env = append(os.Environ(), env)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(out)
+		ask = func(line string) string {
+			if _, err := fmt.Fprintln(in, line); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			return answer
+		}
+		return ask, func() { _ = in.Close(); _ = cmd.Wait() }
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + legacyRevision + `","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
+	for _, one := range []struct{ env, all string }{{"MCPPROXY_TOKEN=" + token, "--all"}, {"MCPPROXY_TOKEN=", "--all --profile p"}} {
+		ask, end := run(one.env, strings.Fields(one.all)...)
+		ask(hello)
+		if answer := ask(list); !strings.Contains(answer, "s__look") || strings.Contains(answer, "other__look") {
+			t.Errorf("%s: %s", one.all, answer)
+		}
+		end()
+	}
+	ask, end := run("MCPPROXY_TOKEN=" + token)
+	defer end()
+	ask(hello)
+	call := func() string {
+		answer := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"call_tool_write","arguments":{"name":"other:look"}}}`)
+		var m struct {
+			Result struct {
+				StructuredContent struct{ Error struct{ Code string } }
+			}
+			Error *rpcError
+		}
+		if err := json.Unmarshal([]byte(answer), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Error != nil {
+			return m.Error.Message
+		}
+		return m.Result.StructuredContent.Error.Code
+	}
+	if got := call(); got != "OUT_OF_SCOPE" {
+		t.Errorf("outside: %s", got)
+	}
+	if code, _, stderr := d.cli("token", "revoke", "desk"); code != 0 {
+		t.Fatal(stderr)
+	}
+	eventually(t, "the revoked token is nobody", func() error {
+		if got := call(); !strings.Contains(got, "revoked") {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	})
+	wrong, end := run("MCPPROXY_TOKEN=mcpp_t_" + strings.Repeat("0", 64))
+	defer end()
+	if answer := wrong(hello); !strings.Contains(answer, "revoked") || !strings.Contains(answer, "mcpproxy token create") {
+		t.Errorf("a wrong token: %s", answer)
+	}
+}
+
+// TestAProfileIsReloaded: what is changed in the file holds for open sessions, at
+// their next request and in what they are told.
+func TestAProfileIsReloaded(t *testing.T) {
+	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.Define("look")}))
+	config := func(profiles string) string {
+		return fmt.Sprintf(`{"profiles":{%s},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, profiles, upstream.URL, upstream.URL)
+	}
+	d := startDaemon(t, config(`"p":{"servers":["s"]}`))
+	d.awaitTools("s:look", "other:look")
+	token := d.createToken("ci", "--profile", "p")
+	session, a := map[string]string{}, &scopeActor{}
+	lists := func(want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprint("the list has ", want), func() error {
+			status, answer := a.ask(t, d, session, token, "/mcp/all", "tools/list", "{}", false)
+			for _, name := range []string{"s__look", "other__look"} {
+				if has := bytes.Contains(answer, []byte(name)); has != strings.Contains(strings.Join(want, " "), name) || status != 200 {
+					return fmt.Errorf("%d %s", status, answer)
+				}
+			}
+			return nil
+		})
+	}
+	lists("s__look")
+	d.writeConfig(config(`"p":{"servers":["other"]}`))
+	lists("other__look")
+	d.writeConfig(config(`"q":{}`)) // it is gone: nothing is left
+	lists()
+	if _, text, _ := d.cli("token", "list"); !strings.Contains(text, "p") {
+		t.Errorf("%s", text)
+	}
+	if status, _ := d.discover("/mcp/p/p", ""); status != 404 {
+		t.Errorf("the address of a profile that is gone: %d", status)
+	}
+	if status, _ := d.discover("/mcp/p/q", ""); status != 200 {
+		t.Errorf("the address of a new profile: %d", status)
+	}
+	if status, _ := d.discover("/mcp/p/q", token); status != 404 {
+		t.Errorf("the address of another profile: %d", status)
+	}
+}
