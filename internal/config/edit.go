@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
+	"mcpproxy/internal/textedit"
 	"mcpproxy/internal/tool"
 )
 
@@ -88,17 +89,17 @@ func (l *Live) AddServer(name string, s ServerEdit) error {
 	if err != nil {
 		return err
 	}
-	return l.edit(name, func(d *document) ([]splice, error) { return d.addServer(name, encoded) })
+	return l.edit(name, func(d document) ([]textedit.Splice, error) { return d.addServer(name, encoded) })
 }
 
 // RemoveServer takes a server out of the file and applies it.
 func (l *Live) RemoveServer(name string) error {
-	return l.edit(name, func(d *document) ([]splice, error) {
+	return l.edit(name, func(d document) ([]textedit.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
 			return nil, noServer(name)
 		}
-		return d.remove(servers, i), nil
+		return d.Remove(servers, i), nil
 	})
 }
 
@@ -118,12 +119,12 @@ func (l *Live) SetServer(name, field string, value json.RawMessage) error {
 	}
 	var edits []edit
 	for _, one := range steps {
-		edits = append(edits, func(d *document) ([]splice, error) {
+		edits = append(edits, func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
 				return nil, noServer(name)
 			}
-			return d.set(parts(servers.items[i].value), one)
+			return d.set(textedit.Parts(servers.Items[i].Value), one)
 		})
 	}
 	return l.edit(name, edits...)
@@ -170,11 +171,11 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 }
 
 // set makes one setting of a server.
-func (d *document) set(server container, s setting) ([]splice, error) {
+func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
-	i := slices.IndexFunc(server.items, func(it item) bool { return it.name == s.key })
+	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool { return it.Name == s.key })
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
@@ -185,24 +186,11 @@ func (d *document) set(server container, s setting) ([]splice, error) {
 		}
 		return d.setMember(server, s.key, object)
 	}
-	object := parts(server.items[i].value)
-	at := slices.IndexFunc(object.items, func(it item) bool {
-		return it.name == s.member || s.key == "headers" && strings.EqualFold(it.name, s.member)
+	object := textedit.Parts(server.Items[i].Value)
+	at := slices.IndexFunc(object.Items, func(it textedit.Item) bool {
+		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
-	switch {
-	case at < 0 && s.value == nil:
-		return nil, nil
-	case s.value == nil:
-		return d.remove(object, at), nil
-	}
-	v, err := hujson.Parse(s.value)
-	if err != nil {
-		return nil, err
-	}
-	if at < 0 {
-		return d.insert(object, func(indent string, lines bool) string { return d.member(s.member, v, indent, 0, lines) }), nil
-	}
-	return []splice{d.replace(object.items[at], v)}, nil
+	return d.Put(object, at, s.member, s.value)
 }
 
 func noServer(name string) error {
@@ -211,26 +199,26 @@ func noServer(name string) error {
 }
 
 // server finds mcpServers and the server of that name in it, -1 without one.
-func (d *document) server(name string) (servers container, at int) {
-	m := member(d.root, "mcpServers")
+func (d document) server(name string) (servers textedit.Container, at int) {
+	m := member(d.Root, "mcpServers")
 	if m == nil {
-		return container{}, -1
+		return textedit.Container{}, -1
 	}
-	servers = parts(m.Value)
-	return servers, slices.IndexFunc(servers.items, func(it item) bool {
-		if it.name == "" {
-			it.name, _ = nameOf(it.value)
+	servers = textedit.Parts(m.Value)
+	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
+		if it.Name == "" {
+			it.Name, _ = nameOf(it.Value)
 		}
-		return it.name == name
+		return it.Name == name
 	})
 }
 
-func (d *document) addServer(name string, encoded []byte) ([]splice, error) {
+func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, error) {
 	if _, i := d.server(name); i >= 0 {
 		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quote(name)).
 			WithHint("Choose another name, or remove that server first.")
 	}
-	m := member(d.root, "mcpServers")
+	m := member(d.Root, "mcpServers")
 	listed := m != nil && m.Value.Value.Kind() == '['
 	quoted, err := rawjson.Marshal(name)
 	if err != nil {
@@ -245,39 +233,30 @@ func (d *document) addServer(name string, encoded []byte) ([]splice, error) {
 		return nil, err
 	}
 	if m == nil {
-		return d.insert(parts(d.root), func(indent string, lines bool) string {
-			return d.member("mcpServers", value, indent, 2, lines)
+		return d.Insert(textedit.Parts(d.Root), func(indent string, lines bool) string {
+			return d.Member("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
-	servers := parts(m.Value)
-	return d.insert(servers, func(indent string, lines bool) string {
+	servers := textedit.Parts(m.Value)
+	return d.Insert(servers, func(indent string, lines bool) string {
 		depth := 1
-		if n := len(servers.items); n > 0 {
-			last := servers.items[n-1].value
-			if bytes.IndexByte(d.text[last.StartOffset:last.EndOffset], '\n') < 0 {
-				depth = 0 // the others stand on one line each
+		if n := len(servers.Items); n > 0 {
+			if d.OnOneLine(servers.Items[n-1]) {
+				depth = 0 // the others do, too
 			}
 		}
 		if listed {
 			if !lines {
 				depth = 0
 			}
-			return d.render(value, indent, depth)
+			return d.Render(value, indent, depth)
 		}
-		return d.member(name, parts(value).items[0].value, indent, depth, lines)
+		return d.Member(name, textedit.Parts(value).Items[0].Value, indent, depth, lines)
 	}), nil
 }
 
-// member writes a member of an object, spread down to depth if lines says so.
-func (d *document) member(name string, value hujson.Value, indent string, depth int, lines bool) string {
-	if !lines {
-		depth = 0
-	}
-	return string(hujson.String(name)) + d.colon + d.render(value, indent, depth)
-}
-
 // setMember sets or removes the key field of a server.
-func (d *document) setMember(server container, field string, value json.RawMessage) ([]splice, error) {
+func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := find(keys, field)
 	var k key
@@ -295,40 +274,34 @@ func (d *document) setMember(server container, field string, value json.RawMessa
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
-	i := slices.IndexFunc(server.items, func(it item) bool {
-		same, _ := find(keys, it.name)
-		return it.name == field || same >= 0 && same == at
+	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
+		same, _ := find(keys, it.Name)
+		return it.Name == field || same >= 0 && same == at
 	})
 	return d.put(server, i, field, value, k.inverse)
 }
 
 // put sets the member i of an object, which is to be called field when there is
 // none; value nil takes it out. A member called inverse says the opposite.
-func (d *document) put(object container, i int, field string, value json.RawMessage, inverse string) ([]splice, error) {
-	switch {
-	case value == nil && i < 0:
-		return nil, nil
-	case value == nil:
-		return d.remove(object, i), nil
+func (d document) put(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
+	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
+		v, err := hujson.Parse(value)
+		if err != nil {
+			return nil, err
+		}
+		return []textedit.Splice{d.Replace(object.Items[i], inverted(v))}, nil
 	}
-	v, err := hujson.Parse(value)
-	if err != nil {
-		return nil, err
-	}
-	if i < 0 {
-		return d.insert(object, func(indent string, lines bool) string { return d.member(field, v, indent, 0, lines) }), nil
-	}
-	if object.items[i].name == inverse {
-		v = inverted(v)
-	}
-	return []splice{d.replace(object.items[i], v)}, nil
+	return d.Put(object, i, field, value)
 }
 
 // errMeanwhile says that the file was saved while it was edited.
 var errMeanwhile = errors.New("the file was changed meanwhile")
 
+// document is the text of a valid file, which its edits keep but for what they change.
+type document struct{ *textedit.Document }
+
 // edit is one change of a file's text.
-type edit func(*document) ([]splice, error)
+type edit func(document) ([]textedit.Splice, error)
 
 // edit changes the file, which concerns the server name alone, and applies it.
 func (l *Live) edit(name string, changes ...edit) error {
@@ -413,15 +386,15 @@ func edited(data []byte, change edit) ([]byte, error) {
 	if data == nil {
 		text, ending = []byte("{}"), "\n"
 	}
-	d, mistake := newDocument(text)
+	d, mistake := textedit.NewDocument(text)
 	if mistake != nil {
 		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
 	}
-	splices, err := change(d)
+	splices, err := change(document{d})
 	if err != nil {
 		return nil, err
 	}
-	out := append(d.apply(splices), ending...)
+	out := append(d.Apply(splices), ending...)
 	if mark {
 		out = append([]byte(byteOrderMark), out...)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/textedit"
 )
 
 // make edits as a line says: "add NAME JSON", "remove NAME", "set NAME KEY
@@ -129,7 +130,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		const name = "zzzz"
-		added := fuzzed(t, text, func(d *document) ([]splice, error) {
+		added := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 			return d.addServer(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
 		})
 		if added == nil {
@@ -146,9 +147,9 @@ func FuzzEdit(f *testing.F) {
 		if last.Name != name || last.Command != "new" || len(last.Args) != 2 || last.Enabled {
 			t.Errorf("added %v", last)
 		}
-		removed := fuzzed(t, string(added), func(d *document) ([]splice, error) {
+		removed := fuzzed(t, string(added), func(d document) ([]textedit.Splice, error) {
 			servers, i := d.server(name)
-			return d.remove(servers, i), nil
+			return d.Remove(servers, i), nil
 		})
 		if keys := changed(before, mustParse(t, string(removed)), everyKey); keys != nil {
 			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
@@ -161,9 +162,9 @@ func FuzzEdit(f *testing.F) {
 		}
 		for i := range before.Servers {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
-				set := fuzzed(t, text, func(d *document) ([]splice, error) {
+				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 					servers, at := d.server(before.Servers[i].Name)
-					return d.setMember(parts(servers.items[at].value), field, json.RawMessage(value))
+					return d.setMember(textedit.Parts(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
 					for _, key := range changed(before, c, everyKey) {
@@ -180,7 +181,7 @@ func FuzzEdit(f *testing.F) {
 }
 
 // fuzzed edits a text, and returns nil when the edit is refused.
-func fuzzed(t *testing.T, text string, change func(*document) ([]splice, error)) []byte {
+func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
 	out, err := edited([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
 		t.Fatal(err)

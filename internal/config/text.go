@@ -11,6 +11,7 @@ import (
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
+	"mcpproxy/internal/textedit"
 )
 
 // InForce returns the text that is in force.
@@ -92,15 +93,16 @@ func (l *Live) acceptable(text []byte) (*Config, error) {
 
 // serverAt is where a server stands in a text that is sound.
 func serverAt(text []byte, name string) (line, column int) {
-	d, mistake := newDocument(bytes.TrimPrefix(text, []byte(byteOrderMark)))
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+	d, mistake := textedit.NewDocument(text)
 	if mistake != nil {
 		return 0, 0
 	}
-	servers, i := d.server(name)
+	servers, i := document{d}.server(name)
 	if i < 0 {
 		return 0, 0
 	}
-	return source{d.text}.position(servers.items[i].start)
+	return source{text}.position(servers.Items[i].Start)
 }
 
 // Refusal is the error of a file with these mistakes.
@@ -146,7 +148,7 @@ func WithKeys(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 			continue
 		}
 		var err error
-		if text, err = edited(text, func(d *document) ([]splice, error) { return d.setKey(k.name, value) }); err != nil {
+		if text, err = edited(text, func(d document) ([]textedit.Splice, error) { return d.setKey(k.name, value) }); err != nil {
 			return nil, err
 		}
 	}
@@ -181,10 +183,10 @@ func (l *Live) isAnother(r reading) error {
 }
 
 // setKey sets or takes out a key of the file.
-func (d *document) setKey(name string, value json.RawMessage) ([]splice, error) {
+func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
-	top := parts(d.root)
-	at := slices.IndexFunc(top.items, func(it item) bool { return it.name == group })
+	top := textedit.Parts(d.Root)
+	at := slices.IndexFunc(top.Items, func(it textedit.Item) bool { return it.Name == group })
 	switch {
 	case !nested:
 		return d.put(top, at, name, value, "")
@@ -194,8 +196,8 @@ func (d *document) setKey(name string, value json.RawMessage) ([]splice, error) 
 		object := slices.Concat([]byte(`{"`+member+`": `), value, []byte("}"))
 		return d.put(top, at, group, object, "")
 	}
-	object := parts(top.items[at].value)
-	i := slices.IndexFunc(object.items, func(it item) bool { return it.name == member })
+	object := textedit.Parts(top.Items[at].Value)
+	i := slices.IndexFunc(object.Items, func(it textedit.Item) bool { return it.Name == member })
 	return d.put(object, i, member, value, "")
 }
 

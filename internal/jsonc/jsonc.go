@@ -20,10 +20,10 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// Bounds on the file. Nobody writes so much by hand; the bounds keep a wrong
-// path (a log, a device) from being read, and the parser's stack small.
+// Bounds on the file. Some clients keep much beside their servers; the bounds keep a
+// wrong path (a log, a device) from being read, and the parser's stack small.
 const (
-	MaxSize  = 4 << 20
+	MaxSize  = 16 << 20
 	MaxDepth = 32
 )
 
