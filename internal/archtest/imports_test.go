@@ -118,7 +118,7 @@ var reserved = []struct {
 	{[]string{"github.com/fsnotify/fsnotify"}, []string{"config"},
 		"the file is config's"},
 	{[]string{"github.com/tailscale/hujson"}, []string{"jsonc", "textedit", "config", "clientfile"},
-		"what people write is read by jsonc, edited by textedit and config, and by clientfile taken over"},
+		"what people write is read and edited by jsonc, for config and textedit, and by clientfile taken over"},
 	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "packaging", "bench", "demo", "mcptest", "faultfs", "faultrun"},
 		"processes are started by process, which also ends them, the browser by browser, and the managers of services by autostart"},
 	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},

@@ -15,11 +15,11 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/search"
-	"mcpproxy/internal/textedit"
 	"mcpproxy/internal/tool"
 )
 
@@ -89,12 +89,12 @@ func (l *Live) AddServer(name string, s ServerEdit) error {
 	if err != nil {
 		return err
 	}
-	return l.edit(name, func(d document) ([]textedit.Splice, error) { return d.addServer(name, encoded) })
+	return l.edit(name, func(d document) ([]jsonc.Splice, error) { return d.addServer(name, encoded) })
 }
 
 // RemoveServer takes a server out of the file and applies it.
 func (l *Live) RemoveServer(name string) error {
-	return l.edit(name, func(d document) ([]textedit.Splice, error) {
+	return l.edit(name, func(d document) ([]jsonc.Splice, error) {
 		servers, i := d.server(name)
 		if i < 0 {
 			return nil, noServer(name)
@@ -119,12 +119,12 @@ func (l *Live) SetServer(name, field string, value json.RawMessage) error {
 	}
 	var edits []edit
 	for _, one := range steps {
-		edits = append(edits, func(d document) ([]textedit.Splice, error) {
+		edits = append(edits, func(d document) ([]jsonc.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
 				return nil, noServer(name)
 			}
-			return d.set(textedit.Parts(servers.Items[i].Value), one)
+			return d.set(jsonc.Parts(servers.Items[i].Value), one)
 		})
 	}
 	return l.edit(name, edits...)
@@ -171,11 +171,11 @@ func settings(field string, value json.RawMessage) (out []setting, err error) {
 }
 
 // set makes one setting of a server.
-func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, error) {
+func (d document) set(server jsonc.Container, s setting) ([]jsonc.Splice, error) {
 	if s.member == "" {
 		return d.setMember(server, s.key, s.value)
 	}
-	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool { return it.Name == s.key })
+	i := slices.IndexFunc(server.Items, func(it jsonc.Item) bool { return it.Name == s.key })
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
@@ -186,8 +186,8 @@ func (d document) set(server textedit.Container, s setting) ([]textedit.Splice, 
 		}
 		return d.setMember(server, s.key, object)
 	}
-	object := textedit.Parts(server.Items[i].Value)
-	at := slices.IndexFunc(object.Items, func(it textedit.Item) bool {
+	object := jsonc.Parts(server.Items[i].Value)
+	at := slices.IndexFunc(object.Items, func(it jsonc.Item) bool {
 		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
 	return d.Put(object, at, s.member, s.value)
@@ -199,13 +199,13 @@ func noServer(name string) error {
 }
 
 // server finds mcpServers and the server of that name in it, -1 without one.
-func (d document) server(name string) (servers textedit.Container, at int) {
+func (d document) server(name string) (servers jsonc.Container, at int) {
 	m := member(d.Root, "mcpServers")
 	if m == nil {
-		return textedit.Container{}, -1
+		return jsonc.Container{}, -1
 	}
-	servers = textedit.Parts(m.Value)
-	return servers, slices.IndexFunc(servers.Items, func(it textedit.Item) bool {
+	servers = jsonc.Parts(m.Value)
+	return servers, slices.IndexFunc(servers.Items, func(it jsonc.Item) bool {
 		if it.Name == "" {
 			it.Name, _ = nameOf(it.Value)
 		}
@@ -213,7 +213,7 @@ func (d document) server(name string) (servers textedit.Container, at int) {
 	})
 }
 
-func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, error) {
+func (d document) addServer(name string, encoded []byte) ([]jsonc.Splice, error) {
 	if _, i := d.server(name); i >= 0 {
 		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quote(name)).
 			WithHint("Choose another name, or remove that server first.")
@@ -233,11 +233,11 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 		return nil, err
 	}
 	if m == nil {
-		return d.Insert(textedit.Parts(d.Root), func(indent string, lines bool) string {
+		return d.Insert(jsonc.Parts(d.Root), func(indent string, lines bool) string {
 			return d.Member("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
-	servers := textedit.Parts(m.Value)
+	servers := jsonc.Parts(m.Value)
 	return d.Insert(servers, func(indent string, lines bool) string {
 		depth := 1
 		if n := len(servers.Items); n > 0 {
@@ -251,12 +251,12 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 			}
 			return d.Render(value, indent, depth)
 		}
-		return d.Member(name, textedit.Parts(value).Items[0].Value, indent, depth, lines)
+		return d.Member(name, jsonc.Parts(value).Items[0].Value, indent, depth, lines)
 	}), nil
 }
 
 // setMember sets or removes the key field of a server.
-func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
+func (d document) setMember(server jsonc.Container, field string, value json.RawMessage) ([]jsonc.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := find(keys, field)
 	var k key
@@ -274,7 +274,7 @@ func (d document) setMember(server textedit.Container, field string, value json.
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quote(field)).
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
-	i := slices.IndexFunc(server.Items, func(it textedit.Item) bool {
+	i := slices.IndexFunc(server.Items, func(it jsonc.Item) bool {
 		same, _ := find(keys, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
@@ -283,13 +283,13 @@ func (d document) setMember(server textedit.Container, field string, value json.
 
 // put sets the member i of an object, which is to be called field when there is
 // none; value nil takes it out. A member called inverse says the opposite.
-func (d document) put(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
+func (d document) put(object jsonc.Container, i int, field string, value json.RawMessage, inverse string) ([]jsonc.Splice, error) {
 	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
 		v, err := hujson.Parse(value)
 		if err != nil {
 			return nil, err
 		}
-		return []textedit.Splice{d.Replace(object.Items[i], inverted(v))}, nil
+		return []jsonc.Splice{d.Replace(object.Items[i], inverted(v))}, nil
 	}
 	return d.Put(object, i, field, value)
 }
@@ -298,10 +298,10 @@ func (d document) put(object textedit.Container, i int, field string, value json
 var errMeanwhile = errors.New("the file was changed meanwhile")
 
 // document is the text of a valid file, which its edits keep but for what they change.
-type document struct{ *textedit.Document }
+type document struct{ *jsonc.Document }
 
 // edit is one change of a file's text.
-type edit func(document) ([]textedit.Splice, error)
+type edit func(document) ([]jsonc.Splice, error)
 
 // edit changes the file, which concerns the server name alone, and applies it.
 func (l *Live) edit(name string, changes ...edit) error {
@@ -386,7 +386,7 @@ func edited(data []byte, change edit) ([]byte, error) {
 	if data == nil {
 		text, ending = []byte("{}"), "\n"
 	}
-	d, mistake := textedit.NewDocument(text)
+	d, mistake := jsonc.NewDocument(text)
 	if mistake != nil {
 		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
 	}

@@ -15,7 +15,6 @@ import (
 
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/textedit"
 )
 
 // make edits as a line says: "add NAME JSON", "remove NAME", "set NAME KEY
@@ -130,7 +129,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		const name = "zzzz"
-		added := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
+		added := fuzzed(t, text, func(d document) ([]jsonc.Splice, error) {
 			return d.addServer(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
 		})
 		if added == nil {
@@ -147,7 +146,7 @@ func FuzzEdit(f *testing.F) {
 		if last.Name != name || last.Command != "new" || len(last.Args) != 2 || last.Enabled {
 			t.Errorf("added %v", last)
 		}
-		removed := fuzzed(t, string(added), func(d document) ([]textedit.Splice, error) {
+		removed := fuzzed(t, string(added), func(d document) ([]jsonc.Splice, error) {
 			servers, i := d.server(name)
 			return d.Remove(servers, i), nil
 		})
@@ -162,9 +161,9 @@ func FuzzEdit(f *testing.F) {
 		}
 		for i := range before.Servers {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
-				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
+				set := fuzzed(t, text, func(d document) ([]jsonc.Splice, error) {
 					servers, at := d.server(before.Servers[i].Name)
-					return d.setMember(textedit.Parts(servers.Items[at].Value), field, json.RawMessage(value))
+					return d.setMember(jsonc.Parts(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
 					for _, key := range changed(before, c, everyKey) {
@@ -181,7 +180,7 @@ func FuzzEdit(f *testing.F) {
 }
 
 // fuzzed edits a text, and returns nil when the edit is refused.
-func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
+func fuzzed(t *testing.T, text string, change func(document) ([]jsonc.Splice, error)) []byte {
 	out, err := edited([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
 		t.Fatal(err)

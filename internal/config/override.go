@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/rawjson"
-	"mcpproxy/internal/textedit"
 )
 
 // OverrideHints sets hints of a tool in the hint_overrides of a server, in an entry
@@ -15,12 +15,12 @@ func (l *Live) OverrideHints(name, tool string, hints json.RawMessage) error {
 	var edits []edit
 	if err := rawjson.Members(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
-		edits = append(edits, func(d document) ([]textedit.Splice, error) {
+		edits = append(edits, func(d document) ([]jsonc.Splice, error) {
 			servers, i := d.server(name)
 			if i < 0 {
 				return nil, noServer(name)
 			}
-			return d.SetAt(textedit.Parts(servers.Items[i].Value), path, value)
+			return d.SetAt(jsonc.Parts(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
-	"mcpproxy/internal/textedit"
 )
 
 // InForce returns the text that is in force.
@@ -94,7 +94,7 @@ func (l *Live) acceptable(text []byte) (*Config, error) {
 // serverAt is where a server stands in a text that is sound.
 func serverAt(text []byte, name string) (line, column int) {
 	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	d, mistake := textedit.NewDocument(text)
+	d, mistake := jsonc.NewDocument(text)
 	if mistake != nil {
 		return 0, 0
 	}
@@ -148,7 +148,7 @@ func WithKeys(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 			continue
 		}
 		var err error
-		if text, err = edited(text, func(d document) ([]textedit.Splice, error) { return d.setKey(k.name, value) }); err != nil {
+		if text, err = edited(text, func(d document) ([]jsonc.Splice, error) { return d.setKey(k.name, value) }); err != nil {
 			return nil, err
 		}
 	}
@@ -183,10 +183,10 @@ func (l *Live) isAnother(r reading) error {
 }
 
 // setKey sets or takes out a key of the file.
-func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
+func (d document) setKey(name string, value json.RawMessage) ([]jsonc.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
-	top := textedit.Parts(d.Root)
-	at := slices.IndexFunc(top.Items, func(it textedit.Item) bool { return it.Name == group })
+	top := jsonc.Parts(d.Root)
+	at := slices.IndexFunc(top.Items, func(it jsonc.Item) bool { return it.Name == group })
 	switch {
 	case !nested:
 		return d.put(top, at, name, value, "")
@@ -196,8 +196,8 @@ func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice,
 		object := slices.Concat([]byte(`{"`+member+`": `), value, []byte("}"))
 		return d.put(top, at, group, object, "")
 	}
-	object := textedit.Parts(top.Items[at].Value)
-	i := slices.IndexFunc(object.Items, func(it textedit.Item) bool { return it.Name == member })
+	object := jsonc.Parts(top.Items[at].Value)
+	i := slices.IndexFunc(object.Items, func(it jsonc.Item) bool { return it.Name == member })
 	return d.put(object, i, member, value, "")
 }
 

@@ -1,10 +1,12 @@
 // Package jsonc reads JSON with comments and trailing commas as people write it:
 // into a syntax tree that knows the place of each part, or into the one mistake
-// that keeps the text from being read, with its place and what to do.
+// that keeps the text from being read, with its place and what to do. Edits of a text
+// keep everything else of it, byte for byte.
 //
 // It guarantees that a text is bounded in size and depth and is UTF-8 before it
 // is parsed, and that a mistake never repeats a string of the text: it may be a
-// secret. It knows no keys, and writes nothing.
+// secret. It knows no keys, and
+// writes no files.
 package jsonc
 
 import (

@@ -34,7 +34,7 @@ func (inJSON) tree(text []byte) (map[string]any, error) {
 // said is what a value says. A name that an object has twice is refused: readers
 // differ in which counts.
 func said(text []byte, v hujson.Value) (any, error) {
-	c := Parts(v)
+	c := jsonc.Parts(v)
 	switch v.Value.(type) {
 	case *hujson.Object:
 		object := make(map[string]any, len(c.Items))
@@ -73,7 +73,7 @@ func (inJSON) set(text []byte, path []string, value json.RawMessage) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	splices, err := d.SetSpread(Parts(d.Root), path, value)
+	splices, err := d.SetSpread(jsonc.Parts(d.Root), path, value)
 	if err != nil {
 		return nil, err
 	}
@@ -85,72 +85,42 @@ func (inJSON) remove(text []byte, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	object := Parts(d.Root)
+	object := jsonc.Parts(d.Root)
 	for _, name := range path[:len(path)-1] {
-		object = Parts(object.Items[object.Named(name)].Value)
+		object = jsonc.Parts(object.Items[object.Named(name)].Value)
 	}
 	return d.Apply(d.Remove(object, object.Named(path[len(path)-1]))), nil
 }
 
 // append adds a text to the list at a path, and dropAt takes out one of its elements.
 func (inJSON) append(text []byte, path []string, value string) ([]byte, error) {
-	return withList(text, path, func(d *Document, list Container) []Splice {
+	return withList(text, path, func(d *jsonc.Document, list jsonc.Container) []jsonc.Splice {
 		return d.Insert(list, func(string, bool) string { return string(hujson.String(value)) })
 	})
 }
 
 func (inJSON) dropAt(text []byte, path []string, i int) ([]byte, error) {
-	return withList(text, path, func(d *Document, list Container) []Splice { return d.Remove(list, i) })
+	return withList(text, path, func(d *jsonc.Document, list jsonc.Container) []jsonc.Splice { return d.Remove(list, i) })
 }
 
 // withList changes the list at a path, which is there.
-func withList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
+func withList(text []byte, path []string, change func(*jsonc.Document, jsonc.Container) []jsonc.Splice) ([]byte, error) {
 	d, err := documentOf(text)
 	if err != nil {
 		return nil, err
 	}
 	here := d.Root
 	for _, name := range path {
-		object := Parts(here)
+		object := jsonc.Parts(here)
 		here = object.Items[object.Named(name)].Value
 	}
-	return d.Apply(change(d, Parts(here))), nil
+	return d.Apply(change(d, jsonc.Parts(here))), nil
 }
 
-func documentOf(text []byte) (*Document, error) {
-	d, wrong := NewDocument(text)
+func documentOf(text []byte) (*jsonc.Document, error) {
+	d, wrong := jsonc.NewDocument(text)
 	if wrong != nil {
 		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)
 	}
 	return d, nil
-}
-
-// SetSpread is SetAt for what other programs read: objects that are made are spread
-// over lines, the value as its neighbours are.
-func (d *Document) SetSpread(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.Named(path[0])
-	if i >= 0 && len(path) > 1 {
-		return d.SetSpread(Parts(object.Items[i].Value), path[1:], value)
-	}
-	if i >= 0 {
-		return d.Put(object, i, path[0], value)
-	}
-	value, err := wrapped(path[1:], value)
-	if err != nil {
-		return nil, err
-	}
-	v, err := hujson.Parse(value)
-	if err != nil {
-		return nil, err
-	}
-	depth := len(path)
-	if n := len(object.Items); n > 0 && len(path) == 1 && isComposite(object.Items[n-1]) && d.OnOneLine(object.Items[n-1]) {
-		depth = 0 // as the others
-	}
-	return d.Insert(object, func(indent string, lines bool) string { return d.Member(path[0], v, indent, depth, lines) }), nil
-}
-
-func isComposite(it Item) bool {
-	kind := it.Value.Value.Kind()
-	return kind == '{' || kind == '['
 }

@@ -10,7 +10,6 @@ import (
 
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // Bounds on TOML and YAML, whose decoders take ever longer for more.
@@ -62,17 +61,6 @@ func plain(v any) any {
 		return json.Number(fmt.Sprint(v))
 	}
 	return fmt.Sprint(v) // dates and times
-}
-
-// wrapped is a value as the innermost of objects in each other.
-func wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
-	for _, name := range slices.Backward(path) {
-		var err error
-		if value, err = rawjson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
-			return nil, err
-		}
-	}
-	return value, nil
 }
 
 // unreadable is the refusal of a text with a mistake.

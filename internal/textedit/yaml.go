@@ -189,7 +189,7 @@ func (inYAML) set(text []byte, path []string, value json.RawMessage) ([]byte, er
 			}
 			continue
 		}
-		inner, err := wrapped(path[i+1:], value)
+		inner, err := jsonc.Wrapped(path[i+1:], value)
 		if err != nil {
 			return nil, err
 		}

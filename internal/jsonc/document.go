@@ -1,4 +1,4 @@
-package textedit
+package jsonc
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/rawjson"
 )
 
 // Document is the text of a valid file with what edits need to know of it.
@@ -47,8 +47,8 @@ type Container struct {
 }
 
 // NewDocument parses a file without byte order mark that is known to be valid.
-func NewDocument(text []byte) (*Document, *jsonc.Mistake) {
-	root, mistake := jsonc.Parse(text)
+func NewDocument(text []byte) (*Document, *Mistake) {
+	root, mistake := Parse(text)
 	if mistake != nil {
 		return nil, mistake
 	}
@@ -211,7 +211,7 @@ func (d *Document) Remove(c Container, i int) []Splice {
 // it there is nothing but white space and comments.
 func (d *Document) restOfLine(at, end int) (next int, ok bool) {
 	for at < end {
-		n := jsonc.Extent(d.text[at:])
+		n := Extent(d.text[at:])
 		switch {
 		case d.text[at] == '\n':
 			return at + 1, true
@@ -277,11 +277,22 @@ func (d *Document) SetAt(object Container, path []string, value json.RawMessage)
 	if i >= 0 && len(path) > 1 {
 		return d.SetAt(Parts(object.Items[i].Value), path[1:], value)
 	}
-	value, err := wrapped(path[1:], value)
+	value, err := Wrapped(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
 	return d.Put(object, i, path[0], value)
+}
+
+// Wrapped returns a value as the innermost of objects in each other.
+func Wrapped(path []string, value json.RawMessage) (json.RawMessage, error) {
+	for _, name := range slices.Backward(path) {
+		var err error
+		if value, err = rawjson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
+			return nil, err
+		}
+	}
+	return value, nil
 }
 
 // Named returns the number of the member of that name, -1 without one.
@@ -332,4 +343,34 @@ func (d *Document) Render(v hujson.Value, indent string, depth int) string {
 		end = "," + end
 	}
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
+}
+
+// SetSpread is SetAt for what other programs read: objects that are made are spread
+// over lines, the value as its neighbours are.
+func (d *Document) SetSpread(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+	i := object.Named(path[0])
+	if i >= 0 && len(path) > 1 {
+		return d.SetSpread(Parts(object.Items[i].Value), path[1:], value)
+	}
+	if i >= 0 {
+		return d.Put(object, i, path[0], value)
+	}
+	value, err := Wrapped(path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	v, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	depth := len(path)
+	if n := len(object.Items); n > 0 && len(path) == 1 && isComposite(object.Items[n-1]) && d.OnOneLine(object.Items[n-1]) {
+		depth = 0 // as the others
+	}
+	return d.Insert(object, func(indent string, lines bool) string { return d.Member(path[0], v, indent, depth, lines) }), nil
+}
+
+func isComposite(it Item) bool {
+	kind := it.Value.Value.Kind()
+	return kind == '{' || kind == '['
 }
