@@ -197,7 +197,7 @@ func TestLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Servers) != 1 || f.Servers[0].Name != "good" || len(f.Notes) != 11 {
+	if len(f.Servers) != 2 || f.Servers[0].Name != "keyring" || f.Servers[1].Name != "good" || len(f.Notes) != 10 {
 		t.Errorf("got\n%s", report(t, f))
 	}
 	for _, n := range f.Notes {

@@ -51,7 +51,7 @@ func checkOf(code problem.Code) policy.Check {
 		return policy.CheckExists
 	case problem.ToolLocked, problem.OfferLocked:
 		return policy.CheckCallable
-	case problem.InvalidName:
+	case problem.InvalidName, problem.Conflict: // a name that is taken
 		return policy.CheckName
 	}
 	return policy.NoCheck

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,8 +41,16 @@ func secretService(t *testing.T) {
 	ring := exec.Command("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
 	ring.Stdin = strings.NewReader("password of the keyring\n")
 	run(t, ring)
-	eventually(t, "the keyring answers", func() error {
-		return exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets", "org.freedesktop.DBus.Peer.Ping").Run()
+	eventually(t, "the keyring is unlocked", func() error {
+		out, err := exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
+			"org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Locked").CombinedOutput()
+		if err == nil && !strings.Contains(string(out), "boolean false") {
+			err = errors.New("it is locked")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
 	})
 }
 

@@ -7,10 +7,14 @@ import (
 	"reflect"
 	"slices"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/redact"
 )
+
+// person is who looks: who may listen to events may see all servers.
+var person = gateway.Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: auth.REST}
 
 // about is what changed of a server.
 type about uint8
@@ -95,7 +99,7 @@ func (c *changes) tell(ctx context.Context, to *chunk, servers Servers) {
 		to.data = appendChange(to.data, to.to, kind, change)
 		to.note(kind, to.to)
 	}
-	list, _ := servers.Servers(ctx, gateway.Caller{}, gateway.Nothing{}) // those there are
+	list, _ := servers.Servers(ctx, person, gateway.Nothing{}) // those there are
 	states := map[string]string{}
 	for _, s := range list.Servers {
 		states[s.Name] = s.State

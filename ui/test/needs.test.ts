@@ -20,6 +20,11 @@ const server = (name: string, over: Partial<Server> = {}): Server => ({ name, pr
 const said = (bits: readonly unknown[]) => bits.map((b) => (typeof b === "string" ? b : (b as { code?: string }).code ?? [(b as { server: string }).server, (b as { tool?: string }).tool].filter(Boolean).join(":"))).join("");
 
 describe("needsOf", () => {
+  test("a secret that is missing", () => {
+    const [need] = needsOf(waiting([]), [server("gh", { state: "needs_secret", last_error: "it needs the secret GITHUB_TOKEN" })], undefined, now);
+    expect([said(need!.title), said(need!.text)]).toEqual(["gh needs a secret", "it needs the secret GITHUB_TOKEN"]);
+  });
+
   test("gravest first", () => {
     const w = waiting([tool("a:x"), tool("a:bad", { reason: "changed", verdict: "block", findings: [finding("review", "hides"), finding("block", "takes files")], since: "2026-11-20T14:00:00Z" })], {
       servers: [{ name: "new", stage: "launch", fingerprint: "f", proposed_by: "agent", client_name: "Claude Code", launch: { protocol: "stdio", command: "npx", args: ["-y", "x y"] }, tool_count: 0, offer_count: 0, findings: 0 }],

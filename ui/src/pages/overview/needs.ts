@@ -52,6 +52,9 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
     ...gather(broken, (s) => crash(s, now), (all) => ({
       key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
     })),
+    ...gather(on.filter((s) => s.state === "needs_secret"), needsSecret, (all) => ({
+      key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
+    })),
     ...gather(login, needsLogin, (all) => ({
       key: "logins", icon: "key", hot: false, title: [`${number(all.length)} servers need a login`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Log in", href: href("servers") },
     })),
@@ -134,6 +137,10 @@ function crash(s: Server, now: Date): Need {
     text: [...(s.restarts ? [`${count(s.restarts + 1, "time")}: `] : []), why ? { code: why } : "It says nothing of why", ".", ...tries], since: s.since,
     act: { label: "Open log", href: href("servers", { id: s.name }) },
   };
+}
+
+function needsSecret(s: Server): Need {
+  return { key: "secret " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a secret"], text: [{ code: (s.last_error ?? "").trim() }], since: s.since, act: { label: "Look", href: href("servers", { id: s.name }) } };
 }
 
 function needsLogin(s: Server): Need {
