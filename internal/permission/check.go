@@ -7,13 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/rawjson"
 )
 
 // Lane is what a client does with one of MCPProxy's tools.
@@ -49,7 +47,7 @@ func Check(e Env, word string, tools []Tool) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return c.check(read(c.files(e)), e, tools), nil
+	return c.check(read(c.files(e), nil), e, tools), nil
 }
 
 func (c client) check(all docs, e Env, tools []Tool) Report {
@@ -148,11 +146,18 @@ func startsOurs(entry clientfile.Tree) bool {
 	return strings.TrimSuffix(strings.ToLower(base), ".exe") == "mcpproxy"
 }
 
-// read reads the files that are there.
-func read(files []file) docs {
+// read reads the files that are there, but takes instead for the one that it is to
+// be.
+func read(files []file, instead *doc) docs {
 	var all docs
+	taken := instead == nil
 	for _, f := range files {
 		d := doc{file: f}
+		if instead != nil && f.path == instead.path {
+			taken, d.text, d.tree = true, instead.text, instead.tree
+			all = append(all, d)
+			continue
+		}
 		text, err := load(f.path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNowhere) {
 			continue
@@ -165,6 +170,9 @@ func read(files []file) docs {
 			d.broken = reason(err)
 		}
 		all = append(all, d)
+	}
+	if !taken {
+		all = append(all, *instead)
 	}
 	return all
 }
@@ -200,10 +208,3 @@ func reason(err error) string {
 	}
 	return problem.From(err).Message
 }
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func quoted(s string) string { return strconv.Quote(rawjson.Clip(s, 80)) }

@@ -3,7 +3,6 @@ package permission
 import (
 	"strings"
 
-	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/tool"
 )
 
@@ -11,6 +10,9 @@ import (
 // what would ask fails where approval_policy is never.
 func codex(q question) decision {
 	all := codexTrusted(q.docs.of(servers), q.dir)
+	if d, profile := all.last("profile"); profile.There() {
+		return decision{Unknown, d.rule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
+	}
 	if d := codexHides(all, q); d.verdict != "" {
 		return d
 	}
@@ -78,31 +80,21 @@ func codexHides(all docs, q question) decision {
 
 // codexPolicy is what becomes of a question.
 func codexPolicy(all docs, said decision) decision {
-	d, policy := codexSetting(all, "approval_policy")
+	d, policy := all.last("approval_policy")
 	if answers, at := policy.Get("granular", "mcp_elicitations").Bool(); at && !answers {
 		return decision{Denied, d.rule(policy, "approval_policy granular.mcp_elicitations = false"), "a call that would ask fails"}
 	}
 	if policy.Text() == "never" {
 		rule := d.rule(policy, `approval_policy = "never"`)
-		if _, sandbox := codexSetting(all, "sandbox_mode"); sandbox.Text() == "danger-full-access" {
+		if _, sandbox := all.last("sandbox_mode"); sandbox.Text() == "danger-full-access" {
 			return decision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks but what is refused`}
 		}
 		return decision{Denied, rule, "a call that would ask fails"}
 	}
-	if d, who := codexSetting(all, "approvals_reviewer"); who.There() && who.Text() != "user" {
+	if d, who := all.last("approvals_reviewer"); who.There() && who.Text() != "user" {
 		return decision{Unknown, d.rule(who, `approvals_reviewer = "`+who.Text()+`"`), "not a person but a model is asked"}
 	}
 	return said
-}
-
-// codexSetting returns a setting, that of the profile in use before the one for all.
-func codexSetting(all docs, key string) (doc, clientfile.Tree) {
-	if _, profile := all.last("profile"); profile.Text() != "" {
-		if d, at := all.last("profiles", profile.Text(), key); at.There() {
-			return d, at
-		}
-	}
-	return all.last(key)
 }
 
 // codexTrusted leaves out the files of projects that the user's file does not trust.

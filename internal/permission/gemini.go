@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,8 +20,8 @@ type geminiRule struct {
 	decision string
 	priority float64
 	rule     Rule
-	// some says that the rule is about some calls of the tool only.
-	some bool
+	some     string // why it may not be about a call of the tool
+	refused  bool   // whether the file has a rule without toolName
 }
 
 // gemini: what hides the tool, then a policy that denies it, then trust, then the
@@ -33,18 +34,23 @@ func gemini(q question) decision {
 		return d
 	}
 	all := geminiRules(q)
-	denied := len(all) > 0 && all[0].decision == "deny" && !all[0].some
+	for _, r := range all {
+		if r.refused {
+			return decision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
+		}
+	}
+	denied := len(all) > 0 && all[0].decision == "deny" && all[0].some == ""
 	if d, entry := q.docs.entry(q.server); !denied {
 		if trust, _ := entry.Get("trust").Bool(); trust {
 			return decision{Runs, d.rule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
 		}
 	}
 	for i, r := range all {
-		if !r.some {
+		if r.some == "" {
 			return geminiVerdict(r, all[:i])
 		}
 	}
-	return decision{Asks, Rule{Text: "no policy is about the tool: Gemini CLI asks"}, "without a terminal, asking means denying"}
+	return geminiVerdict(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
 }
 
 // geminiVerdict is what a rule comes to below others that are about some of the
@@ -52,7 +58,7 @@ func gemini(q question) decision {
 func geminiVerdict(r geminiRule, above []geminiRule) decision {
 	for _, some := range above {
 		if some.decision != r.decision {
-			return decision{Unknown, some.rule, "the rule is about some arguments only"}
+			return decision{Unknown, some.rule, some.some}
 		}
 	}
 	switch r.decision {
@@ -98,35 +104,50 @@ var geminiHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 func geminiRules(q question) []geminiRule {
 	var all []geminiRule
 	for _, d := range q.docs.of(rules) {
-		tier, counts := geminiTiers[d.scope]
-		if !counts {
-			continue
-		}
-		items := d.tree.Get("rule").Items()
-		heads := geminiHeads.FindAllIndex(d.text, -1)
-		for i, item := range items {
-			if !geminiAbout(item, q) {
-				continue
-			}
-			number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
-			r := geminiRule{item.Get("decision").Text(), float64(tier) + number/1000, Rule{Path: d.path}, item.Get("argsPattern").There()}
-			r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
-			if len(heads) == len(items) {
-				r.rule.Line = strings.Count(string(d.text[:heads[i][1]]), "\n") + 1
-			}
-			all = append(all, r)
+		if tier, counts := geminiTiers[d.scope]; counts {
+			all = append(all, geminiPolicy(d, tier, q)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b geminiRule) int {
-		switch {
-		case a.priority > b.priority:
-			return -1
-		case a.priority < b.priority:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b geminiRule) int { return cmp.Compare(b.priority, a.priority) })
 	return all
+}
+
+// geminiPolicy are the rules of a file that are about the tool.
+func geminiPolicy(d doc, tier int, q question) []geminiRule {
+	var all []geminiRule
+	items := d.tree.Get("rule").Items()
+	refused := slices.ContainsFunc(items, func(r clientfile.Tree) bool {
+		return !r.Get("toolName").There() && !r.Get("commandPrefix").There() && !r.Get("commandRegex").There()
+	})
+	heads := geminiHeads.FindAllIndex(d.text, -1)
+	for i, item := range items {
+		if !geminiAbout(item, q) {
+			continue
+		}
+		number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
+		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.path}, some: geminiSome(item, q), refused: refused}
+		r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
+		if len(heads) == len(items) {
+			r.rule.Line = strings.Count(string(d.text[:heads[i][1]]), "\n") + 1
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// geminiSome is why a rule that names the tool may not be about a call of it.
+func geminiSome(r clientfile.Tree, q question) string {
+	if r.Get("argsPattern").There() {
+		return "the rule is about some arguments only"
+	}
+	whole := func(s string) bool { return s == "*" || strings.HasPrefix(s, "mcp_"+q.server+"_") || s == "mcp_*" }
+	if _, found := among(r.Get("toolName"), whole); found {
+		return ""
+	}
+	if any := r.Get("mcpName"); any.There() && any.Text() != "*" {
+		return ""
+	}
+	return "the documents have a tool of any server matched, release 0.61 does not match it"
 }
 
 // geminiAbout reports whether a rule can be about calls of the tool by a person at a
@@ -158,8 +179,7 @@ func geminiNames(r clientfile.Tree, q question) bool {
 		return found || !names.There()
 	}
 	_, found := among(names, func(s string) bool {
-		return s == "*" || s == q.server+"__"+q.tool.Name || s == q.server+"__*" ||
-			strings.HasPrefix(s, "mcp_") && glob(s, "mcp_"+q.server+"_"+q.tool.Name)
+		return s == "*" || strings.HasPrefix(s, "mcp_") && glob(s, "mcp_"+q.server+"_"+q.tool.Name)
 	})
 	return found || !names.There() && r.Get("toolAnnotations").There()
 }

@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/rawjson"
 )
 
 // Env is the account whose clients are judged.
@@ -251,3 +253,10 @@ func inHome(elements ...string) func(Env) []file {
 func desktopFiles(e Env) []file {
 	return []file{{servers, userScope, e.application("Claude", "claude_desktop_config.json"), clientfile.JSON, mcpServers}}
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func quoted(s string) string { return strconv.Quote(rawjson.Clip(s, 80)) }
