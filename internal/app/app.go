@@ -310,7 +310,11 @@ func (d *daemon) wire() error {
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
+	permissions, err := d.permissions(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, permissions}, Refuse: d.door.Refuse, Auth: authenticator, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

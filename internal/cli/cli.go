@@ -91,6 +91,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy config validate":       configValidate(r),
 		"mcpproxy demo":                  demoCommand(r),
 		"mcpproxy help":                  helpCommand(),
+		"mcpproxy permissions":           permissionsCommand(r),
 		"mcpproxy serve":                 serveCommand(r),
 		"mcpproxy status":                statusCommand(r),
 		"mcpproxy stdio":                 stdioCommand(r),

@@ -94,7 +94,7 @@ var shown = map[string]struct {
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "help", "serve", "stdio", "ui",
+	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "demo", "help", "permissions", "serve", "stdio", "ui",
 	"upstream login", "upstream logs", "version",
 }
 
