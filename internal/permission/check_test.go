@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/permission"
+	"mcpproxy/internal/tool"
 )
 
 var update = flag.Bool("update", false, "write what is wanted")
@@ -113,4 +114,30 @@ func shown(r permission.Report) string {
 		fmt.Fprintf(&b, "broken: %s\n", file)
 	}
 	return b.String()
+}
+
+// TestCodexHints: what Codex makes of hints that MCPProxy's own tools do not have.
+func TestCodexHints(t *testing.T) {
+	const yes, no, unsaid = tool.True, tool.False, tool.Unsaid
+	for _, c := range []struct {
+		name         string
+		hints        tool.Hints
+		auto, writes permission.Verdict
+	}{
+		{"destructive before read-only", tool.Hints{ReadOnly: yes, Destructive: yes}, permission.Asks, permission.Runs},
+		{"read-only", tool.Hints{ReadOnly: yes}, permission.Runs, permission.Runs},
+		{"nothing said", tool.Hints{}, permission.Asks, permission.Asks},
+		{"neither destructive nor open", tool.Hints{Destructive: no, OpenWorld: no}, permission.Runs, permission.Asks},
+		{"not destructive", tool.Hints{Destructive: no, OpenWorld: unsaid}, permission.Asks, permission.Asks},
+		{"not open", tool.Hints{Destructive: unsaid, OpenWorld: no}, permission.Asks, permission.Asks},
+		{"open", tool.Hints{ReadOnly: no, Destructive: no, OpenWorld: yes}, permission.Asks, permission.Asks},
+	} {
+		for mode, want := range map[string]permission.Verdict{"auto": c.auto, "writes": c.writes} {
+			e := account(t, txtar.Parse([]byte("-- home/.codex/config.toml --\n[mcp_servers.mcpproxy]\ndefault_tools_approval_mode = \""+mode+"\"\n")))
+			r, err := permission.Check(e, "codex", []permission.Tool{{Name: "x", Hints: c.hints}})
+			if err != nil || r.Lanes[0].Verdict != want {
+				t.Errorf("%s in the mode %s: %v, %v, want %s", c.name, mode, r.Lanes, err, want)
+			}
+		}
+	}
 }

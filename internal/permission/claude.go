@@ -50,14 +50,12 @@ func claudeRules(all docs) docs {
 	return all
 }
 
-// claudeMatches reports whether a rule is about the tool. Rules of MCP tools with
-// parentheses are skipped, and among those that allow, those in which * stands
-// before the whole name of a server.
+// claudeMatches reports whether a rule is about the tool: one with parentheses is
+// about no MCP tool, and none that allows in which * stands before the whole name of
+// a server.
 func claudeMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitized(server)
 	switch {
-	case strings.ContainsAny(rule, "()"):
-		return false
 	case rule == prefix:
 		return true
 	case allows && !strings.HasPrefix(rule, prefix+"__"):

@@ -149,9 +149,7 @@ func codexFiles(e Env) []file {
 		{servers, userScope, filepath.Join(e.or("CODEX_HOME", ".codex"), "config.toml"), clientfile.TOML, key},
 	}
 	for _, dir := range e.upwards() {
-		if path := filepath.Join(dir, ".codex", "config.toml"); path != files[1].path {
-			files = append(files, file{servers, projectScope, path, clientfile.TOML, key})
-		}
+		files = append(files, file{servers, projectScope, filepath.Join(dir, ".codex", "config.toml"), clientfile.TOML, key})
 	}
 	managed := e.system("/etc/codex/managed_config.toml", "/etc/codex/managed_config.toml", "")
 	if e.GOOS == "windows" {
