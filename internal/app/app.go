@@ -320,9 +320,13 @@ func (d *daemon) wire() error {
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	permissions, err := d.permissions(cfg.DataDir)
+	if err != nil {
+		return err
+	}
 	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, access.New(d.gateway, d.tokens)}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, access.New(d.gateway, d.tokens), permissions}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"encoding/json"
 	"strings"
 
 	"mcpproxy/internal/config"
@@ -186,4 +187,10 @@ func makeTexts(w *reply.Writer) texts {
 // manages reports whether upstream_servers is offered.
 func manages(cfg *config.Config) bool {
 	return cfg.MCPManagement == config.ManageRead || cfg.MCPManagement == config.ManagePropose
+}
+
+// Definitions is the array of the built-in tools as clients see them, with the
+// annotations by which they judge them.
+func Definitions(management config.Management) json.RawMessage {
+	return json.RawMessage(definitions(listing{management: management, most: policy.Destructive}))
 }

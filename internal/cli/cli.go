@@ -97,6 +97,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy secrets set":           secretsSet(r),
 		"mcpproxy profile list":          {run: does(r, api.ListProfiles, nothing, writeProfiles)},
 		"mcpproxy profile show":          profileShow(r),
+		"mcpproxy permissions":           permissionsCommand(r),
 		"mcpproxy serve":                 serveCommand(r),
 		"mcpproxy service install":       serviceInstall(r),
 		"mcpproxy service status":        serviceStatus(r),

@@ -170,6 +170,8 @@ var contractCases = map[string]contractCase{
 		body, _ := json.Marshal(map[string]string{"text": c.text("GET", "/config", "", "text")})
 		return "/config", string(body)
 	}, etag: true, no404: namesNothing, no409: sinceChanged},
+	"writePermissions": {ok: with("/clients/claude-code/permissions", `{"dry_run":true}`), missing: with("/clients/none/permissions", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
+
 	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},
 	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
 	"getEarlierConfig": {ok: func(c *contract) (string, string) {

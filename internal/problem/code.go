@@ -71,21 +71,22 @@ var (
 
 // The codes of the other operations.
 var (
-	InvalidParameter = declare("INVALID_PARAMETER", 400, ExitUsage, rpcInvalidParams, "A parameter is missing, unknown or has a value that is not allowed.") // details: parameter, value, allowed
-	InvalidConfig    = declare("INVALID_CONFIG", 422, ExitFailed, rpcInvalidParams, "The configuration has mistakes, or cannot be put into effect.")
-	InvalidRequest   = declare("INVALID_REQUEST", 400, ExitUsage, rpcInvalidRequest, "The request is not one that its address takes: not JSON, a name twice, another method.")
-	TooLarge         = declare("TOO_LARGE", 413, ExitUsage, rpcInvalidRequest, "The request is larger than the message says it may be.")
-	NotFound         = declare("NOT_FOUND", 404, ExitNotFound, rpcInvalidParams, "There is no such record, stored result, file or address.")
-	Ambiguous        = declare("AMBIGUOUS", 409, ExitUsage, rpcInvalidParams, "More than one record begins like this.")
-	Conflict         = declare("CONFLICT", 409, ExitFailed, rpcInvalidParams, "What is there is not what the request was made for: it exists already, or has changed meanwhile.")
-	Unauthorized     = declare("UNAUTHORIZED", 401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong, or the session of the web UI has ended.")
-	Forbidden        = declare("FORBIDDEN", 403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right.")
-	LoginNeeded      = declare("LOGIN_NEEDED", 502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given.")
-	DaemonNotRunning = declare("DAEMON_NOT_RUNNING", 503, ExitNoDaemon, rpcInternal, "No daemon answers.")
-	Usage            = declare("USAGE", 400, ExitUsage, rpcInvalidParams, "The command line is wrong.")
-	Interrupted      = declare("INTERRUPTED", 499, ExitInterrupted, rpcInternal, "The caller cancelled, or the command was stopped.")
-	Unhealthy        = declare("UNHEALTHY", 500, ExitFailed, rpcInternal, "The doctor has found something wrong; each finding names the command that mends it.")
-	Internal         = declare("INTERNAL", 500, ExitFailed, rpcInternal, "Something failed inside MCPProxy; the log of the daemon has the cause.")
+	PermissionsDiffer = declare("PERMISSIONS_DIFFER", 409, ExitRefused, rpcInvalidParams, "What a client does with the tools of MCPProxy is not what MCPProxy recommends.")
+	InvalidParameter  = declare("INVALID_PARAMETER", 400, ExitUsage, rpcInvalidParams, "A parameter is missing, unknown or has a value that is not allowed.") // details: parameter, value, allowed
+	InvalidConfig     = declare("INVALID_CONFIG", 422, ExitFailed, rpcInvalidParams, "The configuration has mistakes, or cannot be put into effect.")
+	InvalidRequest    = declare("INVALID_REQUEST", 400, ExitUsage, rpcInvalidRequest, "The request is not one that its address takes: not JSON, a name twice, another method.")
+	TooLarge          = declare("TOO_LARGE", 413, ExitUsage, rpcInvalidRequest, "The request is larger than the message says it may be.")
+	NotFound          = declare("NOT_FOUND", 404, ExitNotFound, rpcInvalidParams, "There is no such record, stored result, file or address.")
+	Ambiguous         = declare("AMBIGUOUS", 409, ExitUsage, rpcInvalidParams, "More than one record begins like this.")
+	Conflict          = declare("CONFLICT", 409, ExitFailed, rpcInvalidParams, "What is there is not what the request was made for: it exists already, or has changed meanwhile.")
+	Unauthorized      = declare("UNAUTHORIZED", 401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong, or the session of the web UI has ended.")
+	Forbidden         = declare("FORBIDDEN", 403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right.")
+	LoginNeeded       = declare("LOGIN_NEEDED", 502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given.")
+	DaemonNotRunning  = declare("DAEMON_NOT_RUNNING", 503, ExitNoDaemon, rpcInternal, "No daemon answers.")
+	Usage             = declare("USAGE", 400, ExitUsage, rpcInvalidParams, "The command line is wrong.")
+	Interrupted       = declare("INTERRUPTED", 499, ExitInterrupted, rpcInternal, "The caller cancelled, or the command was stopped.")
+	Unhealthy         = declare("UNHEALTHY", 500, ExitFailed, rpcInternal, "The doctor has found something wrong; each finding names the command that mends it.")
+	Internal          = declare("INTERNAL", 500, ExitFailed, rpcInternal, "Something failed inside MCPProxy; the log of the daemon has the cause.")
 )
 
 // HTTPStatus is the status of a REST answer with this code.

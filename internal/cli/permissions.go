@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/builtin"
+	"mcpproxy/internal/permission"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/userfile"
+)
+
+// permissionsFlags are what `permissions` is asked to do.
+type permissionsFlags struct {
+	check, write, dryRun, undo bool
+	consent                    consent
+}
+
+func permissionsCommand(r *run) command {
+	var f permissionsFlags
+	return command{
+		flags:    map[string]any{"check": &f.check, "write": &f.write, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
+		complete: firstOnly(fixed(permission.IDs()...)),
+		run: func(cmd *cobra.Command, args []string) error {
+			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
+				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
+			}
+			env, err := clientsOf(r)
+			if err != nil {
+				return err
+			}
+			switch {
+			case f.undo:
+				return undoPermissions(r, args[0])
+			case f.check:
+				return checkPermissions(r, env, args[0])
+			case f.write || f.dryRun:
+				return writePermissions(r, cmd, env, args[0], f)
+			}
+			return showRules(r, env, args[0])
+		},
+	}
+}
+
+// clientsOf is the account whose clients are looked at.
+func clientsOf(r *run) (permission.Env, error) {
+	env, err := permission.SystemEnv(runtime.GOOS)
+	if err != nil {
+		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
+	}
+	env.Getenv = func(name string) string { value, _ := r.lookup(name); return value }
+	if home, set := r.lookup("HOME"); set && env.GOOS != "windows" {
+		env.Home = home
+	}
+	return env, nil
+}
+
+// ownTools are MCPProxy's tools, as its configuration has them.
+func ownTools(r *run) ([]permission.Tool, error) {
+	live, err := r.open(r.configPath)
+	if err != nil {
+		return nil, err
+	}
+	return permission.Tools(builtin.Definitions(live.Current().MCPManagement)), nil
+}
+
+// showRules prints the rules, ready to paste: they alone go to stdout.
+func showRules(r *run, env permission.Env, client string) error {
+	tools, err := ownTools(r)
+	if err != nil {
+		return err
+	}
+	rules, err := permission.Recommend(env, client, tools)
+	if err != nil {
+		return err
+	}
+	return r.print(rules, func(p *printer) {
+		if rules.Path == "" {
+			p.line("No file holds the permissions of %s.", printable(rules.Name))
+		} else {
+			fmt.Fprint(p, visible(rules.Text))
+			p.note("These belong into %s. `mcpproxy permissions %s --write` merges them in.", printable(rules.Path), rules.Client)
+		}
+		if rules.ByHand != "" {
+			p.line("%s", visible(rules.ByHand))
+		}
+		for _, note := range rules.Notes {
+			p.note("%s", printable(note))
+		}
+	})
+}
+
+// checkPermissions says what the client does; other than recommended is a refusal.
+func checkPermissions(r *run, env permission.Env, client string) error {
+	tools, err := ownTools(r)
+	if err != nil {
+		return err
+	}
+	report, err := permission.Check(env, client, tools)
+	if err != nil {
+		return err
+	}
+	if err := r.print(report, func(p *printer) { writeVerdict(p, report) }); err != nil || report.Right {
+		return err
+	}
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is not what MCPProxy recommends.",
+		"`mcpproxy permissions "+report.Client+" --dry-run` shows what would change it.")
+}
+
+// writeVerdict writes the lanes, one below the other.
+func writeVerdict(p *printer, report permission.Report) {
+	for _, lane := range report.Lanes {
+		h, mark := good, "✓"
+		if !lane.Right {
+			h, mark = bad, "✗"
+		}
+		fmt.Fprintf(p, "%s %s %s", p.paint(h, mark), visibleLine(lane.Tool), lane.Verdict.Words())
+		if !lane.Right {
+			fmt.Fprintf(p, ", recommended: %s", lane.Wanted.Words())
+		}
+		fmt.Fprintln(p)
+		p.text("    ", decides(lane))
+	}
+	for _, skipped := range report.Ignored {
+		p.note("%s skips the rule %s.", printable(report.Name), placed(skipped))
+	}
+	for _, broken := range report.Broken {
+		p.note("%s %s", p.paint(care, "Cannot be read:"), printable(broken))
+	}
+	if report.ByHand != "" {
+		p.note("%s", printable(report.ByHand))
+	}
+	for _, note := range report.Notes {
+		p.note("%s", printable(note))
+	}
+	p.note("How sure this is: %s.", report.Basis)
+}
+
+// decides is which rule decides about a lane.
+func decides(lane permission.Lane) string {
+	text := placed(lane.Rule)
+	if lane.Why != "" {
+		text += " (" + visibleLine(lane.Why) + ")"
+	}
+	return text
+}
+
+// placed is a rule with its place.
+func placed(rule permission.Rule) string {
+	switch {
+	case rule.Path == "":
+		return visibleLine(rule.Text)
+	case rule.Line == 0:
+		return visibleLine(rule.Text) + ", " + visibleLine(rule.Path)
+	}
+	return fmt.Sprintf("%s, %s:%d", visibleLine(rule.Text), visibleLine(rule.Path), rule.Line)
+}
+
+// writePermissions shows what would change, asks, and writes.
+func writePermissions(r *run, cmd *cobra.Command, env permission.Env, client string, f permissionsFlags) error {
+	tools, err := ownTools(r)
+	if err != nil {
+		return err
+	}
+	plan, err := permission.Prepare(env, client, tools)
+	if err != nil {
+		return err
+	}
+	if f.dryRun || !plan.Changed {
+		return r.print(permission.Outcome{Preview: plan.Preview}, func(p *printer) { writePlan(p, plan); writeVerdict(p, plan.After) })
+	}
+	if r.output == formatTable {
+		writePlan(r.printer(r.Stderr), plan)
+	}
+	question := "Write this into " + printable(plan.Path) + "?"
+	if err := r.consented(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
+		return err
+	}
+	j, err := clientChanges(r)
+	if err != nil {
+		return err
+	}
+	out, err := plan.Apply(j)
+	if err != nil {
+		return err
+	}
+	return r.print(out, func(p *printer) {
+		writeVerdict(p, out.After)
+		p.note("Written to %s. `mcpproxy permissions %s --undo` takes it back.", printable(plan.Path), plan.Client)
+	})
+}
+
+// writePlan writes what would change.
+func writePlan(p *printer, plan permission.Plan) {
+	if !plan.Changed {
+		p.line("Nothing changes: the rules are in %s.", printable(plan.Path))
+		return
+	}
+	p.line("%s", printable(plan.Path))
+	if plan.Target != "" {
+		p.line("which is a link to %s", printable(plan.Target))
+	}
+	for line := range strings.SplitSeq(plan.Difference, "\n") {
+		h := noHue
+		switch {
+		case strings.HasPrefix(line, "+"):
+			h = good
+		case strings.HasPrefix(line, "-"):
+			h = bad
+		}
+		fmt.Fprintln(p, p.paint(h, visible(line)))
+	}
+	for _, warning := range plan.Warnings {
+		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+	}
+}
+
+// clientChanges is the journal of what was changed in files of clients.
+func clientChanges(r *run) (*userfile.Journal, error) {
+	dir, err := r.dataDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return userfile.Open(filepath.Join(dir, "client_changes"))
+}
+
+// undoPermissions takes the last change back.
+func undoPermissions(r *run, client string) error {
+	j, err := clientChanges(r)
+	if err != nil {
+		return err
+	}
+	change, err := permission.Undo(j, client)
+	if err != nil {
+		return err
+	}
+	return r.print(change, func(p *printer) {
+		if change.Created {
+			p.line("%s is gone again, as before.", printable(change.Path))
+			return
+		}
+		p.line("%s is again as it was before.", printable(change.Path))
+	})
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/permission"
+	"mcpproxy/internal/problem"
+)
+
+// inAccount is a world with files of clients in its account.
+func inAccount(t *testing.T, files map[string]string) *world {
+	t.Helper()
+	w := newWorld(t)
+	for name, text := range files {
+		path := filepath.Join(w.env["HOME"], name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+const (
+	claudeJSON     = ".claude.json"
+	claudeSettings = ".claude/settings.json"
+	connected      = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}}`
+)
+
+// What is checked exits with 3 until it was written, and again when that was taken
+// back, which leaves the file as it was.
+func TestPermissionsWrittenAndUndone(t *testing.T) {
+	t.Parallel()
+	const mine = "{\r\n  // mine\r\n  \"model\": \"opus\"\r\n}\r\n"
+	w := inAccount(t, map[string]string{claudeJSON: connected, claudeSettings: mine})
+	path := filepath.Join(w.env["HOME"], claudeSettings)
+	for _, step := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs unasked"},
+		{"permissions claude --dry-run", problem.ExitDone, `+     "allow": [`},
+		{"permissions claude --undo", problem.ExitNotFound, "There is no change of the permissions of Claude Code to undo."},
+		{"permissions claude --write", problem.ExitUsage, "Nobody can be asked"},
+		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
+		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},
+		{"permissions claude --write", problem.ExitDone, "Nothing changes"},
+		{"permissions claude --undo", problem.ExitDone, "is again as it was before"},
+		{"permissions claude --check", problem.ExitRefused, "PERMISSIONS_DIFFER"},
+	} {
+		args := strings.Fields(step.args)
+		if step.says == "PERMISSIONS_DIFFER" {
+			args = append(args, "-o", "json")
+		}
+		got := w.run(args...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
+			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != mine {
+		t.Errorf("undone, the file is %q, %v", text, err)
+	}
+}
+
+// A person sees what would change before the question, and no changes nothing.
+func TestPermissionsAreAskedAbout(t *testing.T) {
+	t.Parallel()
+	w := inAccount(t, map[string]string{".cursor/mcp.json": connected})
+	var question string
+	w.deps.Ask = func(_ context.Context, q string) (string, error) { question = q; return "n", nil }
+	got := w.run("permissions", "cursor", "--write")
+	if got.code != problem.ExitInterrupted || !strings.Contains(question, "permissions.json") {
+		t.Errorf("%+v after %q", got, question)
+	}
+	for _, says := range []string{`+     "*mcpproxy:call_tool_read"`, "in place of the list in Cursor's settings"} {
+		if !strings.Contains(strings.ReplaceAll(got.stderr, "\n", " "), says) {
+			t.Errorf("%q is not in\n%s", says, got.stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.env["HOME"], ".cursor/permissions.json")); err == nil {
+		t.Error("it was written all the same")
+	}
+}
+
+func TestPermissionsInJSON(t *testing.T) {
+	t.Parallel()
+	w := inAccount(t, map[string]string{claudeJSON: connected})
+	var report permission.Report
+	if err := json.Unmarshal([]byte(w.run("permissions", "claude-code", "--check", "-o", "json").stdout), &report); err != nil || len(report.Lanes) != 6 || report.Right {
+		t.Errorf("%+v, %v", report, err)
+	}
+	for _, args := range [][]string{{"permissions", "claude", "--check", "--write"}, {"permissions", "claude", "--undo", "--dry-run"}, {"permissions"}} {
+		if got := w.run(args...); got.code != problem.ExitUsage {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := w.run("permissions", "nobody"); got.code != problem.ExitNotFound {
+		t.Errorf("%+v", got)
+	}
+}

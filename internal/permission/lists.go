@@ -1,0 +1,160 @@
+package permission
+
+import (
+	"strings"
+)
+
+// cursor: the list of the files, joined; where there is one, that of the settings
+// does not count. The Run Mode is not in a file.
+func cursor(q question) decision {
+	listed := false
+	var empty Rule
+	for _, d := range q.docs.of(rules) {
+		list := d.tree.Get("mcpAllowlist")
+		if !list.IsList() {
+			continue
+		}
+		listed, empty = true, d.rule(list, "mcpAllowlist does not have the tool")
+		at, found := among(list, func(rule string) bool { return cursorMatches(rule, q.server, q.tool.Name) })
+		if found {
+			return decision{Runs, d.rule(at, "mcpAllowlist "+at.Text()), "in the Run Modes Allowlist and Auto-review"}
+		}
+	}
+	if !listed {
+		return decision{Unknown, Rule{Text: "no file has mcpAllowlist: the list in Cursor's settings decides"}, ""}
+	}
+	return decision{Asks, empty, "in the Run Mode Allowlist; in Auto-review a classifier may pass it, Run Everything passes it"}
+}
+
+// cursorMatches reports whether server:tool, with wildcards, is about the tool.
+func cursorMatches(rule, server, name string) bool {
+	ruleServer, ruleTool, ok := strings.Cut(rule, ":")
+	return ok && glob(ruleServer, server) && glob(ruleTool, name)
+}
+
+// cursorParts are written with a * before the name: Cursor may give the server's id
+// a prefix.
+func cursorParts(server string, tools []Tool) []edit {
+	var edits []edit
+	for _, name := range those(tools, Asks) {
+		for _, form := range []string{server + ":" + name, "*" + server + ":" + name} {
+			edits = append(edits, edit{op: drop, path: []string{"mcpAllowlist"}, text: form})
+		}
+	}
+	for _, name := range those(tools, Runs) {
+		edits = append(edits, edit{op: add, path: []string{"mcpAllowlist"}, text: "*" + server + ":" + name})
+	}
+	return edits
+}
+
+// listed is the judgement of clients with a list of approved tools at the server's
+// own entry.
+func listed(q question) decision {
+	d, entry := q.docs.entry(q.server)
+	if off := entry.Get("disabled"); off.There() {
+		if is, _ := off.Bool(); is {
+			return decision{Denied, d.rule(off, "disabled: true"), "the server is switched off"}
+		}
+	}
+	for _, key := range []string{"disabledTools", "excludeTools"} {
+		if at, found := among(entry.Get(key), is(q.tool.Name)); found {
+			return decision{Denied, d.rule(at, key+" "+q.tool.Name), ""}
+		}
+	}
+	at, found := among(entry.Get("autoApprove"), func(s string) bool { return s == q.tool.Name || s == "*" })
+	if found {
+		return decision{Runs, d.rule(at, "autoApprove "+at.Text()), ""}
+	}
+	if list := entry.Get("autoApprove"); list.There() {
+		return decision{Asks, d.rule(list, "autoApprove does not have the tool"), ""}
+	}
+	return decision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
+}
+
+// cline runs what is listed only where its menu Auto-approve has MCP servers ticked.
+func cline(q question) decision {
+	said := listed(q)
+	_, entry := q.docs.entry(q.server)
+	at, found := among(entry.Get("alwaysAllow"), is(q.tool.Name))
+	switch {
+	case said.verdict == Runs:
+		said.why = "while Auto-approve → Use MCP servers is ticked; else it asks"
+	case said.verdict == Asks && found:
+		d, _ := q.docs.entry(q.server)
+		return decision{Unknown, d.rule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, its source reads autoApprove"}
+	}
+	return said
+}
+
+func listedParts(at ...string) func(string, []Tool) []edit {
+	return func(server string, tools []Tool) []edit {
+		path := append(append([]string{}, at...), server, "autoApprove")
+		var edits []edit
+		for _, name := range those(tools, Asks) {
+			edits = append(edits, edit{op: drop, path: path, text: name})
+		}
+		for _, name := range those(tools, Runs) {
+			edits = append(edits, edit{op: add, path: path, text: name})
+		}
+		return edits
+	}
+}
+
+// goose: the mode first, then the user's lists, then the hints.
+func goose(q question) decision {
+	d, entry := q.docs.entry(q.server)
+	if on, ok := entry.Get("enabled").Bool(); ok && !on {
+		return decision{Denied, d.rule(entry.Get("enabled"), "enabled: false"), "the extension is switched off"}
+	}
+	if list := entry.Get("available_tools"); len(list.Texts()) > 0 {
+		if _, found := among(list, is(q.tool.Name)); !found {
+			return decision{Denied, d.rule(list, "available_tools does not have the tool"), ""}
+		}
+	}
+	mode := Rule{Text: "GOOSE_MODE is not set: Goose takes auto"}
+	word := "auto"
+	if d, at := q.docs.of(servers).last("GOOSE_MODE"); at.There() {
+		word, mode = at.Text(), d.rule(at, "GOOSE_MODE: "+at.Text())
+	}
+	switch word {
+	case "auto":
+		return decision{Runs, mode, "the mode auto asks for nothing"}
+	case "chat":
+		return decision{Denied, mode, "the mode chat calls no tools"}
+	case "approve", "smart_approve":
+		return gooseLists(q, mode)
+	}
+	return decision{Unknown, mode, "the mode is not one that is known here"}
+}
+
+// gooseLists is what the lists of the user say, and without them the hints.
+func gooseLists(q question, mode Rule) decision {
+	for _, list := range [...]struct {
+		name    string
+		verdict Verdict
+	}{{"never_allow", Denied}, {"always_allow", Runs}, {"ask_before", Asks}} {
+		d, tree := q.docs.of(rules).last("user", list.name)
+		if at, found := among(tree, is(q.server+"__"+q.tool.Name)); found {
+			return decision{list.verdict, d.rule(at, list.name+" "+at.Text()), ""}
+		}
+	}
+	if q.tool.Wanted() == Runs {
+		return decision{Runs, mode, "by the hint readOnlyHint of the tool"}
+	}
+	return decision{Asks, mode, "by the hint readOnlyHint of the tool"}
+}
+
+func gooseParts(server string, tools []Tool) []edit {
+	var edits []edit
+	list := func(op operation, name, tool string) {
+		edits = append(edits, edit{op: op, path: []string{"user", name}, text: server + "__" + tool})
+	}
+	for _, name := range those(tools, Runs) {
+		list(add, "always_allow", name)
+	}
+	for _, name := range those(tools, Asks) {
+		list(drop, "always_allow", name)
+		list(add, "ask_before", name)
+	}
+	return append(edits, edit{op: ensure, path: []string{"user", "never_allow"}})
+}
