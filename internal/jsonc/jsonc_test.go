@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 	}{
 		"comments":  {"// a\n{\"a\": [1, /* b */ 2,],} // c", -1, ""},
 		"not UTF-8": {"{\"a\": \"\xff\"}", 7, "the file is not valid UTF-8"},
-		"large":     {strings.Repeat(" ", MaxSize+1), 0, "the file is larger than 4194304 bytes"},
+		"large":     {strings.Repeat(" ", MaxSize+1), 0, "the file is larger than 16777216 bytes"},
 		"deep":      {strings.Repeat("[", MaxDepth+1), MaxDepth, "brackets are nested deeper than 32"},
 		"empty":     {" // nothing\n", 0, "the file is empty"},
 		"unclosed":  {"{\n[", 3, "the file ends too early"},
