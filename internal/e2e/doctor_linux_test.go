@@ -289,9 +289,9 @@ func sickDaemons() map[string]sick {
 		"D105":       {breaks: func(p *patient) { p.kill() }, words: []string{"mcpproxy.sock"}, fix: true},
 		"D105 by rm": {breaks: func(p *patient) { p.kill() }},
 		"D106": {down: true, breaks: func(p *patient) {
-			l, err := net.Listen("tcp", p.address)
-			p.must(err)
-			p.t.Cleanup(func() { l.Close() })
+			l := listenLow(p.t)
+			p.address = l.Addr().String()
+			p.writeConfig(p.settings(""))
 		}, words: []string{fmt.Sprintf("Process %d (e2e.test)", os.Getpid())}},
 		"D107": {down: true, breaks: func(p *patient) {
 			d := startDaemon(p.t, "{}")
@@ -392,6 +392,18 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
+	}
+}
+
+// listenLow listens on a port below those that the system gives to anybody: the next
+// one, which the doctor proposes, stays free.
+func listenLow(t testing.TB) net.Listener {
+	t.Helper()
+	for port := 20_000 + os.Getpid()%5_000; ; port += 2 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			t.Cleanup(func() { l.Close() })
+			return l
+		}
 	}
 }
 
