@@ -6,11 +6,15 @@ import { clients } from "../src/pages/overview/start/clients";
 // Space between words is the formatter's; a table has the inner part of an object alone.
 const bare = (text: string) => text.replace(/\s+/g, "");
 const guide = bare(guideText);
-const snippets = clientGuides().flatMap((g) => [...g.connect, ...(g.permit ?? [])].map((s) => [`${g.name}: ${s.where}`, s.text] as const));
+const snippets = clientGuides().flatMap((g) => g.connect.map((s) => [`${g.name}: ${s.where}`, s.text] as const));
 
 test.each(snippets)("the guide has the snippet of %s", (_, text) => {
   const all = bare(text);
   expect(guide.includes(all) || guide.includes(all.replace(/^\{(.*)\}$/, "$1"))).toBe(true);
+});
+
+test("the guide has the rules of each client whose permissions can be written", () => {
+  for (const g of clientGuides()) if (g.permissions) expect(guideText).toContain(`<!-- permissions ${g.permissions} -->\nIn \``);
 });
 
 test("the first run has them, too", () => {

@@ -19,10 +19,10 @@ export function Connect({ address }: { address?: string }) {
           <h3>Connect {guide.name}</h3>
           {guide.connect.map((s) => <Piece snippet={s} key={s.where} />)}
         </div>
-        {guide.permit && (
+        {guide.permissions && (
           <div>
             <h3>Let reads pass, ask for the rest</h3>
-            {guide.permit.map((s) => <Piece snippet={s} key={s.where} />)}
+            <Piece snippet={{ where: "Run; it shows what changes in the client's file, asks, and keeps a backup", text: `mcpproxy permissions ${guide.permissions} --write` }} />
           </div>
         )}
       </div>
