@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"mcpproxy/internal/builtin"
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/userfile"
 )
@@ -12,7 +13,7 @@ import (
 // permissions are the clients of the account that MCPProxy runs in. A daemon belongs
 // to no project: only what counts everywhere is looked at.
 func (d *daemon) permissions(dataDir string) (*permission.Account, error) {
-	env, err := permission.SystemEnv(runtime.GOOS)
+	env, err := clients.SystemEnv(runtime.GOOS)
 	env.Dir = ""
 	return &permission.Account{
 		Env:   env,

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/builtin"
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/userfile"
@@ -24,7 +25,7 @@ func permissionsCommand(r *run) command {
 	var f permissionsFlags
 	return command{
 		flags:    map[string]any{"check": &f.check, "write": &f.write, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
-		complete: firstOnly(fixed(permission.IDs()...)),
+		complete: firstOnly(fixed(clients.IDs()...)),
 		run: func(cmd *cobra.Command, args []string) error {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
 				return usage("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
@@ -47,8 +48,8 @@ func permissionsCommand(r *run) command {
 }
 
 // clientsOf is the account whose clients are looked at.
-func clientsOf(r *run) (permission.Env, error) {
-	env, err := permission.SystemEnv(runtime.GOOS)
+func clientsOf(r *run) (clients.Env, error) {
+	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
 		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
 	}
@@ -69,7 +70,7 @@ func ownTools(r *run) ([]permission.Tool, error) {
 }
 
 // showRules prints the rules, ready to paste: they alone go to stdout.
-func showRules(r *run, env permission.Env, client string) error {
+func showRules(r *run, env clients.Env, client string) error {
 	tools, err := ownTools(r)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func showRules(r *run, env permission.Env, client string) error {
 }
 
 // checkPermissions says what the client does; other than recommended is a refusal.
-func checkPermissions(r *run, env permission.Env, client string) error {
+func checkPermissions(r *run, env clients.Env, client string) error {
 	tools, err := ownTools(r)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func placed(rule permission.Rule) string {
 }
 
 // writePermissions shows what would change, asks, and writes.
-func writePermissions(r *run, cmd *cobra.Command, env permission.Env, client string, f permissionsFlags) error {
+func writePermissions(r *run, cmd *cobra.Command, env clients.Env, client string, f permissionsFlags) error {
 	tools, err := ownTools(r)
 	if err != nil {
 		return err

@@ -5,18 +5,10 @@ import (
 	"iter"
 
 	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/textedit"
 )
 
-// Syntax is how a text is written.
-type Syntax uint8
-
-const (
-	JSON Syntax = iota // with or without comments and trailing commas
-	TOML
-	YAML
-)
-
-// Tree is a value in a text of any syntax, with its line. The zero Tree is the one
+// Tree is a value in a text of any format, with its line. The zero Tree is the one
 // that is not there: it has nothing in it.
 type Tree struct {
 	n    *node
@@ -26,7 +18,7 @@ type Tree struct {
 // ParseTree reads a whole text. An empty one is the zero Tree; the error is a
 // *problem.Problem INVALID_CONFIG with line and column, and repeats no string of
 // the text.
-func ParseTree(text []byte, s Syntax) (Tree, error) {
+func ParseTree(text []byte, f textedit.Format) (Tree, error) {
 	text = bytes.TrimPrefix(text, []byte(jsonc.ByteOrderMark))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return Tree{}, nil
@@ -35,7 +27,7 @@ func ParseTree(text []byte, s Syntax) (Tree, error) {
 		line, column := jsonc.Position(text, wrong.Offset)
 		return Tree{}, refused(&mistake{place{line, column}, wrong.Message, wrong.Hint})
 	}
-	n, err := map[Syntax]func([]byte) (*node, error){JSON: fromJSON, TOML: fromTOML, YAML: fromYAML}[s](text)
+	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: fromJSON, textedit.TOML: fromTOML, textedit.YAML: fromYAML}[f](text)
 	if err != nil {
 		return Tree{}, refused(err)
 	}

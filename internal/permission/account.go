@@ -1,10 +1,13 @@
 package permission
 
-import "mcpproxy/internal/userfile"
+import (
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/userfile"
+)
 
 // Account are the clients of one account, and where changes of their files are kept.
 type Account struct {
-	Env   Env
+	Env   clients.Env
 	Tools func() []Tool
 	// Open opens the journal.
 	Open func() (*userfile.Journal, error)

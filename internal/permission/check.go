@@ -1,17 +1,10 @@
 package permission
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"mcpproxy/internal/clientfile"
-	"mcpproxy/internal/jsonc"
-	"mcpproxy/internal/problem"
+	"mcpproxy/internal/clients"
 )
 
 // Lane is what a client does with one of MCPProxy's tools.
@@ -42,7 +35,7 @@ type Report struct {
 
 // Check says what a client does with the tools now. The client is its id, its name or
 // a usual word for it; anything else is a *problem.Problem NOT_FOUND.
-func Check(e Env, word string, tools []Tool) (Report, error) {
+func Check(e clients.Env, word string, tools []Tool) (Report, error) {
 	c, err := find(word)
 	if err != nil {
 		return Report{}, err
@@ -50,15 +43,15 @@ func Check(e Env, word string, tools []Tool) (Report, error) {
 	return c.check(read(c.files(e), nil), e, tools), nil
 }
 
-func (c client) check(all docs, e Env, tools []Tool) Report {
-	server, connected := serverName(all)
-	r := Report{Client: c.id, Name: c.name, Server: server, Connected: connected, Right: true, Basis: c.basis,
+func (c client) check(all docs, e clients.Env, tools []Tool) Report {
+	server, connected := all.serverName()
+	r := Report{Client: c.ID, Name: c.Name, Server: server, Connected: connected, Right: true, Basis: c.basis,
 		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
 	for _, d := range all {
 		r.file(d)
 	}
 	if !connected {
-		r.Notes = append([]string{"MCPProxy is in none of the files: `mcpproxy connect " + c.id + "` connects it. This is what would hold then."}, r.Notes...)
+		r.Notes = append([]string{"MCPProxy is in none of the files: `mcpproxy connect " + c.ID + "` connects it. This is what would hold then."}, r.Notes...)
 	}
 	for _, t := range tools {
 		q := question{all, server, t, e.Dir}
@@ -79,13 +72,13 @@ func (c client) check(all docs, e Env, tools []Tool) Report {
 // file says that a doc was read, once.
 func (r *Report) file(d doc) {
 	for _, path := range r.Files {
-		if path == d.path {
+		if path == d.Path {
 			return
 		}
 	}
-	r.Files = append(r.Files, d.path)
-	if d.broken != "" {
-		r.Broken = append(r.Broken, d.path+": "+d.broken)
+	r.Files = append(r.Files, d.Path)
+	if d.Broken != "" {
+		r.Broken = append(r.Broken, d.Path+": "+d.Broken)
 	}
 }
 
@@ -111,39 +104,14 @@ func list(names []string) string {
 }
 
 // serverName is the name under which MCPProxy stands in the files, and whether it
-// does: mcpproxy, or the first that starts our program.
-func serverName(all docs) (name string, found bool) {
-	const usual = "mcpproxy"
-	other := ""
+// does.
+func (all docs) serverName() (name string, found bool) {
+	var read []clients.Doc
 	for _, d := range all.of(servers) {
-		for _, key := range [][]string{d.key, append(append([]string{}, d.key...), "servers")} {
-			for name, entry := range d.tree.Get(key...).Members() {
-				if name == usual && entry.IsObject() {
-					return usual, true
-				}
-				if other == "" && startsOurs(entry) {
-					other = name
-				}
-			}
-		}
+		read = append(read, d.Doc)
 	}
-	if other != "" {
-		return other, true
-	}
-	return usual, false
-}
-
-// startsOurs reports whether an entry has the command mcpproxy.
-func startsOurs(entry clientfile.Tree) bool {
-	command := entry.Get("command").Text()
-	if command == "" {
-		command = entry.Get("cmd").Text()
-	}
-	if items := entry.Get("command").Texts(); command == "" && len(items) > 0 {
-		command = items[0].Text()
-	}
-	base := command[strings.LastIndexAny(command, `/\`)+1:]
-	return strings.TrimSuffix(strings.ToLower(base), ".exe") == "mcpproxy"
+	at, found := clients.Ours(read, nil)
+	return at.Server, found
 }
 
 // read reads the files that are there, but takes instead for the one that it is to
@@ -152,59 +120,19 @@ func read(files []file, instead *doc) docs {
 	var all docs
 	taken := instead == nil
 	for _, f := range files {
-		d := doc{file: f}
-		if instead != nil && f.path == instead.path {
-			taken, d.text, d.tree = true, instead.text, instead.tree
-			all = append(all, d)
+		if instead != nil && f.Path == instead.Path {
+			taken = true
+			d := *instead
+			d.File = f.File
+			all = append(all, doc{f.kind, d.Doc})
 			continue
 		}
-		text, err := load(f.path)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNowhere) {
-			continue
+		if d, there := f.Read(); there {
+			all = append(all, doc{f.kind, d})
 		}
-		if err == nil {
-			d.text = text
-			d.tree, err = clientfile.ParseTree(text, f.syntax)
-		}
-		if err != nil {
-			d.broken = reason(err)
-		}
-		all = append(all, d)
 	}
 	if !taken {
 		all = append(all, *instead)
 	}
 	return all
-}
-
-// errNowhere is for a file that has no path on this system.
-var errNowhere = errors.New("no path")
-
-// load reads a regular file within bounds.
-func load(path string) ([]byte, error) {
-	if !filepath.IsAbs(path) {
-		return nil, errNowhere
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
-}
-
-// reason is why a file cannot be read, without its path.
-func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err.Error()
-	}
-	return problem.From(err).Message
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"mcpproxy/internal/clients"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,10 +25,10 @@ func ours() []permission.Tool { return permission.Tools(builtin.Definitions(conf
 
 // account makes an account of the files of an archive: those under home/, project/
 // and root/.
-func account(t *testing.T, a *txtar.Archive) permission.Env {
+func account(t *testing.T, a *txtar.Archive) clients.Env {
 	t.Helper()
 	dir := t.TempDir()
-	e := permission.Env{GOOS: "linux", Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "project"), Root: filepath.Join(dir, "root")}
+	e := clients.Env{GOOS: "linux", Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "project"), Root: filepath.Join(dir, "root")}
 	env := map[string]string{}
 	e.Getenv = func(name string) string { return env[name] }
 	for _, f := range a.Files {

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"mcpproxy/internal/clients"
 	"strings"
 
 	"mcpproxy/internal/clientfile"
@@ -20,7 +21,7 @@ func claude(q question) decision {
 	mode := claudeMode(settings)
 	for _, list := range claudeLists {
 		for _, d := range claudeRules(settings).reversed() {
-			at, found := among(d.tree.Get("permissions", list.name), func(rule string) bool {
+			at, found := among(d.Tree.Get("permissions", list.name), func(rule string) bool {
 				return claudeMatches(rule, q.server, q.tool.Name, list.name == "allow")
 			})
 			if found {
@@ -38,9 +39,9 @@ func claudeRules(all docs) docs {
 	var managed docs
 	only := false
 	for _, d := range all {
-		if d.scope == managedScope {
+		if d.Scope == clients.Managed {
 			managed = append(managed, d)
-			said, _ := d.tree.Get("allowManagedPermissionRulesOnly").Bool()
+			said, _ := d.Tree.Get("allowManagedPermissionRulesOnly").Bool()
 			only = only || said
 		}
 	}
@@ -115,7 +116,7 @@ func claudeIgnored(q question) []Rule {
 	var skipped []Rule
 	for _, d := range q.docs.of(rules) {
 		for _, list := range claudeLists {
-			for _, at := range d.tree.Get("permissions", list.name).Texts() {
+			for _, at := range d.Tree.Get("permissions", list.name).Texts() {
 				if claudeSkips(at, q.server, list.name) {
 					skipped = append(skipped, d.rule(at, list.name+" "+at.Text()))
 				}

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"mcpproxy/internal/clients"
 	"strings"
 
 	"mcpproxy/internal/tool"
@@ -101,17 +102,17 @@ func codexPolicy(all docs, said decision) decision {
 func codexTrusted(all docs, dir string) docs {
 	trusted := false
 	for _, d := range all {
-		if d.scope != userScope {
+		if d.Scope != clients.User {
 			continue
 		}
-		for project, says := range d.tree.Get("projects").Members() {
+		for project, says := range d.Tree.Get("projects").Members() {
 			inside := dir == project || strings.HasPrefix(dir, strings.TrimRight(project, `/\`)+"/") || strings.HasPrefix(dir, strings.TrimRight(project, `/\`)+`\`)
 			trusted = trusted || inside && says.Get("trust_level").Text() == "trusted"
 		}
 	}
 	var counted docs
 	for _, d := range all {
-		if d.scope != projectScope || trusted {
+		if d.Scope != clients.Project || trusted {
 			counted = append(counted, d)
 		}
 	}

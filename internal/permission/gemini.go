@@ -2,6 +2,7 @@ package permission
 
 import (
 	"cmp"
+	"mcpproxy/internal/clients"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 
 // geminiTiers are the tiers of policies by scope. Those of a workspace are read and
 // do not count at present.
-var geminiTiers = map[string]int{managedScope: 5, userScope: 4}
+var geminiTiers = map[clients.Scope]int{clients.Managed: 5, clients.User: 4}
 
 // geminiRule is a rule of a policy that may be about the tool.
 type geminiRule struct {
@@ -104,7 +105,7 @@ var geminiHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 func geminiRules(q question) []geminiRule {
 	var all []geminiRule
 	for _, d := range q.docs.of(rules) {
-		if tier, counts := geminiTiers[d.scope]; counts {
+		if tier, counts := geminiTiers[d.Scope]; counts {
 			all = append(all, geminiPolicy(d, tier, q)...)
 		}
 	}
@@ -115,20 +116,20 @@ func geminiRules(q question) []geminiRule {
 // geminiPolicy are the rules of a file that are about the tool.
 func geminiPolicy(d doc, tier int, q question) []geminiRule {
 	var all []geminiRule
-	items := d.tree.Get("rule").Items()
+	items := d.Tree.Get("rule").Items()
 	refused := slices.ContainsFunc(items, func(r clientfile.Tree) bool {
 		return !r.Get("toolName").There() && !r.Get("commandPrefix").There() && !r.Get("commandRegex").There()
 	})
-	heads := geminiHeads.FindAllIndex(d.text, -1)
+	heads := geminiHeads.FindAllIndex(d.Text, -1)
 	for i, item := range items {
 		if !geminiAbout(item, q) {
 			continue
 		}
 		number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
-		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.path}, some: geminiSome(item, q), refused: refused}
+		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, some: geminiSome(item, q), refused: refused}
 		r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
 		if len(heads) == len(items) {
-			r.rule.Line = strings.Count(string(d.text[:heads[i][1]]), "\n") + 1
+			r.rule.Line = strings.Count(string(d.Text[:heads[i][1]]), "\n") + 1
 		}
 		all = append(all, r)
 	}

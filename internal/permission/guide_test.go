@@ -2,6 +2,7 @@ package permission_test
 
 import (
 	"fmt"
+	"mcpproxy/internal/clients"
 	"os"
 	"regexp"
 	"strings"
@@ -24,7 +25,7 @@ func TestGuide(t *testing.T) {
 	}
 	e := account(t, &txtar.Archive{})
 	missing := map[string]bool{}
-	for _, id := range permission.IDs() {
+	for _, id := range clients.IDs() {
 		missing[id] = true
 	}
 	got := shownRules.ReplaceAllStringFunc(string(text), func(part string) string {

@@ -23,7 +23,7 @@ func opencode(q question) decision {
 	name := sanitized(q.server) + "_" + sanitized(q.tool.Name)
 	settings := q.docs.of(servers)
 	for _, d := range settings.reversed() {
-		if native := d.tree.Get("permissions"); native.IsList() {
+		if native := d.Tree.Get("permissions"); native.IsList() {
 			return decision{Unknown, d.rule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
 		}
 	}
@@ -40,7 +40,7 @@ func opencode(q question) decision {
 		said.verdict, said.why = Unknown, "the value is not one that is known here"
 	}
 	for _, d := range settings {
-		if agents := d.tree.Get("agent"); agents.IsObject() && said.why == "" {
+		if agents := d.Tree.Get("agent"); agents.IsObject() && said.why == "" {
 			said.why = "an agent with permissions of its own may differ"
 		}
 	}
@@ -58,7 +58,7 @@ type opencodeKey struct {
 func opencodeSection(settings docs, section string) []opencodeKey {
 	var merged []opencodeKey
 	for _, d := range settings {
-		tree := d.tree.Get(section)
+		tree := d.Tree.Get(section)
 		if word := tree.Text(); word != "" {
 			merged = []opencodeKey{{"*", opencodeRule{opencodeVerdicts[word], d.rule(tree, section+": "+word)}}}
 		}
@@ -159,7 +159,7 @@ func copilot(q question) decision {
 		}
 	}
 	for _, d := range q.docs.of(rules) {
-		locations := maps.Collect(d.tree.Get("locations").Members())
+		locations := maps.Collect(d.Tree.Get("locations").Members())
 		for _, dir := range slices.Sorted(maps.Keys(locations)) {
 			if dir != q.dir && !strings.HasPrefix(q.dir, strings.TrimRight(dir, `/\`)+"/") {
 				continue

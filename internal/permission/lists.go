@@ -10,7 +10,7 @@ func cursor(q question) decision {
 	listed := false
 	var empty Rule
 	for _, d := range q.docs.of(rules) {
-		list := d.tree.Get("mcpAllowlist")
+		list := d.Tree.Get("mcpAllowlist")
 		if !list.IsList() {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
@@ -90,18 +91,12 @@ type decision struct {
 
 // doc is a file of a client as it was read.
 type doc struct {
-	file
-	text []byte
-	tree clientfile.Tree
-	// broken is why it cannot be read.
-	broken string
+	kind kind
+	clients.Doc
 }
 
 // rule names what stands in the doc.
-func (d doc) rule(at clientfile.Tree, text string) Rule { return Rule{text, d.path, at.Line()} }
-
-// entry is the server's own section.
-func (d doc) entry(server string) clientfile.Tree { return d.tree.Get(d.key...).Get(server) }
+func (d doc) rule(at clientfile.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
 
 // kind is what a file of a client is for.
 type kind string
@@ -109,16 +104,12 @@ type kind string
 const (
 	rules   kind = "rules"   // holds permissions
 	servers kind = "servers" // holds servers, and what is said at each
-	other   kind = "other"   // holds something that they depend on
 )
 
 // file is one that a client reads.
 type file struct {
-	kind   kind
-	scope  string // whose it is: user, project, local, managed
-	path   string
-	syntax clientfile.Syntax
-	key    []string // of servers: what leads to the object of them
+	kind kind
+	clients.File
 }
 
 // docs are the files of a client that are there, the weakest first.
@@ -145,7 +136,7 @@ func (all docs) reversed() docs {
 // last returns what the strongest doc says under the keys.
 func (all docs) last(keys ...string) (doc, clientfile.Tree) {
 	for _, d := range all.reversed() {
-		if found := d.tree.Get(keys...); found.There() {
+		if found := d.Tree.Get(keys...); found.There() {
 			return d, found
 		}
 	}
@@ -155,7 +146,7 @@ func (all docs) last(keys ...string) (doc, clientfile.Tree) {
 // entry returns the section of the server in the strongest doc that has it.
 func (all docs) entry(server string) (doc, clientfile.Tree) {
 	for _, d := range all.of(servers).reversed() {
-		if e := d.entry(server); e.There() {
+		if e := d.Entry(server); e.There() {
 			return d, e
 		}
 	}

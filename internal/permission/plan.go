@@ -2,9 +2,8 @@ package permission
 
 import (
 	"encoding/json"
-	"path/filepath"
 
-	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/textedit"
@@ -23,19 +22,19 @@ type Rules struct {
 }
 
 // Recommend returns the rules for a client, ready to paste.
-func Recommend(e Env, word string, tools []Tool) (Rules, error) {
+func Recommend(e clients.Env, word string, tools []Tool) (Rules, error) {
 	c, err := find(word)
 	if err != nil {
 		return Rules{}, err
 	}
-	server, _ := serverName(read(c.files(e), nil))
-	r := Rules{Client: c.id, Name: c.name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
+	server, _ := read(c.files(e), nil).serverName()
+	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.byHand(server, tools)}
 	if c.parts == nil {
 		return r, nil
 	}
 	f := c.into(e)
-	text, err := apply(nil, f.format(), c.parts(server, tools), false)
-	r.Path, r.Text = f.path, string(text)
+	text, err := apply(nil, f.Format, c.parts(server, tools), false)
+	r.Path, r.Text = f.Path, string(text)
 	return r, err
 }
 
@@ -55,7 +54,7 @@ type Plan struct {
 
 	from userfile.File
 	text []byte
-	env  Env
+	env  clients.Env
 	all  []Tool
 }
 
@@ -63,29 +62,29 @@ type Plan struct {
 // the lanes of After name it. The error is a *problem.Problem: NOT_FOUND for a client
 // that is not known, has no such file or is not connected, INVALID_CONFIG for a file
 // that cannot be read.
-func Prepare(e Env, word string, tools []Tool) (Plan, error) {
+func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	r, err := Recommend(e, word, tools)
 	if err != nil {
 		return Plan{}, err
 	}
 	c, _ := find(word)
 	if c.parts == nil {
-		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.name+".", r.ByHand)
+		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
 	}
 	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
 	f := c.into(e)
-	if p.from, err = userfile.Read(f.path, e.Home, filepath.Dir(f.path)); err != nil {
+	if p.from, err = userfile.Read(f.Path, f.Roots(e)...); err != nil {
 		return Plan{}, err
 	}
-	if p.from.Target != f.path {
+	if p.from.Target != f.Path {
 		p.Target = p.from.Target
 	}
 	before, err := parsed(f, p.from.Text)
 	if err != nil {
 		return Plan{}, err
 	}
-	if c.atEntry && !before.entry(r.Server).IsObject() {
-		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.id+"` first.")
+	if c.atEntry && !before.Entry(r.Server).IsObject() {
+		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
 	}
 	return p, p.complete(c, f, before)
 }
@@ -94,7 +93,7 @@ func Prepare(e Env, word string, tools []Tool) (Plan, error) {
 func (p *Plan) complete(c client, f file, before doc) (err error) {
 	edits := c.parts(p.Server, p.all)
 	for _, behind := range []bool{false, true} {
-		if p.text, err = apply(p.from.Text, f.format(), edits, behind); err != nil {
+		if p.text, err = apply(p.from.Text, f.Format, edits, behind); err != nil {
 			return err
 		}
 		after, err := parsed(f, p.text)
@@ -107,7 +106,7 @@ func (p *Plan) complete(c client, f file, before doc) (err error) {
 	}
 	p.Changed = string(p.text) != string(p.from.Text)
 	p.Difference = difference(p.from.Text, p.text)
-	if c.id == "cursor" && !before.tree.Get("mcpAllowlist").There() {
+	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").There() {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
 	}
 	return nil
@@ -115,15 +114,9 @@ func (p *Plan) complete(c client, f file, before doc) (err error) {
 
 // parsed reads a text as the file.
 func parsed(f file, text []byte) (doc, error) {
-	tree, err := clientfile.ParseTree(text, f.syntax)
-	if err != nil {
-		p := problem.From(err)
-		return doc{}, problem.New(p.Code, f.path+": "+p.Message, p.Hint)
-	}
-	return doc{file: f, text: text, tree: tree}, nil
+	d, err := f.Parse(text)
+	return doc{f.kind, d}, err
 }
-
-func (f file) format() textedit.Format { return textedit.Format(f.syntax) }
 
 // apply makes the edits. With behind, what has to stand behind everything beside it
 // is moved there.
@@ -225,9 +218,9 @@ func Undo(j *userfile.Journal, word string) (userfile.Change, error) {
 		return userfile.Change{}, err
 	}
 	for _, change := range changes {
-		if change.What == what(c.id) && change.Undone == nil {
+		if change.What == what(c.ID) && change.Undone == nil {
 			return j.Undo(change.ID)
 		}
 	}
-	return userfile.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.name+" to undo.", "Only what `mcpproxy permissions "+c.id+" --write` wrote can be undone.")
+	return userfile.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }

@@ -3,6 +3,7 @@ package permission_test
 import (
 	"bytes"
 	"fmt"
+	"mcpproxy/internal/clients"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func golden(t *testing.T, name, got string) {
 // shows.
 func TestRecommend(t *testing.T) {
 	e := account(t, &txtar.Archive{})
-	for _, id := range permission.IDs() {
+	for _, id := range clients.IDs() {
 		r, err := permission.Recommend(e, id, ours())
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +80,7 @@ func TestWrite(t *testing.T) {
 
 // written writes the rules, writes them once more, which changes nothing, and takes
 // them back.
-func written(t *testing.T, e permission.Env, client string) string {
+func written(t *testing.T, e clients.Env, client string) string {
 	t.Helper()
 	j, err := userfile.Open(filepath.Join(t.TempDir(), "client_changes"))
 	if err != nil {

@@ -1,0 +1,158 @@
+package clients_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/textedit"
+)
+
+var update = flag.Bool("update", false, "write what is wanted")
+
+func account(goos, home string) clients.Env {
+	return clients.Env{GOOS: goos, Home: home, Getenv: func(string) string { return "" }}
+}
+
+// TestTable: where each client keeps its servers on each system, and how MCPProxy
+// looks there.
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	for _, c := range clients.All() {
+		fmt.Fprintf(&b, "%s (%s)\n", c.ID, c.Name)
+		for _, goos := range []string{"linux", "darwin", "windows"} {
+			f := c.Target(account(goos, "/home/me"))
+			fmt.Fprintf(&b, "  %-8s %s\n", goos, f.Path)
+			if f.Scope != clients.User || len(f.Key) == 0 {
+				t.Errorf("%s on %s: %+v", c.ID, goos, f)
+			}
+		}
+		f := c.Target(account("linux", "/home/me"))
+		address := clients.Address{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/bin/mcpproxy", Args: []string{"stdio"}}
+		for _, token := range []string{"", "mcpp_t_1"} {
+			address.Token = token
+			entry, err := c.Entry(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := textedit.Set(nil, f.Format, entry, append(f.Key, clients.Server)...)
+			if err != nil {
+				t.Fatal(c.ID, err)
+			}
+			if token == "" || c.ID == "claude-desktop" || c.ID == "codex" || c.ID == "goose" || c.ID == "cursor" {
+				fmt.Fprintf(&b, "%s\n", text)
+			}
+			d, err := f.Parse(text)
+			if at, found := clients.Ours([]clients.Doc{d}, nil); err != nil || !found || at.Server != clients.Server || (clients.URL(at.Entry) == address.URL) != c.HTTP {
+				t.Errorf("%s does not find itself: %v %+v", c.ID, err, at)
+			}
+			if c.AddCommand(account("linux", ""), clients.Server, address) != nil {
+				t.Errorf("%s has a command without a program", c.ID)
+			}
+		}
+	}
+	const path = "testdata/table.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || b.String() != string(want) {
+		t.Errorf("other than %s: %v\n%s", path, err, b.String())
+	}
+}
+
+func TestFind(t *testing.T) {
+	for word, id := range map[string]string{"claude": "claude-code", "Claude Code": "claude-code", "CLAUDE_desktop": "claude-desktop", "code": "vscode", "lm studio": "lmstudio", "GitHub Copilot CLI": "copilot"} {
+		if c, err := clients.Find(word); err != nil || c.ID != id {
+			t.Errorf("%s: %s, %v", word, c.ID, err)
+		}
+	}
+	var p *problem.Problem
+	if _, err := clients.Find("../../etc"); !errors.As(err, &p) || p.Code != problem.NotFound {
+		t.Error(err)
+	}
+}
+
+// TestFound: a program, a directory or a file shows that a client is there, and
+// nothing that a machine without it has.
+func TestFound(t *testing.T) {
+	for _, c := range clients.All() {
+		e := account("linux", t.TempDir())
+		if by, found := c.Found(e); found {
+			t.Errorf("%s is found in an empty account by %s", c.ID, by)
+		}
+		path := c.Target(e).Path
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := c.Found(e); !found {
+			t.Errorf("%s is not found by its file", c.ID)
+		}
+	}
+	e := account("linux", t.TempDir())
+	e.Program = func(name string) string { return map[string]string{"codex": "/usr/bin/codex"}[name] }
+	c, _ := clients.Find("codex")
+	if by, found := c.Found(e); !found || by != "/usr/bin/codex" {
+		t.Error(by, found)
+	}
+	plain := clients.Address{URL: "http://127.0.0.1:8080/mcp"}
+	if got := c.AddCommand(e, "mcpproxy", plain); !slices.Equal(got, []string{"codex", "mcp", "add", "mcpproxy", "--url", plain.URL}) {
+		t.Error(got)
+	}
+	plain.Token = "mcpp_t_1"
+	if got := c.AddCommand(e, "mcpproxy", plain); got != nil {
+		t.Error("a token among the arguments of a program:", got)
+	}
+}
+
+func TestOurs(t *testing.T) {
+	ours := func(url string) bool { return strings.HasPrefix(url, "http://127.0.0.1:8080/") }
+	for name, c := range map[string]struct {
+		client string
+		texts  []string // the weakest first
+		server string   // "" for none
+	}{
+		"nothing":                   {"cursor", []string{`{}`}, ""},
+		"by its name":               {"cursor", []string{`{"mcpServers": {"a": {"command": "mcpproxy"}, "mcpproxy": {"url": "http://elsewhere/"}}}`}, "mcpproxy"},
+		"by its address":            {"cursor", []string{`{"mcpServers": {"all": {"url": "http://127.0.0.1:8080/mcp"}}}`}, "all"},
+		"by its command":            {"cursor", []string{`{"mcpServers": {"all": {"command": "C:\\bin\\MCPProxy.exe"}}}`}, "all"},
+		"by a list":                 {"opencode", []string{`{"mcp": {"all": {"type": "local", "command": ["/opt/mcpproxy", "stdio"]}}}`}, "all"},
+		"opencode 2":                {"opencode", []string{`{"mcp": {"servers": {"all": {"type": "remote", "url": "http://127.0.0.1:8080/mcp"}}}}`}, "all"},
+		"a server called servers":   {"opencode", []string{`{"mcp": {"servers": {"type": "local", "command": ["mcpproxy"]}}}`}, "servers"},
+		"its name before a command": {"cursor", []string{`{"mcpServers": {"mcpproxy": {"url": "x"}}}`, `{"mcpServers": {"b": {"command": "mcpproxy"}}}`}, "mcpproxy"},
+		"another":                   {"cursor", []string{`{"mcpServers": {"x": {"command": "npx", "args": ["mcpproxy"]}}}`}, ""},
+		"wrong types":               {"cursor", []string{`{"mcpServers": {"mcpproxy": "x", "y": {"command": 7, "url": []}}}`}, ""},
+		"no object":                 {"cursor", []string{`[]`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := clients.Find(c.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var docs []clients.Doc
+			for _, text := range c.texts {
+				d, err := client.Target(account("linux", "/home/me")).Parse([]byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				docs = append(docs, d)
+			}
+			at, found := clients.Ours(docs, ours)
+			if found != (c.server != "") || found && at.Server != c.server {
+				t.Errorf("%+v, %v", at, found)
+			}
+		})
+	}
+}

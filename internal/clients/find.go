@@ -1,0 +1,35 @@
+package clients
+
+import (
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+)
+
+// All are the clients, in the order in which they are listed.
+func All() []Client { return append([]Client(nil), table...) }
+
+// IDs are the names of all clients.
+func IDs() []string {
+	var ids []string
+	for _, c := range table {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// Find returns the client that a word means: its id, its name or a usual word for
+// it. The error is a *problem.Problem NOT_FOUND.
+func Find(word string) (Client, error) {
+	plain := strings.ToLower(strings.Join(strings.FieldsFunc(word, func(r rune) bool { return r == ' ' || r == '_' || r == '-' }), "-"))
+	for _, c := range table {
+		for _, name := range append([]string{c.ID, strings.ReplaceAll(strings.ToLower(c.Name), " ", "-")}, c.also...) {
+			if plain == name {
+				return c, nil
+			}
+		}
+	}
+	return Client{}, problem.New(problem.NotFound, "No client is called "+strconv.Quote(rawjson.Clip(word, 80))+".", "Known are "+strings.Join(IDs(), ", ")+".")
+}

@@ -1,0 +1,171 @@
+package clients
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/problem"
+)
+
+// Doc is a file of a client as it was read.
+type Doc struct {
+	File
+	Text []byte
+	Tree clientfile.Tree
+	// Broken is why it cannot be read, "" when it can.
+	Broken string
+}
+
+// Read reads a file; ok is false when it is not there.
+func (f File) Read() (d Doc, ok bool) {
+	d = Doc{File: f}
+	text, err := load(f.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNowhere) {
+		return d, false
+	}
+	if err == nil {
+		d.Text = text
+		d.Tree, err = clientfile.ParseTree(text, f.Format)
+	}
+	if err != nil {
+		d.Broken = reason(err)
+	}
+	return d, true
+}
+
+// Parse reads a text as the file. The error is a *problem.Problem INVALID_CONFIG that
+// names the file.
+func (f File) Parse(text []byte) (Doc, error) {
+	tree, err := clientfile.ParseTree(text, f.Format)
+	if err != nil {
+		p := problem.From(err)
+		return Doc{}, problem.New(p.Code, f.Path+": "+p.Message, p.Hint)
+	}
+	return Doc{File: f, Text: text, Tree: tree}, nil
+}
+
+// ServersKey leads to the object of servers: of opencode 2 it is one deeper than the
+// file's key.
+func (d Doc) ServersKey() []string {
+	if len(d.Key) == 1 && d.Key[0] == "mcp" {
+		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServer(inner) {
+			return []string{"mcp", "servers"}
+		}
+	}
+	return d.Key
+}
+
+// Entry is the server's own section.
+func (d Doc) Entry(server string) clientfile.Tree { return d.Tree.Get(d.ServersKey()...).Get(server) }
+
+func isServer(entry clientfile.Tree) bool {
+	for _, key := range []string{"command", "cmd", "url", "type"} {
+		if entry.Get(key).There() && !entry.Get(key).IsObject() {
+			return true
+		}
+	}
+	return false
+}
+
+// Standing is MCPProxy as it stands in a client.
+type Standing struct {
+	Server string // the name of the entry
+	Doc    Doc    // the file
+	Entry  clientfile.Tree
+}
+
+// Ours finds MCPProxy in files, the weakest first: in the strongest one under its own
+// name, or else the first entry that starts it or leads to one of its addresses.
+func Ours(docs []Doc, address func(url string) bool) (Standing, bool) {
+	var other *Standing
+	for i := len(docs) - 1; i >= 0; i-- {
+		d := docs[i]
+		if entry := d.Entry(Server); entry.IsObject() {
+			return Standing{Server, d, entry}, true
+		}
+		for name, entry := range d.Tree.Get(d.ServersKey()...).Members() {
+			if other == nil && Leads(entry, address) {
+				other = &Standing{name, d, entry}
+			}
+		}
+	}
+	if other != nil {
+		return *other, true
+	}
+	return Standing{Server: Server}, false
+}
+
+// Leads reports whether an entry starts MCPProxy, or leads to one of its addresses.
+func Leads(entry clientfile.Tree, address func(url string) bool) bool {
+	command, _ := Command(entry)
+	base := command[strings.LastIndexAny(command, `/\`)+1:]
+	if strings.TrimSuffix(strings.ToLower(base), ".exe") == Server {
+		return true
+	}
+	url := URL(entry)
+	return url != "" && address != nil && address(url)
+}
+
+// URL is the address of an entry, "" when it has none.
+func URL(entry clientfile.Tree) string {
+	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
+		if text := entry.Get(key).Text(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// Command is what an entry starts, and its arguments.
+func Command(entry clientfile.Tree) (command string, args []string) {
+	for _, key := range []string{"command", "cmd"} {
+		for _, text := range entry.Get(key).Texts() {
+			args = append(args, text.Text())
+		}
+	}
+	for _, text := range entry.Get("args").Texts() {
+		args = append(args, text.Text())
+	}
+	if len(args) == 0 {
+		return "", nil
+	}
+	return args[0], args[1:]
+}
+
+// errNowhere is for a file that has no path on this system.
+var errNowhere = errors.New("no path")
+
+// load reads a regular file within bounds.
+func load(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		return nil, errNowhere
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
+}
+
+// reason is why a file cannot be read, without its path.
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return problem.From(err).Message
+}

@@ -1,0 +1,232 @@
+package clients
+
+import (
+	"path/filepath"
+
+	"mcpproxy/internal/textedit"
+)
+
+var mcpServers = []string{"mcpServers"}
+
+// table are all clients, in the order in which they are listed.
+var table = []Client{
+	{ID: "claude-code", Name: "Claude Code", HTTP: true, also: []string{"claude"}, programs: []string{"claude"}, signs: homes(".claude"),
+		files: claudeFiles, entry: typed("http"), Reload: "Sessions that run see it after a restart.",
+		add: func(name string, a Address) []string {
+			return []string{"claude", "mcp", "add", "--scope", "user", "--transport", "http", name, a.URL}
+		},
+		remove: func(name string) []string { return []string{"claude", "mcp", "remove", "--scope", "user", name} }},
+	{ID: "claude-desktop", Name: "Claude Desktop", also: []string{"desktop"}, signs: applications("Claude"),
+		files: desktopFiles, entry: started, Reload: "Quit Claude Desktop and start it again."},
+	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, signs: homes(".cursor"), files: cursorFiles, entry: at("url")},
+	{ID: "vscode", Name: "VS Code", HTTP: true, also: []string{"code", "copilot-chat"}, programs: []string{"code"}, signs: applications("Code", "User"), files: vscodeFiles, entry: typed("http")},
+	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, signs: homes(".codex"),
+		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
+		add:    func(name string, a Address) []string { return []string{"codex", "mcp", "add", name, "--url", a.URL} },
+		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
+	{ID: "gemini", Name: "Gemini CLI", HTTP: true, also: []string{"gemini-cli"}, programs: []string{"gemini"}, signs: homes(".gemini/settings.json"),
+		files: geminiFiles, entry: at("httpUrl"), Reload: "Sessions that run see it after a restart.",
+		add: func(name string, a Address) []string {
+			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
+		},
+		remove: func(name string) []string { return []string{"gemini", "mcp", "remove", "-s", "user", name} }},
+	{ID: "windsurf", Name: "Windsurf", HTTP: true, also: []string{"cascade"}, programs: []string{"windsurf"}, signs: homes(".codeium/windsurf"),
+		files: inHome(".codeium", "windsurf", "mcp_config.json"), entry: at("serverUrl"), Reload: "In Cascade, refresh the list of MCP servers."},
+	{ID: "opencode", Name: "opencode", HTTP: true, programs: []string{"opencode"}, signs: configs("opencode"),
+		files: opencodeFiles, target: opencodeTarget, entry: opencodeEntry, Reload: "Start opencode again."},
+	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, signs: configs("zed"), files: zedFiles, entry: at("url")},
+	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, also: []string{"copilot-cli"}, programs: []string{"copilot"}, signs: homes(".copilot"),
+		files: copilotFiles, entry: copilotEntry, Reload: "Sessions that run see it after a restart."},
+	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, signs: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
+		files: gooseFiles, entry: gooseEntry, Reload: "Sessions that run see it after a restart."},
+	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, signs: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
+		files: clineFiles, target: clineTarget, entry: typed("streamableHttp")},
+	{ID: "lmstudio", Name: "LM Studio", HTTP: true, also: []string{"lm-studio"}, programs: []string{"lms"}, signs: homes(".lmstudio"),
+		files: lmstudioFiles, entry: at("url")},
+	{ID: "kiro", Name: "Kiro", HTTP: true, programs: []string{"kiro", "kiro-cli"}, signs: homes(".kiro"), files: kiroFiles, entry: at("url")},
+	{ID: "junie", Name: "Junie", programs: []string{"junie"}, signs: homes(".junie"),
+		files: junieFiles, entry: started, Reload: "Start the IDE, or Junie, again."},
+}
+
+// homes are paths in the account that show that a client is there.
+func homes(paths ...string) func(Env) []string {
+	return func(e Env) []string {
+		var all []string
+		for _, path := range paths {
+			all = append(all, e.InHome(filepath.FromSlash(path)))
+		}
+		return all
+	}
+}
+
+func applications(elements ...string) func(Env) []string {
+	return func(e Env) []string { return []string{e.Application(elements...)} }
+}
+
+func configs(name string) func(Env) []string {
+	return func(e Env) []string { return []string{e.Config([]string{name}, name)} }
+}
+
+// inHome is the one file of a client in the account.
+func inHome(elements ...string) func(Env) []File {
+	return func(e Env) []File { return []File{{User, e.InHome(elements...), textedit.JSON, mcpServers}} }
+}
+
+func claudeFiles(e Env) []File {
+	global := e.InHome(".claude.json")
+	if set := e.Getenv("CLAUDE_CONFIG_DIR"); set != "" {
+		global = filepath.Join(set, ".claude.json")
+	}
+	return []File{
+		{User, global, textedit.JSON, mcpServers},
+		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
+		{Local, global, textedit.JSON, []string{"projects", e.Dir, "mcpServers"}},
+	}
+}
+
+func desktopFiles(e Env) []File {
+	return []File{{User, e.Application("Claude", "claude_desktop_config.json"), textedit.JSON, mcpServers}}
+}
+
+func cursorFiles(e Env) []File {
+	return []File{
+		{User, e.InHome(".cursor", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.InDir(".cursor", "mcp.json"), textedit.JSON, mcpServers},
+	}
+}
+
+func vscodeFiles(e Env) []File {
+	return []File{
+		{User, e.Application("Code", "User", "mcp.json"), textedit.JSON, []string{"servers"}},
+		{Project, e.InDir(".vscode", "mcp.json"), textedit.JSON, []string{"servers"}},
+	}
+}
+
+func codexFiles(e Env) []File {
+	key := []string{"mcp_servers"}
+	files := []File{
+		{System, e.System("/etc/codex/config.toml", "/etc/codex/config.toml", `C:\ProgramData\OpenAI\Codex\config.toml`), textedit.TOML, key},
+		{User, filepath.Join(e.Or("CODEX_HOME", ".codex"), "config.toml"), textedit.TOML, key},
+	}
+	for _, dir := range e.upwards() {
+		files = append(files, File{Project, filepath.Join(dir, ".codex", "config.toml"), textedit.TOML, key})
+	}
+	managed := e.System("/etc/codex/managed_config.toml", "/etc/codex/managed_config.toml", "")
+	if e.GOOS == "windows" {
+		managed = e.InHome(".codex", "managed_config.toml")
+	}
+	return append(files, File{Managed, managed, textedit.TOML, key})
+}
+
+func geminiFiles(e Env) []File {
+	system := GeminiSystem(e)
+	override := filepath.Join(system, "settings.json")
+	if set := e.Getenv("GEMINI_CLI_SYSTEM_SETTINGS_PATH"); set != "" {
+		override = set
+	}
+	return []File{
+		{System, filepath.Join(system, "system-defaults.json"), textedit.JSON, mcpServers},
+		{User, e.InHome(".gemini", "settings.json"), textedit.JSON, mcpServers},
+		{Project, e.InDir(".gemini", "settings.json"), textedit.JSON, mcpServers},
+		{Managed, override, textedit.JSON, mcpServers},
+	}
+}
+
+// GeminiSystem is the directory of Gemini CLI that an administrator has.
+func GeminiSystem(e Env) string {
+	return e.System("/etc/gemini-cli", "/Library/Application Support/GeminiCli", `C:\ProgramData\gemini-cli`)
+}
+
+// opencodeFiles: of two endings of a name the later one is read later.
+func opencodeFiles(e Env) []File {
+	key := []string{"mcp"}
+	var files []File
+	add := func(scope Scope, paths ...string) {
+		for _, path := range paths {
+			files = append(files, File{scope, path, textedit.JSON, key})
+		}
+	}
+	global := e.Config(nil, "opencode")
+	add(User, filepath.Join(global, "config.json"), filepath.Join(global, "opencode.json"), filepath.Join(global, "opencode.jsonc"))
+	if set := e.Getenv("OPENCODE_CONFIG"); set != "" {
+		add(User, set)
+	}
+	for _, dir := range e.upwards() {
+		add(Project, filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc"))
+	}
+	for _, dir := range e.upwards() {
+		add(Project, filepath.Join(dir, ".opencode", "opencode.json"), filepath.Join(dir, ".opencode", "opencode.jsonc"))
+	}
+	return files
+}
+
+// opencodeTarget is the file of the user that is there, opencode.jsonc before
+// opencode.json, or the latter.
+func opencodeTarget(e Env) File {
+	files := opencodeFiles(e)
+	if exists(files[2].Path) {
+		return files[2]
+	}
+	return files[1]
+}
+
+// zedFiles: on macOS and Windows sources differ, so what is there counts.
+func zedFiles(e Env) []File {
+	paths := []string{e.Config([]string{"Zed", "settings.json"}, "zed", "settings.json")}
+	switch e.GOOS {
+	case "darwin":
+		paths = append(paths, e.Application("Zed", "settings.json"))
+	case "windows":
+		paths = append(paths, e.InHome(".config", "zed", "settings.json"))
+	}
+	return []File{{User, firstThere(paths...), textedit.JSON, []string{"context_servers"}}}
+}
+
+func copilotFiles(e Env) []File {
+	return []File{
+		{User, filepath.Join(e.Or("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
+		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
+	}
+}
+
+func gooseFiles(e Env) []File {
+	path := e.Config([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")
+	return []File{{User, path, textedit.YAML, []string{"extensions"}}}
+}
+
+// clineFiles are those of its own program and of its extension of VS Code.
+func clineFiles(e Env) []File {
+	return []File{
+		{User, e.InHome(".cline", "data", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
+		{User, e.Application("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
+	}
+}
+
+// clineTarget is the file of the extension, unless only the program is there.
+func clineTarget(e Env) File {
+	files := clineFiles(e)
+	extension := filepath.Dir(filepath.Dir(files[1].Path))
+	if !exists(extension) && (exists(files[0].Path) || e.program("cline") != "") {
+		return files[0]
+	}
+	return files[1]
+}
+
+// lmstudioFiles: older versions keep it in the cache.
+func lmstudioFiles(e Env) []File {
+	return []File{{User, firstThere(e.InHome(".lmstudio", "mcp.json"), e.InHome(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
+}
+
+func kiroFiles(e Env) []File {
+	return []File{
+		{User, e.InHome(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.InDir(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
+	}
+}
+
+func junieFiles(e Env) []File {
+	return []File{
+		{User, e.InHome(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.InDir(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
+	}
+}
