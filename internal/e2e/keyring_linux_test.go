@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // secretService starts a keyring on a bus of its own, or skips the test.
@@ -22,10 +23,6 @@ func secretService(t *testing.T) {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("%s is not installed: apt-get install dbus gnome-keyring", program)
 		}
-	}
-	home := t.TempDir()
-	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {
-		t.Setenv(name, home)
 	}
 	bus := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address")
 	out, err := bus.StdoutPipe()
@@ -38,20 +35,40 @@ func secretService(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", strings.TrimSpace(address))
-	ring := exec.Command("gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets")
+	// It sometimes starts without the keyring that it was told to make.
+	for range 6 {
+		if err = unlocked(t); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+// unlocked starts a new keyring in the place of one that runs, and waits until it is
+// unlocked.
+func unlocked(t *testing.T) error {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {
+		t.Setenv(name, home)
+	}
+	ring := exec.Command("gnome-keyring-daemon", "--foreground", "--replace", "--unlock", "--components=secrets")
 	ring.Stdin = strings.NewReader("password of the keyring\n")
 	run(t, ring)
-	eventually(t, "the keyring is unlocked", func() error {
-		out, err := exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
+	var err error
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var out []byte
+		out, err = exec.Command("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.secrets", "/org/freedesktop/secrets/aliases/default",
 			"org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Locked").CombinedOutput()
-		if err == nil && !strings.Contains(string(out), "boolean false") {
-			err = errors.New("it is locked")
+		switch {
+		case err == nil && strings.Contains(string(out), "boolean false"):
+			return nil
+		case err == nil:
+			err = errors.New("the keyring is locked")
 		}
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return err
 }
 
 // run runs a process until the end of the test.
