@@ -138,6 +138,15 @@ func Command(entry clientfile.Tree) (command string, args []string) {
 	return args[0], args[1:]
 }
 
+// Reaches is what an entry leads to, in a line: its address, or what it starts.
+func Reaches(entry clientfile.Tree) string {
+	if url := URL(entry); url != "" {
+		return url
+	}
+	command, args := Command(entry)
+	return strings.TrimSpace(command + " " + strings.Join(args, " "))
+}
+
 // errNowhere is for a file that has no path on this system.
 var errNowhere = errors.New("no path")
 

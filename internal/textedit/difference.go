@@ -1,4 +1,4 @@
-package permission
+package textedit
 
 import (
 	"strings"
@@ -13,10 +13,10 @@ const (
 	compared = 2000
 )
 
-// difference is what differs between two texts, line by line: each behind "- ", "+ "
+// Difference is what differs between two texts, line by line: each behind "- ", "+ "
 // or two spaces, with a little around it, and secrets masked.
-func difference(before, after []byte) string {
-	old, now := linesOf(before), linesOf(after)
+func Difference(before, after []byte) string {
+	old, now := textLines(before), textLines(after)
 	head := 0
 	for head < min(len(old), len(now)) && old[head] == now[head] {
 		head++
@@ -35,7 +35,7 @@ func difference(before, after []byte) string {
 	return redact.Text(strings.Join(shortened(marked), "\n"))
 }
 
-func linesOf(text []byte) []string {
+func textLines(text []byte) []string {
 	if len(text) == 0 {
 		return nil
 	}
