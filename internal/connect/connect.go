@@ -180,7 +180,7 @@ func private(f userfile.File) error {
 func (a *Account) warn(p *Plan) {
 	there := p.before.Entry(p.Server)
 	if there.IsObject() && !clients.Leads(there, p.place.ours) {
-		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; its credentials are taken out.")
+		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
 	}
 	for _, f := range p.client.Files(a.Env) {
 		if f.Path == p.Path {
