@@ -1,13 +1,19 @@
 package takeover
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/userfile"
 )
 
@@ -156,4 +162,25 @@ func narrowed(e clientfile.Entry) (notes []string) {
 		notes = append(notes, "the transport is found out by asking the server")
 	}
 	return notes
+}
+
+// id identifies a server as it stands in a client.
+func (a *Account) id(c candidate) (string, error) {
+	entry, err := rawjson.Marshal(c.entry)
+	if err != nil {
+		return "", err
+	}
+	keys, err := rawjson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.keys...))
+	if err != nil {
+		return "", err
+	}
+	sum := hmac.New(sha256.New, a.key[:])
+	sum.Write(append(keys, entry...))
+	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+}
+
+// isOurs reports whether a server is MCPProxy itself.
+func isOurs(c candidate, itself func(config.Launch) error) bool {
+	program := strings.ToLower(c.entry.Command[strings.LastIndexAny(c.entry.Command, `/\`)+1:])
+	return c.Called == clients.Server || strings.TrimSuffix(program, ".exe") == clients.Server || itself(c.entry.Launch) != nil
 }

@@ -12,16 +12,11 @@ package takeover
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/userfile"
 )
 
@@ -89,25 +84,4 @@ func New(env clients.Env, open func() (*userfile.Journal, error)) *Account {
 	a := &Account{env: env, open: open}
 	rand.Read(a.key[:]) // never fails
 	return a
-}
-
-// id identifies a server as it stands in a client.
-func (a *Account) id(c candidate) (string, error) {
-	entry, err := rawjson.Marshal(c.entry)
-	if err != nil {
-		return "", err
-	}
-	keys, err := rawjson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.keys...))
-	if err != nil {
-		return "", err
-	}
-	sum := hmac.New(sha256.New, a.key[:])
-	sum.Write(append(keys, entry...))
-	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
-}
-
-// isOurs reports whether a server is MCPProxy itself.
-func isOurs(c candidate, itself func(config.Launch) error) bool {
-	program := strings.ToLower(c.entry.Command[strings.LastIndexAny(c.entry.Command, `/\`)+1:])
-	return c.Called == clients.Server || strings.TrimSuffix(program, ".exe") == clients.Server || itself(c.entry.Launch) != nil
 }
