@@ -138,12 +138,12 @@ func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n n
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
 		question := "Keep " + counted(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
-		if o.Keyring, err = r.agrees(ctx, question); err != nil {
+		if o.Keyring, err = agrees(r, ctx, question); err != nil {
 			return err
 		}
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, removable) {
-		o.Remove, err = r.agrees(ctx, "Take them out of the clients' files once they are here? (--undo puts them back)")
+		o.Remove, err = agrees(r, ctx, "Take them out of the clients' files once they are here? (--undo puts them back)")
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func removable(s takeover.Found) bool {
 }
 
 // agrees asks a question to which no is an answer, too.
-func (r *run) agrees(ctx context.Context, question string) (bool, error) {
+func agrees(r *run, ctx context.Context, question string) (bool, error) {
 	err := r.consented(ctx, consent{}, question, "Answer with flags.")
 	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
 		return false, nil
@@ -168,7 +168,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if err != nil {
 		return nil, err
 	}
-	here, err := r.importTo(c)
+	here, err := importTo(r, c)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 	if from == "" || unknown == nil {
 		return account.Look(ctx, here, from)
 	}
-	text, err := r.readText(from)
+	text, err := readText(r, from)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(from, `/\`):
 		return nil, unknown
@@ -193,7 +193,7 @@ func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFl
 }
 
 // readText reads a file, or stdin for "-", within the bound of a client's file.
-func (r *run) readText(path string) ([]byte, error) {
+func readText(r *run, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(r.Stdin, jsonc.MaxSize+1))
 	}
@@ -206,7 +206,7 @@ func (r *run) readText(path string) ([]byte, error) {
 }
 
 // importTo is the daemon, or without one the configuration file and the keyring.
-func (r *run) importTo(c *api.Client) (here takeover.Here, err error) {
+func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
 	path, err := r.configFile()
 	if err != nil {
 		return here, err
