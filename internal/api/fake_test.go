@@ -18,11 +18,11 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/connect"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
 	"mcpproxy/internal/inspect"
-	"mcpproxy/internal/permission"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/settings"
@@ -31,7 +31,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*permission.Account)(nil)}
+var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil)}
 
 var nobody = Deps{Homes: homes}
 

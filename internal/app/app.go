@@ -320,13 +320,14 @@ func (d *daemon) wire() error {
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
-	permissions, err := d.permissions(cfg.DataDir)
+	tokens := access.New(d.gateway, d.tokens)
+	people, err := d.clients(cfg.DataDir, tokens)
 	if err != nil {
 		return err
 	}
 	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, access.New(d.gateway, d.tokens), permissions}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (r *run) doctorOptions() (doctor.Options, error) {
 		flags += " --data-dir " + doctor.Quoted(dir)
 	}
 	return doctor.Options{
-		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll,
+		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookup, Now: r.Now, Ask: r.askAll, Clients: doctorClients{r},
 	}, nil
 }
 

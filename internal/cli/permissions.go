@@ -2,17 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
-	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/userfile"
 )
 
 // permissionsFlags are what `permissions` is asked to do.
@@ -45,28 +40,6 @@ func permissionsCommand(r *run) command {
 			return showRules(r, env, args[0])
 		},
 	}
-}
-
-// clientsOf is the account whose clients are looked at.
-func clientsOf(r *run) (clients.Env, error) {
-	env, err := clients.SystemEnv(runtime.GOOS)
-	if err != nil {
-		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
-	}
-	env.Getenv = func(name string) string { value, _ := r.lookup(name); return value }
-	if home, set := r.lookup("HOME"); set && env.GOOS != "windows" {
-		env.Home = home
-	}
-	return env, nil
-}
-
-// ownTools are MCPProxy's tools, as its configuration has them.
-func ownTools(r *run) ([]permission.Tool, error) {
-	live, err := r.open(r.configPath)
-	if err != nil {
-		return nil, err
-	}
-	return permission.Tools(builtin.Definitions(live.Current().MCPManagement)), nil
 }
 
 // showRules prints the rules, ready to paste: they alone go to stdout.
@@ -205,28 +178,10 @@ func writePlan(p *printer, plan permission.Plan) {
 	if plan.Target != "" {
 		p.line("which is a link to %s", printable(plan.Target))
 	}
-	for line := range strings.SplitSeq(plan.Difference, "\n") {
-		h := noHue
-		switch {
-		case strings.HasPrefix(line, "+"):
-			h = good
-		case strings.HasPrefix(line, "-"):
-			h = bad
-		}
-		fmt.Fprintln(p, p.paint(h, visible(line)))
-	}
+	writeLines(p, plan.Difference)
 	for _, warning := range plan.Warnings {
 		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
 	}
-}
-
-// clientChanges is the journal of what was changed in files of clients.
-func clientChanges(r *run) (*userfile.Journal, error) {
-	dir, err := r.dataDirectory()
-	if err != nil {
-		return nil, err
-	}
-	return userfile.Open(filepath.Join(dir, "client_changes"))
 }
 
 // undoPermissions takes the last change back.
@@ -240,10 +195,6 @@ func undoPermissions(r *run, client string) error {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		if change.Created {
-			p.line("%s is gone again, as before.", printable(change.Path))
-			return
-		}
-		p.line("%s is again as it was before.", printable(change.Path))
+		p.line("%s", undone(change.Path, change.Created))
 	})
 }

@@ -60,14 +60,7 @@ func (r *run) manager() (autostart.Manager, error) {
 // program is what the service runs: this program, with the configuration and the
 // data of this command where they are not those that it takes by itself.
 func (r *run) program() (autostart.Program, error) {
-	self := r.Program
-	if self == "" {
-		var err error
-		if self, err = autostart.Self(); err != nil {
-			return autostart.Program{}, err
-		}
-	}
-	file, err := r.configFile()
+	self, flags, err := r.self()
 	if err != nil {
 		return autostart.Program{}, err
 	}
@@ -75,16 +68,9 @@ func (r *run) program() (autostart.Program, error) {
 	if err != nil {
 		return autostart.Program{}, err
 	}
-	args := []string{"serve"}
-	if usual, err := config.ResolvePath("", r.lookupSystem); err != nil || usual != file {
-		args = append(args, "--config", file)
-	}
-	if usual, err := config.ResolveDataDir("", file, r.lookupSystem); err != nil || usual != dir {
-		args = append(args, "--data-dir", dir)
-	}
 	path, _ := r.lookup("PATH")
 	runtimeDir, _ := r.lookup("XDG_RUNTIME_DIR")
-	p := autostart.Program{Path: self, Args: args, Log: filepath.Join(dir, "service.log")}
+	p := autostart.Program{Path: self, Args: append([]string{"serve"}, flags...), Log: filepath.Join(dir, "service.log")}
 	if found := autostart.SearchPath(path, os.TempDir(), runtimeDir); found != "" {
 		p.Env = []string{"PATH=" + found}
 	}
@@ -94,13 +80,20 @@ func (r *run) program() (autostart.Program, error) {
 	return p, err
 }
 
-// lookupSystem is the environment without what is set for MCPProxy: a service does
-// not have it.
-func (r *run) lookupSystem(name string) (string, bool) {
-	if name == config.EnvPath || name == config.EnvDataDir {
-		return "", false
+// self is this program, and the flags with which it finds the same configuration and
+// data when a service or a client starts it.
+func (r *run) self() (path string, flags []string, err error) {
+	if path = r.Program; path == "" {
+		if path, err = autostart.Self(); err != nil {
+			return "", nil, err
+		}
 	}
-	return r.lookup(name)
+	file, err := r.configFile()
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := r.dataDirectory()
+	return path, config.Flags(file, dir, r.lookup), err
 }
 
 func serviceInstall(r *run) command {

@@ -85,7 +85,7 @@ func (c Client) Found(e Env) (by string, ok bool) {
 		signs = append(signs, c.signs(e)...)
 	}
 	for _, path := range signs {
-		if filepath.IsAbs(path) && exists(path) {
+		if filepath.IsAbs(path) && Exists(path) {
 			return path, true
 		}
 	}

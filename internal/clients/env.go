@@ -78,7 +78,7 @@ func (e Env) upwards() []string {
 	var dirs []string
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		dirs = append([]string{dir}, dirs...)
-		if exists(filepath.Join(dir, ".git")) {
+		if Exists(filepath.Join(dir, ".git")) {
 			return dirs
 		}
 		if dir == filepath.Dir(dir) {
@@ -95,7 +95,8 @@ func (e Env) program(name string) string {
 	return e.Program(name)
 }
 
-func exists(path string) bool {
+// Exists reports whether there is a file or directory of that path.
+func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
@@ -103,7 +104,7 @@ func exists(path string) bool {
 // firstThere is the first of the paths that is there, or the first.
 func firstThere(paths ...string) string {
 	for _, path := range paths {
-		if exists(path) {
+		if Exists(path) {
 			return path
 		}
 	}

@@ -164,7 +164,7 @@ func opencodeFiles(e Env) []File {
 // opencode.json, or the latter.
 func opencodeTarget(e Env) File {
 	files := opencodeFiles(e)
-	if exists(files[2].Path) {
+	if Exists(files[2].Path) {
 		return files[2]
 	}
 	return files[1]
@@ -206,7 +206,7 @@ func clineFiles(e Env) []File {
 func clineTarget(e Env) File {
 	files := clineFiles(e)
 	extension := filepath.Dir(filepath.Dir(files[1].Path))
-	if !exists(extension) && (exists(files[0].Path) || e.program("cline") != "") {
+	if !Exists(extension) && (Exists(files[0].Path) || e.program("cline") != "") {
 		return files[0]
 	}
 	return files[1]

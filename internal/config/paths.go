@@ -133,3 +133,24 @@ func read(path string) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, jsonc.MaxSize+1))
 }
+
+// Flags are the flags with which a program that does not have what is set for
+// MCPProxy in our environment finds this file and this data directory; none where it
+// finds them by itself.
+func Flags(file, dataDir string, lookup func(name string) (string, bool)) []string {
+	lookup = orProcess(lookup)
+	bare := func(name string) (string, bool) {
+		if name == EnvPath || name == EnvDataDir {
+			return "", false
+		}
+		return lookup(name)
+	}
+	var flags []string
+	if usual, err := ResolvePath("", bare); err != nil || usual != file {
+		flags = append(flags, "--config", file)
+	}
+	if usual, err := ResolveDataDir("", file, bare); err != nil || usual != dataDir {
+		flags = append(flags, "--data-dir", dataDir)
+	}
+	return flags
+}

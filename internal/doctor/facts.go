@@ -146,9 +146,9 @@ type Server struct {
 // Clients tells how the MCP clients of this machine are connected. It contacts
 // nobody, and writes nothing.
 type Clients interface {
-	// Look returns those that are installed, in a fixed order. ours reports whether an
-	// address is one of this MCPProxy.
-	Look(ours func(url string) bool) ([]Client, error)
+	// Look returns those that are installed, in a fixed order. MCPProxy listens, or
+	// would, at the address, such as 127.0.0.1:8080.
+	Look(address string) ([]Client, error)
 }
 
 // Client is an MCP client of this machine.
@@ -164,7 +164,7 @@ type Client struct {
 
 // Lane is what a client does about one lane, otherwise than it should.
 type Lane struct {
-	Name string // read, write, destructive
+	Name string // the tool: call_tool_read
 	Does string // such as "asks"
 	Want string // such as "runs unasked"
 	Rule string // which decides, with its file

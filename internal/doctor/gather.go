@@ -156,7 +156,7 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	if o.Clients == nil {
 		return nil
 	}
-	all, err := o.Clients.Look(func(url string) bool { return isOurs(url, d, listen) })
+	all, err := o.Clients.Look(answersAt(d, listen))
 	return func(f *Facts) {
 		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
@@ -165,21 +165,16 @@ func (o Options) clients(d *Daemon, listen string) func(*Facts) {
 	}
 }
 
-// isOurs reports whether a URL leads to this MCPProxy: where it answers now, else where
-// it would.
-func isOurs(url string, d *Daemon, listen string) bool {
-	at := []string{"http://" + listen}
+// answersAt is the address at which MCPProxy answers now, else where it would.
+func answersAt(d *Daemon, listen string) string {
 	if d != nil {
-		at = nil
 		for _, s := range d.Surfaces {
-			at = append(at, strings.TrimSuffix(s.Address, "/mcp"))
+			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
+				return at
+			}
 		}
 	}
-	url = strings.Replace(url, "://localhost:", "://127.0.0.1:", 1)
-	return slices.ContainsFunc(at, func(base string) bool {
-		rest, ok := strings.CutPrefix(url, base)
-		return ok && (rest == "" || strings.HasPrefix(rest, "/"))
-	})
+	return listen
 }
 
 // maxEntries bounds how much of the data directory is looked at.

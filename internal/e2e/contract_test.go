@@ -170,6 +170,15 @@ var contractCases = map[string]contractCase{
 		body, _ := json.Marshal(map[string]string{"text": c.text("GET", "/config", "", "text")})
 		return "/config", string(body)
 	}, etag: true, no404: namesNothing, no409: sinceChanged},
+	"listClients":   {ok: at("/clients"), no404: namesNothing, no409: changesNone},
+	"connectClient": {ok: with("/clients/cursor/connect", `{"dry_run":true}`), missing: with("/clients/none/connect", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
+	"disconnectClient": {ok: func(c *contract) (string, string) {
+		c.text("POST", "/clients/cursor/connect", `{}`, "path")
+		return "/clients/cursor/disconnect", `{"dry_run":true}`
+	}, missing: with("/clients/none/disconnect", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
+	"undoClientChange": {ok: func(c *contract) (string, string) {
+		return "/clients/undo", `{"change":"` + c.text("POST", "/clients/zed/connect", `{}`, "change") + `"}`
+	}, missing: with("/clients/undo", `{"change":"none"}`), no409: "its 409 is a file that was changed since: see connect"},
 	"writePermissions": {ok: with("/clients/claude-code/permissions", `{"dry_run":true}`), missing: with("/clients/none/permissions", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
 
 	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},

@@ -105,7 +105,7 @@ func (p *Plan) complete(c client, f file, before doc) (err error) {
 		}
 	}
 	p.Changed = string(p.text) != string(p.from.Text)
-	p.Difference = difference(p.from.Text, p.text)
+	p.Difference = textedit.Difference(p.from.Text, p.text)
 	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").There() {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
 	}

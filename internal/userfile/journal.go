@@ -63,20 +63,8 @@ func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
 		return Change{}, err
 	}
 	defer unlock()
-	now := time.Now().UTC()
-	c := Change{
-		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: sum(text), Roots: f.roots,
-	}
-	if f.Target != f.Path {
-		c.Target = f.Target
-	}
-	if f.Exists {
-		c.Backup = filepath.Join(j.dir, c.ID+"-"+filepath.Base(f.Path)+".bak")
-		if err := ondisk.WriteNew(c.Backup, f.Text); err != nil {
-			return Change{}, failed(c.Backup, err)
-		}
-	}
-	if err := j.keep(c); err != nil {
+	c, err := j.begin(f, what, sum(text))
+	if err != nil {
 		return Change{}, err
 	}
 	if err := replace(f, text); err != nil {
@@ -90,6 +78,24 @@ func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
 		return c, refused(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
 	}
 	return c, j.prune()
+}
+
+// begin keeps that a file is changed, and its text from before.
+func (j *Journal) begin(f File, what, after string) (Change, error) {
+	now := time.Now().UTC()
+	c := Change{
+		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots,
+	}
+	if f.Target != f.Path {
+		c.Target = f.Target
+	}
+	if f.Exists {
+		c.Backup = filepath.Join(j.dir, c.ID+"-"+filepath.Base(f.Path)+".bak")
+		if err := ondisk.WriteNew(c.Backup, f.Text); err != nil {
+			return Change{}, failed(c.Backup, err)
+		}
+	}
+	return c, j.keep(c)
 }
 
 // Changes returns what was changed, newest first.

@@ -8,6 +8,7 @@ import { Daemon } from "./browser/daemon.mjs";
 import { desktop, launch, phone, settled } from "./browser/harness.mjs";
 import { pages } from "./browser/pages.mjs";
 import { startWorld } from "./browser/world.mjs";
+import { demoLines, terminalPicture } from "./terminal.mjs";
 
 const most = 2 << 20; // bytes
 const directory = process.argv[2] ?? fileURLToPath(new URL("../../docs/pictures", import.meta.url));
@@ -27,7 +28,9 @@ try {
     ["activity-call", `activity?id=${await newest("type=tool_call&status=success&server=weather")}`], ["activity-refused", `activity?id=${await newest("type=policy_decision&server=notes")}`],
     ["tools-search", "tools?q=write+a+note"], ["tools-one", "tools?id=notes:delete_note"], ["servers-crashed", "servers?id=calendar"],
   ];
+  const lines = await demoLines(process.env.MCPPROXY_BIN);
   for (const colorScheme of ["light", "dark"]) {
+    await keep(`terminal-${colorScheme}`, await terminalPicture(browser, lines, colorScheme));
     await series(world, { ...desktop, colorScheme }, async (take) => {
       for (const [name, address] of views) await take(`${name}-${colorScheme}`, address);
       await take(`search-${colorScheme}`, "overview", (page) => page.keyboard.press("Control+k"));
@@ -60,9 +63,13 @@ async function series(daemon, context, work) {
     await page.evaluate(() => document.fonts.ready);
     await settled(page);
     const { data } = await cdp.send("Page.captureScreenshot", { format: "webp", quality: 72 });
-    const picture = Buffer.from(data, "base64");
-    total += picture.length;
-    await writeFile(join(directory, `${name}.webp`), picture);
+    await keep(name, Buffer.from(data, "base64"));
   });
   await c.close();
+}
+
+/** Writes a picture, and counts it. */
+async function keep(name, picture) {
+  total += picture.length;
+  await writeFile(join(directory, `${name}.webp`), picture);
 }

@@ -125,6 +125,39 @@ export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "inst
 // the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
 // POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
+// ── Secrets ── GET /secrets -> {secrets: SecretView[]} · PUT /secrets/{name} {value} -> SecretView · DELETE /secrets/{name}: no answer has a value
+export interface SecretView { name: string; state: "set" | "missing" | "locked"; kept?: "keyring" | "file"; used_by: string[]; set_at?: string }
+
+// ── Tokens ── GET /tokens -> {tokens: TokenView[]} · POST /tokens {name, profile?, servers?, lanes?, expires_in?: "30d"} -> CreatedToken · DELETE /tokens/{name} -> {revoked} · GET /profiles -> {profiles: ProfileView[]}
+export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; warning?: string /* why it reaches less than it says */ } // left out: no bound
+export interface CreatedToken extends TokenView { token: string /* told this once */ }
+export interface ProfileView { name: string; servers?: string[]; lanes?: Lane[]; reaches: { server: string; tools: number; callable: number }[] }
+
+// ── Clients ── GET /clients -> Clients
+export interface Clients { clients: Client[]; changes: Change[] /* the newest first, at most 50 */ }
+export interface Client {
+  id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, or what it would be */; path: string; transport: "http" | "stdio";
+  leads_to?: string /* URL or command of the entry that is there */; foreign: boolean /* to something else */; missing?: string /* the program that it starts, which is not there */; broken: string[] /* its files that cannot be read, and why */;
+  entry: { path: string; text: string } /* to write by hand */; command?: string[] /* its own, which adds MCPProxy */; next?: string /* what a person does until it is used */; permissions?: Permissions /* of those that are installed */;
+}
+export type Asking = "runs" | "asks" | "denied" | "unknown";
+export interface Permissions { right: boolean; writable: boolean; lanes: PermissionLane[]; by_hand?: string; notes?: string[]; basis?: "documented" | "source" | "unverified" }
+export interface PermissionLane { tool: string; verdict: Asking; wanted: Asking; right: boolean; rule: { text: string; path?: string; line?: number }; why?: string }
+export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; undoable: boolean /* the last of its file */ }
+// POST /clients/{client}/connect {dry_run, profile?, token? (the name of one that is made for it)} · disconnect {dry_run} · permissions {dry_run} -> Outcome · POST /clients/undo {change} -> Change
+export interface Outcome {
+  path?: string; target?: string /* where a link leads */; command?: string[] /* the client's own, which does it */; next?: string; changed: boolean; difference?: string /* lines with "+ ", "- ", "  " */;
+  warnings: string[]; written: boolean; change?: string; backup?: string;
+}
+
+// ── Import ── GET /servers/import -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
+export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
+export interface FoundServer {
+  id: string; client: string; client_name: string; path: string; scope?: string; name: string; called: string /* what it would be called here */; launch: LaunchView /* secrets masked */; secrets: { place: string; name: string }[];
+  have: boolean /* one like it is here */; ours: boolean /* it is MCPProxy */; notes: string[];
+}
+export interface Imported { id: string; name: string; added: boolean; state?: string; secrets?: string[]; removed: boolean; change?: string; problem?: Problem }
+
 // ── Configuration ──
 // GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config
 // POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}

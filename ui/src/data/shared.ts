@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { onEvents, type LiveEvent } from "../api/events";
 import { api } from "../api/client";
 import { signedIn } from "../api/session";
-import type { Server, Status, Waiting } from "../api/types";
+import type { Clients, Server, Status, Waiting } from "../api/types";
 import type { Resource } from "./resource";
 
 interface State<T> { data?: T; error?: unknown; at?: Date; loading: boolean }
@@ -84,9 +84,23 @@ export const servers = shared<Server[]>(
   (e) => e.name !== "activity" || e.record.type === "server_change",
 );
 
+// Files of other programs change without an event: whoever shows them asks again when a person comes back to the page.
+export const clients = shared<Clients>(
+  () => api.get("/clients"),
+  (e) => e.name === "reset",
+);
+
 export const useStatus = () => useShared(status);
 export const useApprovals = () => useShared(approvals);
 export const useServers = () => useShared(servers);
+export const useClients = () => {
+  useEffect(() => {
+    const again = () => document.visibilityState === "visible" && clients.reload();
+    document.addEventListener("visibilitychange", again);
+    return () => document.removeEventListener("visibilitychange", again);
+  }, []);
+  return useShared(clients);
+};
 
 /** Returns how many things wait for a person: what REST counts, without what a person has blocked. */
 export function waitingCount(w: Waiting | undefined): number {

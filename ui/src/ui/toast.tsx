@@ -18,16 +18,17 @@ export function toast(t: ToastText): void {
   shown.value = [...shown.peek().slice(-2), { ...t, id: ++last }];
 }
 
-/** Runs an action and tells of its failure; returns whether it went well. */
-export async function attempt(action: () => Promise<unknown>, done?: ToastText): Promise<boolean> {
+/** Runs an action and tells of its failure; returns whether it went well. done may depend on the answer. */
+export async function attempt<T>(action: () => Promise<T>, done?: ToastText | ((answer: T) => ToastText)): Promise<boolean> {
+  let answer: T;
   try {
-    await action();
+    answer = await action();
   } catch (error) {
     const { message, hint } = explain(error);
     toast({ text: [message, hint].filter(Boolean).join(" ") });
     return false;
   }
-  if (done) toast(done);
+  if (done) toast(typeof done === "function" ? done(answer) : done);
   return true;
 }
 

@@ -1,10 +1,16 @@
-// The story of the clients page: who was there, and how another one is connected.
+// The story of the clients page: who was there, what each asks, how one is connected, and tokens.
 import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
-import { scene } from "./harness.mjs";
+import { scene, until } from "./harness.mjs";
+
+const wide = { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] };
+const cursor = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "x"] },\n  }\n}\n';
+const row = (page, name) => page.locator(".clients-t tbody tr", { hasText: name });
 
 test("the clients of today, the addresses, what to write", async (t) => {
-  const { page, daemon, visit } = await scene(t, { demo: true, at: "clients", context: { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] } });
+  const { page, daemon, visit } = await scene(t, { demo: true, at: "clients", context: wide });
   await page.getByRole("heading", { level: 1, name: "No client used MCPProxy today" }).waitFor();
   const address = `${daemon.url}/mcp`;
   await page.locator(".lead").getByText(address).waitFor();
@@ -14,18 +20,102 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await claude.call("call_tool_read", { name: "notes:delete_note", args: { title: "x" }, intent: { operation_type: "read" } }); // refused
   await (await daemon.client("cursor-vscode", "2.0")).call("call_tool_read", { name: "notes:list_notes", intent: { operation_type: "read" } });
   await page.getByRole("heading", { level: 1, name: "Two clients used MCPProxy today" }).waitFor();
-  const row = page.locator(".seen tr", { hasText: "Claude Code" });
-  assert.match(await row.innerText(), /3\.0\.4/);
-  assert.match(await row.getByRole("link", { name: "1" }).getAttribute("href"), /activity\?client=claude-code&status=blocked/);
+  assert.match(await row(page, "Claude Code").innerText(), /3\.0\.4[^]*not connected/);
   assert.equal(await page.locator(".sessions tr").count(), 2);
   assert.match(await page.locator(".sessions a").first().getAttribute("href"), /activity\?session=/);
+  await row(page, "Claude Code").click();
+  assert.match(await page.getByRole("link", { name: "1 refused" }).getAttribute("href"), /activity\?client=claude-code&status=blocked/);
+  await page.keyboard.press("j");
+  await page.getByRole("complementary", { name: "Connect Cursor" }).waitFor();
+  await page.keyboard.press("Escape");
 
   await page.getByRole("button", { name: "Copy " + address, exact: true }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
-  await page.getByRole("button", { name: "Codex (CLI, app, IDE)" }).click();
-  await page.locator(".snippet").first().getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "opencode" }).click();
+  await page.getByText("It was not found on this machine").waitFor();
+  await page.getByRole("button", { name: "Copy the entry for opencode" }).click();
   const text = await page.evaluate(() => navigator.clipboard.readText());
-  assert.match(text, new RegExp(`url = "${address.replaceAll(".", "\\.")}"`));
-  assert.match(text, /call_tool_destructive\]\napproval_mode = "prompt"/);
+  assert.equal(JSON.parse(text).mcp.mcpproxy.url, address);
   await visit("clients");
+});
+
+test("a client is connected, its permissions are written, and all of it is undone byte for byte", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": cursor }, at: "clients?id=cursor", context: wide });
+  const file = join(daemon.dir, ".cursor/mcp.json");
+  const drawer = page.locator(".drawer");
+  assert.match(await drawer.locator("ins").innerText(), new RegExp(`\\+ .*"mcpproxy": .*${daemon.url}/mcp`));
+  assert.equal(await readFile(file, "utf8"), cursor, "what is only shown is not written");
+  await drawer.getByRole("button", { name: "Write it" }).click();
+  await page.getByText("Cursor is connected.").waitFor();
+  assert.match(await readFile(file, "utf8"), /\/\/ mine[^]*"mcpproxy"/);
+  await row(page, "Cursor").getByText("not known").first().waitFor();
+
+  await drawer.getByText("mcpAllowlist").last().waitFor();
+  await drawer.getByRole("button", { name: "Write permissions" }).click();
+  await page.getByText("The permissions of Cursor are written.").waitFor();
+  await until("the table says it", async () => /runs[^]*asks[^]*asks/.test(await row(page, "Cursor").innerText()));
+  await drawer.locator(".asks").getByText(/permissions\.json, line \d/).first().waitFor();
+  assert.equal(await drawer.getByRole("button", { name: "Write permissions" }).count(), 0, "there is nothing left to write");
+
+  // Taken out, and back in.
+  await drawer.getByRole("button", { name: "Disconnect…" }).click();
+  await page.locator("dialog[open] del").waitFor();
+  await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
+  await page.getByText("Cursor is disconnected.").waitFor();
+  assert.equal(await readFile(file, "utf8"), cursor);
+  await page.keyboard.press("Control+z");
+  await until("it is in the file again", async () => (await readFile(file, "utf8")).includes("mcpproxy"));
+  await drawer.getByRole("button", { name: "Undo: connected" }).click();
+  await page.getByText("The file is as it was").waitFor();
+  assert.equal(await readFile(file, "utf8"), cursor);
+  await row(page, "Cursor").getByText("not connected").waitFor();
+
+  // What leads elsewhere, and what cannot be read.
+  await writeFile(file, '{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:1/mcp"}}}');
+  await visit("clients?id=cursor");
+  await row(page, "Cursor").getByText("leads to something else").waitFor();
+  await drawer.locator(".remark", { hasText: "http://127.0.0.1:1/mcp" }).waitFor();
+  await writeFile(file, "{ broken");
+  await visit("clients?id=cursor");
+  await row(page, "Cursor").getByText("its file cannot be read").waitFor();
+  await drawer.getByText(/mcp\.json.*line 1/).waitFor();
+});
+
+test("a token is made, shown once, and revoked", async (t) => {
+  const { page, daemon, api } = await scene(t, { demo: true, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
+  await page.getByText("a token confines who has it").waitFor();
+  await page.keyboard.press("n");
+  const dialog = page.locator("dialog[open]");
+  await dialog.getByLabel("Name").fill("ci-nightly");
+  await dialog.getByLabel("Profile").selectOption("research");
+  await dialog.getByLabel("Servers").fill("notes, nowhere");
+  await dialog.getByText("There is no server nowhere now.").waitFor();
+  await dialog.getByLabel("Servers").fill("notes");
+  await dialog.getByLabel("write").uncheck();
+  await dialog.getByLabel("destructive").uncheck();
+  await dialog.getByLabel("Good for").selectOption("a week");
+  await dialog.getByRole("button", { name: "Make the token" }).click();
+  await dialog.getByText("cannot be shown again").waitFor();
+  await dialog.getByRole("button", { name: "Copy the token" }).click();
+  const token = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(token, /^mcpp_t_/);
+  await dialog.getByRole("button", { name: "I have it" }).click();
+  const line = page.locator(".toks tbody tr");
+  assert.match(await line.innerText(), /ci-nightly\s+profile research: notes\s+read\s+\d+ \w+\s+never used\s+Revoke/);
+  assert.ok(!(await page.content()).includes(token));
+  const as = () => fetch(`${daemon.url}/mcp`, { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Accept: "application/json, text/event-stream" }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "ci", version: "1" } } }) });
+  assert.equal((await as()).status, 200);
+
+  // The same name is refused with the problem's own words, in place.
+  await page.keyboard.press("n");
+  await dialog.getByLabel("Name").fill("ci-nightly");
+  await dialog.getByRole("button", { name: "Make the token" }).click();
+  await dialog.getByRole("alert").waitFor();
+  await page.keyboard.press("Escape");
+
+  await line.getByRole("button", { name: "Revoke ci-nightly…" }).click();
+  await dialog.getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("ci-nightly is revoked").waitFor();
+  assert.deepEqual((await api("GET", "/tokens")).tokens, []);
+  assert.equal((await as()).status, 401);
 });

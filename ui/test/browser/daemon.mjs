@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdtemp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { weather } from "./servers/weather.mjs";
 
@@ -41,9 +41,10 @@ export class Daemon {
 
   /**
    * Starts `mcpproxy serve`. servers: {name: entry of mcpServers}; demo: notes, weather and shifty, too;
-   * scripts: {name: script} are servers of servers/scripted.mjs; config: further keys of the configuration.
+   * scripts: {name: script} are servers of servers/scripted.mjs; config: further keys of the configuration;
+   * home: {".cursor/mcp.json": text} are files of the account, those of its MCP clients for example.
    */
-  static async run({ servers = {}, demo = false, scripts = {}, config = {} } = {}) {
+  static async run({ servers = {}, demo = false, scripts = {}, config = {}, home = {} } = {}) {
     const d = new Daemon();
     d.binary = process.env.MCPPROXY_BIN;
     if (!d.binary) throw new Error("MCPPROXY_BIN has to name the mcpproxy binary to test");
@@ -55,6 +56,10 @@ export class Daemon {
     await symlink(d.binary, join(d.bin, "mcpproxy"));
     await symlink(process.execPath, join(d.bin, "node"));
     await symlink(fileURLToPath(new URL("servers/scripted.mjs", import.meta.url)), join(d.scripts, "server.mjs"));
+    for (const [file, text] of Object.entries(home)) {
+      await mkdir(dirname(join(d.dir, file)), { recursive: true });
+      await writeFile(join(d.dir, file), text, { mode: 0o600 });
+    }
     try {
       d.port = await freePort();
       d.url = `http://127.0.0.1:${d.port}`;
@@ -98,7 +103,7 @@ export class Daemon {
   async start() {
     const log = (text) => (this.stderr = (this.stderr + text).slice(-100_000));
     this.#process = spawn(this.binary, ["serve", "--config", this.config, "--data-dir", join(this.dir, "data"), "--listen", `127.0.0.1:${this.port}`],
-      { cwd: this.scripts, env: { ...process.env, HOME: this.dir, PATH: `${this.bin}:${process.env.PATH}` }, stdio: ["ignore", "ignore", "pipe"] });
+      { cwd: this.scripts, env: { ...process.env, HOME: this.dir, XDG_CONFIG_HOME: "", MCPPROXY_NO_KEYRING: "1", PATH: `${this.bin}:${process.env.PATH}` }, stdio: ["ignore", "ignore", "pipe"] });
     this.#process.stderr.setEncoding("utf8").on("data", log);
     this.#ended = new Promise((resolve) => this.#process.on("exit", resolve).on("error", (error) => resolve(log(String(error)))));
     let over = false;

@@ -1,20 +1,21 @@
-// Clients by what their sessions tell.
+// Clients by what their sessions tell, and by what their files say.
 
-import type { SessionList } from "../../api/types";
-import { clientName } from "../../lib/connect";
+import type { Client, SessionList } from "../../api/types";
+import { clientName, clientOf, standing } from "../../lib/clients";
 import { count, spelled } from "../../lib/format";
 
 export type Session = SessionList["sessions"][number];
 export interface ClientUse { name: string; raw: string; versions: string[]; sessions: number; calls: number; refused: number; failed: number; last: string }
 
 /** Returns the clients of agents, the one seen last first. Who used REST, the command line or this page is no client. */
-export function clientsOf(sessions: readonly Session[]): ClientUse[] {
+export function clientsOf(sessions: readonly Session[], known: readonly Client[]): ClientUse[] {
   const all = new Map<string, ClientUse>();
   for (const s of sessions) {
-    if (s.actor !== "agent" || s.source !== "mcp") continue;
+    if (s.actor !== "agent" && !s.actor?.startsWith("agent:")) continue;
+    if (s.source !== "mcp") continue;
     const raw = s.client_name ?? "";
     let c = all.get(raw);
-    if (!c) all.set(raw, (c = { raw, name: raw ? clientName(raw) : "It has no name", versions: [], sessions: 0, calls: 0, refused: 0, failed: 0, last: s.last }));
+    if (!c) all.set(raw, (c = { raw, name: raw ? clientName(raw, known) : "It has no name", versions: [], sessions: 0, calls: 0, refused: 0, failed: 0, last: s.last }));
     c.sessions++;
     c.calls += s.calls;
     c.refused += s.refused;
@@ -25,6 +26,24 @@ export function clientsOf(sessions: readonly Session[]): ClientUse[] {
   return [...all.values()].sort((a, b) => Date.parse(b.last) - Date.parse(a.last));
 }
 
+/** A row of the page: a client that is known, one that was seen, or both. */
+export interface Row { id: string; name: string; client?: Client; use?: ClientUse }
+
+/** Returns the rows: those that are connected, then who was seen besides, then those that are only installed; and the known ones that are not on this machine. */
+export function rowsOf(known: readonly Client[], uses: readonly ClientUse[]): { rows: Row[]; elsewhere: Client[] } {
+  const left = [...uses];
+  const take = (c: Client) => {
+    const i = left.findIndex((u) => u.raw && clientOf(u.raw, known)?.id === c.id);
+    return i < 0 ? undefined : left.splice(i, 1)[0];
+  };
+  const all = known.map((client): Row => ({ id: client.id, name: client.name, client, use: take(client) }));
+  const there = (r: Row) => standing(r.client!) !== "not";
+  return {
+    rows: [...all.filter(there), ...all.filter((r) => !there(r) && r.use), ...left.map((use): Row => ({ id: "", name: use.name, use })), ...all.filter((r) => !there(r) && !r.use && r.client!.found)],
+    elsewhere: all.filter((r) => !there(r) && !r.use && !r.client!.found).map((r) => r.client!),
+  };
+}
+
 /** Returns the sentence that heads the page. more: there are sessions that were not looked at. */
 export function heading(clients: number, more: boolean): string {
   if (clients === 0) return more ? "No client among the newest sessions" : "No client used MCPProxy today";
@@ -32,8 +51,8 @@ export function heading(clients: number, more: boolean): string {
 }
 
 /** Returns what a client is called in the list of sessions: "Claude Code 2.4.1". */
-export function sessionName(s: Session): string {
-  return [s.client_name ? clientName(s.client_name) : (s.source ?? "no name"), s.client_version].filter(Boolean).join(" ");
+export function sessionName(s: Session, known: readonly Client[]): string {
+  return [s.client_name ? clientName(s.client_name, known) : (s.source ?? "no name"), s.client_version].filter(Boolean).join(" ");
 }
 
 /** Returns how a session went: "9 calls, 1 refused". */

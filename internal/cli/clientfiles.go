@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"mcpproxy/internal/builtin"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/permission"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/userfile"
+)
+
+// clientsOf is the account whose clients are looked at.
+func clientsOf(r *run) (clients.Env, error) {
+	env, err := clients.SystemEnv(runtime.GOOS)
+	if err != nil {
+		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
+	}
+	env.Getenv = func(name string) string { value, _ := r.lookup(name); return value }
+	env.Program = func(name string) string { return process.Find(name, env.Getenv("PATH")) }
+	if home, set := r.lookup("HOME"); set && env.GOOS != "windows" {
+		env.Home = home
+	}
+	return env, nil
+}
+
+// ownTools are MCPProxy's tools, as its configuration has them.
+func ownTools(r *run) ([]permission.Tool, error) {
+	live, err := r.open(r.configPath)
+	if err != nil {
+		return nil, err
+	}
+	return permission.Tools(builtin.Definitions(live.Current().MCPManagement)), nil
+}
+
+// clientChanges is the journal of what was changed in files of clients.
+func clientChanges(r *run) (*userfile.Journal, error) {
+	dir, err := r.dataDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return userfile.Open(filepath.Join(dir, "client_changes"))
+}
+
+// writeLines writes the lines that differ, in colour.
+func writeLines(p *printer, difference string) {
+	for line := range strings.SplitSeq(difference, "\n") {
+		h := noHue
+		switch {
+		case strings.HasPrefix(line, "+"):
+			h = good
+		case strings.HasPrefix(line, "-"):
+			h = bad
+		}
+		fmt.Fprintln(p, p.paint(h, visible(line)))
+	}
+}
+
+// undone says that a change of a file was taken back.
+func undone(path string, created bool) string {
+	if created {
+		return printable(path) + " is gone again, as before."
+	}
+	return printable(path) + " is again as it was before."
+}

@@ -1,0 +1,328 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/access"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/connect"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/permission"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/process"
+	"mcpproxy/internal/userfile"
+)
+
+// connectFlags are what `connect` and `disconnect` are asked to do.
+type connectFlags struct {
+	all, dryRun, undo bool
+	wish              connect.Wish
+	consent           consent
+}
+
+func connectCommand(r *run) command {
+	var f connectFlags
+	return command{
+		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "profile": &f.wish.Profile, "token": &f.wish.Token, "yes": &f.consent.yes},
+		args:     cobra.ArbitraryArgs,
+		complete: fixed(clients.IDs()...),
+		run: func(cmd *cobra.Command, args []string) error {
+			c, err := connecting(r, cmd, args, f)
+			switch {
+			case err != nil:
+				return err
+			case f.undo:
+				return c.undo(args)
+			case f.all && f.wish.Token != "" || len(args) > 1 && f.wish.Token != "":
+				return usage("A token is for one client.", "Connect one client at a time, each with a token of its own.")
+			}
+			if f.all {
+				if args, err = c.found(func(v connect.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
+					return err
+				}
+			}
+			return c.change(cmd.Context(), args, func(client string) (connect.Plan, error) { return c.account.Connect(client, f.wish) }, "Connect")
+		},
+	}
+}
+
+func disconnectCommand(r *run) command {
+	var f connectFlags
+	return command{
+		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
+		args:     cobra.ArbitraryArgs,
+		complete: fixed(clients.IDs()...),
+		run: func(cmd *cobra.Command, args []string) error {
+			c, err := connecting(r, cmd, args, f)
+			switch {
+			case err != nil:
+				return err
+			case f.undo:
+				return c.undo(args)
+			}
+			if f.all {
+				if args, err = c.found(func(v connect.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
+					return err
+				}
+			}
+			return c.change(cmd.Context(), args, c.account.Disconnect, "Disconnect")
+		},
+	}
+}
+
+// connector is a run of connect or disconnect.
+type connector struct {
+	*run
+	flags   connectFlags
+	account *connect.Account
+}
+
+func connecting(r *run, cmd *cobra.Command, args []string, f connectFlags) (*connector, error) {
+	switch {
+	case len(args) == 0 && !f.all:
+		return nil, usage("Missing argument: client.", "Name one of "+strings.Join(clients.IDs(), ", ")+"; or say --all for those that are installed.")
+	case f.all && (len(args) > 0 || f.undo):
+		return nil, usage("--all stands alone.", "Give either --all or the names of clients.")
+	case f.undo && (f.dryRun || f.wish != connect.Wish{}):
+		return nil, usage("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
+	}
+	account, err := clientAccount(cmd.Context(), r)
+	return &connector{r, f, account}, err
+}
+
+// found are the clients that are wanted of those that are known.
+func (c *connector) found(wanted func(connect.ClientView) bool, none string) ([]string, error) {
+	all, err := c.account.List()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, v := range all.Clients {
+		if wanted(v) {
+			ids = append(ids, v.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, problem.New(problem.NotFound, none, "`mcpproxy connect CLIENT` writes the file of any of "+strings.Join(clients.IDs(), ", ")+".")
+	}
+	return ids, nil
+}
+
+// changed is what came of the clients, one by one.
+type changed struct {
+	Clients []connect.FileChange `json:"clients"`
+	Failed  []failed             `json:"failed"`
+}
+
+// change shows what would change, asks once, and changes it; a client that fails
+// does not keep the others from it.
+func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (connect.Plan, error), verb string) error {
+	out := changed{[]connect.FileChange{}, []failed{}}
+	var plans []connect.Plan
+	var names []string
+	var first error
+	fail := func(client string, err error) {
+		first = errors.Join(first, err)
+		out.Failed = append(out.Failed, failed{client, problem.From(err)})
+	}
+	for _, id := range ids {
+		plan, err := prepare(id)
+		switch {
+		case err != nil:
+			fail(id, err)
+		case c.flags.dryRun || !plan.Changed:
+			out.Clients = append(out.Clients, plan.FileChange)
+		default:
+			plans, names = append(plans, plan), append(names, plan.Name)
+		}
+	}
+	if len(plans) > 0 {
+		if c.output == formatTable {
+			p := c.printer(c.Stderr)
+			for _, plan := range plans {
+				writeClientChange(p, plan.FileChange)
+			}
+		}
+		if err := c.consented(ctx, c.flags.consent, verb+" "+listed(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
+			return err
+		}
+	}
+	for _, plan := range plans {
+		done, err := c.account.Apply(ctx, gateway.Caller{}, plan)
+		if err != nil {
+			fail(plan.Client, err)
+			continue
+		}
+		out.Clients = append(out.Clients, done)
+	}
+	if len(ids) == 1 && first != nil {
+		return first
+	}
+	if err := c.print(out, func(p *printer) { writeChanged(p, out, verb) }); err != nil || first == nil {
+		return err
+	}
+	return problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
+}
+
+// listed is names in a sentence.
+func listed(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// writeClientChange writes what would change in a client's file.
+func writeClientChange(p *printer, o connect.FileChange) {
+	if !o.Changed {
+		p.line("%s: nothing changes, %s has it.", printable(o.Name), printable(o.Path))
+		return
+	}
+	p.line("%s: %s", printable(o.Name), printable(o.Path))
+	if o.Target != "" {
+		p.line("which is a link to %s", printable(o.Target))
+	}
+	if o.Command != nil {
+		p.line("by its own command: %s", printable(strings.Join(o.Command, " ")))
+	}
+	writeLines(p, o.Difference)
+	for _, warning := range o.Warnings {
+		p.line("%s %s", p.paint(care, "Warning:"), printable(warning))
+	}
+}
+
+func writeChanged(p *printer, out changed, verb string) {
+	for _, o := range out.Clients {
+		if !o.Written {
+			writeClientChange(p, o)
+			continue
+		}
+		p.line("%s %s: %sed in %s.", p.paint(good, "✓"), printable(o.Name), strings.ToLower(verb), printable(o.Path))
+		for _, warning := range o.Warnings {
+			p.text("    ", printable(warning))
+		}
+		if o.Next != "" {
+			p.text("    ", printable(o.Next))
+		}
+	}
+	for _, f := range out.Failed {
+		p.line("%s %s: %s %s", p.paint(bad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
+	}
+	written := slices.DeleteFunc(slices.Clone(out.Clients), func(o connect.FileChange) bool { return !o.Written })
+	if len(written) == 0 {
+		return
+	}
+	p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), written[0].Client)
+	if verb == "Connect" {
+		p.note("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", written[0].Client)
+	}
+}
+
+// undo takes the last change of each client back.
+func (c *connector) undo(args []string) error {
+	all := []connect.PastChange{}
+	for _, client := range args {
+		change, err := c.account.UndoLast(client)
+		if err != nil {
+			return err
+		}
+		all = append(all, change)
+	}
+	return c.print(all, func(p *printer) {
+		for _, change := range all {
+			p.line("%s", undone(change.Path, change.Created))
+		}
+	})
+}
+
+// statusTime is how long a daemon has to say where it is.
+const statusTime = 2 * time.Second
+
+// clientAccount are the clients of the user, and where they find MCPProxy: a daemon that
+// runs says it, else its configuration.
+func clientAccount(ctx context.Context, r *run) (*connect.Account, error) {
+	env, err := clientsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	live, err := r.open(r.configPath)
+	if err != nil {
+		return nil, err
+	}
+	place := connect.Place{Base: connect.Base(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
+	for _, profile := range live.Current().Profiles {
+		place.Profiles = append(place.Profiles, profile.Name)
+	}
+	if at := answering(ctx, r); at != "" {
+		place.Base = at
+	}
+	return accountAt(r, env, place), nil
+}
+
+// accountAt are the clients of an account, where MCPProxy is at a place.
+func accountAt(r *run, env clients.Env, place connect.Place) *connect.Account {
+	var err error
+	if place.Command, place.Args, err = r.self(); err != nil {
+		place.NoCommand = err
+	}
+	return &connect.Account{
+		Account: &permission.Account{
+			Env: env, Tools: func() []permission.Tool { tools, _ := ownTools(r); return tools }, Open: func() (*userfile.Journal, error) { return clientChanges(r) },
+		},
+		Place:  func() connect.Place { return place },
+		Run:    func(ctx context.Context, argv []string) (string, error) { return process.Run(ctx, argv, os.Environ()) },
+		Tokens: daemonTokens{r},
+	}
+}
+
+// answering is the address of the daemon that runs, "" when none does.
+func answering(ctx context.Context, r *run) string {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	c, err := r.client()
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	s, err := api.GetStatus.Call(ctx, c, gateway.Nothing{})
+	if err != nil {
+		return ""
+	}
+	for _, surface := range s.Surfaces {
+		if at, ok := strings.CutSuffix(surface.Address, "/mcp"); ok {
+			return connect.Base(strings.TrimPrefix(at, "http://"))
+		}
+	}
+	return ""
+}
+
+// daemonTokens has the daemon make tokens.
+type daemonTokens struct{ r *run }
+
+func (d daemonTokens) Make(ctx context.Context, _ gateway.Caller, name, profile string) (string, error) {
+	c, err := d.r.client()
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	made, err := api.CreateToken.Call(ctx, c, access.NewToken{Name: name, Profile: profile})
+	return made.Token, err
+}
+
+func (d daemonTokens) Revoke(ctx context.Context, _ gateway.Caller, name string) error {
+	c, err := d.r.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = api.RevokeToken.Call(ctx, c, access.TokenRef{Name: name})
+	return err
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/problem"
+)
+
+// A client is connected, once more without a change, disconnected, and the file is what
+// it was after each is undone.
+func TestConnectAndUndo(t *testing.T) {
+	t.Parallel()
+	const mine = "{\r\n  // mine\r\n  \"mcpServers\": {}\r\n}\r\n"
+	w := inAccount(t, map[string]string{".cursor/mcp.json": mine})
+	w.deps.Program = "/usr/bin/mcpproxy"
+	for _, step := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"connect", problem.ExitUsage, "Name one of claude-code"},
+		{"connect nobody --yes", problem.ExitNotFound, "No client is called"},
+		{"connect cursor --all", problem.ExitUsage, "--all stands alone"},
+		{"connect cursor zed --token x", problem.ExitUsage, "A token is for one client"},
+		{"connect cursor --undo --dry-run", problem.ExitUsage, "goes with nothing else"},
+		{"connect cursor --undo", problem.ExitNotFound, "no change of Cursor to undo"},
+		{"disconnect cursor", problem.ExitNotFound, "mcpproxy connect cursor"},
+		{"connect cursor --dry-run", problem.ExitDone, `+   "mcpServers": {`},
+		{"connect cursor", problem.ExitUsage, "Nobody can be asked"},
+		{"connect cursor --profile none", problem.ExitNotFound, "There is no profile 'none'"},
+		{"connect cursor --token x --yes", problem.ExitNoDaemon, "mcpproxy serve"},
+		{"connect --all --yes", problem.ExitDone, "✓ Cursor: connected in"},
+		{"connect cursor", problem.ExitDone, "nothing changes"},
+		{"connect --all", problem.ExitNotFound, "No MCP client was found that is not connected"},
+		{"disconnect --all --yes", problem.ExitDone, "✓ Cursor: disconnected in"},
+		{"disconnect cursor --undo", problem.ExitDone, "is again as it was before"},
+		{"connect cursor --undo", problem.ExitDone, "is again as it was before"},
+		{"connect claude-desktop --yes", problem.ExitDone, "Quit Claude Desktop"},
+		{"connect claude-desktop --undo", problem.ExitDone, "is gone again, as before"},
+	} {
+		got := w.run(strings.Fields(step.args)...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
+			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(w.env["HOME"], ".cursor/mcp.json")); err != nil || string(text) != mine {
+		t.Errorf("undone, the file is %q, %v", text, err)
+	}
+}
+
+// One that fails does not keep the others from being connected, and no says nothing.
+func TestConnectMany(t *testing.T) {
+	t.Parallel()
+	w := inAccount(t, map[string]string{".cursor/mcp.json": "{", ".kiro/settings/mcp.json": "{}"})
+	var question string
+	w.deps.Ask = func(_ context.Context, q string) (string, error) { question = q; return "n", nil }
+	if got := w.run("connect", "cursor", "kiro"); got.code != problem.ExitInterrupted || question != "Connect Kiro? [y/N] " || !strings.Contains(got.stderr, `+     "mcpproxy": {`) && !strings.Contains(got.stderr, `"mcpproxy": {`) {
+		t.Errorf("%+v after %q", got, question)
+	}
+	got := w.run("connect", "cursor", "kiro", "--yes", "-o", "json")
+	var out changed
+	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || len(out.Clients) != 1 || !out.Clients[0].Written || len(out.Failed) != 1 || out.Failed[0].Name != "cursor" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got.code == problem.ExitDone || !strings.Contains(got.stderr, "1 client could not be changed") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What the doctor says of clients follows from their files.
+func TestDoctorLooksAtClients(t *testing.T) {
+	t.Parallel()
+	w := inAccount(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
+	got := w.run("doctor", "--only", "D601,D602,D603,D604")
+	for _, says := range []string{"D602", "leads to http://127.0.0.1:9/mcp", "connect cursor", "D603", "/gone/mcpproxy", "connect lmstudio", "D604", "permissions cursor --write"} {
+		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
+			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
+		}
+	}
+	for _, mend := range []string{"connect cursor --yes", "connect lmstudio --yes", "permissions cursor --write --yes"} {
+		w.deps.Program = "/bin/sh"
+		if got := w.run(strings.Fields(mend)...); got.code != problem.ExitDone {
+			t.Errorf("%s: %+v", mend, got)
+		}
+	}
+	if got := w.run("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"mcpproxy/internal/connect"
+	"mcpproxy/internal/doctor"
+)
+
+// doctorClients are the clients of this account, as the doctor asks for them.
+type doctorClients struct{ r *run }
+
+// Look tells how they are connected to the MCPProxy at an address.
+func (d doctorClients) Look(address string) ([]doctor.Client, error) {
+	env, err := clientsOf(d.r)
+	if err != nil {
+		return nil, err
+	}
+	all, err := accountAt(d.r, env, connect.Place{Base: connect.Base(address)}).List()
+	if err != nil {
+		return nil, err
+	}
+	var found []doctor.Client
+	for _, v := range all.Clients {
+		if v.Found {
+			found = append(found, seenClient(v))
+		}
+	}
+	return found, nil
+}
+
+func seenClient(v connect.ClientView) doctor.Client {
+	c := doctor.Client{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing}
+	if !v.Connected || !v.Permissions.Writable {
+		return c
+	}
+	for _, lane := range v.Permissions.Lanes {
+		if !lane.Right {
+			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: placed(lane.Rule)})
+		}
+	}
+	return c
+}

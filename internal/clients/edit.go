@@ -1,0 +1,83 @@
+package clients
+
+import (
+	"slices"
+
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/textedit"
+)
+
+// reaching are the members of an entry that say how its server is reached, as any
+// client spells them.
+var reaching = []string{"type", "transport", "url", "serverUrl", "httpUrl", "uri", "command", "cmd", "args", "cwd", "bearer_token_env_var"}
+
+// proving are those that carry credentials.
+var proving = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
+
+// With returns the text of a file with MCPProxy as one of its servers. What an entry
+// of that name says beside how it is reached, such as permissions, stays; so do its
+// credentials, unless a token is given or it led elsewhere.
+func (c Client) With(d Doc, server string, a Address, ours func(url string) bool) ([]byte, error) {
+	entry := c.entry(a)
+	path := append(slices.Clone(d.ServersKey()), server)
+	if len(d.Key) < len(d.ServersKey()) { // opencode 2 has disabled instead
+		entry = slices.DeleteFunc(entry, func(m member) bool { return m.name == "enabled" })
+	}
+	there := d.Entry(server)
+	if !there.IsObject() {
+		value, err := entry.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		return textedit.Set(d.Text, d.Format, value, path...)
+	}
+	return entry.into(d, path, slices.Concat(reaching, switches(d, server), credentials(a.Token != "" || !Leads(there, ours))))
+}
+
+// credentials are the members to be taken out when they are of no more use.
+func credentials(stale bool) []string {
+	if stale {
+		return proving
+	}
+	return nil
+}
+
+// switches are the members that switch the entry off.
+func switches(d Doc, server string) []string {
+	var off []string
+	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
+		if value, ok := d.Entry(server).Get(name).Bool(); ok && value == says {
+			off = append(off, name)
+		}
+	}
+	return off
+}
+
+// into writes the members into the entry at a path, and takes those of stale out that
+// it does not have.
+func (o object) into(d Doc, path, stale []string) (text []byte, err error) {
+	text = d.Text
+	for _, name := range stale {
+		if slices.ContainsFunc(o, func(m member) bool { return m.name == name }) {
+			continue
+		}
+		if text, err = textedit.Remove(text, d.Format, append(slices.Clone(path), name)...); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range o {
+		value, err := rawjson.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = textedit.Set(text, d.Format, value, append(slices.Clone(path), m.name)...); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// Without returns the text of a file without a server.
+func (d Doc) Without(server string) ([]byte, error) {
+	return textedit.Remove(d.Text, d.Format, append(slices.Clone(d.ServersKey()), server)...)
+}

@@ -1,0 +1,195 @@
+package connect
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/redact"
+	"mcpproxy/internal/userfile"
+)
+
+// commandTime bounds a client's own command.
+const commandTime = 60 * time.Second
+
+// Apply makes the change, and reads the file again. A token is made in the name of by.
+func (a *Account) Apply(ctx context.Context, by gateway.Caller, p Plan) (FileChange, error) {
+	if !p.Changed {
+		return p.FileChange, nil
+	}
+	j, err := a.Open()
+	if err != nil {
+		return p.FileChange, err
+	}
+	if p.wish.Token != "" {
+		return a.withToken(ctx, by, p, j)
+	}
+	if p.Command != nil {
+		if done, err := a.byCommand(ctx, &p, j); done || err != nil {
+			return p.FileChange, err
+		}
+	}
+	return p.write(j)
+}
+
+// withToken makes a token and writes it; one that is not written is revoked.
+func (a *Account) withToken(ctx context.Context, by gateway.Caller, p Plan, j *userfile.Journal) (FileChange, error) {
+	token, err := a.Tokens.Make(ctx, by, p.wish.Token, p.wish.Profile)
+	if err != nil {
+		return p.FileChange, err
+	}
+	p.address.Token = token
+	out := p.FileChange
+	if p.text, err = p.edit(p.before, p.address); err == nil {
+		out, err = p.write(j)
+	}
+	if err != nil {
+		err = p.named(err)
+		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.wish.Token); late != nil {
+			out.Warnings = append(out.Warnings, "The token "+p.wish.Token+" was made and could not be revoked: "+problem.From(late).Message)
+		}
+	}
+	return out, err
+}
+
+// write edits the file.
+func (p Plan) write(j *userfile.Journal) (FileChange, error) {
+	change, err := j.Write(p.from, p.text, p.what)
+	if err != nil {
+		return p.FileChange, err
+	}
+	p.Command = nil
+	return p.written(change), nil
+}
+
+func (p Plan) written(change userfile.Change) FileChange {
+	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
+	return p.FileChange
+}
+
+// byCommand has the client make the change. One that fails, or does something else,
+// is said, and the file is edited instead.
+func (a *Account) byCommand(ctx context.Context, p *Plan, j *userfile.Journal) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	said, failed := a.Run(ctx, p.Command)
+	change, err := j.Record(p.from, p.what)
+	if err != nil {
+		return false, err
+	}
+	target := p.client.Target(a.Env)
+	from, err := userfile.Read(target.Path, target.Roots(a.Env)...)
+	if err != nil {
+		return false, err
+	}
+	now, err := target.Parse(from.Text)
+	if err != nil {
+		return false, err
+	}
+	if p.holds(now) {
+		p.FileChange = p.written(change)
+		return true, nil
+	}
+	why := "it did something else"
+	if failed != nil {
+		why = strings.Join(strings.Fields(redact.Text(rawjson.Clip(said, 300))), " ") + " (" + failed.Error() + ")"
+	}
+	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not do it, so the file was edited: "+why)
+	p.from, p.before = from, now
+	p.text, err = p.edit(now, p.address)
+	return false, err
+}
+
+// holds reports whether the file says what it is to say.
+func (p Plan) holds(now clients.Doc) bool {
+	there := now.Entry(p.Server)
+	if p.address.URL == "" {
+		return !there.There()
+	}
+	return there.IsObject() && clients.Leads(there, p.place.ours) && clients.URL(there) == p.address.URL
+}
+
+// kinds are what is done to files of clients, as the first word of a change says.
+var kinds = []string{"connect", "disconnect", "permissions", "import"}
+
+// PastChange is a change of a client's file that was made.
+type PastChange struct {
+	ID       string     `json:"id"`
+	Client   string     `json:"client"`
+	What     string     `json:"what" enum:"connect,disconnect,permissions,import"`
+	Path     string     `json:"path"`
+	At       time.Time  `json:"at"`
+	Created  bool       `json:"created" doc:"Whether the file was not there before"`
+	Undone   *time.Time `json:"undone,omitempty"`
+	Undoable bool       `json:"undoable" doc:"Whether it is the last one of its file that is not undone: only that one can be"`
+}
+
+// Changes are the latest changes, the newest first.
+func (a *Account) Changes() ([]PastChange, error) {
+	j, err := a.Open()
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.Changes()
+	if err != nil {
+		return nil, err
+	}
+	out := []PastChange{}
+	seen := map[string]bool{}
+	for _, c := range all[:min(len(all), maxShown)] {
+		if what, _, _ := strings.Cut(c.What, " "); !slices.Contains(kinds, what) {
+			continue
+		}
+		past := pastOf(c)
+		past.Undoable = c.Undone == nil && !seen[c.Path]
+		out = append(out, past)
+		seen[c.Path] = seen[c.Path] || c.Undone == nil
+	}
+	return out, nil
+}
+
+// maxShown is how many changes are listed.
+const maxShown = 50
+
+// Undo takes a change back, byte for byte.
+func (a *Account) Undo(id string) (PastChange, error) {
+	j, err := a.Open()
+	if err != nil {
+		return PastChange{}, err
+	}
+	c, err := j.Undo(id)
+	past := pastOf(c)
+	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
+		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` takes the entry alone out. "+p.Hint)
+	}
+	return past, err
+}
+
+func pastOf(c userfile.Change) PastChange {
+	what, client, _ := strings.Cut(c.What, " ")
+	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone}
+}
+
+// UndoLast takes the last connecting or disconnecting of a client back that is not
+// undone.
+func (a *Account) UndoLast(word string) (PastChange, error) {
+	c, err := clients.Find(word)
+	if err != nil {
+		return PastChange{}, err
+	}
+	all, err := a.Changes()
+	if err != nil {
+		return PastChange{}, err
+	}
+	for _, change := range all {
+		if change.Client == c.ID && change.Undone == nil && (change.What == "connect" || change.What == "disconnect") {
+			return a.Undo(change.ID)
+		}
+	}
+	return PastChange{}, problem.New(problem.NotFound, "There is no change of "+c.Name+" to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+}

@@ -1,0 +1,209 @@
+// Package connect writes MCPProxy into the files of MCP clients, takes it out again,
+// and says which clients of an account use it and what they would do with its tools.
+//
+// It guarantees that a file changes by MCPProxy's entry and by nothing else, or not at
+// all; that what changes is known before it is written; that each change can be
+// undone byte for byte as long as nobody has changed the file since; and that a token
+// is written only into files that nobody else can read, and shown in no difference and
+// in no argument of a program. A client's own command is preferred where it has one,
+// since a client may write its file while it runs. It asks nobody: whoever calls it has.
+package connect
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/permission"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/textedit"
+	"mcpproxy/internal/userfile"
+)
+
+// Account are the clients of one account, and where they find MCPProxy.
+type Account struct {
+	*permission.Account
+	Place func() Place
+	// Run runs a client's own command, and returns what it said.
+	Run func(ctx context.Context, argv []string) (said string, err error)
+	// Tokens makes agent tokens; nil where there are none.
+	Tokens Tokens
+}
+
+// Tokens makes agent tokens and revokes them.
+type Tokens interface {
+	Make(ctx context.Context, by gateway.Caller, name, profile string) (text string, err error)
+	Revoke(ctx context.Context, by gateway.Caller, name string) error
+}
+
+// Wish is what a client is to be connected to.
+type Wish struct {
+	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
+	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
+}
+
+// FileChange is a change of a client's file, made or not.
+type FileChange struct {
+	Client     string   `json:"client"`
+	Name       string   `json:"name"`
+	Server     string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
+	Path       string   `json:"path" doc:"The file that changes"`
+	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
+	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
+	Command    []string `json:"command,omitempty" doc:"The client's own command that makes the change; without one the file is edited"`
+	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
+	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
+	Warnings   []string `json:"warnings" doc:"What the change does besides"`
+	Next       string   `json:"next,omitempty" doc:"What a person does until it counts"`
+	Written    bool     `json:"written" doc:"Whether the file was changed"`
+	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
+	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+}
+
+// Plan is a change of a client's file that is not made.
+type Plan struct {
+	FileChange
+
+	client  clients.Client
+	place   Place
+	address clients.Address // without a token; its zero value when MCPProxy is taken out
+	wish    Wish
+	edit    func(clients.Doc, clients.Address) ([]byte, error)
+	before  clients.Doc
+	from    userfile.File
+	text    []byte
+	what    string
+}
+
+// unmade stands in a difference for a token that is not made yet.
+const unmade = "mcpp_t_made-when-this-is-written"
+
+// Connect plans to write MCPProxy into a client's file. The error is a
+// *problem.Problem: NOT_FOUND for a client that is not known, INVALID_CONFIG or
+// CONFLICT for a file that cannot be changed.
+func (a *Account) Connect(word string, w Wish) (Plan, error) {
+	p, err := a.plan(word, "connect")
+	if err != nil {
+		return Plan{}, err
+	}
+	if p.address, err = p.place.address(p.client, w.Profile); err != nil {
+		return Plan{}, err
+	}
+	p.wish, p.Transport, p.Next = w, transport(p.client), p.client.Reload
+	shown := p.address
+	if w.Token != "" {
+		if a.Tokens == nil {
+			return Plan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
+		}
+		if err := private(p.from); err != nil {
+			return Plan{}, err
+		}
+		shown.Token = unmade
+	}
+	a.warn(&p)
+	if p.place.Locked && w.Token == "" {
+		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
+	}
+	p.edit = func(d clients.Doc, at clients.Address) ([]byte, error) {
+		return p.client.With(d, p.Server, at, p.place.ours)
+	}
+	if err := p.settle(shown); err != nil {
+		return Plan{}, err
+	}
+	if !p.before.Entry(p.Server).There() {
+		p.Command = p.client.AddCommand(a.Env, p.Server, shown)
+	}
+	return p, nil
+}
+
+// Disconnect plans to take MCPProxy out of a client's file. What is not in it is
+// NOT_FOUND.
+func (a *Account) Disconnect(word string) (Plan, error) {
+	p, err := a.plan(word, "disconnect")
+	if err != nil {
+		return Plan{}, err
+	}
+	if !p.before.Entry(p.Server).There() {
+		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
+	}
+	p.edit = func(d clients.Doc, _ clients.Address) ([]byte, error) { return d.Without(p.Server) }
+	p.Next = p.client.Reload
+	if err := p.settle(clients.Address{}); err != nil {
+		return Plan{}, err
+	}
+	p.Command = p.client.RemoveCommand(a.Env, p.Server)
+	return p, nil
+}
+
+// plan reads the client's file.
+func (a *Account) plan(word, what string) (Plan, error) {
+	c, err := clients.Find(word)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{client: c, place: a.Place(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
+	target := c.Target(a.Env)
+	p.Path = target.Path
+	if p.from, err = userfile.Read(target.Path, target.Roots(a.Env)...); err != nil {
+		return Plan{}, err
+	}
+	if p.from.Target != p.Path {
+		p.Target = p.from.Target
+	}
+	if p.before, err = target.Parse(p.from.Text); err != nil {
+		return Plan{}, err
+	}
+	at, _ := clients.Ours([]clients.Doc{p.before}, p.place.ours)
+	p.Server = at.Server
+	return p, nil
+}
+
+func transport(c clients.Client) string {
+	if c.HTTP {
+		return "http"
+	}
+	return "stdio"
+}
+
+// private refuses to write a token into a file that others can read.
+func private(f userfile.File) error {
+	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
+		return nil
+	}
+	return problem.Newf(problem.Conflict, "Others can read %s (its mode is %04o), and a token in it would be theirs too.", f.Path, f.Mode).
+		WithHint("Take it from them with chmod 600, then try again.")
+}
+
+// warn says what the change does besides.
+func (a *Account) warn(p *Plan) {
+	there := p.before.Entry(p.Server)
+	if there.IsObject() && !clients.Leads(there, p.place.ours) {
+		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
+	}
+	for _, f := range p.client.Files(a.Env) {
+		if f.Path == p.Path && f.Scope == p.before.Scope {
+			continue
+		}
+		if d, ok := f.Read(); ok && d.Entry(p.Server).There() && f.Scope != clients.System {
+			p.Warnings = append(p.Warnings, "Another entry "+p.Server+" in "+f.Path+" counts instead where that file is read.")
+		}
+	}
+}
+
+// settle makes the text, and says whether there is anything to change, and what.
+func (p *Plan) settle(at clients.Address) (err error) {
+	if p.text, err = p.edit(p.before, at); err != nil {
+		return p.named(err)
+	}
+	p.Changed = !slices.Equal(p.text, p.from.Text)
+	p.Difference = textedit.Difference(p.from.Text, p.text)
+	return nil
+}
+
+// named is an error of an edit with the file that it is about.
+func (p *Plan) named(err error) error {
+	was := problem.From(err)
+	return problem.New(was.Code, p.Path+": "+was.Message, was.Hint)
+}

@@ -1,0 +1,59 @@
+// What is said of MCP clients. GET /clients knows them; here is what they call
+// themselves in the protocol, and how their state is put into words.
+
+import type { Asking, Client, Lane, PermissionLane } from "../api/types";
+
+// The name of a client in initialize, where it is not its id or its name.
+const callsItself: Record<string, string> = {
+  "claude-ai": "claude-desktop", "codex-mcp-client": "codex", "cursor-vscode": "cursor", "gemini-cli-mcp-client": "gemini", "visual-studio-code": "vscode", "visual studio code": "vscode",
+  "github-copilot-developer": "copilot",
+};
+
+const bare = (name: string) => name.toLowerCase().replaceAll(/[\s_-]+/g, "");
+
+/** Returns the client that names itself so in the protocol, if it is a known one. */
+export function clientOf(name: string, all: readonly Client[]): Client | undefined {
+  const id = callsItself[name.toLowerCase()];
+  return all.find((c) => (id ? c.id === id : bare(c.id) === bare(name) || bare(c.name) === bare(name)));
+}
+
+/** Returns what people call a client that names itself so: "claude-code" is "Claude Code". Names that are not known stay. */
+export function clientName(name: string, all: readonly Client[]): string {
+  return clientOf(name, all)?.name ?? name;
+}
+
+/** How far a client is from using MCPProxy. */
+export type Standing = "connected" | "broken" | "missing" | "foreign" | "not";
+
+export function standing(c: Client): Standing {
+  if (!c.connected) return c.broken.length ? "broken" : "not";
+  if (c.missing) return "missing";
+  return c.foreign ? "foreign" : "connected";
+}
+
+export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "not known" };
+
+const laneTools: Record<Lane, string> = { read: "call_tool_read", write: "call_tool_write", destructive: "call_tool_destructive" };
+
+/** Returns what a client does with calls of a lane. */
+export function laneOf(c: Client, lane: Lane): PermissionLane | undefined {
+  return c.permissions?.lanes.find((l) => l.tool === laneTools[lane]);
+}
+
+/** Returns where a rule stands: "~/.codex/config.toml, line 12", or "" for what the client does by itself. */
+export function placeOf(rule: PermissionLane["rule"]): string {
+  if (!rule.path) return "";
+  return short(rule.path) + (rule.line ? `, line ${rule.line}` : "");
+}
+
+/** Returns a path with ~ for the home of an account. */
+export function short(path: string): string {
+  return path.replace(/^(\/home\/[^/]+|\/root|\/Users\/[^/]+|[A-Z]:\\Users\\[^\\]+)(?=[/\\])/, "~");
+}
+
+export interface DiffLine { kind: "same" | "added" | "removed"; text: string }
+
+/** Returns the lines of a difference as REST writes it: "+ ", "- " or two spaces before each. */
+export function diffLines(text: string): DiffLine[] {
+  return text.split("\n").map((l) => ({ kind: l.startsWith("+") ? "added" : l.startsWith("-") ? "removed" : "same", text: /^[-+ ] /.test(l) ? l.slice(2) : l }));
+}

@@ -1,0 +1,183 @@
+// The drawer of a client: how it is connected, what it asks, what would be written.
+
+import { useState } from "preact/hooks";
+import { api } from "../../api/client";
+import type { Change, Client, Outcome, PermissionLane, ProfileView } from "../../api/types";
+import { useResource, type Resource } from "../../data/resource";
+import { laneOf, placeOf, short, standing, verdictWords } from "../../lib/clients";
+import { number } from "../../lib/format";
+import { href } from "../../router";
+import { Button } from "../../ui/button";
+import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Narrow } from "../../ui/connect";
+import { copy } from "../../ui/copy";
+import { Confirm } from "../../ui/dialog";
+import { Drawer, DrawerPart } from "../../ui/drawer";
+import { Field } from "../../ui/field";
+import { Icon } from "../../ui/icon";
+import { Lane } from "../../ui/marks";
+import { attempt } from "../../ui/toast";
+import { Time } from "../../ui/values";
+import { Visible } from "../../ui/words";
+import { StandingOf } from "./table";
+import type { ClientUse } from "./used";
+
+export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnect }: {
+  of: Client; use?: ClientUse; changes: readonly Change[]; onMove?: (by: number) => void; onClose: () => void; onDisconnect: (c: Client) => void;
+}) {
+  const [narrow, setNarrow] = useState<Narrow>({});
+  const is = standing(c);
+  const connected = is === "connected";
+  const p = c.permissions;
+  const rules = connected && !!p?.writable && !p.right;
+  const entry = usePreview(c, connected || is === "broken" ? null : "connect", narrow);
+  const permissions = usePreview(c, rules ? "permissions" : null);
+  return (
+    <Drawer label={connected ? c.name : `Connect ${c.name}`} class="client" title={<span class="sans">{connected ? c.name : `Connect ${c.name}`}</span>} meta={<How of={c} />} onMove={onMove} onClose={onClose}
+      footer={<Footer of={c} entry={entry} permissions={rules ? permissions : undefined} narrow={narrow} onDisconnect={onDisconnect} />}>
+      {c.broken.length > 0 && <DrawerPart title="Files that cannot be read">{c.broken.map((b) => <p class="error-line" key={b}><Visible text={b} /></p>)}</DrawerPart>}
+      {!connected && is !== "broken" && <Written preview={entry} name={c.name} />}
+      {!connected && is !== "broken" && <Less id={c.id} value={narrow} onChange={setNarrow} />}
+      {p && is !== "broken" && <Asks of={c} />}
+      {rules && <Written preview={permissions} title="The permissions that are written" name={c.name} />}
+      {c.next && <DrawerPart title={connected ? "Until it is used" : "Then"}><p><Visible text={c.next} /></p></DrawerPart>}
+      {use && <DrawerPart title="In the last 24 hours"><Did of={use} /></DrawerPart>}
+      {!connected && <DrawerPart title="By hand"><ByHand of={c} /></DrawerPart>}
+      {changes.length > 0 && <DrawerPart title="Changes of its files"><Changes of={changes} /></DrawerPart>}
+    </Drawer>
+  );
+}
+
+function How({ of: c }: { of: Client }) {
+  const lead = c.leads_to && <code><Visible text={c.leads_to} /></code>;
+  switch (standing(c)) {
+    case "connected": return <><StandingOf of={c} />{lead && <>, {c.transport === "stdio" ? "it starts" : "it calls"} {lead}</>}{c.server !== "mcpproxy" && <> as <b class="strong"><Visible text={c.server} /></b></>}.</>;
+    case "foreign": return <><StandingOf of={c} />: {lead}. Writing makes <b class="strong"><Visible text={c.server} /></b> lead here.</>;
+    case "missing": return <><StandingOf of={c} />: <code><Visible text={c.missing!} /></code>. Writing names the program that runs now.</>;
+    case "broken": return <StandingOf of={c} />;
+    case "not": return <>{c.transport === "stdio" ? <>It starts only commands, so it gets <code>mcpproxy stdio</code>.</> : <>It gets the address of MCPProxy.</>}{!c.found && <> It was not found on this machine.</>}</>;
+  }
+}
+
+function Footer({ of: c, entry, permissions, narrow, onDisconnect }: { of: Client; entry: Resource<Outcome>; permissions?: Resource<Outcome>; narrow: Narrow; onDisconnect: (c: Client) => void }) {
+  const [busy, setBusy] = useState(false);
+  const write = async () => {
+    setBusy(true);
+    await perform(c, "permissions");
+    setBusy(false);
+  };
+  const is = standing(c);
+  if (is === "broken") return <Button onClick={() => void copy(c.entry.text)}>Copy the entry</Button>;
+  return (
+    <>
+      {is !== "connected" && <ConnectButtons of={c} preview={entry} narrow={narrow} />}
+      {permissions && <Button kind="main" decides disabled={busy || !permissions.data?.changed} onClick={write}>Write permissions</Button>}
+      {is !== "not" && is !== "foreign" && <Button decides onClick={() => onDisconnect(c)}>Disconnect…</Button>}
+    </>
+  );
+}
+
+/** A profile or a token that narrows what a client gets. */
+function Less({ id, value, onChange }: { id: string; value: Narrow; onChange: (n: Narrow) => void }) {
+  const profiles = useResource("profiles", (signal) => api.get<{ profiles: ProfileView[] }>("/profiles", undefined, signal));
+  const set = (patch: Narrow) => onChange(Object.fromEntries(Object.entries({ ...value, ...patch }).filter(([, v]) => v)));
+  return (
+    <details class="less">
+      <summary>Give it less than everything</summary>
+      <div class="less-fields">
+        <Field label="Profile" note={profiles.data?.profiles.length === 0 ? "The configuration has no profile." : "What it sees. Its token is confined to that, too; without one it can still ask at the main address."}>
+          {(a) => (
+            <select {...a} value={value.profile ?? ""} disabled={!profiles.data?.profiles.length} onChange={(e) => set({ profile: e.currentTarget.value })}>
+              <option value="">everything</option>
+              {profiles.data?.profiles.map((p) => <option key={p.name} value={p.name}>{p.name}</option>)}
+            </select>
+          )}
+        </Field>
+        <Field label="Name of a token of its own" note="It is made when this is written, and goes into the client’s file, if nobody else can read that. Empty: none.">
+          {(a) => <input {...a} class="field mono" placeholder={id} value={value.token ?? ""} autocomplete="off" spellcheck={false} onChange={(e) => set({ token: e.currentTarget.value.trim() })} />}
+        </Field>
+      </div>
+    </details>
+  );
+}
+
+/** Lane by lane what it does now, and which rule of which file decides; a rule that decides all of them is said once. */
+function Asks({ of: c }: { of: Client }) {
+  const p = c.permissions!;
+  const lanes = (["read", "write", "destructive"] as const).flatMap((lane) => laneOf(c, lane) ?? []);
+  const one = new Set(lanes.map((l) => JSON.stringify([l.rule, l.why]))).size === 1;
+  const rest = p.lanes.filter((l) => !l.right && !lanes.includes(l));
+  return (
+    <DrawerPart title={standing(c) === "connected" ? "What it asks you" : "What it will ask you"}>
+      <table class="kv asks">
+        <caption><span class="vh">Lanes</span></caption>
+        <tbody>
+          {(["read", "write", "destructive"] as const).map((lane) => {
+            const l = laneOf(c, lane);
+            return (
+              <tr key={lane}>
+                <td><Lane lane={lane} /></td>
+                <td>
+                  {l ? verdictWords[l.verdict] : "not known"}{l && !l.right && <span class="better">, should {l.wanted === "runs" ? "run" : "ask"}</span>}
+                  {l && !one && <Decides of={l} />}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {one && <div class="same"><Decides of={lanes[0]!} /></div>}
+      {rest.length > 0 && lanes.every((l) => l.right) && <p class="same">Of its other tools not as it should be: {rest.map((l) => `${l.tool} ${verdictWords[l.verdict]}`).join(", ")}.</p>}
+      {p.by_hand && <p class="remark"><Icon name="settings" small /><span><Visible text={p.by_hand} /></span></p>}
+      {p.notes?.map((n) => <p class="same" key={n}><Visible text={n} /></p>)}
+      {p.basis === "unverified" && <p class="same">Its maker does not document this: look once whether it asks.</p>}
+    </DrawerPart>
+  );
+}
+
+function Decides({ of: l }: { of: PermissionLane }) {
+  return (
+    <>
+      <p class="dim"><Visible text={l.rule.text} />{l.rule.path && <> in <span class="mono" title={l.rule.path}><Visible text={placeOf(l.rule)} /></span></>}</p>
+      {l.why && <p class="dim"><Visible text={l.why} /></p>}
+    </>
+  );
+}
+
+function Did({ of: u }: { of: ClientUse }) {
+  const client = u.raw || undefined;
+  return (
+    <p>
+      <a class="link" href={href("activity", { client })}>{number(u.calls)} {u.calls === 1 ? "call" : "calls"}</a>
+      {u.refused > 0 && <>, <a class="link" href={href("activity", { client, status: "blocked" })}>{number(u.refused)} refused</a></>}
+      {u.failed > 0 && <>, <a class="link" href={href("activity", { client, status: "error" })}>{number(u.failed)} failed</a></>}
+      <span class="dim">, last <Time at={u.last} suffix /></span>
+    </p>
+  );
+}
+
+const did: Record<Change["what"], string> = { connect: "connected", disconnect: "disconnected", permissions: "permissions written", import: "servers taken over" };
+
+function Changes({ of }: { of: readonly Change[] }) {
+  return (
+    <ul class="changes">
+      {of.map((c) => (
+        <li key={c.id}>
+          <span class="grow">{did[c.what] ?? c.what}{c.undone && <span class="dim">, undone</span>} <span class="dim mono"><Visible text={short(c.path)} /></span></span>
+          <Time at={c.at} class="dim" />
+          {c.undoable && !c.undone && <Button kind="quiet" small decides label={`Undo: ${did[c.what] ?? c.what}`} onClick={() => void attempt(() => undo(c.id), { text: "The file is as it was" })}>Undo</Button>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Asks before MCPProxy is taken out of a client. */
+export function Disconnect({ of: c, onClose }: { of: Client; onClose: () => void }) {
+  const preview = usePreview(c, "disconnect");
+  return (
+    <Confirm title={`Disconnect ${c.name}?`} action="Disconnect" danger={false} onClose={onClose} onConfirm={() => perform(c, "disconnect").then(() => undefined)}>
+      <p>It no longer reaches any server of MCPProxy. This can be undone.</p>
+      <Written preview={preview} name={c.name} />
+    </Confirm>
+  );
+}

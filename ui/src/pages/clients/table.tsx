@@ -1,0 +1,93 @@
+// Client by lane: what each does by itself.
+
+import type { Client, Lane as LaneName, PermissionLane } from "../../api/types";
+import { laneOf, placeOf, standing, verdictWords, type Standing } from "../../lib/clients";
+import { number } from "../../lib/format";
+import { go, href } from "../../router";
+import { Button } from "../../ui/button";
+import { Icon } from "../../ui/icon";
+import { Lane, State, type StateKind } from "../../ui/marks";
+import { Menu } from "../../ui/menu";
+import { Time } from "../../ui/values";
+import { Visible } from "../../ui/words";
+import type { Row } from "./used";
+
+const lanes: readonly LaneName[] = ["read", "write", "destructive"];
+
+/** The address of a client's drawer. */
+export const opened = (id: string) => href("clients", { id });
+
+export function ClientTable({ rows, open, onDisconnect }: { rows: readonly Row[]; open: string; onDisconnect: (c: Client) => void }) {
+  return (
+    <table class="t clients-t">
+      <caption><span class="vh">Clients and what they may do</span></caption>
+      <thead>
+        <tr>
+          <th scope="col" class="k-name">Client</th>
+          {lanes.map((l) => <th scope="col" key={l} class={l === "destructive" ? "k-l k-d" : "k-l"}><Lane lane={l} /></th>)}
+          <th scope="col" class="n k-n">24 h</th><th scope="col" class="n k-n">Seen</th><th class="k-a"><span class="vh">Action</span></th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((r) => (
+          <tr key={r.id + r.use?.raw} aria-selected={r.id !== "" && r.id === open ? "true" : undefined} onClick={(e) => pressed(e, r)}>
+            <td class="k-name"><Name of={r} /></td>
+            <Lanes of={r} />
+            <td class="n k-n">{r.use?.calls ? <a class="hover" href={href("activity", { client: r.use.raw })}>{number(r.use.calls)}</a> : <span class="dim">–</span>}</td>
+            <td class="n dim k-n">{r.use && <Time at={r.use.last} />}</td>
+            <td class="n k-a"><Action of={r} onDisconnect={onDisconnect} /></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+// A click anywhere in a row opens it; what acts by itself does not.
+function pressed(e: MouseEvent, r: Row): void {
+  if (r.id && !(e.target as Element).closest("a, button, [popover]")) go(opened(r.id));
+}
+
+function Name({ of: r }: { of: Row }) {
+  const name = <b class="strong"><Visible text={r.name} /></b>;
+  return <><a href={r.id ? opened(r.id) : href("activity", { client: r.use?.raw || undefined })}>{name}</a> <span class="dim"><Visible text={r.use?.versions.join(", ") ?? ""} /></span></>;
+}
+
+const standings: Record<Exclude<Standing, "connected">, { kind: StateKind; word: string }> = {
+  not: { kind: "off", word: "not connected" }, foreign: { kind: "wait", word: "leads to something else" }, missing: { kind: "bad", word: "what it starts is gone" }, broken: { kind: "bad", word: "its file cannot be read" },
+};
+
+/** Returns how a client stands that is not simply connected. */
+export function StandingOf({ of: c }: { of: Client }) {
+  const s = standing(c);
+  return s === "connected" ? <State kind="ready">connected</State> : <State kind={standings[s].kind}>{standings[s].word}</State>;
+}
+
+function Lanes({ of: { client } }: { of: Row }) {
+  if (!client) return <td colSpan={3} class="k-all"><span class="dim">none of those whose files are known</span></td>;
+  if (standing(client) !== "connected") return <td colSpan={3} class="k-all"><StandingOf of={client} /></td>;
+  return <>{lanes.map((l) => <td key={l} class="k-l"><span class="only-small"><Lane lane={l} quiet /></span><Verdict of={laneOf(client, l)} /></td>)}</>;
+}
+
+/** What a client does with a lane; what is not as it should be is marked. */
+export function Verdict({ of: l }: { of?: PermissionLane }) {
+  if (!l) return <span class="dim">not known</span>;
+  const why = [l.rule.text, placeOf(l.rule)].filter(Boolean).join(", ");
+  if (l.right) return <span class={l.verdict === "runs" ? undefined : "soft"} title={why}>{verdictWords[l.verdict]}</span>;
+  const kind = l.verdict === "unknown" ? "off" : "wait";
+  return <span title={`${why}. Better: ${verdictWords[l.wanted]}.`}><State kind={kind}>{verdictWords[l.verdict]}</State></span>;
+}
+
+function Action({ of: { client, use }, onDisconnect }: { of: Row; onDisconnect: (c: Client) => void }) {
+  if (!client) return null;
+  const word = standing(client) === "broken" ? "Look" : "Connect";
+  if (standing(client) !== "connected") return <Button small onClick={() => go(opened(client.id))} label={`${word} ${client.name}`}>{word}</Button>;
+  return (
+    <Menu name={`More for ${client.name}`} class="btn quiet sm ico" end label={<Icon name="dots" />}>
+      <button type="button" role="menuitem" onClick={() => go(opened(client.id))}><Icon name="file" small />What decides</button>
+      {use && <button type="button" role="menuitem" onClick={() => go(href("activity", { client: use.raw }))}><Icon name="activity" small />What it did</button>}
+      <hr />
+      <button type="button" role="menuitem" onClick={() => onDisconnect(client)}><Icon name="close" small />Disconnect…</button>
+    </Menu>
+  );
+}

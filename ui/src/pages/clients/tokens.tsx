@@ -1,0 +1,132 @@
+// Agent tokens: a list, making one, revoking one.
+
+import { useState } from "preact/hooks";
+import { api, explain, path } from "../../api/client";
+import type { CreatedToken, Lane as LaneName, ProfileView, TokenView } from "../../api/types";
+import { now } from "../../data/now";
+import { useResource, type Resource } from "../../data/resource";
+import { useServers } from "../../data/shared";
+import { date, exact } from "../../lib/format";
+import { Button } from "../../ui/button";
+import { CopyButton } from "../../ui/copy";
+import { Confirm, Dialog } from "../../ui/dialog";
+import { Field } from "../../ui/field";
+import { Lane, Tag } from "../../ui/marks";
+import { Loaded } from "../../ui/parts";
+import { toast } from "../../ui/toast";
+import { Time } from "../../ui/values";
+import { Visible } from "../../ui/words";
+import { bodyOf, lanes, lives, serverNames, tokenTrouble } from "./token";
+
+export const useTokens = () => useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal));
+
+export function Tokens({ of }: { of: Resource<{ tokens: TokenView[] }> }) {
+  const [revoking, revoke] = useState<TokenView>();
+  return (
+    <section class="sec">
+      <div class="top2"><h2>Tokens</h2><span class="dim">for programs and for clients that get less; shown once, stored as a hash</span></div>
+      <Loaded of={of} title="The tokens cannot be read">
+        {({ tokens }) => (tokens.length === 0 ? <p class="same">None. Without one a client of this machine reaches every server; a token confines who has it to a profile, to servers, to lanes.</p> : (
+          <table class="plain toks">
+            <caption><span class="vh">Tokens</span></caption>
+            <thead class="vh-head"><tr><th scope="col">Name</th><th scope="col">Reaches</th><th scope="col">Lanes</th><th scope="col">Good until</th><th scope="col">Last used</th><th><span class="vh">Action</span></th></tr></thead>
+            <tbody>
+              {tokens.map((t) => (
+                <tr key={t.name}>
+                  <td class="strong"><Visible text={t.name} /></td>
+                  <td title={reaches(t)}><Visible text={reaches(t)} />{t.warning && <> <span title={t.warning}><Tag kind="warm">look</Tag></span><span class="vh"><Visible text={t.warning} /></span></>}</td>
+                  <td>{t.lanes?.join(", ") || "all"}</td>
+                  <td>{t.expired ? <span class="state bad">expired</span> : t.expires_at ? <time dateTime={t.expires_at} title={exact(t.expires_at)}>{date(new Date(t.expires_at), now.value)}</time> : "no end"}</td>
+                  <td class="dim">{t.last_used_at ? <Time at={t.last_used_at} suffix /> : "never used"}</td>
+                  <td class="n"><Button kind="quiet" small decides label={`Revoke ${t.name}…`} onClick={() => revoke(t)}>Revoke…</Button></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        ))}
+      </Loaded>
+      {revoking && (
+        <Confirm title={`Revoke ${revoking.name}?`} action="Revoke" onClose={() => revoke(undefined)}
+          onConfirm={async () => {
+            await api.delete(path`/tokens/${revoking.name}`);
+            of.reload();
+            toast({ text: `${revoking.name} is revoked` });
+          }}>
+          It is good for nothing from now on, and its sessions end. This cannot be undone; who needs it gets a new one.
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+/** Returns what a token is bound to: "profile research", "github, git", "everything". */
+function reaches(t: TokenView): string {
+  const parts = [t.profile && `profile ${t.profile}`, t.servers?.length && t.servers.join(", ")].filter(Boolean);
+  return parts.join(": ") || "everything";
+}
+
+/** Makes a token and shows it, once. */
+export function NewToken({ onClose, onMade }: { onClose: () => void; onMade: () => void }) {
+  const [made, setMade] = useState<CreatedToken>();
+  return made ? <Made of={made} onClose={onClose} /> : <Form onClose={onClose} onMade={(t) => (setMade(t), onMade())} />;
+}
+
+function Form({ onClose, onMade }: { onClose: () => void; onMade: (t: CreatedToken) => void }) {
+  const profiles = useResource("profiles", (signal) => api.get<{ profiles: ProfileView[] }>("/profiles", undefined, signal));
+  const servers = useServers();
+  const [name, setName] = useState("");
+  const [profile, setProfile] = useState("");
+  const [only, setOnly] = useState("");
+  const [may, setMay] = useState<readonly LaneName[]>(lanes);
+  const [life, setLife] = useState("30d");
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const trouble = tokenTrouble(name, may);
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    if (busy || trouble) return;
+    setBusy(true);
+    try {
+      onMade(await api.post<CreatedToken>("/tokens", bodyOf({ name, profile, servers: only, lanes: may, life })));
+    } catch (cause) {
+      const { message, hint } = explain(cause);
+      setError([message, hint].filter(Boolean).join(" "));
+      setBusy(false);
+    }
+  };
+  const unknown = serverNames(only).filter((n) => !n.includes("*") && servers.data && !servers.data.some((s) => s.name === n));
+  return (
+    <Dialog title="New token" onClose={onClose}>
+      <form class="dlg-form" onSubmit={submit}>
+        <Field label="Name" required note="What it does is on record under this name.">{(a) => <input {...a} class="field mono" value={name} placeholder="ci-nightly" autocomplete="off" spellcheck={false} required onInput={(e) => setName(e.currentTarget.value.trim())} />}</Field>
+        {!!profiles.data?.profiles.length && (
+          <Field label="Profile">
+            {(a) => <select {...a} value={profile} onChange={(e) => setProfile(e.currentTarget.value)}><option value="">none: all servers</option>{profiles.data!.profiles.map((p) => <option key={p.name} value={p.name}>{p.name}</option>)}</select>}
+          </Field>
+        )}
+        <Field label="Servers" note={unknown.length ? `There is no server ${unknown.join(", ")} now.` : "Names, or patterns such as web-*, with commas between. Empty: all."}>
+          {(a) => <input {...a} class="field mono" value={only} placeholder={servers.data?.slice(0, 2).map((s) => s.name).join(", ") || "github, git"} autocomplete="off" spellcheck={false} onInput={(e) => setOnly(e.currentTarget.value)} />}
+        </Field>
+        <fieldset class="lanes-of">
+          <legend class="lab">Lanes</legend>
+          {lanes.map((l) => <label class="row" key={l}><input type="checkbox" checked={may.includes(l)} onChange={(e) => setMay(e.currentTarget.checked ? lanes.filter((x) => x === l || may.includes(x)) : may.filter((x) => x !== l))} /><Lane lane={l} /></label>)}
+        </fieldset>
+        <Field label="Good for">{(a) => <select {...a} value={life} onChange={(e) => setLife(e.currentTarget.value)}>{lives.map(([value, word]) => <option key={value} value={value}>{word}</option>)}</select>}</Field>
+        {error && <p class="error-line" role="alert">{error}</p>}
+        <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || !!trouble} title={trouble}>Make the token</Button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Made({ of: t, onClose }: { of: CreatedToken; onClose: () => void }) {
+  return (
+    <Dialog title={`The token ${t.name}`} onClose={onClose}>
+      <p>Copy it now: it is kept nowhere and cannot be shown again.</p>
+      <div class="say token"><code tabIndex={0} role="group" aria-label="The token">{t.token}</code><CopyButton text={t.token} label="Copy the token" /></div>
+      <p class="soft">A client sends it with each request, as <code>Authorization: Bearer …</code>. One that starts <code>mcpproxy stdio</code> has it in <code>MCPPROXY_TOKEN</code>.</p>
+      {t.warning && <p class="remark"><Visible text={t.warning} /></p>}
+      <div class="end"><Button kind="main" onClick={onClose}>I have it</Button></div>
+    </Dialog>
+  );
+}
