@@ -123,6 +123,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy upstream approve":      upstreamApprove(r),
 		"mcpproxy upstream disable":      {run: changes(r, api.DisableServer, admin.File.DisableServer, named, writeDisabled)},
 		"mcpproxy upstream enable":       {run: changes(r, api.EnableServer, admin.File.EnableServer, named, writeEnabled)},
+		"mcpproxy upstream import":       upstreamImport(r),
 		"mcpproxy upstream get":          {run: doesAs(r, api.GetServer, named, plainServer, writeServer)},
 		"mcpproxy upstream list":         {run: doesAs(r, api.ListServers, nothing, plainServers, writeServers)},
 		"mcpproxy upstream login":        upstreamLogin(r),

@@ -33,7 +33,7 @@ func Parse(text []byte) (*File, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	r := reader{file: &File{}, taken: map[string]string{}}
+	r := reader{file: &File{}, taken: Names{}}
 	for _, s := range found {
 		r.file.Client = s.client
 		if err := r.section(s); err != nil {

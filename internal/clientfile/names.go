@@ -4,8 +4,39 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/tool"
 )
+
+// Names are the names that servers have, by what they look like.
+type Names map[string]string
+
+// Take notes that a name is taken.
+func (n Names) Take(name string) {
+	for _, look := range config.Looks(name) {
+		n[look] = name
+	}
+}
+
+// Free returns a name for what a client calls a server, that no other one has or
+// seems to have: numbered, if need be.
+func (n Names) Free(called string) string {
+	base := validName(called)
+	name := base
+	for i := 2; n.isTaken(name); i++ {
+		name = numbered(base, i)
+	}
+	return name
+}
+
+func (n Names) isTaken(name string) bool {
+	for _, look := range config.Looks(name) {
+		if n[look] != "" {
+			return true
+		}
+	}
+	return false
+}
 
 // validName makes a name that a server can have of what a client calls it.
 func validName(called string) string {

@@ -133,7 +133,7 @@ func fileOf(root *node, named bool) (*File, error) {
 	case err != nil:
 		return nil, err
 	}
-	r := reader{file: &File{}, taken: map[string]string{}}
+	r := reader{file: &File{}, taken: Names{}}
 	for _, s := range found {
 		r.file.Client = s.client
 		if err := r.section(s); err != nil {

@@ -1,7 +1,5 @@
 package clientfile
 
-import "mcpproxy/internal/config"
-
 // Bounds on what is read of a file.
 const (
 	maxServers = 256
@@ -11,7 +9,7 @@ const (
 // reader gathers the servers of a file.
 type reader struct {
 	file  *File
-	taken map[string]string // names, by what they look like
+	taken Names
 	notes int
 }
 
@@ -23,23 +21,4 @@ func (r *reader) note(to *[]Note, at place, key, message, hint string) {
 	}
 	r.notes++
 	*to = append(*to, Note{at.line, at.column, key, message, hint})
-}
-
-// name is a name for a server that no other one has, or seems to have.
-func (r *reader) name(called string) string {
-	base := validName(called)
-	name := base
-	for n := 2; r.isTaken(name); n++ {
-		name = numbered(base, n)
-	}
-	return name
-}
-
-func (r *reader) isTaken(name string) bool {
-	for _, look := range config.Looks(name) {
-		if r.taken[look] != "" {
-			return true
-		}
-	}
-	return false
 }

@@ -37,7 +37,7 @@ func (r *reader) server(s section, m member) error {
 		return &mistake{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
 	}
 	b := builder{reader: r, client: s.client, server: Server{Called: m.name}}
-	b.server.Name = r.name(m.name)
+	b.server.Name = r.taken.Free(m.name)
 	b.read(m.value)
 	encoded, err := b.server.Entry.JSON()
 	if err != nil {
@@ -61,9 +61,7 @@ func (r *reader) server(s section, m member) error {
 	slices.SortStableFunc(b.server.Notes, func(x, y Note) int {
 		return cmp.Or(x.Line-y.Line, x.Column-y.Column)
 	})
-	for _, look := range config.Looks(b.server.Name) {
-		r.taken[look] = b.server.Name
-	}
+	r.taken.Take(b.server.Name)
 	r.file.Servers = append(r.file.Servers, b.server)
 	return nil
 }

@@ -58,6 +58,20 @@ func (t Tree) member(key string) Tree {
 	return Tree{}
 }
 
+// Servers reads the value as the servers of a client, by its name, of which it is
+// known that it wrote them; project is where it has them, "" for everywhere. Where
+// nothing stands there are none. The error is as of Parse.
+func (t Tree) Servers(client, project string) (*File, error) {
+	r := reader{file: &File{Client: client}, taken: Names{}}
+	if !t.IsObject() && !t.IsList() {
+		return r.file, nil
+	}
+	if err := r.section(section{client, t.n, project}); err != nil {
+		return nil, refused(err)
+	}
+	return r.file, nil
+}
+
 // Members are those of an object, in their order.
 func (t Tree) Members() iter.Seq2[string, Tree] {
 	return func(yield func(string, Tree) bool) {

@@ -156,3 +156,18 @@ func TestOurs(t *testing.T) {
 		})
 	}
 }
+
+// What an entry leads to is said without its secrets.
+func TestReaches(t *testing.T) {
+	client, _ := clients.Find("cursor")
+	d, err := client.Target(account("linux", "/home/me")).Parse([]byte(`{"mcpServers": {
+		"a": {"url": "https://me:hunter2hunter2@example.org/mcp?token=0123456789abcdef0123"}, "b": {"command": "npx", "args": ["x", "--api-key", "0123456789abcdef0123"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if said := clients.Reaches(d.Entry(name)); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "0123456789") {
+			t.Error(said)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/jsonc"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/redact"
 )
 
 // Doc is a file of a client as it was read.
@@ -138,13 +139,14 @@ func Command(entry clientfile.Tree) (command string, args []string) {
 	return args[0], args[1:]
 }
 
-// Reaches is what an entry leads to, in a line: its address, or what it starts.
+// Reaches is what an entry leads to, in a line: its address, or what it starts, with
+// secrets masked.
 func Reaches(entry clientfile.Tree) string {
 	if url := URL(entry); url != "" {
-		return url
+		return redact.URL(url)
 	}
 	command, args := Command(entry)
-	return strings.TrimSpace(command + " " + strings.Join(args, " "))
+	return strings.TrimSpace(command + " " + strings.Join(redact.Args(args), " "))
 }
 
 // errNowhere is for a file that has no path on this system.

@@ -183,7 +183,7 @@ func (a *Account) warn(p *Plan) {
 		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.Reaches(there)+" so far; credentials for that are taken out.")
 	}
 	for _, f := range p.client.Files(a.Env) {
-		if f.Path == p.Path {
+		if f.Path == p.Path && f.Scope == p.before.Scope {
 			continue
 		}
 		if d, ok := f.Read(); ok && d.Entry(p.Server).There() && f.Scope != clients.System {

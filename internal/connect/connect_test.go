@@ -251,3 +251,15 @@ func TestBase(t *testing.T) {
 		}
 	}
 }
+
+// An entry that counts instead of the one that is written is said.
+func TestEntriesOfProjects(t *testing.T) {
+	a := account(t)
+	a.Env.Dir = a.Env.InHome("project")
+	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
+	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
+	plan, err := a.Connect("claude", connect.Wish{})
+	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
+		t.Errorf("%q, %v", plan.Warnings, err)
+	}
+}

@@ -23,6 +23,7 @@ type Change struct {
 	Path    string      `json:"path"`
 	Target  string      `json:"target,omitempty"` // where a link leads
 	What    string      `json:"what"`
+	Run     string      `json:"run,omitempty"`    // what belongs together: see For
 	Backup  string      `json:"backup,omitempty"` // the text from before; none for a file that was made
 	At      time.Time   `json:"at"`
 	Created bool        `json:"created,omitempty"`
@@ -38,13 +39,17 @@ const maxChanges = 200
 
 // Journal keeps what was changed, in a directory that nobody else can read: a file for
 // each change, and one with the text from before.
-type Journal struct{ dir string }
+type Journal struct{ dir, run string }
 
 // Open opens the journal in a directory, which is made when it is needed.
 func Open(dir string) (*Journal, error) {
 	absolute, err := filepath.Abs(dir)
-	return &Journal{absolute}, err
+	return &Journal{dir: absolute}, err
 }
+
+// For is the journal for changes that belong together and are undone together. The
+// name of the run is in each of them.
+func (j *Journal) For(run string) *Journal { return &Journal{j.dir, run} }
 
 // Write puts text in the place of a file as it was read, and reads it again. The error
 // is a *problem.Problem: CONFLICT when the file is not as it was read any more, or may
@@ -79,7 +84,7 @@ func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
 func (j *Journal) begin(f File, what, after string) (Change, error) {
 	now := time.Now().UTC()
 	c := Change{
-		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots,
+		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots,
 	}
 	if f.Target != f.Path {
 		c.Target = f.Target

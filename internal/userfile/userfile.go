@@ -96,6 +96,8 @@ func (f *File) checkFolder() error {
 			return unreadable(f.Path, err)
 		case !info.IsDir():
 			return refused(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
+		case !owned(info):
+			return refused(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}
 		return nil
 	}

@@ -224,3 +224,17 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A file is not made in a directory of somebody else, as with sudo.
+func TestDirectoryOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(filepath.Join(dir, "new", "file.json"), dir); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,430 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcpproxy/internal/admin"
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/jsonc"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/secrets"
+	"mcpproxy/internal/takeover"
+	"mcpproxy/internal/userfile"
+)
+
+// importFlags are what `upstream import` is asked to do.
+type importFlags struct {
+	keyring, noKeyring, remove, quarantined, dryRun, undo bool
+	consent                                               consent
+}
+
+func upstreamImport(r *run) command {
+	var f importFlags
+	return command{
+		flags: map[string]any{"keyring": &f.keyring, "no-keyring": &f.noKeyring, "remove": &f.remove, "quarantined": &f.quarantined,
+			"dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
+		complete: firstOnly(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return clients.IDs(), cobra.ShellCompDirectiveDefault // or a file
+		}),
+		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
+			from := ""
+			if len(args) > 0 {
+				from = args[0]
+			}
+			switch {
+			case f.undo && (f.keyring || f.noKeyring || f.remove || f.quarantined || f.dryRun):
+				return usage("--undo stands alone.", "`mcpproxy upstream import --undo` puts back what the last import took out.")
+			case f.keyring && f.noKeyring:
+				return usage("--keyring and --no-keyring exclude one another.", "Give one of them.")
+			case f.undo:
+				return undoImport(r, from)
+			}
+			return importServers(r, ctx, c, from, f)
+		}),
+	}
+}
+
+// imported is what was found, and what became of it.
+type imported struct {
+	takeover.Findings
+	takeover.Results
+}
+
+// importServers shows what was found, asks, and takes it over.
+func importServers(r *run, ctx context.Context, c *api.Client, from string, f importFlags) error {
+	h, err := foundIn(r, ctx, c, from, f)
+	if err != nil {
+		return err
+	}
+	n := newOf(h.Found)
+	if r.output == formatTable {
+		writeTakeables(r.printer(r.Stdout), h.Findings)
+	}
+	ids := wantedOf(h.Found, f.remove)
+	if len(ids) == 0 {
+		return r.print(imported{h.Findings, takeover.Results{Results: []takeover.Result{}}}, func(p *printer) { p.line("There is nothing to import.") })
+	}
+	o := takeover.Options{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
+	if !f.dryRun {
+		if err := askImport(r, ctx, f, h, n, &o); err != nil {
+			return err
+		}
+	}
+	out, err := h.Import(ctx, ids, o)
+	if err != nil {
+		return err
+	}
+	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o) }); err != nil {
+		return err
+	}
+	return notImported(out.Results)
+}
+
+// wantedOf are the ids of what is to be taken over: what is not here yet, and to be
+// removed also what is.
+func wantedOf(found []takeover.Found, remove bool) (ids []string) {
+	for _, s := range found {
+		if !s.Ours && (!s.Have || remove) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// news is how much is not here yet.
+type news struct{ servers, secrets int }
+
+func newOf(found []takeover.Found) (n news) {
+	counted := map[string]bool{}
+	for _, s := range found {
+		if !s.Ours && !s.Have && !counted[s.Name] {
+			counted[s.Name] = true
+			n.servers++
+			n.secrets += len(s.Secrets)
+		}
+	}
+	return n
+}
+
+// askImport asks what is to be done. Only who was asked has seen the launches.
+func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n news, o *takeover.Options) (err error) {
+	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
+	question := "Import " + counted(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
+	switch {
+	case n.servers == 0:
+		question = "Take what is here already out of the clients' files?"
+	case f.quarantined:
+		question = "Import " + counted(n.servers, "server") + ", to be reviewed before anything is started?"
+	}
+	if err := r.consented(ctx, f.consent, question, hint); err != nil {
+		return err
+	}
+	o.Confirmed = !f.consent.yes && !f.quarantined
+	if f.consent.yes {
+		return nil
+	}
+	if n.secrets > 0 && !f.keyring && !f.noKeyring {
+		question := "Keep " + counted(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
+		if o.Keyring, err = agrees(r, ctx, question); err != nil {
+			return err
+		}
+	}
+	if !f.remove && slices.ContainsFunc(h.Found, removable) {
+		o.Remove, err = agrees(r, ctx, "Take them out of the clients' files once they are here? (--undo puts them back)")
+	}
+	return err
+}
+
+// removable reports whether a server stands in a file of the user's own.
+func removable(s takeover.Found) bool {
+	return s.Client != "" && s.Scope != clients.Project && !s.Ours && !s.Have
+}
+
+// agrees asks a question to which no is an answer, too.
+func agrees(r *run, ctx context.Context, question string) (bool, error) {
+	err := r.consented(ctx, consent{}, question, "Answer with flags.")
+	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// foundIn finds the servers of all clients, of one, of a file or of stdin.
+func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*takeover.Haul, error) {
+	env, err := clientsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	here, err := importTo(r, c)
+	if err != nil {
+		return nil, err
+	}
+	account := takeover.New(env, func() (*userfile.Journal, error) { return clientChanges(r) })
+	_, unknown := clients.Find(from)
+	if from == "" || unknown == nil {
+		return account.Look(ctx, here, from)
+	}
+	text, err := readText(r, from)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(from, `/\`):
+		return nil, unknown
+	case err != nil:
+		return nil, problem.Newf(problem.InvalidParameter, "%s cannot be read: %v.", printable(from), err).WithHint("Give the name of a client, the path of a file, or - for stdin.")
+	case f.remove:
+		return nil, usage("--remove is for the files of clients, which are named by the client.", "For example: mcpproxy upstream import cursor --remove")
+	}
+	if from == "-" {
+		from = "stdin"
+	}
+	return account.Read(ctx, here, from, text)
+}
+
+// readText reads a file, or stdin for "-", within the bound of a client's file.
+func readText(r *run, path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(r.Stdin, jsonc.MaxSize+1))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, jsonc.MaxSize+1))
+}
+
+// importTo is the daemon, or without one the configuration file and the keyring.
+func importTo(r *run, c *api.Client) (here takeover.Here, err error) {
+	path, err := r.configFile()
+	if err != nil {
+		return here, err
+	}
+	live, err := r.open(path)
+	if err != nil {
+		return here, err
+	}
+	kept, err := r.secretsHere()
+	if err != nil {
+		return here, err
+	}
+	return takeover.Here{
+		Text: live.Read, Itself: live.Itself, Secret: kept.Store.Get,
+		Names: func(ctx context.Context) (names []string, err error) {
+			all, err := api.ListServers.Call(ctx, c, gateway.Nothing{})
+			if api.Absent(err) {
+				for _, s := range live.Current().Servers {
+					names = append(names, s.Name)
+				}
+				return names, nil
+			}
+			for _, s := range all.Servers {
+				names = append(names, s.Name)
+			}
+			return names, err
+		},
+		Keep: func(ctx context.Context, name, value string) error {
+			in := secrets.NewSecret{Name: name, Value: value}
+			_, err := secretsOp(r, ctx, c, api.SetSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Set(ctx, in) })
+			return err
+		},
+		Forget: func(ctx context.Context, name string) error {
+			in := secrets.SecretRef{Name: name}
+			_, err := secretsOp(r, ctx, c, api.DeleteSecret, in, func(s secrets.Secrets) (secrets.SecretView, error) { return s.Delete(ctx, in) })
+			return err
+		},
+		Add: func(ctx context.Context, s gateway.NewServer) (gateway.ServerView, error) {
+			return change(r, ctx, c, api.AddServer, s, admin.File.AddServer)
+		},
+		Change: func(ctx context.Context, in gateway.ServerChange) error {
+			_, err := change(r, ctx, c, api.ChangeServer, api.Change{ServerChange: in}, func(f admin.File, in api.Change) (gateway.ServerView, error) {
+				return f.ChangeServer(in.ServerChange)
+			})
+			return err
+		},
+	}, nil
+}
+
+// writeTakeables writes what was found: one server once, with all clients that have it.
+func writeTakeables(p *printer, all takeover.Findings) {
+	var order []string
+	by := map[string][]takeover.Found{}
+	for _, s := range all.Found {
+		if s.Ours {
+			continue
+		}
+		if by[s.Name] == nil {
+			order = append(order, s.Name)
+		}
+		by[s.Name] = append(by[s.Name], s)
+	}
+	for _, name := range order {
+		writeTakeable(p, by[name])
+	}
+	for _, s := range all.Found {
+		if s.Ours {
+			p.line("Left out: %s of %s is MCPProxy itself.", visibleLine(s.Called), ownerOf(s))
+		}
+	}
+	for _, b := range all.Broken {
+		p.line("%s %s: %s", p.paint(care, "Left out:"), visibleLine(b.Path), visibleLine(b.Message))
+	}
+	if len(all.Found)+len(all.Broken) > 0 {
+		fmt.Fprintln(p)
+	}
+}
+
+// ownerOf is the client that has a server, or where else it stands.
+func ownerOf(s takeover.Found) string { return visibleLine(cmp.Or(s.ClientName, s.Path)) }
+
+// writeTakeable writes one server as it would be launched. Nothing in it can hide.
+func writeTakeable(p *printer, all []takeover.Found) {
+	s := all[0]
+	f := fields{indent: "  "}
+	var from, notes []string
+	for _, one := range all {
+		place := ownerOf(one)
+		if one.ClientName != "" {
+			place += ", " + visibleLine(one.Path)
+		}
+		if one.Target != "" {
+			place += ", a link to " + visibleLine(one.Target)
+		}
+		if one.Called != s.Name {
+			place += ", as " + visibleLine(one.Called)
+		}
+		from = append(from, place)
+		for _, note := range one.Notes {
+			if !slices.Contains(notes, visibleLine(note)) && !strings.HasPrefix(note, "it is the same server as ") { // From says so
+				notes = append(notes, visibleLine(note))
+			}
+		}
+	}
+	f.add("From", strings.Join(from, "\n"))
+	l := s.Launch
+	if l.Command != "" {
+		f.add("Command", quotedWords(append([]string{l.Command}, l.Args...)...))
+	}
+	f.add("URL", visibleLine(l.URL))
+	f.add("Directory", visibleLine(l.WorkingDir))
+	f.add("Environment", pairsOf(l.Env, "="))
+	f.add("Headers", pairsOf(l.Headers, ": "))
+	f.add("In clear", clearIn(s))
+	f.add("Notes", strings.Join(notes, "\n"))
+	state := ""
+	if s.Have {
+		state = ": here already"
+	}
+	p.line("%s%s", visibleLine(s.Name), state)
+	f.write(p)
+}
+
+func pairsOf(values map[string]string, between string) string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		lines = append(lines, visibleLine(name)+between+visibleLine(values[name]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// clearIn is which secrets stand in clear, and their names in the keyring.
+func clearIn(s takeover.Found) string {
+	var lines []string
+	for _, c := range s.Secrets {
+		lines = append(lines, visibleLine(c.Place)+", in the keyring "+visibleLine(c.Name))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// writeImported writes what became of what was found.
+func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options) {
+	by := map[string]takeover.Found{}
+	for _, s := range h.Found {
+		by[s.ID] = s
+	}
+	var added, review, kept []string
+	out := map[string][]string{} // files, and what left them
+	for _, r := range all {
+		switch {
+		case o.DryRun && r.State == "" && !slices.Contains(added, visibleLine(r.Name)):
+			added = append(added, visibleLine(r.Name))
+		case r.State == "review" && r.Added:
+			review = append(review, visibleLine(r.Name))
+		case r.Added:
+			added = append(added, visibleLine(r.Name))
+		}
+		if r.Added || o.DryRun {
+			kept = append(kept, r.Secrets...)
+		}
+		if s := by[r.ID]; r.Removed || o.DryRun && o.Remove && s.Client != "" && s.Scope != clients.Project {
+			out[s.Path] = append(out[s.Path], visibleLine(s.Called))
+		}
+	}
+	slices.Sort(kept)
+	kept = slices.Compact(kept)
+	if len(added) > 0 {
+		p.line("%s %s.", map[bool]string{true: "Would import", false: "Imported"}[o.DryRun], strings.Join(added, ", "))
+	}
+	if len(added) > 0 && !o.DryRun {
+		p.note("See how they come up with `mcpproxy upstream list`.")
+	}
+	if len(review) > 0 {
+		p.line("Imported for review: %s.", strings.Join(review, ", "))
+		p.note("They are not started before you have approved them: `mcpproxy upstream approve %s`, and so on.", quotedWord(review[0]))
+	}
+	if len(kept) > 0 {
+		p.line("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
+	}
+	for _, path := range slices.Sorted(maps.Keys(out)) {
+		p.line("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], printable(path), strings.Join(out[path], ", "))
+	}
+	if len(out) > 0 && !o.DryRun {
+		p.note("`mcpproxy upstream import --undo` puts them back.")
+	}
+	for _, r := range all {
+		if r.Problem != nil {
+			p.note("%s: %s %s", visibleLine(r.Name), printable(r.Problem.Message), printable(r.Problem.Hint))
+		}
+	}
+}
+
+// notImported is the error for what was not done, nil when all was.
+func notImported(all []takeover.Result) error {
+	failed := slices.DeleteFunc(slices.Clone(all), func(r takeover.Result) bool { return r.Problem == nil })
+	if len(failed) == 0 {
+		return nil
+	}
+	return problem.Newf(failed[0].Problem.Code, "%s could not be taken over as it was asked.", counted(len(failed), "server")).
+		WithHint("Each says why above; the others are done.")
+}
+
+// undoImport puts back what the last import took out of clients' files.
+func undoImport(r *run, client string) error {
+	j, err := clientChanges(r)
+	if err != nil {
+		return err
+	}
+	undone, err := takeover.Undo(j, client)
+	if len(undone) == 0 && err != nil {
+		return err
+	}
+	if wrong := r.print(undone, func(p *printer) {
+		for _, change := range undone {
+			p.line("%s is again as it was before.", printable(change.Path))
+		}
+	}); wrong != nil {
+		return wrong
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/problem"
+)
+
+const (
+	cursorFile   = ".cursor/mcp.json"
+	cursorServer = "{\r\n  // mine\r\n  \"mcpServers\": {\r\n    \"github\": {\"command\": \"github-mcp\", \"env\": {\"GITHUB_TOKEN\": \"ghp_0123456789abcdefghijABCDEFGHIJ012345\"}},\r\n    \"mcpproxy\": {\"command\": \"mcpproxy\"},\r\n  },\r\n}\r\n"
+	windsurfFile = ".codeium/windsurf/mcp_config.json"
+	windsurfText = `{"mcpServers": {"gh": {"command": "github-mcp", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`
+)
+
+func (w *world) configuration() string {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json"))
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What is imported is shown once for all clients, added, taken out and put back.
+func TestImported(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	w := inAccount(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
+	for _, step := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"upstream import --undo", problem.ExitNotFound, "There is no import to undo"},
+		{"upstream import", problem.ExitUsage, "Nobody can be asked"},
+		{"upstream import --dry-run", problem.ExitDone, "Would import github."},
+		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},
+		{"upstream import nobody", problem.ExitNotFound, "No client is called"},
+		{"upstream import ./nobody.json", problem.ExitUsage, "cannot be read"},
+		{"upstream import --keyring --no-keyring", problem.ExitUsage, "exclude one another"},
+		{"upstream import --undo --remove", problem.ExitUsage, "--undo stands alone"},
+		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
+		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
+		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
+		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is again as it was before."},
+		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+	} {
+		got := w.run(strings.Fields(step.args)...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
+			t.Errorf("%s: %d, want %d with %q in\n%s%s", step.args, got.code, step.code, step.says, got.stdout, got.stderr)
+		}
+		if strings.Contains(got.stdout+got.stderr, "ghp_") {
+			t.Errorf("%s shows a secret:\n%s%s", step.args, got.stdout, got.stderr)
+		}
+	}
+	for name, want := range map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText} {
+		if text, err := os.ReadFile(filepath.Join(w.env["HOME"], name)); err != nil || string(text) != want {
+			t.Errorf("undone, %s is %q, %v", name, text, err)
+		}
+	}
+	if text := w.configuration(); !strings.Contains(text, `"${keyring:GITHUB_TOKEN}"`) || !strings.Contains(text, `"quarantined": true`) || strings.Count(text, "github-mcp") != 1 {
+		t.Error(text)
+	}
+}
+
+// Who is asked sees the launch first; a yes is the confirmation, a no to the keyring or
+// to the removal is a no to that alone.
+func TestImportIsAskedAbout(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	for name, c := range map[string]struct {
+		flags                   string
+		answers                 []string
+		code                    int
+		waits, keyring, removed bool
+		questions               []string
+	}{
+		"no":          {"", []string{"n"}, problem.ExitInterrupted, false, false, false, []string{"and start it?"}},
+		"yes to all":  {"", []string{"y", "y", "y"}, problem.ExitDone, false, true, true, []string{"and start it?", "Keep 1 secret in the keyring", "Take them out"}},
+		"yes to one":  {"", []string{"y", "n", "n"}, problem.ExitDone, false, false, false, []string{"and start it?", "Keep 1 secret in the keyring", "Take them out"}},
+		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"to be reviewed before anything is started?"}},
+		"in the file": {"--no-keyring --remove", []string{"y"}, problem.ExitDone, false, false, true, []string{"and start it?"}},
+	} {
+		w := inAccount(t, map[string]string{cursorFile: cursorServer})
+		var asked []string
+		w.deps.Ask = func(_ context.Context, q string) (string, error) {
+			asked = append(asked, q)
+			return c.answers[len(asked)-1], nil
+		}
+		got := w.run(append([]string{"upstream", "import"}, strings.Fields(c.flags)...)...)
+		if got.code != c.code || len(asked) != len(c.questions) || !strings.Contains(got.stdout, "Command      github-mcp") || !strings.Contains(got.stdout, "Left out: mcpproxy of Cursor is MCPProxy itself.") {
+			t.Errorf("%s: %+v after %q", name, got, asked)
+			continue
+		}
+		for i, q := range c.questions {
+			if !strings.Contains(asked[i], q) {
+				t.Errorf("%s: %q, want %q", name, asked[i], q)
+			}
+		}
+		text := w.configuration()
+		if strings.Contains(text, `"quarantined": true`) != c.waits || strings.Contains(text, "${keyring:GITHUB_TOKEN}") != c.keyring || strings.Contains(text, "ghp_") == (c.keyring || c.code != problem.ExitDone) {
+			t.Errorf("%s: %s", name, text)
+		}
+		left, err := os.ReadFile(filepath.Join(w.env["HOME"], cursorFile))
+		if err != nil || strings.Contains(string(left), "github-mcp") == c.removed || !strings.Contains(string(left), "\"mcpproxy\"") {
+			t.Errorf("%s: %s %v", name, left, err)
+		}
+	}
+}
+
+// A text on stdin or in a file, of whatever form.
+func TestImportOfAText(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	w := newWorld(t)
+	w.stdin = "[mcp_servers.files]\ncommand = \"files-mcp\"\n"
+	var out imported
+	got := w.run("upstream", "import", "-", "--yes", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || got.code != problem.ExitDone || len(out.Found) != 1 || len(out.Results.Results) != 1 || !out.Results.Results[0].Added {
+		t.Errorf("%v %+v", err, got)
+	}
+	path := filepath.Join(t.TempDir(), "servers.json")
+	if err := os.WriteFile(path, []byte(`{"mcpServers": {"files": {"command": "other-mcp"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.run("upstream", "import", path, "--remove"); got.code != problem.ExitUsage {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run("upstream", "import", path, "--yes"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Imported for review: files-2.") {
+		t.Errorf("%+v", got)
+	}
+	w.stdin = "{"
+	if got := w.run("upstream", "import", "-", "--yes"); got.code != problem.ExitFailed || !strings.Contains(got.stderr, "line 1") {
+		t.Errorf("%+v", got)
+	}
+}

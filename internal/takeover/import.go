@@ -1,0 +1,189 @@
+package takeover
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+)
+
+// Options say how servers are taken over.
+type Options struct {
+	Keyring   bool `json:"keyring" doc:"Keep the secrets that stand in clear in the keyring, and refer to them."`
+	Remove    bool `json:"remove" doc:"Take them out of the clients' files, once they are here."`
+	Confirmed bool `json:"confirmed" doc:"A person has seen exactly these launches and wants them started; else they wait for review."`
+	DryRun    bool `json:"dry_run" doc:"Only say what would be done."`
+}
+
+// Result is what became of a server.
+type Result struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name" doc:"What it is called here."`
+	Added   bool     `json:"added"`
+	State   string   `json:"state" doc:"here: it was here already; review: it waits for a person; else how it is, such as connecting. Empty where nothing was done."`
+	Secrets []string `json:"secrets" doc:"The names under which its secrets are kept, or would be."`
+	Removed bool     `json:"removed" doc:"It was taken out of the client's file."`
+	Change  string   `json:"change,omitempty" doc:"The change of the client's file, which can be undone."`
+	Problem *Trouble `json:"problem,omitempty"`
+}
+
+// Trouble is why something was not done for a server.
+type Trouble struct {
+	Code    problem.Code `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint,omitempty"`
+}
+
+func troubleOf(err error) *Trouble {
+	p := problem.From(err)
+	return &Trouble{p.Code, p.Message, p.Hint}
+}
+
+// Results are those of an import, in the order of the ids.
+type Results struct {
+	Results []Result `json:"results"`
+}
+
+// Import takes over the servers with these ids, one by one: what fails for one is in
+// its result, and keeps no other from being taken over. The error is a
+// *problem.Problem for ids that are none, and then nothing was done.
+func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, error) {
+	chosen, err := h.chosen(ids)
+	if err != nil {
+		return Results{}, err
+	}
+	out := Results{make([]Result, len(chosen))}
+	t := taking{h.here, o, map[string]bool{}}
+	done := map[int]int{} // candidates to results
+	for at, i := range chosen {
+		c := h.all[i]
+		r := &out.Results[at]
+		*r = Result{ID: c.ID, Name: c.Name, Secrets: []string{}}
+		first := i
+		if c.twin >= 0 {
+			first = c.twin
+		}
+		before, again := done[first]
+		switch {
+		case c.Have:
+			r.State = "here"
+		case again:
+			*r = out.Results[before]
+			r.ID, r.Added = c.ID, false
+			if out.Results[before].Added {
+				r.State = "here"
+			}
+		default:
+			done[first] = at
+			t.add(ctx, c, r)
+		}
+	}
+	if o.Remove && !o.DryRun {
+		h.remove(chosen, out.Results)
+	}
+	return out, nil
+}
+
+// taking is an import that goes on.
+type taking struct {
+	here Here
+	Options
+	kept map[string]bool // secrets that it has put into the keyring
+}
+
+// add adds one server, with its secrets before it.
+func (t *taking) add(ctx context.Context, c candidate, r *Result) {
+	launch := c.entry.Launch
+	if t.Keyring {
+		launch = with(launch, c.secret, reference)
+		for _, s := range c.secret {
+			r.Secrets = append(r.Secrets, s.name)
+		}
+		slices.Sort(r.Secrets)
+		r.Secrets = slices.Compact(r.Secrets)
+	}
+	if t.DryRun {
+		return
+	}
+	kept, err := t.keep(ctx, c)
+	review := !t.Confirmed || c.entry.Quarantined || len(c.changes()) > 0
+	var v gateway.ServerView
+	if err == nil {
+		v, err = t.here.Add(ctx, gateway.NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review})
+	}
+	if err != nil {
+		r.Problem = troubleOf(err)
+		t.forget(ctx, kept)
+		return
+	}
+	r.Added, r.State = true, v.State
+	if review {
+		r.State = "review"
+	}
+	for _, change := range append(c.changes(), c.timeout()...) {
+		if err := t.here.Change(ctx, change); err != nil && r.Problem == nil {
+			r.Problem = troubleOf(err)
+		}
+	}
+}
+
+// keep puts the secrets of a server into the keyring that are not there, and returns
+// their names.
+func (t *taking) keep(ctx context.Context, c candidate) (names []string, err error) {
+	for _, s := range c.secret {
+		if !t.Keyring || s.kept || t.kept[s.name] {
+			continue
+		}
+		if err := t.here.Keep(ctx, s.name, s.value); err != nil {
+			return names, err
+		}
+		t.kept[s.name] = true
+		names = append(names, s.name)
+	}
+	return names, nil
+}
+
+// forget takes secrets back that no server needs.
+func (t *taking) forget(ctx context.Context, names []string) {
+	for _, name := range names {
+		delete(t.kept, name)
+		_ = t.here.Forget(ctx, name) // a name too many does no harm, and the result has a problem already
+	}
+}
+
+// changes are what narrows a server beside its launch. It is set while the server
+// waits for review.
+func (c candidate) changes() (all []gateway.ServerChange) {
+	e := c.entry
+	set := func(key string, value any) {
+		raw, err := rawjson.Marshal(value)
+		if err == nil {
+			all = append(all, gateway.ServerChange{ServerRef: gateway.ServerRef{Name: c.Name}, Key: key, Value: raw})
+		}
+	}
+	if e.Enabled != nil && !*e.Enabled {
+		set("enabled", false)
+	}
+	if len(e.EnabledTools) > 0 {
+		set("enabled_tools", e.EnabledTools)
+	}
+	if len(e.DisabledTools) > 0 {
+		set("disabled_tools", e.DisabledTools)
+	}
+	return all
+}
+
+// timeout is the change for how long a call may take.
+func (c candidate) timeout() []gateway.ServerChange {
+	if c.entry.CallTimeout == "" {
+		return nil
+	}
+	raw, err := rawjson.Marshal(c.entry.CallTimeout)
+	if err != nil {
+		return nil
+	}
+	return []gateway.ServerChange{{ServerRef: gateway.ServerRef{Name: c.Name}, Key: "call_timeout", Value: json.RawMessage(raw)}}
+}

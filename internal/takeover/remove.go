@@ -1,0 +1,162 @@
+package takeover
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/textedit"
+	"mcpproxy/internal/userfile"
+)
+
+// what begins the name of a change in the journal; the client's id follows.
+const what = "import "
+
+// remove takes those out of their files that are here now.
+func (h *Haul) remove(chosen []int, results []Result) {
+	j, err := h.account.open()
+	for at, i := range chosen {
+		r := &results[at]
+		switch c := h.all[i]; {
+		case c.Client == "", r.Problem != nil:
+		case err != nil:
+			r.Problem = troubleOf(err)
+		case c.Have && !c.here:
+			r.Problem = troubleOf(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
+		case c.Scope == clients.Project:
+			r.Problem = troubleOf(problem.New(problem.Conflict, c.Path+" belongs to a project, which others may use, too: "+c.Called+" stays in it.", "Take it out by hand, if nobody else needs it."))
+		case c.keys == nil:
+			r.Problem = troubleOf(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
+		}
+	}
+	if err != nil {
+		return
+	}
+	run := j.For(time.Now().UTC().Format("20060102T150405.000000000"))
+	for at, i := range chosen {
+		if h.leaves(i, results[at]) {
+			h.removeFrom(run, h.all[i], chosen, results)
+		}
+	}
+}
+
+// leaves reports whether a candidate is yet to be taken out of its file.
+func (h *Haul) leaves(i int, r Result) bool {
+	return h.all[i].Client != "" && r.Problem == nil && !r.Removed
+}
+
+// removeFrom takes all that is chosen of one file out of it, in one change.
+func (h *Haul) removeFrom(j *userfile.Journal, first candidate, chosen []int, results []Result) {
+	var mine []int // of results
+	fail := func(err error) {
+		for _, at := range mine {
+			results[at].Problem = troubleOf(err)
+		}
+	}
+	for at, i := range chosen {
+		if h.all[i].Path == first.Path && h.leaves(i, results[at]) {
+			mine = append(mine, at)
+		}
+	}
+	file, err := userfile.Read(first.Path, first.file.Roots(h.account.env)...)
+	if err != nil {
+		fail(err)
+		return
+	}
+	target := ""
+	if file.Target != file.Path {
+		target = file.Target
+	}
+	now, err := h.account.entriesIn(first, file.Text)
+	if err != nil {
+		fail(err)
+		return
+	}
+	text := file.Text
+	taken := mine[:0:0]
+	for _, at := range mine {
+		c := h.all[chosen[at]]
+		next := text
+		switch {
+		case target != c.Target:
+			err = problem.New(problem.Conflict, c.Path+" leads to another file than before.", "Look where it leads, and try again.")
+		case !slices.Contains(now, c.ID):
+			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" meanwhile, and stays there.", "Look at it, and import it again.")
+		default:
+			next, err = textedit.Remove(text, c.file.Format, c.keys...)
+		}
+		if err != nil {
+			results[at].Problem = troubleOf(err)
+			continue
+		}
+		text, taken = next, append(taken, at)
+	}
+	if mine = taken; len(mine) == 0 {
+		return
+	}
+	change, err := j.Write(file, text, what+first.Client)
+	if err != nil {
+		fail(err)
+		return
+	}
+	for _, at := range mine {
+		results[at].Removed, results[at].Change = true, change.ID
+	}
+}
+
+// entriesIn are the ids of what stands in a file now.
+func (a *Account) entriesIn(c candidate, text []byte) (ids []string, err error) {
+	doc, err := c.file.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clients.Find(c.Client)
+	if err != nil {
+		return nil, err
+	}
+	s := scan{account: a, seen: map[string]bool{}}
+	s.doc(client, doc, c.file.Scope, c.Target)
+	for _, one := range s.all {
+		ids = append(ids, one.ID)
+	}
+	return ids, nil
+}
+
+// Undo puts back what the last import that took servers out of clients' files took
+// out, byte for byte: of one client, or with "" of all. What cannot be put back does
+// not keep the rest from it; the error is then a *problem.Problem.
+func Undo(j *userfile.Journal, client string) ([]userfile.Change, error) {
+	wanted := what
+	if client != "" {
+		c, err := clients.Find(client)
+		if err != nil {
+			return nil, err
+		}
+		wanted += c.ID
+	}
+	all, err := j.Changes()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(c userfile.Change) bool {
+		return c.Undone != nil || !strings.HasPrefix(c.What, what) || client != "" && c.What != wanted
+	})
+	if len(all) == 0 {
+		return nil, problem.New(problem.NotFound, "There is no import to undo: nothing was taken out of a client's file.", "Only what `mcpproxy upstream import --remove` took out can be put back.")
+	}
+	undone := []userfile.Change{}
+	for _, c := range all {
+		if c.Run != all[0].Run {
+			continue
+		}
+		change, wrong := j.Undo(c.ID)
+		if wrong != nil {
+			err = wrong
+			continue
+		}
+		undone = append(undone, change)
+	}
+	return undone, err
+}

@@ -1,0 +1,186 @@
+package takeover
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/clientfile"
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/userfile"
+)
+
+// maxFound bounds how many servers are looked at.
+const maxFound = 1000
+
+// candidate is a server that could be taken over.
+type candidate struct {
+	Found
+
+	entry  clientfile.Entry
+	file   clients.File
+	keys   []string     // lead to it in the file; none where it stands in a list
+	here   bool         // exactly this server is here already
+	twin   int          // which candidate before it is the same server; -1 for none
+	secret []credential // of what is to be added
+}
+
+// scan gathers candidates.
+type scan struct {
+	account *Account
+	all     []candidate
+	broken  []BrokenFile
+	seen    map[string]bool // path and keys: two clients may read one file
+}
+
+func (s *scan) wrong(c clients.Client, path string, err error) {
+	p := problem.From(err)
+	s.broken = append(s.broken, BrokenFile{c.ID, path, p.Message})
+}
+
+// client reads all files of a client that are the user's own. What an administrator
+// or the whole machine has is not theirs to move.
+func (s *scan) client(c clients.Client) {
+	paths := []string{}
+	for _, f := range c.Files(s.account.env) {
+		own := f.Scope == clients.User || f.Scope == clients.Project || f.Scope == clients.Local
+		if own && filepath.IsAbs(f.Path) && !slices.Contains(paths, f.Path) {
+			paths = append(paths, f.Path)
+			s.path(c, f)
+		}
+	}
+}
+
+// path reads one file of a client, with all that it holds of it.
+func (s *scan) path(c clients.Client, f clients.File) {
+	read, err := userfile.Read(f.Path, f.Roots(s.account.env)...)
+	if err != nil || !read.Exists {
+		if err != nil {
+			s.wrong(c, f.Path, err)
+		}
+		return
+	}
+	doc, err := f.Parse(read.Text)
+	if err != nil {
+		s.wrong(c, f.Path, err)
+		return
+	}
+	target := ""
+	if read.Target != f.Path {
+		target = read.Target
+	}
+	s.doc(c, doc, f.Scope, target)
+}
+
+// doc reads all servers in a file of a client.
+func (s *scan) doc(c clients.Client, doc clients.Doc, scope clients.Scope, target string) {
+	s.section(c, doc, scope, target, "", doc.ServersKey())
+	for _, f := range c.Files(s.account.env) {
+		if f.Path != doc.Path || f.Scope != clients.Local {
+			continue
+		}
+		for project := range doc.Tree.Get("projects").Members() {
+			s.section(c, doc, clients.Local, target, project, []string{"projects", project, "mcpServers"})
+		}
+	}
+}
+
+// section reads the servers under one key of a file.
+func (s *scan) section(c clients.Client, doc clients.Doc, scope clients.Scope, target, project string, keys []string) {
+	place := fmt.Sprintf("%q", append([]string{doc.Path}, keys...))
+	if s.seen[place] {
+		return
+	}
+	s.seen[place] = true
+	at := doc.Tree.Get(keys...)
+	found, err := at.Servers(c.Name, project)
+	if err != nil {
+		s.wrong(c, doc.Path, err)
+		return
+	}
+	for _, n := range found.Notes {
+		s.broken = append(s.broken, BrokenFile{c.ID, doc.Path, noted(n)})
+	}
+	for _, server := range found.Servers {
+		one := candidate{Found: Found{Client: c.ID, ClientName: c.Name, Path: doc.Path, Target: target, Scope: scope}, file: doc.File}
+		if at.IsObject() {
+			one.keys = append(slices.Clone(keys), server.Called)
+		}
+		if !s.add(one, server) {
+			s.broken = append(s.broken, BrokenFile{c.ID, doc.Path, fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
+			return
+		}
+	}
+}
+
+// add adds a server that was read, unless there are too many.
+func (s *scan) add(c candidate, server clientfile.Server) bool {
+	if len(s.all) == maxFound {
+		return false
+	}
+	c.Name, c.Called, c.entry, c.twin, c.Notes, c.Secrets = server.Name, server.Called, server.Entry, -1, []string{}, []InClear{}
+	for _, n := range server.Notes {
+		c.Notes = append(c.Notes, noted(n))
+	}
+	c.Notes = append(c.Notes, narrowed(server.Entry)...)
+	var err error
+	if c.ID, err = s.account.id(c); err != nil {
+		s.broken = append(s.broken, BrokenFile{c.Client, c.Path, problem.From(err).Message})
+		return true
+	}
+	s.all = append(s.all, c)
+	return true
+}
+
+func noted(n clientfile.Note) string {
+	text := n.Message
+	if n.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", n.Line, text)
+	}
+	if n.Hint != "" {
+		text += "; " + n.Hint
+	}
+	return text
+}
+
+// narrowed says what of an entry has the server wait for review, whoever confirms it.
+func narrowed(e clientfile.Entry) (notes []string) {
+	if e.Enabled != nil && !*e.Enabled {
+		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
+	}
+	if len(e.EnabledTools)+len(e.DisabledTools) > 0 {
+		notes = append(notes, "the client keeps some of its tools from being used: so it is here, and it waits for review")
+	}
+	if e.Protocol == "sse" {
+		notes = append(notes, "the transport is found out by asking the server")
+	}
+	return notes
+}
+
+// id identifies a server as it stands in a client.
+func (a *Account) id(c candidate) (string, error) {
+	entry, err := rawjson.Marshal(c.entry)
+	if err != nil {
+		return "", err
+	}
+	keys, err := rawjson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.keys...))
+	if err != nil {
+		return "", err
+	}
+	sum := hmac.New(sha256.New, a.key[:])
+	sum.Write(append(keys, entry...))
+	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+}
+
+// isOurs reports whether a server is MCPProxy itself.
+func isOurs(c candidate, itself func(config.Launch) error) bool {
+	program := strings.ToLower(c.entry.Command[strings.LastIndexAny(c.entry.Command, `/\`)+1:])
+	return c.Called == clients.Server || strings.TrimSuffix(program, ".exe") == clients.Server || itself(c.entry.Launch) != nil
+}

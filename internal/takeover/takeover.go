@@ -1,0 +1,87 @@
+// Package takeover takes over the servers that MCP clients have: it finds them in the
+// clients' files, adds them here with their secrets in the keyring, and takes them out
+// of the client once they are here.
+//
+// It guarantees that a server is found by the one parser there is, clientfile; that no
+// value that looks like a credential is in what it shows; that what was not confirmed
+// as it was shown waits for review; that an entry leaves a client's file only when that
+// server is here, exactly so, and with a way back; and that a file is known by the
+// client that owns it and never by a path that somebody asks for. It starts nothing
+// and decides nothing: whoever calls it has asked.
+package takeover
+
+import (
+	"context"
+	"crypto/rand"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/userfile"
+)
+
+// Found is a server that a client has.
+type Found struct {
+	ID         string        `json:"id" doc:"Names this server as it stands there now: another launch has another id."`
+	Client     string        `json:"client" doc:"The client's id; empty for a text that was given."`
+	ClientName string        `json:"client_name"`
+	Path       string        `json:"path" doc:"The client's file."`
+	Target     string        `json:"target,omitempty" doc:"The file that the path leads to, where it is a link."`
+	Scope      clients.Scope `json:"scope" doc:"Whose file it is: user, project, or local (the user's, for one project)."`
+	Name       string        `json:"name" doc:"What it is, or would be, called here."`
+	Called     string        `json:"called" doc:"What the client calls it."`
+	Launch     config.Launch `json:"launch" doc:"How it is launched, with what looks like a secret masked."`
+	Secrets    []InClear     `json:"secrets" doc:"What looks like a secret and stands there in clear."`
+	Have       bool          `json:"have" doc:"A server like this is here already."`
+	Ours       bool          `json:"ours" doc:"It is MCPProxy itself, and left out."`
+	Notes      []string      `json:"notes" doc:"What is different here from what the client's file says."`
+}
+
+// InClear is a secret that stands in a client's file.
+type InClear struct {
+	Place string `json:"place" doc:"Where: env.NAME, headers.NAME, args.INDEX from 0, command, or url."`
+	Name  string `json:"name" doc:"Under which name the keyring would keep it."`
+}
+
+// BrokenFile is a file, or a server in it, that cannot be taken over.
+type BrokenFile struct {
+	Client  string `json:"client"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// Findings are all servers that were found.
+type Findings struct {
+	Found  []Found      `json:"found"`
+	Broken []BrokenFile `json:"broken" doc:"What cannot be read, and servers that are left out."`
+}
+
+// Here is the MCPProxy that servers are taken over to.
+type Here struct {
+	// Text is the configuration file, nil without one.
+	Text func() ([]byte, error)
+	// Names are those that servers have, proposed ones too.
+	Names func(ctx context.Context) ([]string, error)
+	// Itself refuses a launch that leads back to this MCPProxy.
+	Itself func(config.Launch) error
+	// Secret returns the value of a secret, or secret.ErrMissing.
+	Secret func(ctx context.Context, name string) (string, error)
+	Keep   func(ctx context.Context, name, value string) error
+	Forget func(ctx context.Context, name string) error
+	Add    func(context.Context, gateway.NewServer) (gateway.ServerView, error)
+	Change func(context.Context, gateway.ServerChange) error
+}
+
+// Account are the clients of one account, and where changes of their files are kept.
+type Account struct {
+	env  clients.Env
+	open func() (*userfile.Journal, error)
+	key  [32]byte // of the ids: they are of secrets too, and must not tell them
+}
+
+// New makes an Account. open opens the journal.
+func New(env clients.Env, open func() (*userfile.Journal, error)) *Account {
+	a := &Account{env: env, open: open}
+	rand.Read(a.key[:]) // never fails
+	return a
+}
