@@ -15,14 +15,11 @@ import (
 const what = "import "
 
 // remove takes those out of their files that are here now.
-func (h *Haul) remove(chosen []int, results []Result) {
-	j, err := h.account.open()
+func (h *Haul) remove(j *userfile.Journal, chosen []int, results []Result) {
 	for at, i := range chosen {
 		r := &results[at]
 		switch c := h.all[i]; {
 		case c.Client == "", r.Problem != nil:
-		case err != nil:
-			r.Problem = troubleOf(err)
 		case c.Have && !c.here:
 			r.Problem = troubleOf(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
 		case c.Scope == clients.Project:
@@ -30,9 +27,6 @@ func (h *Haul) remove(chosen []int, results []Result) {
 		case c.keys == nil:
 			r.Problem = troubleOf(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
 		}
-	}
-	if err != nil {
-		return
 	}
 	run := j.For(time.Now().UTC().Format("20060102T150405.000000000"))
 	for at, i := range chosen {
