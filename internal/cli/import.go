@@ -394,6 +394,9 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 		writeNext(p, h.Found, all)
 	}
 	for _, r := range all {
+		if s := by[r.ID]; o.Remove && s.Scope == clients.Project {
+			p.note("%s stays in %s, which belongs to a project: others may use it, too.", visibleLine(s.Called), printable(s.Path))
+		}
 		if r.Problem != nil {
 			p.note("%s: %s %s", visibleLine(r.Name), printable(r.Problem.Message), printable(r.Problem.Hint))
 		}
