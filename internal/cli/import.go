@@ -391,10 +391,32 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 	}
 	if len(out) > 0 && !o.DryRun {
 		p.note("`mcpproxy upstream import --undo` puts them back.")
+		writeNext(p, h.Found, all)
 	}
 	for _, r := range all {
+		if s := by[r.ID]; o.Remove && s.Scope == clients.Project {
+			p.note("%s stays in %s, which belongs to a project: others may use it, too.", visibleLine(s.Called), printable(s.Path))
+		}
 		if r.Problem != nil {
 			p.note("%s: %s %s", visibleLine(r.Name), printable(r.Problem.Message), printable(r.Problem.Hint))
+		}
+	}
+}
+
+// writeNext says what a person does with the clients that servers were taken out of.
+func writeNext(p *printer, found []takeover.Found, all []takeover.Result) {
+	for _, c := range clients.All() {
+		left := slices.ContainsFunc(found, func(s takeover.Found) bool {
+			return s.Client == c.ID && slices.ContainsFunc(all, func(r takeover.Result) bool { return r.ID == s.ID && r.Removed })
+		})
+		if !left {
+			continue
+		}
+		if !slices.ContainsFunc(found, func(s takeover.Found) bool { return s.Client == c.ID && s.Ours }) {
+			p.note("%s finds them through MCPProxy: `mcpproxy connect %s`.", c.Name, c.ID)
+		}
+		if c.Reload != "" {
+			p.note("%s: %s", c.Name, c.Reload)
 		}
 	}
 }

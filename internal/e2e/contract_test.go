@@ -106,7 +106,7 @@ var contractCases = map[string]contractCase{
 		if err := json.Unmarshal(body, &all); err != nil || len(all.Found) == 0 {
 			c.t.Fatalf("no client has a server: %s", body)
 		}
-		return "/servers/import", fmt.Sprintf(`{"ids":[%q],"keyring":true,"remove":true}`, all.Found[0].ID)
+		return "/servers/import", fmt.Sprintf(`{"ids":[%q],"keyring":true,"remove":true}`, all.Found[len(all.Found)-1].ID)
 	}, missing: with("/servers/import", `{"ids":["none"]}`), no409: "its 409 is in the result of each server"},
 	"changeServer":     {ok: with("/servers/s", `{"call_timeout":"30s"}`), missing: with("/servers/none", `{"call_timeout":"30s"}`), conflict: with("/servers/wish", `{"call_timeout":"30s"}`)},
 	"removeServer":     {ok: at("/servers/gone"), missing: at("/servers/none"), no409: alwaysCan},

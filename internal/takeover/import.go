@@ -3,11 +3,13 @@ package takeover
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/secret"
 )
 
 // Options say how servers are taken over.
@@ -55,8 +57,19 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 	if err != nil {
 		return Results{}, err
 	}
+	j, err := h.account.open()
+	if err != nil {
+		return Results{}, err
+	}
+	if !o.DryRun {
+		release, err := j.Alone()
+		if err != nil {
+			return Results{}, err
+		}
+		defer release()
+	}
 	out := Results{make([]Result, len(chosen))}
-	t := taking{h.here, o, map[string]bool{}}
+	t := taking{h.here, o}
 	done := map[int]int{} // candidates to results
 	for at, i := range chosen {
 		c := h.all[i]
@@ -82,7 +95,7 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 		}
 	}
 	if o.Remove && !o.DryRun {
-		h.remove(chosen, out.Results)
+		h.remove(j, chosen, out.Results)
 	}
 	return out, nil
 }
@@ -91,7 +104,6 @@ func (h *Haul) Import(ctx context.Context, ids []string, o Options) (Results, er
 type taking struct {
 	here Here
 	Options
-	kept map[string]bool // secrets that it has put into the keyring
 }
 
 // add adds one server, with its secrets before it.
@@ -109,7 +121,7 @@ func (t *taking) add(ctx context.Context, c candidate, r *Result) {
 		return
 	}
 	kept, err := t.keep(ctx, c)
-	review := !t.Confirmed || c.entry.Quarantined || len(c.changes()) > 0
+	review := !t.Confirmed || c.entry.Quarantined || hides(c.secret) || len(c.changes()) > 0
 	var v gateway.ServerView
 	if err == nil {
 		v, err = t.here.Add(ctx, gateway.NewServer{Name: c.Name, Launch: launch, Trust: string(c.entry.Trust), Quarantined: review})
@@ -131,25 +143,40 @@ func (t *taking) add(ctx context.Context, c candidate, r *Result) {
 }
 
 // keep puts the secrets of a server into the keyring that are not there, and returns
-// their names.
+// their names. It asks anew what is there: a person has taken their time since.
 func (t *taking) keep(ctx context.Context, c candidate) (names []string, err error) {
 	for _, s := range c.secret {
-		if !t.Keyring || s.kept || t.kept[s.name] {
+		if !t.Keyring {
+			break
+		}
+		value, err := t.here.Secret(ctx, s.name)
+		switch {
+		case err == nil && value == s.value:
 			continue
+		case err == nil:
+			return names, problem.New(problem.Conflict, "The secret "+s.name+" has another value by now.", "Import it again: it gets another name.")
+		case errors.Is(err, secret.ErrMissing):
+			err = t.here.Keep(ctx, s.name, s.value)
 		}
-		if err := t.here.Keep(ctx, s.name, s.value); err != nil {
-			return names, err
+		if err != nil {
+			return names, notKept(s.name, err)
 		}
-		t.kept[s.name] = true
 		names = append(names, s.name)
 	}
 	return names, nil
 }
 
+// notKept is why a secret is not in the keyring.
+func notKept(name string, err error) error {
+	if p := (*problem.Problem)(nil); errors.As(err, &p) {
+		return p
+	}
+	return problem.Newf(problem.Conflict, "The secret %s cannot be kept: %v.", name, err).WithHint("Unlock the keyring, or import without it.").Because(err)
+}
+
 // forget takes secrets back that no server needs.
 func (t *taking) forget(ctx context.Context, names []string) {
 	for _, name := range names {
-		delete(t.kept, name)
 		_ = t.here.Forget(ctx, name) // a name too many does no harm, and the result has a problem already
 	}
 }

@@ -147,6 +147,9 @@ func (p *plan) place(ctx context.Context, all []candidate, i int) error {
 	if c.Name != c.Called {
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
+	if hides(c.secret) {
+		c.Notes = append(c.Notes, "what is masked among its arguments is not shown here: it waits for review, which shows it")
+	}
 	for k := range c.secret {
 		p.keep(ctx, c.Name, &c.secret[k])
 		c.Secrets = append(c.Secrets, InClear{c.secret[k].place, c.secret[k].name})
@@ -181,7 +184,6 @@ func (p *plan) keep(ctx context.Context, server string, c *credential) {
 			c.name = fmt.Sprintf("%s_%d", longer, n)
 		}
 		value := p.value(ctx, c.name)
-		c.kept = value != nil
 		if claim := p.claims[c.name]; claim != nil {
 			value = claim
 		}

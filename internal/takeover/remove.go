@@ -15,24 +15,16 @@ import (
 const what = "import "
 
 // remove takes those out of their files that are here now.
-func (h *Haul) remove(chosen []int, results []Result) {
-	j, err := h.account.open()
+func (h *Haul) remove(j *userfile.Journal, chosen []int, results []Result) {
 	for at, i := range chosen {
 		r := &results[at]
 		switch c := h.all[i]; {
-		case c.Client == "", r.Problem != nil:
-		case err != nil:
-			r.Problem = troubleOf(err)
+		case c.stays(), r.Problem != nil:
 		case c.Have && !c.here:
 			r.Problem = troubleOf(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
-		case c.Scope == clients.Project:
-			r.Problem = troubleOf(problem.New(problem.Conflict, c.Path+" belongs to a project, which others may use, too: "+c.Called+" stays in it.", "Take it out by hand, if nobody else needs it."))
 		case c.keys == nil:
 			r.Problem = troubleOf(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
 		}
-	}
-	if err != nil {
-		return
 	}
 	run := j.For(time.Now().UTC().Format("20060102T150405.000000000"))
 	for at, i := range chosen {
@@ -44,8 +36,12 @@ func (h *Haul) remove(chosen []int, results []Result) {
 
 // leaves reports whether a candidate is yet to be taken out of its file.
 func (h *Haul) leaves(i int, r Result) bool {
-	return h.all[i].Client != "" && r.Problem == nil && !r.Removed
+	return !h.all[i].stays() && r.Problem == nil && !r.Removed
 }
+
+// stays reports whether a server is of a file that is not the user's alone: a project's
+// is for others, too, and a text is nobody's.
+func (c candidate) stays() bool { return c.Client == "" || c.Scope == clients.Project }
 
 // removeFrom takes all that is chosen of one file out of it, in one change.
 func (h *Haul) removeFrom(j *userfile.Journal, first candidate, chosen []int, results []Result) {

@@ -19,7 +19,6 @@ type credential struct {
 	from, to int    // of the text at the place
 	value    string
 	name     string // under which the keyring is to keep it
-	kept     bool   // the keyring has it so already
 }
 
 // text is a string of a launch, with what package redact makes of it.
@@ -144,6 +143,12 @@ func with(l config.Launch, all []credential, instead func(credential) string) co
 		}
 	}
 	return l
+}
+
+// hides reports whether what is masked could be more than a secret: among the arguments
+// it may as well be what is to run.
+func hides(all []credential) bool {
+	return slices.ContainsFunc(all, func(c credential) bool { return c.place == "command" || strings.HasPrefix(c.place, "args.") })
 }
 
 func mask(credential) string { return "[masked]" }

@@ -205,12 +205,18 @@ func replace(f File, text []byte) error {
 	return nil
 }
 
+// Alone keeps others from what takes several changes, until it is released. The error
+// is a *problem.Problem: CONFLICT while another one is at it.
+func (j *Journal) Alone() (release func(), err error) { return j.hold("run.lock") }
+
 // lock makes the journal's directory, and keeps other processes out.
-func (j *Journal) lock() (unlock func(), err error) {
+func (j *Journal) lock() (unlock func(), err error) { return j.hold("lock") }
+
+func (j *Journal) hold(name string) (release func(), err error) {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, failed(j.dir, err)
 	}
-	held, err := ondisk.Lock(filepath.Join(j.dir, "lock"))
+	held, err := ondisk.Lock(filepath.Join(j.dir, name))
 	if errors.Is(err, ondisk.ErrLocked) {
 		return nil, problem.New(problem.Conflict, "Another MCPProxy is changing files of clients just now.", "Try again.")
 	}
