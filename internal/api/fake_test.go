@@ -26,12 +26,13 @@ import (
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/settings"
+	"mcpproxy/internal/takeover"
 )
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil)}
+var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil)}
 
 var nobody = Deps{Homes: homes}
 

@@ -327,7 +327,7 @@ func (d *daemon) wire() error {
 	}
 	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept)}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

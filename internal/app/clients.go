@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"mcpproxy/internal/access"
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/admin"
 	"mcpproxy/internal/autostart"
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/clients"
@@ -15,6 +17,10 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/permission"
 	"mcpproxy/internal/process"
+	"mcpproxy/internal/secret"
+	"mcpproxy/internal/secrets"
+	"mcpproxy/internal/takeover"
+	"mcpproxy/internal/tool"
 	"mcpproxy/internal/userfile"
 )
 
@@ -57,4 +63,38 @@ func (d *daemon) clients(dataDir string, tokens *access.Access) (*connect.Operat
 		Tokens: accessTokens{tokens},
 	}
 	return &connect.Operations{Account: account, Journal: gateway.Journal{Log: d.log, Logger: d.logger}}, err
+}
+
+// takeover takes over the servers of the account's clients, as somebody may add servers
+// and secrets.
+func (d *daemon) takeover(account *permission.Account, a *admin.Admin, store *secret.Store, kept *secrets.Operations) *takeover.Operations {
+	return takeover.NewOperations(takeover.New(account.Env, account.Open), func(c gateway.Caller) takeover.Here {
+		return takeover.Here{
+			Text: d.live.Read, Itself: d.live.Itself, Secret: store.Get,
+			Names: func(ctx context.Context) (names []string, err error) {
+				all, err := a.Servers(ctx, c, gateway.Nothing{})
+				for _, s := range all.Servers {
+					names = append(names, s.Name)
+				}
+				return names, err
+			},
+			Keep: func(ctx context.Context, name, value string) error {
+				_, err := kept.SetSecret(ctx, c, secrets.NewSecret{Name: name, Value: value})
+				return err
+			},
+			Forget: func(ctx context.Context, name string) error {
+				_, err := kept.DeleteSecret(ctx, c, secrets.SecretRef{Name: name})
+				return err
+			},
+			Add: func(ctx context.Context, s gateway.NewServer) (gateway.ServerView, error) {
+				return a.AddServer(ctx, c, s)
+			},
+			Change: func(ctx context.Context, in gateway.ServerChange) error {
+				_, err := a.ChangeServer(ctx, c, in)
+				return err
+			},
+		}
+	}, func(c gateway.Caller, servers string, do func() error) error {
+		return gateway.Journal{Log: d.log, Logger: d.logger}.Act(c, gateway.Action(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
+	})
 }

@@ -29,6 +29,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
+	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/tool"
 )
 
@@ -391,7 +392,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

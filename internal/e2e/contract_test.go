@@ -99,6 +99,15 @@ var contractCases = map[string]contractCase{
 	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
 	"addToys":          {ok: at("/demo"), no404: seeToys, no409: seeToys},
 	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
+	"findServers":      {ok: at("/servers/import"), no404: namesNothing, no409: changesNone},
+	"importServers": {ok: func(c *contract) (string, string) {
+		var all struct{ Found []struct{ ID string } }
+		_, body := c.rest("GET", "/servers/import", "")
+		if err := json.Unmarshal(body, &all); err != nil || len(all.Found) == 0 {
+			c.t.Fatalf("no client has a server: %s", body)
+		}
+		return "/servers/import", fmt.Sprintf(`{"ids":[%q],"keyring":true,"remove":true}`, all.Found[0].ID)
+	}, missing: with("/servers/import", `{"ids":["none"]}`), no409: "its 409 is in the result of each server"},
 	"changeServer":     {ok: with("/servers/s", `{"call_timeout":"30s"}`), missing: with("/servers/none", `{"call_timeout":"30s"}`), conflict: with("/servers/wish", `{"call_timeout":"30s"}`)},
 	"removeServer":     {ok: at("/servers/gone"), missing: at("/servers/none"), no409: alwaysCan},
 	"enableServer":     onServer("enable"),
@@ -237,6 +246,7 @@ func startContract(t *testing.T) *contract {
 	login := mcptest.ServeLogin(t, startUpstream(t))
 	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
 		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL))}
+	c.inHome(".junie/mcp/mcp.json", `{"mcpServers": {"imported": {"command": "imported-mcp", "env": {"IMPORTED_TOKEN": "x"}}}}`)
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
 	c.awaitState("tickets", "needs_login")
 	for _, path := range []string{"prompts/ask", "resources/notes:%2F%2Fone", "templates/book:%2F%2F%7Bpage%7D", "instructions"} {

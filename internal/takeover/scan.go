@@ -181,6 +181,8 @@ func (a *Account) id(c candidate) (string, error) {
 
 // isOurs reports whether a server is MCPProxy itself.
 func isOurs(c candidate, itself func(config.Launch) error) bool {
-	program := strings.ToLower(c.entry.Command[strings.LastIndexAny(c.entry.Command, `/\`)+1:])
-	return c.Called == clients.Server || strings.TrimSuffix(program, ".exe") == clients.Server || itself(c.entry.Launch) != nil
+	l := c.entry.Launch
+	program := strings.TrimSuffix(strings.ToLower(l.Command[strings.LastIndexAny(l.Command, `/\`)+1:]), ".exe")
+	bridge := program == clients.Server && (len(l.Args) == 0 || slices.Contains(l.Args, "stdio"))
+	return c.Called == clients.Server || bridge || itself(l) != nil
 }

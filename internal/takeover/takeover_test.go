@@ -238,7 +238,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"listen": "127.0.0.1:8080", "mcpServers": {"here": {"command": "here-mcp", "args": ["-v"]}, "taken": {"command": "other"}}}`)
 	w.write(".cursor/mcp.json", `{"mcpServers": {"same": {"command": "one"}, "taken": {"command": "two"}, "elsewhere": {"command": "here-mcp", "args": ["-v"]},
-		"mcpproxy": {"url": "http://127.0.0.1:9999/mcp"}, "p": {"command": "/opt/mcpproxy", "args": ["stdio"]}, "q": {"url": "http://127.0.0.1:8080/mcp"}}}`)
+		"mcpproxy": {"url": "http://127.0.0.1:9999/mcp"}, "p": {"command": "/opt/mcpproxy", "args": ["stdio"]}, "q": {"url": "http://127.0.0.1:8080/mcp"}, "demo": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}`)
 	w.write(".codeium/windsurf/mcp_config.json", `{"mcpServers": {"other": {"command": "one"}, "same": {"command": "three"}}}`)
 	h := w.look("")
 	var got []string
@@ -247,7 +247,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	}
 	want := []string{
 		"cursor same>same have:false ours:false", "cursor taken>taken-2 have:false ours:false", "cursor elsewhere>here have:true ours:false",
-		"cursor mcpproxy>mcpproxy have:false ours:true", "cursor p>p have:false ours:true", "cursor q>q have:false ours:true",
+		"cursor mcpproxy>mcpproxy have:false ours:true", "cursor p>p have:false ours:true", "cursor q>q have:false ours:true", "cursor demo>demo have:false ours:false",
 		"windsurf other>same have:false ours:false", "windsurf same>same-2 have:false ours:false",
 	}
 	if !slices.Equal(got, want) {
@@ -258,13 +258,13 @@ func TestOneServerInManyClients(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s added:%v here:%v removed:%v", r.Name, r.Added, r.State == "here", r.Removed))
 	}
 	want = []string{
-		"same added:true here:false removed:true", "taken-2 added:true here:false removed:true", "here added:false here:true removed:true",
+		"same added:true here:false removed:true", "taken-2 added:true here:false removed:true", "here added:false here:true removed:true", "demo added:true here:false removed:true",
 		"same added:false here:true removed:true", "same-2 added:true here:false removed:true",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if n := len(w.live.Current().Servers); n != 5 {
+	if n := len(w.live.Current().Servers); n != 6 {
 		t.Errorf("%d servers", n)
 	}
 	if text := w.read(filepath.Join(w.home, ".cursor/mcp.json")); strings.Contains(text, `"one"`) || !strings.Contains(text, `"q"`) {
