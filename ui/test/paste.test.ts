@@ -47,9 +47,8 @@ test("which secrets are needed", () => {
 
 test("what is found: the same one twice, pasted, here already, MCPProxy itself", () => {
   const one = (id: string, over: Partial<FoundServer> = {}): FoundServer => ({ id, client: "cursor", client_name: "Cursor", path: "/home/me/.cursor/mcp.json", scope: "user", name: id, called: id, launch: { command: "npx", args: [id] }, secrets: [], have: false, ours: false, notes: [], ...over });
-  const all = marks([one("a"), one("b", { client: "codex", client_name: "Codex", path: "/c", launch: one("a").launch }), one("c"), one("d", { have: true }), one("e", { ours: true })], ["npx c"]);
-  expect(marks([one("a"), one("b", { launch: { command: "npx", args: ["a"], env: { A: "1" } } })], []).map((m) => m.why)).toEqual(["", ""]);
-  expect(all.map((m) => [m.server.id, m.why, m.have])).toEqual([["a", "", false], ["b", "the same as in Cursor", false], ["c", "pasted already", false], ["d", "here already", true]]);
+  const all = marks([one("a"), one("b", { client: "codex", client_name: "Codex", path: "/c", name: "a" }), one("c"), one("d", { have: true }), one("e", { ours: true })], ["npx c"]);
+  expect(all.map((m) => [m.server.id, m.why, m.again, m.have])).toEqual([["a", "", false, false], ["b", "", true, false], ["c", "pasted already", false, false], ["d", "here already", false, true]]);
   expect(byFile(all).map((g) => [g.name, g.marks.length])).toEqual([["Cursor", 3], ["Codex", 1]]);
   expect(tally({ found: all.map((m) => m.server), broken: [] })).toBe("2 clients, 4 servers");
 });

@@ -2,22 +2,19 @@
 
 import type { FoundServer, Importable } from "../api/types";
 import { count } from "./format";
-import { commandLine, takes } from "./paste";
+import { commandLine } from "./paste";
 
-/** A found server, and why it is not ticked by itself. have: it cannot be taken over at all. */
-export interface Mark { server: FoundServer; why: string; have: boolean }
+/** A found server. why: what speaks against it; again: it is one that stands in a file before it, which its notes say; have: it cannot be taken over at all. */
+export interface Mark { server: FoundServer; why: string; again: boolean; have: boolean }
 
-/** Returns the found servers with what speaks against each: here already, pasted, or the same as one before it. */
+/** Returns the found servers with what speaks against each: here already, pasted, or the same as one before it, which has the same name here. */
 export function marks(found: readonly FoundServer[], pasted: readonly string[]): Mark[] {
-  const seen = new Map<string, FoundServer>();
+  const seen = new Set<string>();
   return found.filter((f) => !f.ours).map((server) => {
-    const line = commandLine(server.launch);
-    const key = JSON.stringify([line, takes(server.launch)]);
-    const same = seen.get(key);
-    if (!same) seen.set(key, server);
-    if (server.have) return { server, why: "here already", have: true };
-    if (pasted.includes(line)) return { server, why: "pasted already", have: false };
-    return { server, why: same ? `the same as in ${same.client_name}` : "", have: false };
+    const again = seen.has(server.name);
+    seen.add(server.name);
+    if (server.have) return { server, why: "here already", again, have: true };
+    return { server, why: pasted.includes(commandLine(server.launch)) ? "pasted already" : "", again, have: false };
   });
 }
 

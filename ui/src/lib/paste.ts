@@ -21,7 +21,12 @@ export const secretKey = (s: Secret) => `${s.place} ${s.name}`;
 
 /** Returns how a server is started or reached, as a person types it: one line. */
 export function commandLine(l: Pick<LaunchView, "command" | "args" | "url">): string {
-  return l.url ? l.url : [l.command ?? "", ...(l.args ?? [])].map(quoted).join(" ");
+  return l.url ? l.url : argvLine([l.command ?? "", ...(l.args ?? [])]);
+}
+
+/** Returns the words of a command as one line. */
+export function argvLine(argv: readonly string[]): string {
+  return argv.map(quoted).join(" ");
 }
 
 function quoted(word: string): string {

@@ -33,17 +33,17 @@ export interface Found {
   add: () => Promise<Added[]>;
 }
 
-/** Returns the state of the list of found servers; ticked: those against which nothing speaks are, by themselves. */
-export function useFound(paste: Paste, ticked: boolean): Found {
+/** Returns the state of the list of found servers, of all clients or of one; ticked: those against which nothing speaks are, by themselves. */
+export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boolean; client?: string }): Found {
   const turn = useServers().data?.length; // what is here already is no longer offered
   const list = useResource("found", (signal) => api.get<Importable>("/servers/import", undefined, signal), { turn });
   const [choices, setChoices] = useState<Record<string, boolean>>({});
   const [keyring, setKeyring] = useState(true);
   const [remove, setRemove] = useState(false);
   const [failed, setFailed] = useState<Record<string, string>>({});
-  const lines = paste.servers.filter((s) => !s.choice.skip).map((s) => commandLine(s.server.launch)).join("\n");
-  const all = useMemo(() => marks(list.data?.found ?? [], lines.split("\n")), [list.data, lines]);
-  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (choices[m.server.id] ?? (ticked && !m.why))).map((m) => m.server.id)), [all, choices, ticked]);
+  const lines = paste?.servers.filter((s) => !s.choice.skip).map((s) => commandLine(s.server.launch)).join("\n") ?? "";
+  const all = useMemo(() => marks((list.data?.found ?? []).filter((f) => !client || f.client === client), lines.split("\n")), [list.data, lines, client]);
+  const picked = useMemo(() => new Set(all.filter((m) => !m.have && (choices[m.server.id] ?? (ticked && !m.why && !m.again))).map((m) => m.server.id)), [all, choices, ticked]);
   return {
     list, marks: all, picked, keyring, setKeyring, remove, setRemove, failed, count: picked.size,
     pick: (id, on) => setChoices((c) => ({ ...c, [id]: on })),
@@ -74,12 +74,12 @@ export function anyFound(of: Found): boolean {
 }
 
 /** The found servers by the file in which they stand, each with its whole command: taking it over approves exactly that. */
-export function FoundList({ of }: { of: Found }) {
+export function FoundList({ of, bare = false }: { of: Found; /** Without heading, and without what is wrong with other files. */ bare?: boolean }) {
   if (of.list.error !== undefined && !of.list.data) return <ErrorPart title="The files of clients cannot be looked at" error={of.list.error} onRetry={of.list.reload} />;
   const secrets = of.marks.filter((m) => of.picked.has(m.server.id)).reduce((n, m) => n + m.server.secrets.length, 0);
   return (
     <div class="found-box">
-      <h3>Found on this machine<small>{of.list.data && tally(of.list.data)}</small></h3>
+      {!bare && <h3>Found on this machine<small>{of.list.data && tally(of.list.data)}</small></h3>}
       <ul class="found">
         {byFile(of.marks).map((g) => (
           <li class="group" key={g.name + g.path}>
@@ -87,7 +87,7 @@ export function FoundList({ of }: { of: Found }) {
             {g.marks.every((m) => m.have) ? <p class="none dim">{count(g.marks.length, "server")}, here already</p> : <ul>{g.marks.map((m) => <One key={m.server.id} of={m} found={of} />)}</ul>}
           </li>
         ))}
-        {of.list.data?.broken.map((b) => <li class="remark" key={b.path}><Icon name="err" small /><span><span class="mono"><Visible text={short(b.path)} /></span> cannot be read: <Visible text={b.message} /></span></li>)}
+        {!bare && of.list.data?.broken.map((b) => <li class="remark" key={b.path}><Icon name="err" small /><span><span class="mono"><Visible text={short(b.path)} /></span> cannot be read: <Visible text={b.message} /></span></li>)}
       </ul>
       {of.count > 0 && (
         <div class="found-how">

@@ -165,18 +165,18 @@ test("the first run: from nothing to a first call", async (t) => {
 test("servers of clients are taken over, with their secrets into the keyring and out of the client's file", async (t) => {
   const token = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz";
   const cursor = '{\n  // mine\n  "mcpServers": {\n    "notes": { "command": "mcpproxy", "args": ["demo-upstream", "notes"] },\n    "hub": { "command": "mcpproxy", "args": ["demo-upstream", "shifty"], "env": { "HUB_TOKEN": "' + token + '" } },\n  }\n}\n';
-  const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": cursor, ".claude.json": '{"mcpServers": {"again": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}', ".config/zed/settings.json": "{ broken" } });
+  const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": cursor, ".claude.json": '{"mcpServers": {"notes": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}', ".config/zed/settings.json": "{ broken" } });
   await visit("overview");
   await says(page, "what was found", /Found on this machine\s+2 clients, 3 servers/);
   const text = await page.locator(".found").innerText();
   assert.match(text, /mcpproxy demo-upstream notes/);
-  assert.match(text, /the same as in (Cursor|Claude Code)/);
+  assert.match(text, /it is the same server as notes of Claude Code/);
   assert.match(text, /zed\/settings\.json cannot be read/);
   assert.equal((await page.content()).includes(token), false, "no secret of a file is shown");
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("checkbox", { name: "again of Claude Code" }).uncheck();
+  assert.equal(await page.getByRole("checkbox", { name: "notes of Cursor" }).isChecked(), false, "one server is taken over once");
+  await page.getByRole("checkbox", { name: "notes of Claude Code" }).uncheck();
   await page.getByRole("checkbox", { name: "notes of Cursor" }).check();
-  await page.getByRole("checkbox", { name: "hub of Cursor" }).check();
   assert.equal(await page.getByLabel(/into the keyring/).isChecked(), true);
   await page.getByLabel(/out of the clients’ files/).check();
   await page.getByRole("button", { name: /^Add 2 servers/ }).click();

@@ -11,7 +11,7 @@ import { usePaste, type Added } from "../../ui/paste";
 /** The dialog that adds servers from what is pasted; then its rows turn live. */
 export function AddDialog({ onClose }: { onClose: () => void }) {
   const paste = usePaste();
-  const found = useFound(paste, false);
+  const found = useFound({ paste, ticked: false });
   const total = paste.count + found.count;
   const status = useStatus();
   const [busy, setBusy] = useState(false);

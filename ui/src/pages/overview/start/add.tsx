@@ -17,7 +17,7 @@ import { Added } from "./rows";
 /** Step 1: paste, or tick what clients have; see each command; add. */
 export function Add({ servers }: { servers: Server[] }) {
   const paste = usePaste();
-  const found = useFound(paste, true);
+  const found = useFound({ paste, ticked: true });
   const [busy, setBusy] = useState("");
   const [error, setError] = useState("");
   const waiting = useApprovals().data;
