@@ -17,16 +17,17 @@ func TestLikeOneThatIsHere(t *testing.T) {
 		entry         string
 		have, removed bool
 	}{
-		"the same":         {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "value"}}`, true, true},
-		"another value":    {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "other"}}`, false, true},
-		"a longer value":   {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "value2"}}`, false, true},
-		"other arguments":  {`{"command": "x", "args": ["b"], "env": {"KNOWN_TOKEN": "value"}}`, false, true},
-		"more arguments":   {`{"command": "x", "args": ["a", "b"], "env": {"KNOWN_TOKEN": "value"}}`, false, true},
-		"no arguments":     {`{"command": "x", "env": {"KNOWN_TOKEN": "value"}}`, false, true},
-		"another variable": {`{"command": "x", "args": ["a"], "env": {"OTHER_TOKEN": "value"}}`, false, true},
-		"a part around":    {`{"url": "https://e.example/mcp", "headers": {"Authorization": "Bearer value"}}`, true, true},
-		"without the part": {`{"url": "https://e.example/mcp", "headers": {"Authorization": "value"}}`, false, true},
-		"not known":        {`{"command": "y", "env": {"MISSING_TOKEN": "value"}}`, true, false},
+		"the same":                 {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "value"}}`, true, true},
+		"another value":            {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "other"}}`, false, true},
+		"a longer value":           {`{"command": "x", "args": ["a"], "env": {"KNOWN_TOKEN": "value2"}}`, false, true},
+		"other arguments":          {`{"command": "x", "args": ["b"], "env": {"KNOWN_TOKEN": "value"}}`, false, true},
+		"more arguments":           {`{"command": "x", "args": ["a", "b"], "env": {"KNOWN_TOKEN": "value"}}`, false, true},
+		"no arguments":             {`{"command": "x", "env": {"KNOWN_TOKEN": "value"}}`, false, true},
+		"a value like an argument": {`{"command": "x", "env": {"KNOWN_TOKEN": "a"}}`, false, true},
+		"another variable":         {`{"command": "x", "args": ["a"], "env": {"OTHER_TOKEN": "value"}}`, false, true},
+		"a part around":            {`{"url": "https://e.example/mcp", "headers": {"Authorization": "Bearer value"}}`, true, true},
+		"without the part":         {`{"url": "https://e.example/mcp", "headers": {"Authorization": "value"}}`, false, true},
+		"not known":                {`{"command": "y", "env": {"MISSING_TOKEN": "value"}}`, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
