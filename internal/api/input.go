@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -31,6 +32,20 @@ func (in *input) names(p place) []string {
 		names = append(names, f.name)
 	}
 	return names
+}
+
+// sample is an object with the members that a body needs, or that it may have.
+func (in *input) sample() string {
+	var needs, may []string
+	for _, f := range in.at(inBody) {
+		if may = append(may, strconv.Quote(f.name)+": …"); f.required {
+			needs = append(needs, may[len(may)-1])
+		}
+	}
+	if len(needs) == 0 {
+		needs = may
+	}
+	return "{" + strings.Join(needs, ", ") + "}"
 }
 
 // read reads a request into a struct, and returns the values of the query.

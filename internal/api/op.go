@@ -97,6 +97,9 @@ func (o *operation) input() *input {
 		described := input{fields: fieldsOf(reflect.TypeOf(own.members()), "")}
 		in.fields = append(in.fields, described.at(inBody)...)
 	}
+	if in.example == "" {
+		in.example = in.sample()
+	}
 	return in
 }
 

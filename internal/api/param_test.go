@@ -181,3 +181,14 @@ func FuzzReadQuery(f *testing.F) {
 		}
 	})
 }
+
+// What a body should be is said where no example is given, too.
+func TestBodiesHaveASample(t *testing.T) {
+	for _, op := range (&Deps{Homes: homes}).operations() {
+		o := op.head()
+		in := o.input()
+		if len(in.at(inBody)) > 0 && !strings.Contains(in.example, ": ") {
+			t.Errorf("%s says %q", o.id, in.example)
+		}
+	}
+}

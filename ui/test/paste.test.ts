@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
-import type { ParsedServer } from "../src/api/types";
-import { bodyOf, commandLine, nameTrouble, words } from "../src/lib/paste";
+import type { FoundServer, ParsedServer, SecretView } from "../src/api/types";
+import { byFile, marks, tally } from "../src/lib/found";
+import { clearOf, needed } from "../src/lib/secrets";
+import { bodyOf, commandLine, keep, nameTrouble, takes, words } from "../src/lib/paste";
 
 const pasted: ParsedServer = {
   name: "github", exists: false, notes: [], launch: { protocol: "stdio", command: "npx", args: ["-y", "server"], env: ["GITHUB_TOKEN"] },
@@ -11,11 +13,44 @@ const pasted: ParsedServer = {
   ],
 };
 
-test("a secret stays as pasted until a person wants the reference", () => {
-  expect(bodyOf(pasted)).toEqual(pasted.add);
-  expect(bodyOf(pasted, { hidden: ["env GITHUB_TOKEN"] }).env).toEqual({ GITHUB_TOKEN: "${env:GITHUB_TOKEN}", HOME: "/h" });
-  expect(bodyOf(pasted, { hidden: ["args 1"], name: "gh" })).toMatchObject({ name: "gh", args: ["-y", "--key=${env:GITHUB_KEY}"] });
+const taken = () => new Map<string, string | undefined>();
+
+test("a secret goes into the keyring, unless a person wants it in the file", () => {
+  const kept = keep(pasted, {}, taken());
+  expect([...kept.values()]).toEqual([{ name: "GITHUB_TOKEN", value: "ghp_x", text: "${keyring:GITHUB_TOKEN}" }, { name: "GITHUB_KEY", value: "abc", text: "--key=${keyring:GITHUB_KEY}" }]);
+  expect(bodyOf(pasted, { name: "gh" }, kept)).toEqual({ name: "gh", command: "npx", args: ["-y", "--key=${keyring:GITHUB_KEY}"], env: { GITHUB_TOKEN: "${keyring:GITHUB_TOKEN}", HOME: "/h" } });
+  expect(bodyOf(pasted, {}, keep(pasted, { plain: ["env GITHUB_TOKEN", "args 1"] }, taken()))).toEqual(pasted.add);
   expect((pasted.add.env as Record<string, string>).GITHUB_TOKEN).toBe("ghp_x"); // what was parsed is not touched
+});
+
+test("no secret is written over another one, and one value has one name", () => {
+  const names = (t: Map<string, string | undefined>, server = pasted) => [...keep(server, {}, t).values()].map((k) => k.name);
+  expect(names(new Map([["GITHUB_TOKEN", undefined]]))).toEqual(["github_GITHUB_TOKEN", "GITHUB_KEY"]);
+  expect(names(new Map([["GITHUB_TOKEN", undefined], ["github_GITHUB_TOKEN", undefined]]))).toEqual(["github_GITHUB_TOKEN_3", "GITHUB_KEY"]);
+  const all = taken();
+  expect([names(all), names(all, { ...pasted, name: "second" })]).toEqual([["GITHUB_TOKEN", "GITHUB_KEY"], ["GITHUB_TOKEN", "GITHUB_KEY"]]);
+  const other = { ...pasted, name: "other", add: { ...pasted.add, env: { GITHUB_TOKEN: "ghp_y" } } };
+  expect(names(all, other)).toEqual(["other_GITHUB_TOKEN", "GITHUB_KEY"]);
+});
+
+test("a secret is parted from what stands around it; what does not fit stays", () => {
+  expect(clearOf("Bearer abc", "Bearer ${env:T}")).toEqual({ value: "abc", before: "Bearer ", after: "", name: "T" });
+  expect(clearOf("https://x/?k=abc&z=1", "https://x/?k=${env:X_K}&z=1")).toMatchObject({ value: "abc" });
+  expect(clearOf("abc", "${env:1-x y}")).toMatchObject({ name: "_1-x_y" });
+  for (const [value, suggestion] of [["abc", "Bearer ${env:T}"], ["Bearer ", "Bearer ${env:T}"], ["a:b", "${env:A}:${env:B}"], ["abc", "plain"], [undefined, "${env:T}"]] as const) expect(clearOf(value, suggestion)).toBeUndefined();
+});
+
+test("which secrets are needed", () => {
+  const all: SecretView[] = [{ name: "a", state: "set", used_by: ["s"] }, { name: "b", state: "missing", used_by: ["s", "t"] }, { name: "c", state: "locked", used_by: ["t"] }, { name: "d", state: "missing", used_by: [] }];
+  expect([needed(all, "s"), needed(all, "t"), needed(all)].map((x) => x.map((s) => s.name))).toEqual([["b"], ["b", "c"], ["b", "c"]]);
+});
+
+test("what is found: the same one twice, pasted, here already, MCPProxy itself", () => {
+  const one = (id: string, over: Partial<FoundServer> = {}): FoundServer => ({ id, client: "cursor", client_name: "Cursor", path: "/home/me/.cursor/mcp.json", scope: "user", name: id, called: id, launch: { command: "npx", args: [id] }, secrets: [], have: false, ours: false, notes: [], ...over });
+  const all = marks([one("a"), one("b", { client: "codex", client_name: "Codex", path: "/c", name: "a" }), one("c"), one("d", { have: true }), one("e", { ours: true })], ["npx c"]);
+  expect(all.map((m) => [m.server.id, m.why, m.again, m.have])).toEqual([["a", "", false, false], ["b", "", true, false], ["c", "pasted already", false, false], ["d", "here already", false, true]]);
+  expect(byFile(all).map((g) => [g.name, g.marks.length])).toEqual([["Cursor", 3], ["Codex", 1]]);
+  expect(tally({ found: all.map((m) => m.server), broken: [] })).toBe("2 clients, 4 servers");
 });
 
 test("a command line is what a person would type, and is read back", () => {
@@ -32,4 +67,9 @@ test("names are one name whatever their case", () => {
   expect(nameTrouble("GitHub", ["github"])).toContain("github");
   expect(nameTrouble("", [])).not.toBe("");
   expect(nameTrouble("a", ["b"])).toBe("");
+});
+
+test("what a launch gets besides its command", () => {
+  expect(takes({ env: ["A", "B"], headers: [], working_dir: "/tmp" })).toEqual(["env A, B", "in /tmp"]);
+  expect(takes({ env: { A: "1" }, headers: { Authorization: "[masked]" } })).toEqual(["env A=1", "headers Authorization: [masked]"]);
 });

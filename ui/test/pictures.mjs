@@ -14,7 +14,10 @@ const most = 2 << 20; // bytes
 const directory = process.argv[2] ?? fileURLToPath(new URL("../../docs/pictures", import.meta.url));
 
 const world = await startWorld();
-const empty = await Daemon.run();
+const empty = await Daemon.run({ home: {
+  ".claude.json": '{"mcpServers": {"playwright": {"command": "npx", "args": ["-y", "@playwright/mcp", "--headless"]}}}',
+  ".cursor/mcp.json": '{"mcpServers": {"github": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"], "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}, "notion": {"url": "https://mcp.notion.com/mcp"}}}',
+} });
 const browser = await launch();
 let total = 0;
 
@@ -27,6 +30,7 @@ try {
     ["approvals-poisoned", "approvals?id=issues:create_issue"], ["approvals-loosened", "approvals?id=issues:close_issue"], ["approvals-launch", "approvals?id=maps"],
     ["activity-call", `activity?id=${await newest("type=tool_call&status=success&server=weather")}`], ["activity-refused", `activity?id=${await newest("type=policy_decision&server=notes")}`],
     ["tools-search", "tools?q=write+a+note"], ["tools-one", "tools?id=notes:delete_note"], ["servers-crashed", "servers?id=calendar"],
+    ["clients-connect", "clients?id=cursor"],
   ];
   const lines = await demoLines(process.env.MCPPROXY_BIN);
   for (const colorScheme of ["light", "dark"]) {

@@ -153,11 +153,11 @@ export interface Outcome {
 // ── Import ── GET /servers/import -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
-  id: string; client: string; client_name: string; path: string; scope?: string; name: string; called: string /* what the client calls it; name is what it would be called here */; target?: string /* where the path leads, if it is a link */; launch: Launch /* secrets masked */; secrets: { place: string; name: string }[];
+  id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* what it would be called here */; called: string /* what the client calls it */;
+  launch: { command?: string; args?: string[]; env?: Record<string, string>; working_dir?: string; url?: string; headers?: Record<string, string> } /* secrets masked */; secrets: { place: string; name: string }[];
   have: boolean /* one like it is here */; ours: boolean /* it is MCPProxy */; notes: string[];
 }
-export interface Launch { command?: string; args?: string[]; env?: Record<string, string>; working_dir?: string; url?: string; headers?: Record<string, string> }
-export interface Imported { id: string; name: string; added: boolean; state: string /* "here": it was here already; "review": it waits; else its state; "" where nothing was done */; secrets?: string[]; removed: boolean; change?: string; problem?: Problem }
+export interface Imported { id: string; name: string; added: boolean; state: string; secrets: string[]; removed: boolean; change?: string; problem?: { code: string; message: string; hint?: string } }
 
 // ── Configuration ──
 // GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config

@@ -1,6 +1,7 @@
 // What becomes of a text that was pasted to add servers: the bodies for POST /servers.
 
 import type { LaunchView, ParsedServer } from "../api/types";
+import { clearOf, nameFor, valueAt } from "./secrets";
 
 /** What a person chose about one pasted server. */
 export interface Choice {
@@ -8,8 +9,10 @@ export interface Choice {
   name?: string;
   /** Left out. */
   skip?: boolean;
-  /** Secrets that are written as reference, by secretKey. */
-  hidden?: readonly string[];
+  /** It was added, and so is left out. */
+  done?: boolean;
+  /** Secrets that are to stand in the file as they were pasted, by secretKey. */
+  plain?: readonly string[];
 }
 
 type Secret = ParsedServer["secrets"][number];
@@ -18,7 +21,12 @@ export const secretKey = (s: Secret) => `${s.place} ${s.name}`;
 
 /** Returns how a server is started or reached, as a person types it: one line. */
 export function commandLine(l: Pick<LaunchView, "command" | "args" | "url">): string {
-  return l.url ? l.url : [l.command ?? "", ...(l.args ?? [])].map(quoted).join(" ");
+  return l.url ? l.url : argvLine([l.command ?? "", ...(l.args ?? [])]);
+}
+
+/** Returns the words of a command as one line. */
+export function argvLine(argv: readonly string[]): string {
+  return argv.map(quoted).join(" ");
 }
 
 function quoted(word: string): string {
@@ -53,17 +61,46 @@ export function words(line: string): string[] {
   return out;
 }
 
-/** Returns the body for POST /servers of a pasted server. */
-export function bodyOf(s: ParsedServer, choice: Choice = {}): Record<string, unknown> {
-  const body = structuredClone(s.add);
-  if (choice.name) body.name = choice.name;
-  for (const secret of s.secrets) if (choice.hidden?.includes(secretKey(secret))) put(body, secret);
-  return body;
+type Named = readonly string[] | Record<string, string>;
+
+/** What a launch gets besides its command: "env GITHUB_TOKEN", "env MODE=fast", "in /tmp". */
+export function takes(l: { env?: Named; headers?: Named; working_dir?: string }): string[] {
+  const list = (n: Named | undefined, sign: string) => (Array.isArray(n) ? (n as readonly string[]) : Object.entries(n ?? {}).map(([k, v]) => k + sign + v)).join(", ");
+  const [env, headers] = [list(l.env, "="), list(l.headers, ": ")];
+  return [env && `env ${env}`, headers && `headers ${headers}`, l.working_dir ? `in ${l.working_dir}` : ""].filter(Boolean);
 }
 
-function put(body: Record<string, unknown>, s: Secret): void {
-  if (s.place === "url") body.url = s.suggestion;
-  else if (body[s.place]) (body[s.place] as Record<string, string>)[s.name] = s.suggestion;
+/** A secret of a pasted text that goes into the keyring: under which name, and what is written in its place. */
+export interface Kept { name: string; value: string; text: string }
+
+/**
+ * Returns the secrets of a pasted server that go into the keyring, by secretKey: those in clear that nobody wants to leave there. taken has the
+ * names that there are, with the values that were given here; those of this server come to it.
+ */
+export function keep(s: ParsedServer, choice: Choice, taken: Map<string, string | undefined>): Map<string, Kept> {
+  const out = new Map<string, Kept>();
+  for (const secret of s.secrets) {
+    if (choice.plain?.includes(secretKey(secret))) continue;
+    const clear = clearOf(valueAt(s.add, secret), secret.suggestion);
+    if (!clear) continue;
+    const name = nameFor(clear, choice.name ?? s.name, taken);
+    taken.set(name, clear.value);
+    out.set(secretKey(secret), { name, value: clear.value, text: `${clear.before}\${keyring:${name}}${clear.after}` });
+  }
+  return out;
+}
+
+/** Returns the body for POST /servers of a pasted server, with references for what is kept. */
+export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<string, Kept> = new Map()): Record<string, unknown> {
+  const body = structuredClone(s.add);
+  if (choice.name) body.name = choice.name;
+  for (const secret of s.secrets) {
+    const text = kept.get(secretKey(secret))?.text;
+    if (text === undefined) continue;
+    if (secret.place === "url") body.url = text;
+    else (body[secret.place] as Record<string, string>)[secret.name] = text;
+  }
+  return body;
 }
 
 /** Returns why a name cannot be had, or "". others are the names of the servers that there are and of those that are added too. */

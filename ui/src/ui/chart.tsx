@@ -64,7 +64,7 @@ function Drawing(p: ChartProps) {
     let gone = false;
     import("./plot").then(
       (m) => {
-        if (!gone) plot.current = m.plot(box.current!, () => latest.current);
+        if (!gone && box.current) plot.current = m.plot(box.current, () => latest.current);
       },
       () => setFailed(true),
     );

@@ -8,7 +8,7 @@ import type { Change, Client, Outcome } from "../api/types";
 import { useResource, type Resource } from "../data/resource";
 import { clients } from "../data/shared";
 import { short } from "../lib/clients";
-import { commandLine } from "../lib/paste";
+import { argvLine } from "../lib/paste";
 import { Button } from "./button";
 import { copy, CopyButton } from "./copy";
 import { Diff } from "./diff";
@@ -60,7 +60,7 @@ export function Written({ preview, title = "What is written", name }: { preview:
       <Loaded of={preview} title="It cannot be said what would be written">
         {(o) => (
           <>
-            {o.command && <Snippet where="Its own command, which is run" text={commandLine({ command: o.command[0], args: o.command.slice(1) })} label={`Copy the command of ${name}`} />}
+            {o.command && <Snippet where="Its own command, which is run" text={argvLine(o.command)} label={`Copy the command of ${name}`} />}
             {o.changed && o.difference && <Diff text={o.difference} label={`${title} for ${name}`} />}
             {!o.changed && <p class="soft">Nothing: it is so already.</p>}
             {o.target && o.target !== o.path && <p class="same">The file is a link; <code><Visible text={short(o.target)} /></code> is written.</p>}
@@ -87,7 +87,7 @@ export function Snippet({ where, text, label }: { where: ComponentChildren; text
 export function ByHand({ of }: { of: Client }) {
   return (
     <>
-      {of.command && <Snippet where="Run in a terminal" text={commandLine({ command: of.command[0], args: of.command.slice(1) })} label={`Copy the command of ${of.name}`} />}
+      {of.command && <Snippet where="Run in a terminal" text={argvLine(of.command)} label={`Copy the command of ${of.name}`} />}
       <Snippet where={<>{of.command ? "Or in" : "In"} <span class="mono"><Visible text={short(of.entry.path)} /></span></>} text={of.entry.text} label={`Copy the entry for ${of.name}`} />
     </>
   );

@@ -4,7 +4,7 @@
 import { useId } from "preact/hooks";
 import { explain } from "../api/client";
 import type { Parsed } from "../api/types";
-import { commandLine, secretKey } from "../lib/paste";
+import { commandLine, secretKey, takes, type Kept } from "../lib/paste";
 import { Icon } from "./icon";
 import type { Paste, Pasted } from "./paste";
 import { Visible } from "./words";
@@ -52,18 +52,18 @@ function Mistake({ of: m }: { of: Parsed["mistakes"][number] }) {
   );
 }
 
-function One({ of: { server: s, name, choice, trouble, choose } }: { of: Pasted }) {
+function One({ of: { server: s, name, choice, kept, trouble, failed, choose } }: { of: Pasted }) {
   const id = useId();
-  const { env = [], headers = [], working_dir: directory } = s.launch;
-  const takes = [env.length ? `env ${env.join(", ")}` : "", headers.length ? `headers ${headers.join(", ")}` : "", directory ? `in ${directory}` : ""].filter(Boolean);
+  const more = takes(s.launch);
   const renamed = s.exists || choice.name !== undefined || trouble !== "";
+  const plain = choice.plain ?? [];
   return (
     <li class={choice.skip ? "skipped" : undefined}>
       <input type="checkbox" checked={!choice.skip} aria-label={`Add ${s.name}`} onChange={(e) => choose({ skip: !e.currentTarget.checked })} />
       <div class="grow">
-        <p><b class="strong"><Visible text={name} /></b> <span class="dim">{s.launch.url ? "reached at" : "started with"}</span></p>
+        <p><b class="strong"><Visible text={name} /></b> <span class="dim">{choice.skip && choice.done ? "added, " : ""}{s.launch.url ? "reached at" : "started with"}</span></p>
         <pre class="parse-how" tabIndex={0} aria-label={`How ${s.name} is started`}><Visible text={commandLine(s.launch)} /></pre>
-        {takes.length > 0 && <p class="dim"><Visible text={takes.join(" · ")} /></p>}
+        {more.length > 0 && <p class="dim"><Visible text={more.join(" · ")} /></p>}
         {renamed && !choice.skip && (
           <div class="parse-name">
             <label for={id}>Name</label>
@@ -71,24 +71,29 @@ function One({ of: { server: s, name, choice, trouble, choose } }: { of: Pasted 
             {trouble && <p class="field-note bad" id={id + "-why"}>{trouble}</p>}
           </div>
         )}
-        {s.secrets.map((x) => <Secret key={secretKey(x)} server={s.name} of={x} hidden={!!choice.hidden?.includes(secretKey(x))} onHide={(on) => choose({ hidden: on ? [...(choice.hidden ?? []), secretKey(x)] : (choice.hidden ?? []).filter((k) => k !== secretKey(x)) })} />)}
+        {!choice.skip && s.secrets.map((x) => {
+          const key = secretKey(x);
+          return <Secret key={key} server={s.name} of={x} kept={kept.get(key)} plain={plain.includes(key)} onPlain={(on) => choose({ plain: on ? [...plain, key] : plain.filter((k) => k !== key) })} />;
+        })}
         {s.notes.map((n) => <p key={n} class="dim"><Visible text={n} /></p>)}
+        {failed && <p class="error-line" role="alert"><Visible text={failed} /></p>}
       </div>
     </li>
   );
 }
 
-// Until a keyring can take it, a reference needs the variable where MCPProxy is started; so it is offered, not done.
-function Secret({ of: s, server, hidden, onHide }: { of: Pasted["server"]["secrets"][number]; server: string; hidden: boolean; onHide: (on: boolean) => void }) {
+// What was pasted in clear goes into the keyring unless a person wants it in the file.
+function Secret({ of: s, server, kept, plain, onPlain }: { of: Pasted["server"]["secrets"][number]; server: string; kept?: Kept; plain: boolean; onPlain: (on: boolean) => void }) {
   const what = s.place === "args" ? `Argument ${Number(s.name) + 1}` : s.place === "url" ? "The URL" : s.name;
   const kind = s.kind === "secret" ? "a secret" : `a ${s.kind}`;
-  const variable = /\$\{env:([^}]+)\}/.exec(s.suggestion)?.[1] ?? "";
   return (
-    <div class="parse-secret">
+    <div class={kept ? "parse-secret good" : "parse-secret"}>
       <Icon name="lock" small />
       <div>
-        <p><b class="strong"><Visible text={what} /></b> looks like {kind}. {hidden ? <>The file gets a reference; set <code><Visible text={variable} /></code> where MCPProxy is started.</> : "It would stand in the file as you pasted it."}</p>
-        <label><input type="checkbox" checked={hidden} aria-label={`Write ${s.suggestion} instead, in ${server}`} onChange={(e) => onHide(e.currentTarget.checked)} />Write <code><Visible text={s.suggestion} /></code> instead</label>
+        <p><b class="strong"><Visible text={what} /></b> looks like {kind}. {kept ? <>It goes into your keyring; the file gets <code><Visible text={kept.text} /></code>.</> : "It would stand in the file as you pasted it."}</p>
+        {kept || plain
+          ? <label><input type="checkbox" checked={!plain} aria-label={`Put ${what} of ${server} into the keyring`} onChange={(e) => onPlain(!e.currentTarget.checked)} />Into the keyring</label>
+          : <p class="dim">Better: <code><Visible text={s.suggestion} /></code>, set where MCPProxy is started.</p>}
       </div>
     </div>
   );

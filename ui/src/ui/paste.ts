@@ -1,13 +1,14 @@
 // The state of a text that is pasted to add servers: it is parsed as it is typed.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, explain } from "../api/client";
-import type { Parsed, ParsedServer } from "../api/types";
+import { api, explain, path } from "../api/client";
+import type { Parsed, ParsedServer, SecretView } from "../api/types";
+import { useResource } from "../data/resource";
 import { servers as known } from "../data/shared";
-import { bodyOf, nameTrouble, type Choice } from "../lib/paste";
+import { bodyOf, keep, nameTrouble, type Choice, type Kept } from "../lib/paste";
 
-/** A server of the text, as it would be added. trouble: why it cannot be. */
-export interface Pasted { server: ParsedServer; name: string; choice: Choice; trouble: string; choose: (patch: Choice) => void }
+/** A server of the text, as it would be added. trouble: why it cannot be; failed: why it was not. kept: its secrets that go into the keyring. */
+export interface Pasted { server: ParsedServer; name: string; choice: Choice; kept: ReadonlyMap<string, Kept>; trouble: string; failed: string; choose: (patch: Choice) => void }
 /** How adding one went. */
 export interface Added { name: string; error?: { message: string; hint: string } }
 
@@ -21,18 +22,22 @@ export interface Paste {
   servers: readonly Pasted[];
   /** How many Add would add; 0 while the text is being read. */
   count: number;
-  /** Adds them one after the other; it never throws: what failed says why. */
+  /** Adds them; it never throws: what failed says why. Those that were added are left out of the next time. */
   add: () => Promise<Added[]>;
 }
 
 const pause = 150;
+const atOnce = 3; // servers that are added at a time: each answer waits until it has started
 
 /** Returns the state of a box to paste servers into; <ParseBox of={…}> draws it. */
 export function usePaste(): Paste {
   const [text, set] = useState("");
   const [found, setFound] = useState<{ text: string; parsed?: Parsed; error?: unknown }>({ text: "" });
   const [choices, setChoices] = useState<Record<string, Choice>>({});
+  const [failed, setFailed] = useState<Record<string, string>>({});
   const [names, setNames] = useState<readonly string[]>([]);
+  const some = found.parsed?.servers.some((s) => s.secrets.length > 0) ?? false;
+  const secrets = useResource(some ? "secrets" : null, takenNames, { turn: found.text });
   useEffect(known.want, []);
   useEffect(() => known.state.subscribe((s) => setNames((s.data ?? []).map((k) => k.name))), []);
   useEffect(() => {
@@ -49,38 +54,80 @@ export function usePaste(): Paste {
 
   const servers = useMemo(() => {
     const before: string[] = [];
+    const taken = new Map(secrets.data);
     return (found.parsed?.servers ?? []).map((server, i): Pasted => {
-      const key = `${i} ${server.name}`;
+      const key = keyOf(server, i);
       const choice = choices[key] ?? {};
       const name = choice.name ?? server.name;
       const trouble = choice.skip ? "" : nameTrouble(name, [...names, ...before, ...(server.exists && !choice.name ? [server.name] : [])]);
       if (!choice.skip) before.push(name);
-      return { server, name, choice, trouble, choose: (patch) => setChoices((all) => ({ ...all, [key]: { ...all[key], ...patch } })) };
+      const kept = choice.skip ? new Map<string, Kept>() : keep(server, choice, taken);
+      return { server, name, choice, kept, trouble, failed: failed[key] ?? "", choose: (patch) => setChoices((all) => ({ ...all, [key]: { ...all[key], ...patch } })) };
     });
-  }, [found, choices, names]);
+  }, [found, choices, failed, names, secrets.data]);
 
-  const busy = found.text !== text;
+  const busy = found.text !== text || (some && secrets.data === undefined && secrets.error === undefined);
   const ready = busy ? [] : servers.filter((s) => !s.choice.skip && !s.trouble);
   return {
     text, busy, servers, count: ready.length,
     setText: (t) => {
       set(t);
+      setFailed({});
       if (!t.trim()) setChoices({});
     },
     ...(found.parsed ? { parsed: found.parsed } : {}),
     ...(found.error === undefined ? {} : { error: found.error }),
     add: async () => {
       const out: Added[] = [];
-      for (const s of ready) {
-        try {
-          await api.post("/servers", bodyOf(s.server, s.choice));
-          out.push({ name: s.name });
-        } catch (error) {
-          out.push({ name: s.name, error: explain(error) });
-        }
+      let taken: Taken;
+      try {
+        taken = ready.some((s) => s.kept.size > 0) ? await takenNames() : new Map();
+      } catch (error) {
+        return ready.map((s) => ({ name: s.name, error: explain(error) }));
       }
-      known.reload();
-      return out;
+      // Named anew, since somebody may have taken a name meanwhile.
+      const planned = ready.map((s) => ({ ...s, kept: keep(s.server, s.choice, taken) }));
+      const shared = (name: string) => planned.filter((s) => [...s.kept.values()].some((k) => k.name === name)).length > 1;
+      const queue = [...planned];
+      const worker = async () => {
+        for (let s = queue.shift(); s; s = queue.shift()) {
+          const error = await addOne(s, shared);
+          out.push(error ? { name: s.name, error } : { name: s.name });
+          const key = keyOf(s.server, servers.findIndex((is) => is.server === s.server));
+          if (error) setFailed((all) => ({ ...all, [key]: [error.message, error.hint].filter(Boolean).join(" ") }));
+          else s.choose({ skip: true, done: true });
+          known.reload();
+        }
+      };
+      setFailed({});
+      await Promise.all(Array.from({ length: atOnce }, worker));
+      return ready.flatMap((s) => out.find((o) => o.name === s.name) ?? []);
     },
   };
+}
+
+const keyOf = (s: ParsedServer, i: number) => `${i} ${s.name}`;
+
+type Taken = Map<string, string | undefined>;
+
+// The names that are taken, also those that somebody only needs: a value is never written over another one, nor handed to another server.
+async function takenNames(signal?: AbortSignal): Promise<Taken> {
+  const { secrets } = await api.get<{ secrets: SecretView[] }>("/secrets", undefined, signal);
+  return new Map(secrets.map((s) => [s.name, undefined]));
+}
+
+// First its secrets, then the server that names them; of one that is not added no secret stays that is its alone.
+async function addOne(s: Pasted, shared: (name: string) => boolean): Promise<Added["error"]> {
+  const stored: string[] = [];
+  try {
+    for (const k of s.kept.values()) {
+      await api.put(path`/secrets/${k.name}`, { value: k.value });
+      stored.push(k.name);
+    }
+    await api.post("/servers", bodyOf(s.server, s.choice, s.kept));
+    return undefined;
+  } catch (error) {
+    for (const name of stored) if (!shared(name)) await api.delete(path`/secrets/${name}`).catch(() => {});
+    return explain(error);
+  }
 }

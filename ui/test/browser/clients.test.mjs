@@ -63,6 +63,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
   await page.getByText("Cursor is disconnected.").waitFor();
   assert.equal(await readFile(file, "utf8"), cursor);
+  assert.match(await drawer.locator(".found").innerText(), /files\s+npx -y x/);
   await page.keyboard.press("Control+z");
   await until("it is in the file again", async () => (await readFile(file, "utf8")).includes("mcpproxy"));
   await drawer.getByRole("button", { name: "Undo: connected" }).click();
@@ -79,6 +80,34 @@ test("a client is connected, its permissions are written, and all of it is undon
   await visit("clients?id=cursor");
   await row(page, "Cursor").getByText("its file cannot be read").waitFor();
   await drawer.getByText(/mcp\.json.*line 1/).waitFor();
+});
+
+test("a client's own command is run, and one that gets less has a token of its own", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n' }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
+  const file = join(daemon.dir, ".codex/config.toml");
+  const drawer = page.locator(".drawer");
+  await drawer.getByText("Give it less than everything").click();
+  await drawer.getByLabel("Profile").selectOption("research");
+  await drawer.getByLabel("Name of a token of its own").fill("codex-1");
+  await page.keyboard.press("Tab");
+  await drawer.locator("ins", { hasText: "http_headers" }).waitFor();
+  await drawer.getByRole("button", { name: "Write it" }).click();
+  await page.getByText("Codex is connected.").waitFor();
+  assert.match(await readFile(file, "utf8"), /\/mcp\/p\/research"[^]*Bearer mcpp_t_/);
+  await page.locator(".toks").getByText("profile research").waitFor();
+  assert.doesNotMatch(await page.content(), /mcpp_t_[0-9a-f]{8}/);
+  await drawer.getByRole("button", { name: "Undo: connected" }).click();
+  await row(page, "Codex").getByText("not connected").waitFor();
+
+  const script = '#!/bin/sh\nprintf \'\\n[mcp_servers.mcpproxy]\\nurl = "%s"\\n\' "$5" >> "$HOME/.codex/config.toml"\n';
+  await writeFile(join(daemon.bin, "codex"), script, { mode: 0o755 });
+  await visit("clients?id=codex");
+  const command = `codex mcp add mcpproxy --url ${daemon.url}/mcp`;
+  await drawer.getByText("Its own command, which is run").waitFor();
+  await drawer.getByText(command).first().waitFor();
+  await drawer.getByRole("button", { name: "Write it" }).click();
+  await page.getByText("Codex is connected.").waitFor();
+  assert.equal(await readFile(file, "utf8"), `model = "x"\n\n[mcp_servers.mcpproxy]\nurl = "${daemon.url}/mcp"\n`);
 });
 
 test("a token is made, shown once, and revoked", async (t) => {

@@ -2,6 +2,7 @@
 // the first run, from an empty configuration to the first call.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { axe, Daemon, desktop, phone, scene, settled, until } from "./harness.mjs";
 
@@ -109,7 +110,7 @@ test("a brush sets the range, and a span without calls says when the last one wa
 });
 
 test("the first run: from nothing to a first call", async (t) => {
-  const { page, daemon, visit } = await begin(t);
+  const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": "{}\n" } });
   await visit("overview");
   assert.equal(await h1(page), "Three steps to a first call");
   const paste = page.getByLabel("Paste any client’s JSON");
@@ -124,25 +125,32 @@ test("the first run: from nothing to a first call", async (t) => {
     notes: { command: daemon.binary, args: ["demo-upstream", "notes"] },
     hub: { command: daemon.binary, args: ["demo-upstream", "shifty"], env: { HUB_TOKEN: token } },
     missing: { command: "/no/such/program" },
+    refused: { command: daemon.binary, env: { A: "${env:UI_TEST_IS_NOT_SET}" } },
   } }));
   await says(page, "each command is visible", new RegExp(`${daemon.binary} demo-upstream notes[^]*/no/such/program`));
-  assert.equal((await page.locator("#parsed").innerText()).includes(token), false, "the secret is shown once, where it was typed");
+  await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. It goes into your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
+  assert.equal((await page.locator(".parsed").innerText()).includes(token), false, "the secret is shown once, where it was typed");
   assert.deepEqual(await findings(page), []);
-  await page.getByRole("button", { name: "Use that" }).click();
   assert.deepEqual((await daemon.api("GET", "/servers")).servers, [], "nothing is added before the button");
   await paste.focus();
   await page.keyboard.press("Control+Enter");
   await says(page, "the rows turn live", /notes\s+5 tools, clean/);
   await says(page, "a failure has its reason", /missing\s+failed[^]*not/);
-  await says(page, "a variable that is not set is named", /HUB_TOKEN is not set/);
+  await says(page, "a variable that is not set is named", /1 server was not added: [^]*UI_TEST_IS_NOT_SET is not set/);
+  await says(page, "the one with the secret runs", /hub\s+1 tool, clean/);
   const { servers } = await daemon.api("GET", "/servers");
-  assert.deepEqual(servers.map((s) => s.name).sort(), ["missing", "notes"]);
+  assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes"]);
+  assert.deepEqual((await daemon.api("GET", "/secrets")).secrets.map((s) => [s.name, s.state, s.used_by]), [["HUB_TOKEN", "set", ["hub"]]]);
   const text = await readFile(daemon.config, "utf8");
   assert.equal(text.includes(token), false, "the reference was sent, not the secret");
-  assert.match(await paste.inputValue(), /hub/, "what was not added is still there");
+  assert.match(text, /\$\{keyring:HUB_TOKEN\}/);
+  assert.match(await paste.inputValue(), /refused/, "what was not added is still there");
 
   await page.getByRole("button", { name: /^Cursor/ }).click();
-  assert.match(await page.getByLabel("For Cursor", { exact: true }).innerText(), new RegExp(`"url": "${daemon.url}/mcp"`));
+  assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp"`));
+  await page.getByRole("button", { name: "Write it" }).click();
+  await page.getByRole("button", { name: /^Cursor\s*connected/ }).waitFor();
+  assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
   await page.getByText("Listening").waitFor();
   const agent = await daemon.client("Cursor");
@@ -152,6 +160,64 @@ test("the first run: from nothing to a first call", async (t) => {
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "Open the record" }).click();
   await page.waitForURL(/\/ui\/activity\?id=/);
+});
+
+test("servers of clients are taken over, with their secrets into the keyring and out of the client's file", async (t) => {
+  const token = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz";
+  const cursor = '{\n  // mine\n  "mcpServers": {\n    "notes": { "command": "mcpproxy", "args": ["demo-upstream", "notes"] },\n    "hub": { "command": "mcpproxy", "args": ["demo-upstream", "shifty"], "env": { "HUB_TOKEN": "' + token + '" } },\n  }\n}\n';
+  const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": cursor, ".claude.json": '{"mcpServers": {"notes": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}', ".config/zed/settings.json": "{ broken" } });
+  await visit("overview");
+  await says(page, "what was found", /Found on this machine\s+2 clients, 3 servers/);
+  const text = await page.locator(".found").innerText();
+  assert.match(text, /mcpproxy demo-upstream notes/);
+  assert.match(text, /it is the same server as notes of Claude Code/);
+  assert.match(text, /zed\/settings\.json cannot be read/);
+  assert.equal((await page.content()).includes(token), false, "no secret of a file is shown");
+  assert.deepEqual(await findings(page), []);
+  assert.equal(await page.getByRole("checkbox", { name: "notes of Cursor" }).isChecked(), false, "one server is taken over once");
+  await page.getByRole("checkbox", { name: "notes of Claude Code" }).uncheck();
+  await page.getByRole("checkbox", { name: "notes of Cursor" }).check();
+  assert.equal(await page.getByLabel(/into the keyring/).isChecked(), true);
+  await page.getByLabel(/out of the clients’ files/).check();
+  await page.getByRole("button", { name: /^Add 2 servers/ }).click();
+  await daemon.state("ready", "notes", "hub");
+  await says(page, "the rows turn live", /notes\s+5 tools, clean/);
+  const file = join(daemon.dir, ".cursor/mcp.json");
+  await until("they are out of the client's file", async () => !/demo-upstream/.test(await readFile(file, "utf8")));
+  assert.match(await readFile(file, "utf8"), /\/\/ mine/);
+  const config = await readFile(daemon.config, "utf8");
+  assert.equal(config.includes(token), false);
+  assert.match(config, /\$\{keyring:/);
+  await visit("clients?id=cursor");
+  await page.getByRole("button", { name: "Undo: servers taken over" }).click();
+  await until("the file is as it was", async () => (await readFile(file, "utf8")) === cursor);
+});
+
+test("a secret that is missing is set in place", async (t) => {
+  const { page, daemon, visit } = await begin(t, { servers: { hub: { command: "mcpproxy", args: ["demo-upstream", "notes"], env: { HUB_TOKEN: "${keyring:HUB_TOKEN}" } } } });
+  await daemon.state("needs_secret", "hub");
+  await visit("overview");
+  await says(page, "it needs a person", /hub needs a secret/);
+  await page.getByRole("button", { name: /^Set it…/ }).click();
+  const dialog = page.getByRole("dialog");
+  assert.deepEqual(await findings(page), []);
+  await dialog.getByLabel("HUB_TOKEN").fill("s3cret-value");
+  await page.keyboard.press("Enter");
+  await daemon.state("ready", "hub");
+  await until("nothing needs a person", async () => /^All is well/.test(await h1(page)));
+  assert.equal((await page.content()).includes("s3cret-value"), false);
+
+  // The same on Servers, from the row; a value that is refused says why and stays.
+  await daemon.api("DELETE", "/secrets/HUB_TOKEN");
+  await daemon.state("needs_secret", "hub");
+  await visit("servers");
+  await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
+  await dialog.getByLabel("HUB_TOKEN").fill("x".repeat(70_000));
+  await dialog.getByRole("button", { name: "Set it" }).click();
+  await dialog.getByRole("alert").waitFor();
+  await dialog.getByLabel("HUB_TOKEN").fill("another");
+  await dialog.getByRole("button", { name: "Set it" }).click();
+  await daemon.state("ready", "hub");
 });
 
 test("what waits is accepted in one go, the rest is left for Approvals", async (t) => {

@@ -27,6 +27,7 @@ export async function places(daemon) {
     `activity?id=${call}`, `activity?id=${refused}`, `activity?id=${failed}`, `activity?id=${proposed}`, "activity?status=blocked", "activity?q=nothing+has+this",
     "tools?q=write+a+note", "tools?id=notes:delete_note", "tools?id=issues:create_issue", "tools?q=qqqzzz",
     "servers?id=issues", "servers?id=calendar", "servers?id=maps", "servers?id=spare", "servers?q=qqqzzz",
+    "clients?id=codex", "clients?id=cursor", "clients?id=claude-code", "clients?id=zed", "clients?id=opencode",
     "settings?part=diagnostics",
     "nowhere",
   ];

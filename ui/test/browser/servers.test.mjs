@@ -196,16 +196,16 @@ test("servers are pasted, seen and added", async (t) => {
   await page.keyboard.press("Escape");
   await row(page, "notes").waitFor();
 
-  // A name that is taken is told, and another one can be given; a secret becomes a reference when that is wanted.
+  // A name that is taken is told, and another one can be given; a secret goes into the keyring.
   await page.keyboard.press("n");
   await paste.fill(text);
   await dialog.getByText("There is a server notes already.").waitFor();
   await dialog.getByRole("checkbox", { name: "Add notes" }).click();
-  await dialog.getByRole("checkbox", { name: /Write \$\{env:GITHUB_TOKEN\} instead/ }).click();
+  assert.equal(await dialog.getByRole("checkbox", { name: "Put GITHUB_TOKEN of other into the keyring" }).isChecked(), true);
   await dialog.getByRole("button", { name: /^Add 1 server/ }).click();
-  // The variable is not set where the daemon runs: the refusal is shown, or the server is added and says so.
-  await until("an answer", async () => /added/.test(await dialog.getByRole("heading").first().innerText()));
+  await until("an answer", async () => /1 server added/.test(await dialog.getByRole("heading").first().innerText()));
   assert.doesNotMatch(await readFile(daemon.config, "utf8"), /ghp_/);
+  assert.match(await readFile(daemon.config, "utf8"), /\$\{keyring:GITHUB_TOKEN\}/);
   await page.keyboard.press("Escape");
 
   // A command and a URL; a text that is neither.

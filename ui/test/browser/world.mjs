@@ -6,11 +6,17 @@ import { crashing, issues, poisoned } from "./servers/scripts.mjs";
 export async function startWorld() {
   const daemon = await Daemon.run({
     demo: true, scripts: { issues, calendar: crashing, spare: issues }, servers: { spare: { enabled: false }, calendar: {} },
-    config: { mcp_management: "propose" },
+    config: { mcp_management: "propose", profiles: { research: { servers: ["issues"] } } },
+    home: {
+      ".cursor/mcp.json": '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@example/files"], "env": {"FILES_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}}}\n',
+      ".codex/config.toml": 'model = "o"\n', ".claude.json": '{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}', ".config/zed/settings.json": "{ broken",
+    },
   });
   try {
     await daemon.tools("notes:list_notes", "weather:get_forecast", "shifty:add_numbers", "issues:create_issue");
     await act(daemon);
+    await daemon.api("POST", "/clients/codex/connect", { dry_run: false });
+    await daemon.api("POST", "/tokens", { name: "ci-nightly", servers: ["issues"], lanes: ["read"], expires_in: "30d" });
   } catch (error) {
     await daemon.close();
     throw error;

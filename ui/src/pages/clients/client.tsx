@@ -1,6 +1,6 @@
 // The drawer of a client: how it is connected, what it asks, what would be written.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { Change, Client, Outcome, PermissionLane, ProfileView } from "../../api/types";
 import { useResource, type Resource } from "../../data/resource";
@@ -18,6 +18,7 @@ import { Lane } from "../../ui/marks";
 import { attempt } from "../../ui/toast";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
+import { Own } from "./own";
 import { StandingOf } from "./table";
 import type { ClientUse } from "./used";
 
@@ -27,6 +28,8 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
   const [narrow, setNarrow] = useState<Narrow>({});
   const is = standing(c);
   const connected = is === "connected";
+  // A token is made once: what was asked for is not asked for again.
+  useEffect(() => setNarrow({}), [connected]);
   const p = c.permissions;
   const rules = connected && !!p?.writable && !p.right;
   const entry = usePreview(c, connected || is === "broken" ? null : "connect", narrow);
@@ -40,6 +43,7 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
       {p && is !== "broken" && <Asks of={c} />}
       {rules && <Written preview={permissions} title="The permissions that are written" name={c.name} />}
       {c.next && <DrawerPart title={connected ? "Until it is used" : "Then"}><p><Visible text={c.next} /></p></DrawerPart>}
+      <Own of={c} />
       {use && <DrawerPart title="In the last 24 hours"><Did of={use} /></DrawerPart>}
       {!connected && <DrawerPart title="By hand"><ByHand of={c} /></DrawerPart>}
       {changes.length > 0 && <DrawerPart title="Changes of its files"><Changes of={changes} /></DrawerPart>}

@@ -5,7 +5,7 @@ import { api, explain, path } from "../../api/client";
 import type { CreatedToken, Lane as LaneName, ProfileView, TokenView } from "../../api/types";
 import { now } from "../../data/now";
 import { useResource, type Resource } from "../../data/resource";
-import { useServers } from "../../data/shared";
+import { clients, useServers } from "../../data/shared";
 import { date, exact } from "../../lib/format";
 import { Button } from "../../ui/button";
 import { CopyButton } from "../../ui/copy";
@@ -18,7 +18,8 @@ import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { bodyOf, lanes, lives, serverNames, tokenTrouble } from "./token";
 
-export const useTokens = () => useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal));
+/** Returns the tokens; connecting a client may have made one. */
+export const useTokens = () => useResource("tokens", (signal) => api.get<{ tokens: TokenView[] }>("/tokens", undefined, signal), { turn: clients.state.value.at?.getTime() });
 
 export function Tokens({ of }: { of: Resource<{ tokens: TokenView[] }> }) {
   const [revoking, revoke] = useState<TokenView>();

@@ -17,7 +17,7 @@ export interface Need {
   title: readonly Bit[];
   text: readonly Bit[];
   since?: string;
-  act: { label: string; href: string };
+  act: { label: string; href: string; /** What it opens in place: the secrets of a server, of all when it is "". */ secrets?: string };
   /** A definition of which refused calls are counted. */
   tool?: string;
 }
@@ -53,7 +53,7 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
       key: "broken", icon: "err", hot: true, title: [`${number(all.length)} servers do not work`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
     })),
     ...gather(on.filter((s) => s.state === "needs_secret"), needsSecret, (all) => ({
-      key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Look", href: href("servers") },
+      key: "secrets", icon: "key", hot: false, title: [`${number(all.length)} servers need a secret`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Set them…", href: href("servers"), secrets: "" },
     })),
     ...gather(login, needsLogin, (all) => ({
       key: "logins", icon: "key", hot: false, title: [`${number(all.length)} servers need a login`], text: [...names(all.map((s) => ({ server: s.name }))), "."], since: oldest(all), act: { label: "Log in", href: href("servers") },
@@ -140,7 +140,7 @@ function crash(s: Server, now: Date): Need {
 }
 
 function needsSecret(s: Server): Need {
-  return { key: "secret " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a secret"], text: [{ code: (s.last_error ?? "").trim() }], since: s.since, act: { label: "Look", href: href("servers", { id: s.name }) } };
+  return { key: "secret " + s.name, icon: "key", hot: false, title: [{ server: s.name }, " needs a secret"], text: [{ code: (s.last_error ?? "").trim() }], since: s.since, act: { label: "Set it…", href: href("servers", { id: s.name }), secrets: s.name } };
 }
 
 function needsLogin(s: Server): Need {

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { Summary } from "../../api/types";
 import { useResource } from "../../data/resource";
@@ -6,6 +7,7 @@ import { href } from "../../router";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { ToolName } from "../../ui/marks";
+import { SecretDialog } from "../../ui/secrets";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { isCall, useTurn } from "./live";
@@ -13,20 +15,24 @@ import type { Bit, Need } from "./needs";
 
 /** What needs a person; the first row has the one primary action. */
 export function Todo({ needs }: { needs: readonly Need[] }) {
+  const [secrets, setSecrets] = useState<string>();
   return (
-    <ul class="todo" aria-label="Needs you">
-      {needs.map((n, i) => (
-        <li key={n.key}>
-          <span class={n.hot ? "mark hot" : "mark"}><Icon name={n.icon} /></span>
-          <div class="what">
-            <div class="strong"><Line bits={n.title} /></div>
-            <p class="cut2"><Line bits={n.text} />{n.tool && <RefusedSince need={n} />}</p>
-          </div>
-          <span class="when">{n.since && <Time at={n.since} />}</span>
-          <Button small href={n.act.href} {...(i === 0 ? { kind: "main" as const } : {})}>{n.act.label}<span class="vh">: <Line bits={n.title} /></span></Button>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul class="todo" aria-label="Needs you">
+        {needs.map((n, i) => (
+          <li key={n.key}>
+            <span class={n.hot ? "mark hot" : "mark"}><Icon name={n.icon} /></span>
+            <div class="what">
+              <div class="strong"><Line bits={n.title} /></div>
+              <p class="cut2"><Line bits={n.text} />{n.tool && <RefusedSince need={n} />}</p>
+            </div>
+            <span class="when">{n.since && <Time at={n.since} />}</span>
+            <Button small {...(n.act.secrets === undefined ? { href: n.act.href } : { decides: true, onClick: () => setSecrets(n.act.secrets) })} {...(i === 0 ? { kind: "main" as const } : {})}>{n.act.label}<span class="vh">: <Line bits={n.title} /></span></Button>
+          </li>
+        ))}
+      </ul>
+      {secrets !== undefined && <SecretDialog {...(secrets ? { server: secrets } : {})} onClose={() => setSecrets(undefined)} />}
+    </>
   );
 }
 

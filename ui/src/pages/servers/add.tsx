@@ -4,19 +4,23 @@ import { count } from "../../lib/format";
 import { AddedList } from "../../ui/added";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
+import { anyFound, FoundList, useFound } from "../../ui/found";
 import { ParseBox } from "../../ui/parse-box";
 import { usePaste, type Added } from "../../ui/paste";
 
 /** The dialog that adds servers from what is pasted; then its rows turn live. */
 export function AddDialog({ onClose }: { onClose: () => void }) {
   const paste = usePaste();
+  const found = useFound({ paste, ticked: false });
+  const total = paste.count + found.count;
   const status = useStatus();
   const [busy, setBusy] = useState(false);
   const [added, setAdded] = useState<Added[]>();
   const add = async () => {
-    if (busy || paste.count === 0) return;
+    if (busy || total === 0) return;
     setBusy(true);
-    setAdded(await paste.add());
+    const pasted = await paste.add();
+    setAdded([...pasted, ...(await found.add())]);
     setBusy(false);
   };
   if (added) {
@@ -31,10 +35,11 @@ export function AddDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Add server" onClose={onClose} class="add-dialog">
       <ParseBox of={paste} rows={8} onSubmit={add} />
-      <p class="dim">{paste.count > 0 ? "Adding approves exactly the launches above: they are started, and their definitions are scanned." : <>Nothing is started before you have seen its command, here.{status.data && <> What you add goes into <code>{status.data.config_path}</code>.</>}</>}</p>
+      {anyFound(found) && <FoundList of={found} />}
+      <p class="dim">{total > 0 ? "Adding approves exactly the launches above: they are started, and their definitions are scanned." : <>Nothing is started before you have seen its command, here.{status.data && <> What you add goes into <code>{status.data.config_path}</code>.</>}</>}</p>
       <div class="end">
         <Button onClick={onClose}>Cancel</Button>
-        <Button kind="main" decides cap="Ctrl ⏎" disabled={busy || paste.count === 0} onClick={add}>{paste.count === 0 ? "Add" : `Add ${count(paste.count, "server")}`}</Button>
+        <Button kind="main" decides cap="Ctrl ⏎" disabled={busy || total === 0} onClick={add}>{total === 0 ? "Add" : `Add ${count(total, "server")}`}</Button>
       </div>
     </Dialog>
   );

@@ -11,7 +11,7 @@ import type { Column } from "../../ui/table";
 import { Visible } from "../../ui/words";
 import type { Server } from "../../api/types";
 import { MoreMenu, type Ask } from "./more";
-import { broken, needsLogin, tools, type Row } from "./model";
+import { broken, needsLogin, needsSecret, tools, type Row } from "./model";
 import { took } from "./took";
 import { opened, restart } from "./state";
 
@@ -50,6 +50,7 @@ function Calls({ of: s }: { of: Server }) {
 function More({ of: s, ask }: { of: Server; ask: (a: Ask) => void }) {
   if (s.enabled && s.quarantined) return <Button small href={href("approvals", { id: s.name })}>Review</Button>;
   if (needsLogin(s)) return <Button small decides onClick={() => ask({ what: "login", server: s })}>Log in</Button>;
+  if (needsSecret(s)) return <Button small decides label={`Set the secrets of ${s.name}…`} onClick={() => ask({ what: "secret", server: s })}>Set secret…</Button>;
   if (broken(s)) return <Button small decides onClick={() => restart(s)}>Restart</Button>;
   return <MoreMenu of={s} ask={ask} />;
 }

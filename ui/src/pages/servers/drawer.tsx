@@ -16,7 +16,7 @@ import { About } from "./about";
 import { StateOf } from "./columns";
 import { Config } from "./config";
 import { LogPart } from "./log";
-import { broken, needsLogin } from "./model";
+import { broken, needsLogin, needsSecret } from "./model";
 import { MoreMenu, type Ask } from "./more";
 import { restart, switchTo, type Part } from "./state";
 
@@ -39,7 +39,8 @@ export function ServerDrawer({ name, part, onPart, onMove, onClose, ask }: { nam
         <>
           {s.enabled && s.quarantined && <Button kind="main" href={href("approvals", { id: name })}>Review</Button>}
           {needsLogin(s) && <Button kind="main" decides onClick={() => ask({ what: "login", server: s })}>Log in</Button>}
-          {s.enabled && !s.quarantined && <Button kind={broken(s) ? "main" : undefined} decides onClick={() => restart(s)}>Restart</Button>}
+          {needsSecret(s) && <Button kind="main" decides onClick={() => ask({ what: "secret", server: s })}>Set secret…</Button>}
+          {s.enabled && !s.quarantined && <Button kind={broken(s) && !needsSecret(s) ? "main" : undefined} decides onClick={() => restart(s)}>Restart</Button>}
           {!proposed && <Button decides cap="o" kind={s.enabled ? undefined : "main"} onClick={() => switchTo(s, !s.enabled)}>{s.enabled ? "Disable" : "Enable"}</Button>}
           <span class="grow" />
           <MoreMenu of={s} ask={ask} drawer />

@@ -20,6 +20,11 @@ export function needsLogin(s: Server): boolean {
   return s.enabled && !s.quarantined && (s.state === "needs_login" || !!s.needs_login);
 }
 
+/** Reports whether it waits for a secret that is not set. */
+export function needsSecret(s: Server): boolean {
+  return s.enabled && !s.quarantined && s.state === "needs_secret";
+}
+
 /** Reports whether the last try has failed and none has gone well since. */
 export function broken(s: Server): boolean {
   return s.enabled && !s.quarantined && !needsLogin(s) && (s.state === "failed" || s.state === "needs_secret" || (s.state === "connecting" && !!s.last_error));

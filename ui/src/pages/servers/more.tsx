@@ -6,12 +6,13 @@ import { Confirm } from "../../ui/dialog";
 import { Icon } from "../../ui/icon";
 import { Menu } from "../../ui/menu";
 import { attempt } from "../../ui/toast";
+import { SecretDialog } from "../../ui/secrets";
 import { needsLogin } from "./model";
 import { LoginDialog } from "./login";
 import { act, opened, remove, restart, switchTo } from "./state";
 
 /** What is asked in a dialog before it is done. */
-export interface Ask { what: "remove" | "quarantine" | "login"; server: Server }
+export interface Ask { what: "remove" | "quarantine" | "login" | "secret"; server: Server }
 
 /** The menu at the end of a row and in the drawer. */
 export function MoreMenu({ of: s, ask, drawer = false }: { of: Server; ask: (a: Ask) => void; drawer?: boolean }) {
@@ -35,6 +36,7 @@ export function MoreMenu({ of: s, ask, drawer = false }: { of: Server; ask: (a: 
 export function Asked({ of, onClose, onGone }: { of: Ask; onClose: () => void; onGone: (name: string) => void }) {
   const { name, proposed_by: proposed } = of.server;
   switch (of.what) {
+    case "secret": return <SecretDialog server={name} onClose={onClose} />;
     case "login": return <LoginDialog name={name} onClose={onClose} />;
     case "quarantine":
       return (

@@ -50,7 +50,7 @@ function One({ name, onSave, onCancel }: { name: string; onSave: (name: string, 
   return (
     <form class="conf-edit" onSubmit={submit} onKeyDown={(e) => e.key === "Escape" && (e.preventDefault(), onCancel())}>
       {name === "" && <Field label="Name">{(a) => <input {...a} class="field mono" value={n} autocomplete="off" spellcheck={false} onInput={(e) => setName(e.currentTarget.value)} />}</Field>}
-      <Field label={name ? `New value of ${name}` : "Value"} note={<>A secret is better written as <code>{"${env:NAME}"}</code>, and set where MCPProxy is started.</>}>{(a) => <input {...a} class="field mono" value={v} autocomplete="off" spellcheck={false} onInput={(e) => setValue(e.currentTarget.value)} />}</Field>
+      <Field label={name ? `New value of ${name}` : "Value"} note={<>A secret is better written as <code>{"${keyring:NAME}"}</code>: its value is asked for then, and stands in no file.</>}>{(a) => <input {...a} class="field mono" value={v} autocomplete="off" spellcheck={false} onInput={(e) => setValue(e.currentTarget.value)} />}</Field>
       <div class="row"><Button type="submit" small decides disabled={!n.trim()}>Save</Button><Button kind="quiet" small onClick={onCancel}>Cancel</Button></div>
     </form>
   );

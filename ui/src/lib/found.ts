@@ -1,0 +1,36 @@
+// Servers that were found in clients' files: which of them are worth taking over. Pure.
+
+import type { FoundServer, Importable } from "../api/types";
+import { count } from "./format";
+import { commandLine } from "./paste";
+
+/** A found server. why: what speaks against it; again: it is one that stands in a file before it, which its notes say; have: it cannot be taken over at all. */
+export interface Mark { server: FoundServer; why: string; again: boolean; have: boolean }
+
+/** Returns the found servers with what speaks against each: here already, pasted, or the same as one before it, which has the same name here. */
+export function marks(found: readonly FoundServer[], pasted: readonly string[]): Mark[] {
+  const seen = new Set<string>();
+  return found.filter((f) => !f.ours).map((server) => {
+    const again = seen.has(server.name);
+    seen.add(server.name);
+    if (server.have) return { server, why: "here already", again, have: true };
+    return { server, why: pasted.includes(commandLine(server.launch)) ? "pasted already" : "", again, have: false };
+  });
+}
+
+/** Returns the marks by the file in which they stand, in their order. */
+export function byFile(all: readonly Mark[]): { name: string; path: string; marks: Mark[] }[] {
+  const out: { name: string; path: string; marks: Mark[] }[] = [];
+  for (const m of all) {
+    const last = out.find((g) => g.path === m.server.path && g.name === m.server.client_name);
+    if (last) last.marks.push(m);
+    else out.push({ name: m.server.client_name, path: m.server.path, marks: [m] });
+  }
+  return out;
+}
+
+/** Returns "3 clients, 5 servers". */
+export function tally(of: Importable): string {
+  const found = of.found.filter((f) => !f.ours);
+  return `${count(new Set(found.map((f) => f.client)).size, "client")}, ${count(found.length, "server")}`;
+}

@@ -1,0 +1,71 @@
+// Values for secrets that servers need: they go in here, and no answer ever has one.
+
+import { useState } from "preact/hooks";
+import { api, explain, path } from "../api/client";
+import type { SecretView } from "../api/types";
+import { useResource } from "../data/resource";
+import { servers } from "../data/shared";
+import { keptWords, needed } from "../lib/secrets";
+import { Button } from "./button";
+import { Dialog } from "./dialog";
+import { Field } from "./field";
+import { Loaded } from "./parts";
+import { toast } from "./toast";
+
+/** Asks for the secrets that a server needs, or all servers where none is named. */
+export function SecretDialog({ server, onClose }: { server?: string; onClose: () => void }) {
+  const list = useResource("secrets", (signal) => api.get<{ secrets: SecretView[] }>("/secrets", undefined, signal));
+  // What was missing at first stays: a value that was stored is not asked for again, nor is its field taken away.
+  const [first, setFirst] = useState<readonly SecretView[]>();
+  if (list.data && !first) setFirst(needed(list.data.secrets, server));
+  return (
+    <Dialog title={server ? `Secrets of ${server}` : "Secrets that servers need"} onClose={onClose}>
+      <Loaded of={list} title="The secrets cannot be read">{() => first && (first.length > 0 ? <Form all={first} onClose={onClose} /> : <Nothing onClose={onClose} />)}</Loaded>
+    </Dialog>
+  );
+}
+
+function Nothing({ onClose }: { onClose: () => void }) {
+  return <><p class="soft">Every secret that is needed is set. A server that waited for one starts by itself.</p><div class="end"><Button kind="main" onClick={onClose}>Close</Button></div></>;
+}
+
+function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => void }) {
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [errors, setErrors] = useState<Record<string, string>>({});
+  const [stored, setStored] = useState<readonly string[]>([]);
+  const [busy, setBusy] = useState(false);
+  const open = all.filter((s) => !stored.includes(s.name));
+  const ready = open.filter((s) => values[s.name]);
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    if (busy || !ready.length) return;
+    setBusy(true);
+    const failed: Record<string, string> = {};
+    const done: SecretView[] = [];
+    for (const s of ready) {
+      try {
+        done.push(await api.put<SecretView>(path`/secrets/${s.name}`, { value: values[s.name] }));
+      } catch (cause) {
+        const { message, hint } = explain(cause);
+        failed[s.name] = [message, hint].filter(Boolean).join(" ");
+      }
+    }
+    servers.reload();
+    setErrors(failed);
+    setStored([...stored, ...done.map((s) => s.name)]);
+    setBusy(false);
+    if (done.length) toast({ text: `${done.map((s) => s.name).join(", ")} ${done.length === 1 ? "is" : "are"} set, ${keptWords(done[0]!.kept)}. ${done[0]!.used_by.length ? `Used by ${[...new Set(done.flatMap((s) => s.used_by))].join(", ")}.` : ""}` });
+    if (done.length === open.length) onClose();
+  };
+  return (
+    <form class="dlg-form" onSubmit={submit}>
+      <p class="soft">What you write here goes into the keyring of the system, or into a sealed file where there is none. It is shown to nobody again, and the server starts by itself.</p>
+      {open.map((s) => (
+        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 0 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(errors[s.name] ? { error: errors[s.name]! } : {})}>
+          {(a) => <input {...a} class="field mono" type="password" value={values[s.name] ?? ""} autocomplete="off" spellcheck={false} onInput={(e) => setValues({ ...values, [s.name]: e.currentTarget.value })} />}
+        </Field>
+      ))}
+      <div class="end"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" decides disabled={busy || !ready.length}>{open.length === 1 ? "Set it" : "Set them"}</Button></div>
+    </form>
+  );
+}
