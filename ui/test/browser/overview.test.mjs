@@ -63,6 +63,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await agent.call("call_tool_read", { name: "github:list_issues", args: {} }).catch(() => {});
   await until("four calls are counted", async () => (await page.locator(".sec h2").first().innerText()) === "4 calls");
   await says(page, "who called", /Claude Code\s+4/);
+  await says(page, "what was refused", /github:list_issues\s+waits for your review/);
   const text = await page.locator("#main").innerText();
   assert.match(text, /read\s+3\s+75 %/);
   assert.match(text, /notes:delete_note\s+called as a read, marked destructive/);

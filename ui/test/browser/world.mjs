@@ -8,7 +8,7 @@ export async function startWorld() {
     demo: true, scripts: { issues, calendar: crashing, spare: issues }, servers: { spare: { enabled: false }, calendar: {} },
     config: { mcp_management: "propose", profiles: { research: { servers: ["issues"] } } },
     home: {
-      ".cursor/mcp.json": '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@example/files"], "env": {"FILES_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}}}\n',
+      ".cursor/mcp.json": '{\n  "mcpServers": {\n    "files": {"command": "npx", "args": ["-y", "@example/files"], "env": {"FILES_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}\n  }\n}\n',
       ".codex/config.toml": 'model = "o"\n', ".claude.json": '{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}', ".config/zed/settings.json": "{ broken",
     },
   });
