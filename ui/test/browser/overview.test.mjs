@@ -212,7 +212,7 @@ test("a secret that is missing is set in place", async (t) => {
   await daemon.api("DELETE", "/secrets/HUB_TOKEN");
   await daemon.state("needs_secret", "hub");
   await visit("servers");
-  await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
+  await page.getByRole("button", { name: "Secret… of hub" }).click();
   await dialog.getByLabel("HUB_TOKEN").fill("x".repeat(70_000));
   await dialog.getByRole("button", { name: "Set it" }).click();
   await dialog.getByRole("alert").waitFor();
