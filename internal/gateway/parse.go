@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/credential"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/redact"
 )
 
 // maxPasted bounds a text that is parsed, in bytes.
@@ -63,7 +61,7 @@ type AddedServer struct {
 
 // ParseSecret is a value of a server that looks like a credential.
 type ParseSecret struct {
-	Place      string `json:"place" enum:"env,headers,args,url" doc:"The member of add that holds it."`
+	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that holds it."`
 	Name       string `json:"name" doc:"Of env and headers the name; of args the index, from 0."`
 	Kind       string `json:"kind" doc:"What it looks like, such as github-token."`
 	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
@@ -153,70 +151,24 @@ func listed(names []string) string {
 	return problem.Brief(string(raw))
 }
 
-// maskKind finds the kind in a mask of package redact.
-var maskKind = regexp.MustCompile(`\[masked ([a-z0-9-]+) [0-9a-f]{8}\]`)
-
-// secretsOf returns what of a launch looks like a credential.
+// secretsOf returns what of a launch looks like a credential, one for each place.
 func secretsOf(server string, l config.Launch) []ParseSecret {
-	out := []ParseSecret{}
-	add := func(place, name, value, masked, variable string) {
-		if masked == value || strings.HasPrefix(value, "${") && strings.HasSuffix(value, "}") {
-			return
+	found := credential.In(server, l)
+	taken := map[string]int{}
+	said := credential.Replace(l, found, func(i int) string {
+		name := found[i].Wish
+		if taken[name]++; taken[name] > 1 {
+			name = fmt.Sprintf("%s_%d", name, taken[name])
 		}
-		kind := "secret"
-		if m := maskKind.FindStringSubmatch(masked); m != nil {
-			kind = m[1]
-		}
-		before := ""
-		if scheme, _, ok := strings.Cut(value, " "); ok && place == "headers" { // Bearer …
-			before = scheme + " "
-		} else if flag, _, ok := strings.Cut(value, "="); ok && place == "args" {
-			before = flag + "="
-		}
-		out = append(out, ParseSecret{place, name, kind, before + "${env:" + variable + "}"})
-	}
-	all := func(place string, values map[string]string, variable func(name string) string) {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			raw, _ := json.Marshal(map[string]string{name: values[name]}) // texts always encode
-			var masked map[string]string
-			if json.Unmarshal(redact.JSON(raw), &masked) == nil {
-				add(place, name, values[name], masked[name], variable(name))
-			}
-		}
-	}
-	all("env", l.Env, func(name string) string { return variableOf(name) })
-	all("headers", l.Headers, func(name string) string {
-		if strings.EqualFold(name, "Authorization") {
-			name = "TOKEN"
-		}
-		return variableOf(server + "_" + name)
+		return "${env:" + name + "}"
 	})
-	for i, masked := range redact.Args(l.Args) {
-		flag, _, _ := strings.Cut(l.Args[i], "=")
-		if flag == l.Args[i] {
-			flag = "TOKEN"
-			if i > 0 && strings.HasPrefix(l.Args[i-1], "-") {
-				flag = l.Args[i-1]
-			}
+	out := []ParseSecret{}
+	for i, c := range found {
+		if i > 0 && found[i-1].Place == c.Place {
+			continue
 		}
-		add("args", fmt.Sprint(i), l.Args[i], masked, variableOf(server+"_"+strings.TrimLeft(flag, "-")))
-	}
-	if l.URL != "" {
-		add("url", "", l.URL, redact.URL(l.URL), variableOf(server+"_url"))
+		place, name, _ := strings.Cut(c.Place, ".")
+		out = append(out, ParseSecret{place, name, c.Kind, credential.At(said, c.Place)})
 	}
 	return out
-}
-
-// variableOf makes the name of a variable.
-func variableOf(s string) string {
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, s)
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	return strings.ToUpper(name)
 }

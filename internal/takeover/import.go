@@ -151,12 +151,12 @@ func (t *taking) keep(ctx context.Context, c candidate) (names []string, err err
 		}
 		value, err := t.here.Secret(ctx, s.name)
 		switch {
-		case err == nil && value == s.value:
+		case err == nil && value == s.Value:
 			continue
 		case err == nil:
 			return names, problem.New(problem.Conflict, "The secret "+s.name+" has another value by now.", "Import it again: it gets another name.")
 		case errors.Is(err, secret.ErrMissing):
-			err = t.here.Keep(ctx, s.name, s.value)
+			err = t.here.Keep(ctx, s.name, s.Value)
 		}
 		if err != nil {
 			return names, notKept(s.name, err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
 )
 
 // Operations are the operations on clients' servers in the daemon. What they change is
@@ -63,7 +64,7 @@ func (o *Operations) ImportServers(ctx context.Context, c gateway.Caller, in Imp
 	for _, i := range chosen {
 		names = append(names, h.all[i].Name)
 	}
-	err = o.record(c, strings.Join(names, ", "), func() error {
+	err = o.record(c, problem.Brief(strings.Join(names, ", ")), func() error {
 		out, err = h.Import(ctx, in.IDs, in.Options)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/clientfile"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/credential"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/secret"
@@ -152,7 +153,7 @@ func (p *plan) place(ctx context.Context, all []candidate, i int) error {
 	}
 	for k := range c.secret {
 		p.keep(ctx, c.Name, &c.secret[k])
-		c.Secrets = append(c.Secrets, InClear{c.secret[k].place, c.secret[k].name})
+		c.Secrets = append(c.Secrets, InClear{c.secret[k].Place, c.secret[k].name})
 	}
 	return nil
 }
@@ -172,12 +173,12 @@ func (c *candidate) twinOf(all []candidate, first int) {
 const maxNames = 50
 
 // keep gives a secret a name that no other value has.
-func (p *plan) keep(ctx context.Context, server string, c *credential) {
-	longer := variable(server + "_" + c.wish)
+func (p *plan) keep(ctx context.Context, server string, c *inClear) {
+	longer := credential.Name(server + "_" + c.Wish)
 	for n := range maxNames {
 		switch n {
 		case 0:
-			c.name = c.wish
+			c.name = c.Wish
 		case 1:
 			c.name = longer
 		default:
@@ -187,11 +188,11 @@ func (p *plan) keep(ctx context.Context, server string, c *credential) {
 		if claim := p.claims[c.name]; claim != nil {
 			value = claim
 		}
-		if !p.unknown[c.name] && (value == nil || *value == c.value) {
+		if !p.unknown[c.name] && (value == nil || *value == c.Value) {
 			break
 		}
 	}
-	p.claims[c.name] = &c.value
+	p.claims[c.name] = &c.Value
 }
 
 // value returns a secret, nil when there is none.

@@ -26,10 +26,10 @@ type candidate struct {
 
 	entry  clientfile.Entry
 	file   clients.File
-	keys   []string     // lead to it in the file; none where it stands in a list
-	here   bool         // exactly this server is here already
-	twin   int          // which candidate before it is the same server; -1 for none
-	secret []credential // of what is to be added
+	keys   []string  // lead to it in the file; none where it stands in a list
+	here   bool      // exactly this server is here already
+	twin   int       // which candidate before it is the same server; -1 for none
+	secret []inClear // of what is to be added
 }
 
 // scan gathers candidates.

@@ -1,170 +1,42 @@
 package takeover
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/redact"
-	"mcpproxy/internal/secret"
+	"mcpproxy/internal/credential"
 )
 
-// credential is a part of a launch that looks like a secret.
-type credential struct {
-	place    string // env.NAME, headers.NAME, args.INDEX, command or url
-	wish     string // the name that it would best have
-	from, to int    // of the text at the place
-	value    string
-	name     string // under which the keyring is to keep it
+// inClear is a secret that stands in clear in a launch.
+type inClear struct {
+	credential.Credential
+	name string // under which the keyring is to keep it
 }
 
-// text is a string of a launch, with what package redact makes of it.
-type text struct {
-	place, wish   string
-	value, masked string
-}
-
-// texts are the strings of a launch in which secrets are looked for.
-func texts(server string, l config.Launch) (all []text) {
-	named := func(place string, values map[string]string, wish func(name string) string) {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			t := text{place: place + "." + name, wish: wish(name), value: values[name]}
-			t.masked = maskedAs(name, t.value)
-			all = append(all, t)
-		}
-	}
-	named("env", l.Env, func(name string) string {
-		if secret.CheckName(name) == nil {
-			return name
-		}
-		return variable(name)
-	})
-	named("headers", l.Headers, func(name string) string {
-		if strings.EqualFold(name, "Authorization") {
-			name = "TOKEN"
-		}
-		return variable(server + "_" + name)
-	})
-	masked := redact.Args(l.Args)
-	for i := range l.Args {
-		all = append(all, text{fmt.Sprintf("args.%d", i), variable(server + "_" + flagOf(l.Args, i)), l.Args[i], masked[i]})
-	}
-	all = append(all, text{"command", variable(server + "_TOKEN"), l.Command, redact.Text(l.Command)})
-	return append(all, text{"url", variable(server + "_URL_TOKEN"), l.URL, redact.URL(l.URL)})
-}
-
-// flagOf is what an argument is called: by the flag in it or before it.
-func flagOf(args []string, i int) string {
-	name, _, assigned := strings.Cut(args[i], "=")
-	switch {
-	case assigned:
-		return strings.TrimLeft(name, "-")
-	case i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "="):
-		return strings.TrimLeft(args[i-1], "-")
-	}
-	return "TOKEN"
-}
-
-// maskedAs is the value of a variable or header with its secrets masked.
-func maskedAs(name, value string) string {
-	raw, err := json.Marshal(map[string]string{name: value})
-	var shown map[string]string
-	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
-		return "[masked]"
-	}
-	if shown[name] == value && tells(name) && !aSwitch(value) && !aPath(value) {
-		return "[masked secret 00000000]"
-	}
-	return shown[name]
-}
-
-// tells reports whether a name ends in a word for a secret. It is wider than what
-// package redact masks: here a person is asked.
-func tells(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
-	if len(words) == 0 {
-		return false
-	}
-	for _, end := range []string{"token", "key", "secret", "password", "passwd", "pass", "pwd", "pat", "auth", "credential", "credentials", "authorization"} {
-		if words[len(words)-1] == end || len(end) > 4 && strings.HasSuffix(words[len(words)-1], end) {
-			return words[0] != "public" && words[0] != "max"
-		}
-	}
-	return false
-}
-
-// aSwitch reports whether a value is too little to be a secret.
-func aSwitch(value string) bool {
-	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"}, strings.ToLower(value))
-}
-
-func aPath(value string) bool {
-	return slices.ContainsFunc([]string{"/", "~/", "./", "../", `C:\`}, func(start string) bool { return strings.HasPrefix(value, start) })
-}
-
-// credentials finds what looks like a secret, and is no reference to one.
-func credentials(server string, l config.Launch) (all []credential) {
-	for _, t := range texts(server, l) {
-		for _, part := range redact.Hidden(t.value, t.masked) {
-			if part[0] > 0 && t.value[part[0]-1] == '$' { // "$${" is no reference
-				part[0]--
-			}
-			value := t.value[part[0]:part[1]]
-			if !aSwitch(value) && !strings.Contains(value, "${") {
-				all = append(all, credential{place: t.place, wish: t.wish, from: part[0], to: part[1], value: value})
-			}
-		}
+// credentials are the secrets of a launch.
+func credentials(server string, l config.Launch) (all []inClear) {
+	for _, c := range credential.In(server, l) {
+		all = append(all, inClear{Credential: c})
 	}
 	return all
 }
 
 // with is a launch with something else in the place of its secrets.
-func with(l config.Launch, all []credential, instead func(credential) string) config.Launch {
-	l.Args, l.Env, l.Headers = slices.Clone(l.Args), maps.Clone(l.Env), maps.Clone(l.Headers)
-	for _, c := range slices.Backward(all) { // so that the places before it stay
-		put := func(s string) string { return s[:c.from] + instead(c) + s[c.to:] }
-		kind, name, _ := strings.Cut(c.place, ".")
-		switch kind {
-		case "env":
-			l.Env[name] = put(l.Env[name])
-		case "headers":
-			l.Headers[name] = put(l.Headers[name])
-		case "args":
-			var i int
-			_, _ = fmt.Sscan(name, &i) // which was written from an index
-			l.Args[i] = put(l.Args[i])
-		case "command":
-			l.Command = put(l.Command)
-		case "url":
-			l.URL = put(l.URL)
-		}
+func with(l config.Launch, all []inClear, instead func(inClear) string) config.Launch {
+	found := make([]credential.Credential, len(all))
+	for i, c := range all {
+		found[i] = c.Credential
 	}
-	return l
+	return credential.Replace(l, found, func(i int) string { return instead(all[i]) })
 }
 
 // hides reports whether what is masked could be more than a secret: among the arguments
 // it may as well be what is to run.
-func hides(all []credential) bool {
-	return slices.ContainsFunc(all, func(c credential) bool { return c.place == "command" || strings.HasPrefix(c.place, "args.") })
+func hides(all []inClear) bool {
+	return slices.ContainsFunc(all, func(c inClear) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
 
-func mask(credential) string { return "[masked]" }
+func mask(inClear) string { return "[masked]" }
 
-func reference(c credential) string { return "${keyring:" + c.name + "}" }
-
-// variable makes a name that a variable, and a secret, can have.
-func variable(s string) string {
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, s)
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	return strings.ToUpper(name[:min(len(name), secret.MaxName-8)])
-}
+func reference(c inClear) string { return "${keyring:" + c.name + "}" }
