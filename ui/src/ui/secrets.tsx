@@ -1,6 +1,6 @@
 // Values for secrets that servers need: they go in here, and no answer ever has one.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, explain, path } from "../api/client";
 import type { SecretView } from "../api/types";
 import { useResource } from "../data/resource";
@@ -34,6 +34,9 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [stored, setStored] = useState<readonly string[]>([]);
   const [busy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  // The fields come after the dialog has taken the focus.
+  useEffect(() => form.current!.querySelector("input")?.focus(), []);
   const open = all.filter((s) => !stored.includes(s.name));
   const ready = open.filter((s) => values[s.name]);
   const submit = async (e: Event) => {
@@ -58,10 +61,10 @@ function Form({ all, onClose }: { all: readonly SecretView[]; onClose: () => voi
     if (done.length === open.length) onClose();
   };
   return (
-    <form class="dlg-form" onSubmit={submit}>
+    <form class="dlg-form" ref={form} onSubmit={submit}>
       <p class="soft">What you write here goes into the keyring of the system, or into a sealed file where there is none. It is shown to nobody again, and the server starts by itself.</p>
       {open.map((s) => (
-        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 0 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(errors[s.name] ? { error: errors[s.name]! } : {})}>
+        <Field key={s.name} label={s.name} note={s.state === "locked" ? "It is in a keyring that cannot be used now: unlock that and restart MCPProxy, or set it anew." : s.used_by.length > 1 ? `Used by ${s.used_by.join(", ")}` : undefined} {...(errors[s.name] ? { error: errors[s.name]! } : {})}>
           {(a) => <input {...a} class="field mono" type="password" value={values[s.name] ?? ""} autocomplete="off" spellcheck={false} onInput={(e) => setValues({ ...values, [s.name]: e.currentTarget.value })} />}
         </Field>
       ))}

@@ -126,7 +126,7 @@ test("the first run: from nothing to a first call", async (t) => {
     notes: { command: daemon.binary, args: ["demo-upstream", "notes"] },
     hub: { command: daemon.binary, args: ["demo-upstream", "shifty"], env: { HUB_TOKEN: token } },
     missing: { command: "/no/such/program" },
-    refused: { command: daemon.binary, env: { A: "${env:UI_TEST_IS_NOT_SET}" } },
+    refused: { command: daemon.binary, env: { A: "${env:UI_TEST_IS_NOT_SET}", HUB_TOKEN: token, OTHER_TOKEN: token.replace("0", "9") } }, // shares one secret, has one of its own
   } }));
   await says(page, "each command is visible", new RegExp(`${daemon.binary} demo-upstream notes[^]*/no/such/program`));
   await says(page, "where the secret goes", /HUB_TOKEN looks like a github-token\. It goes into your keyring; the file gets \$\{keyring:HUB_TOKEN\}/);
@@ -141,6 +141,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await says(page, "the one with the secret runs", /hub\s+1 tool, clean/);
   const { servers } = await daemon.api("GET", "/servers");
   assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes"]);
+  // Of what was refused no secret stays that nobody else has.
   assert.deepEqual((await daemon.api("GET", "/secrets")).secrets.map((s) => [s.name, s.state, s.used_by]), [["HUB_TOKEN", "set", ["hub"]]]);
   const text = await readFile(daemon.config, "utf8");
   assert.equal(text.includes(token), false, "the reference was sent, not the secret");
@@ -148,6 +149,7 @@ test("the first run: from nothing to a first call", async (t) => {
   assert.match(await paste.inputValue(), /refused/, "what was not added is still there");
 
   await page.getByRole("button", { name: /^Cursor/ }).click();
+  await page.locator(".one-client ins").first().waitFor();
   assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp"`));
   await page.getByRole("button", { name: "Write it" }).click();
   await page.getByRole("button", { name: /^Cursor\s*connected/ }).waitFor();
@@ -212,7 +214,7 @@ test("a secret that is missing is set in place", async (t) => {
   await daemon.api("DELETE", "/secrets/HUB_TOKEN");
   await daemon.state("needs_secret", "hub");
   await visit("servers");
-  await page.getByRole("button", { name: "Secret… of hub" }).click();
+  await page.getByRole("button", { name: "Set the secrets of hub…" }).click();
   await dialog.getByLabel("HUB_TOKEN").fill("x".repeat(70_000));
   await dialog.getByRole("button", { name: "Set it" }).click();
   await dialog.getByRole("alert").waitFor();

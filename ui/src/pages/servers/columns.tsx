@@ -50,7 +50,7 @@ function Calls({ of: s }: { of: Server }) {
 function More({ of: s, ask }: { of: Server; ask: (a: Ask) => void }) {
   if (s.enabled && s.quarantined) return <Button small href={href("approvals", { id: s.name })}>Review</Button>;
   if (needsLogin(s)) return <Button small decides onClick={() => ask({ what: "login", server: s })}>Log in</Button>;
-  if (needsSecret(s)) return <Button small decides label={`Secret… of ${s.name}`} onClick={() => ask({ what: "secret", server: s })}>Secret…</Button>;
+  if (needsSecret(s)) return <Button small decides label={`Set the secrets of ${s.name}…`} onClick={() => ask({ what: "secret", server: s })}>Secret…</Button>;
   if (broken(s)) return <Button small decides onClick={() => restart(s)}>Restart</Button>;
   return <MoreMenu of={s} ask={ask} />;
 }

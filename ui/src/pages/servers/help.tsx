@@ -9,8 +9,7 @@ import { go } from "../../router";
 import { Button } from "../../ui/button";
 import { Visible } from "../../ui/words";
 import { LogLines } from "./lines";
-import { cause, needsSecret } from "./model";
-import type { Ask } from "./more";
+import { cause } from "./model";
 import { lastTry } from "./tail";
 import { opened, switchTo } from "./state";
 
@@ -41,14 +40,13 @@ function NextTry({ of: s }: { of: Server }) {
 }
 
 /** The cause with the end of the log and its actions, in the list. */
-export function Help({ of: s, ask }: { of: Server; ask: (a: Ask) => void }) {
+export function Help({ of: s }: { of: Server }) {
   // The log has more whenever a try has failed.
   const log = useResource(path`/servers/${s.name}/logs`, (signal) => api.get<LogTail>(path`/servers/${s.name}/logs`, { lines: readLines }, signal), { turn: s.last_error_at });
   return (
     <div class="inner">
       <div class="row">
         <Cause of={s} />
-        {needsSecret(s) && <Button small decides onClick={() => ask({ what: "secret", server: s })}>Set secret…</Button>}
         <Button kind="quiet" small decides onClick={() => switchTo(s, false)}>Disable</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "config"))}>Edit launch</Button>
         <Button kind="quiet" small onClick={() => go(opened(s.name, "log"))}>Whole log</Button>

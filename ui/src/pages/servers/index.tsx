@@ -38,7 +38,7 @@ export default function Servers() {
   const source = useMemo(() => rowsOf(shown), [shown]);
   const columns = useMemo(() => columnsOf(ask), []);
   const explained = useMemo(() => new Set(all.filter(broken).slice(0, maxDetails).map((s) => s.name)), [all]);
-  const detail = useCallback((r: Row) => ("server" in r && explained.has(r.server.name) ? <Help of={r.server} ask={ask} /> : undefined), [[...explained].join("\n")]);
+  const detail = useCallback((r: Row) => ("server" in r && explained.has(r.server.name) ? <Help of={r.server} /> : undefined), [[...explained].join("\n")]);
   const fold = (g: GroupName) => setQ({ fold: q.fold.includes(g) ? q.fold.filter((x) => x !== g) : [...q.fold, g] }, { replace: true });
   const heading = useCallback((r: Row) => ("group" in r ? <Head of={r} onFold={() => fold(r.group)} /> : undefined), [q.fold]);
   const open = (name: string) => setQ({ id: name, part: name ? q.part : "about" });
