@@ -4,7 +4,7 @@ import "mcpproxy/internal/takeover"
 
 // The operations on servers that MCP clients have.
 var (
-	FindServers = declare("GET /servers/import", "findServers", Look,
+	FindServers = declare("GET /clients/servers", "findServers", Look,
 		"The servers that the MCP clients of this account have, secrets masked", (*takeover.Operations).FindServers).within(restartPatience)
 	ImportServers = declare("POST /servers/import", "importServers", Decide,
 		"Take servers over from clients, or say what would be done: each has its own result", (*takeover.Operations).ImportServers).within(restartPatience)

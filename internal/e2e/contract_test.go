@@ -99,10 +99,10 @@ var contractCases = map[string]contractCase{
 	"addServer":        {ok: with("/servers", `{"name":"added","command":"x","quarantined":true}`), conflict: with("/servers", `{"name":"s","command":"x"}`), no404: namesNothing},
 	"addToys":          {ok: at("/demo"), no404: seeToys, no409: seeToys},
 	"parseServers":     {ok: with("/servers/parse", `{"text":"TOKEN=ghp_0123456789abcdefghijklmnopqrstuvwxyz npx -y a"}`), no404: namesNothing, no409: changesNone},
-	"findServers":      {ok: at("/servers/import"), no404: namesNothing, no409: changesNone},
+	"findServers":      {ok: at("/clients/servers"), no404: namesNothing, no409: changesNone},
 	"importServers": {ok: func(c *contract) (string, string) {
 		var all struct{ Found []struct{ ID string } }
-		_, body := c.rest("GET", "/servers/import", "")
+		_, body := c.rest("GET", "/clients/servers", "")
 		if err := json.Unmarshal(body, &all); err != nil || len(all.Found) == 0 {
 			c.t.Fatalf("no client has a server: %s", body)
 		}

@@ -119,7 +119,7 @@ func TestImportByREST(t *testing.T) {
 	path := d.inHome(".cursor/mcp.json", text)
 	list := func() (ids []string) {
 		t.Helper()
-		status, body := d.rest("GET", "/servers/import", "")
+		status, body := d.rest("GET", "/clients/servers", "")
 		var all struct {
 			Found []struct {
 				ID   string

@@ -32,7 +32,7 @@ type ImportRequest struct {
 
 // Example is what an import looks like.
 func (ImportRequest) Example() string {
-	return `{"ids": ["…"], "keyring": true, "confirmed": true} with ids of GET /servers/import`
+	return `{"ids": ["…"], "keyring": true, "confirmed": true} with ids of GET /clients/servers`
 }
 
 // FindServers finds the servers that the clients of this account have.

@@ -150,7 +150,7 @@ export interface Outcome {
   warnings: string[]; written: boolean; change?: string; backup?: string;
 }
 
-// ── Import ── GET /servers/import -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
+// ── Import ── GET /clients/servers -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
   id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* what it would be called here */; called: string /* what the client calls it */;

@@ -36,7 +36,7 @@ export interface Found {
 /** Returns the state of the list of found servers, of all clients or of one; ticked: those against which nothing speaks are, by themselves. */
 export function useFound({ paste, ticked, client }: { paste?: Paste; ticked: boolean; client?: string }): Found {
   const turn = useServers().data?.length; // what is here already is no longer offered
-  const list = useResource("found", (signal) => api.get<Importable>("/servers/import", undefined, signal), { turn });
+  const list = useResource("found", (signal) => api.get<Importable>("/clients/servers", undefined, signal), { turn });
   const [choices, setChoices] = useState<Record<string, boolean>>({});
   const [keyring, setKeyring] = useState(true);
   const [remove, setRemove] = useState(false);
