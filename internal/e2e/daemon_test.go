@@ -98,7 +98,12 @@ func startDaemon(t testing.TB, config string) *daemon {
 // one to execute in its place.
 func startDaemonUnder(t testing.TB, under []string, config string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir(), address: freeAddress(t), under: under}
+	return startDaemonAt(t, freeAddress(t), under, config)
+}
+
+func startDaemonAt(t testing.TB, address string, under []string, config string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, dir: t.TempDir(), address: address, under: under}
 	d.writeConfig(config)
 	d.start()
 	t.Cleanup(func() {

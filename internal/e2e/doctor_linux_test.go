@@ -289,12 +289,14 @@ func sickDaemons() map[string]sick {
 		"D105":       {breaks: func(p *patient) { p.kill() }, words: []string{"mcpproxy.sock"}, fix: true},
 		"D105 by rm": {breaks: func(p *patient) { p.kill() }},
 		"D106": {down: true, breaks: func(p *patient) {
-			l := listenLow(p.t)
+			l := listenLow(p.t, 20_000)
 			p.address = l.Addr().String()
 			p.writeConfig(p.settings(""))
 		}, words: []string{fmt.Sprintf("Process %d (e2e.test)", os.Getpid())}},
 		"D107": {down: true, breaks: func(p *patient) {
-			d := startDaemon(p.t, "{}")
+			l := listenLow(p.t, 26_000)
+			l.Close()
+			d := startDaemonAt(p.t, l.Addr().String(), nil, "{}")
 			other.Store(d)
 			p.address = d.address
 			p.writeConfig(p.settings(""))
@@ -397,9 +399,9 @@ func sickConfigurations() map[string]sick {
 
 // listenLow listens on a port below those that the system gives to anybody: the next
 // one, which the doctor proposes, stays free.
-func listenLow(t testing.TB) net.Listener {
+func listenLow(t testing.TB, from int) net.Listener {
 	t.Helper()
-	for port := 20_000 + os.Getpid()%5_000; ; port += 2 {
+	for port := from + os.Getpid()%5_000; ; port += 2 {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			t.Cleanup(func() { l.Close() })
 			return l

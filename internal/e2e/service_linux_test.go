@@ -15,6 +15,9 @@ const userSystemd = `set -e
 unset XDG_CONFIG_HOME DBUS_SESSION_BUS_ADDRESS
 mount -t tmpfs tmpfs /run/systemd
 mkdir /run/systemd/system
+cp -a /usr/lib/systemd/user "$HOME/units" # without what a package of MCPProxy has installed here
+rm -f "$HOME/units/mcpproxy.service"
+mount --bind "$HOME/units" /usr/lib/systemd/user
 /lib/systemd/systemd --user >"$HOME/systemd.log" 2>&1 &
 manager=$!
 trap 'kill $manager; wait $manager || true' EXIT
