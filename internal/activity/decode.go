@@ -5,15 +5,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"mcpproxy/internal/rawjson"
 )
 
-// takeApart cuts the raw parts, which nobody has checked, off an entry. head is
-// a copy.
-func takeApart(data []byte) (head, args, response []byte, err error) {
+// takeOld cuts the raw parts, which nobody has checked, off an entry of an earlier
+// version. head is a copy.
+func takeOld(data []byte) (head, args, response []byte, err error) {
 	a, r, err := rawLengths(data)
 	if err != nil {
 		return nil, nil, nil, err
@@ -30,17 +31,27 @@ func takeApart(data []byte) (head, args, response []byte, err error) {
 	return append(head, '}'), args, response, nil
 }
 
+const (
+	argumentsName = `,"arguments":`
+	responseName  = `,"response":`
+)
+
 // parse reads an entry but for its raw parts, which it returns. trusted reports
 // whether the hash of the entry was checked. p holds no reference to data.
 func parse(data []byte, trusted bool) (p payload, args, response []byte, err error) {
-	head, args, response, err := takeApart(data)
+	head, open, old := parts(data)
+	if old {
+		head, args, response, err = takeOld(data)
+	}
 	if err == nil && !trusted && !json.Valid(head) {
 		err = errPayload
 	}
-	if err != nil {
-		return p, nil, nil, err
+	if err == nil {
+		err = p.read(head)
 	}
-	err = p.read(head)
+	if err == nil && !old {
+		args, response, err = p.readOpen(open)
+	}
 	return p, args, response, err
 }
 
@@ -102,6 +113,11 @@ func Decode(entry, outcome []byte) (Record, error) {
 		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
 		return r, nil
 	}
+	for _, gone := range o.Erased {
+		if !slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == gone.Field }) {
+			r.Erased = append(r.Erased, gone)
+		}
+	}
 	r.Status = o.Status
 	r.DurationMS, r.OwnUS = o.DurationMS, o.OwnUS
 	r.Response, r.ResponseBytes, r.ResponseTruncated = o.Response, o.ResponseBytes, o.ResponseTruncated
@@ -154,17 +170,34 @@ func Texts(entry, outcome []byte, fn func(text []byte)) {
 		if len(data) == 0 {
 			continue
 		}
-		head, args, response, err := takeApart(data)
-		if err != nil {
+		head, open, old := parts(data)
+		if old {
+			oldTexts(data, fn)
 			continue
 		}
-		fn(args)
-		fn(response)
-		fn(rawjson.Find(head, "error_message"))
-		metadata := rawjson.Find(head, "metadata")
-		fn(rawjson.Find(metadata, "detail"))
-		fn(rawjson.Find(rawjson.Find(metadata, "intent"), "reason"))
+		// What stands behind a damaged field is left out.
+		_ = eachOpen(open, func(f openField) {
+			switch {
+			case f.erased() != nil:
+			case f.name == FieldArguments, f.name == FieldResponse, f.name == FieldError, f.name == FieldReason:
+				fn(f.value())
+			}
+		})
+		fn(rawjson.Find(rawjson.Find(head, "metadata"), "detail"))
 	}
+}
+
+func oldTexts(data []byte, fn func(text []byte)) {
+	head, args, response, err := takeOld(data)
+	if err != nil {
+		return
+	}
+	fn(args)
+	fn(response)
+	fn(rawjson.Find(head, "error_message"))
+	metadata := rawjson.Find(head, "metadata")
+	fn(rawjson.Find(metadata, "detail"))
+	fn(rawjson.Find(rawjson.Find(metadata, "intent"), "reason"))
 }
 
 // decodeEntry reads an entry from the spool into what the Store gets. trusted
@@ -182,7 +215,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 		facts := FactsOf(&p.Record)
 		e.Facts = Facts{}.EndedBy(&facts)
 	default:
-		e.Facts = FactsOf(&p.Record)
+		e.Facts, e.Redacts = FactsOf(&p.Record), p.redacts()
 	}
 	return e, nil
 }

@@ -42,6 +42,10 @@ type Entry struct {
 	// without (Facts.Type is empty): the store then takes those of the beginning,
 	// EndedBy these. A KindRepeat changes Times alone.
 	Facts Facts
+	// Redacts is what the entry erases of another record; nil of most.
+	Redacts *Redaction
+	// Signature is that of the place after the entry, when it is one that is signed.
+	Signature *Checkpoint
 
 	segment int64 // where the entry ends in the spool
 	offset  int64
@@ -96,15 +100,23 @@ type ChainPart struct {
 	// Record is the place among all records of the one that the entry begins, from 1
 	// on; 0 of an entry that begins none.
 	Record int64
+	// Pruned reports whether what is gone was the beginning of the log, which the retention has
+	// removed.
+	Pruned bool
+	// Checkpoint is set for a place that was signed, which is no entry.
+	Checkpoint *Checkpoint
 }
 
 // id returns the id of the entry's record, "" when there is none to be read.
-func (p *ChainPart) id() string {
+func (p *ChainPart) id() string { return idOf(p.Payload) }
+
+// idOf returns the id in a payload, "" when there is none to be read.
+func idOf(payload []byte) string {
 	const at = len(`{"id":"`)
-	if len(p.Payload) < at+ulidLen || !IsIDPrefix(string(p.Payload[at:at+ulidLen])) {
+	if len(payload) < at+ulidLen || !IsIDPrefix(string(payload[at:at+ulidLen])) {
 		return ""
 	}
-	return string(p.Payload[at : at+ulidLen])
+	return string(payload[at : at+ulidLen])
 }
 
 // A line of the spool is
@@ -112,14 +124,14 @@ func (p *ChainPart) id() string {
 //	<hash in hex> <payload>\n
 //
 // so that the chain can be checked with nothing but a shell: the hash of a line
-// is sha256sum of "<hash of the line before> <payload>".
+// is sha256sum of "<hash of the line before> <sealed part of the payload>".
 const (
 	hexLen    = 2 * sha256.Size
 	lineExtra = hexLen + 2 // the blank and the newline
 )
 
 // seal hashes the line in buf, which holds room for the hash, the blank and the
-// payload, and writes the hash into its place.
+// sealed part of the payload, and writes the hash into its place.
 func seal(buf []byte, prev Hash) Hash {
 	hex.Encode(buf, prev[:])
 	h := Hash(sha256.Sum256(buf))
@@ -129,13 +141,24 @@ func seal(buf []byte, prev Hash) Hash {
 
 // chainHash returns the hash of payload after prev.
 func chainHash(prev Hash, payload []byte) Hash {
+	sealed, _, _ := parts(payload)
 	d := sha256.New()
 	var head [hexLen + 1]byte
 	hex.Encode(head[:], prev[:])
 	head[hexLen] = ' '
 	d.Write(head[:])
-	d.Write(payload)
+	d.Write(sealed)
 	return Hash(d.Sum(nil))
+}
+
+// follows reports whether an entry with this payload and hash is what came after prev: its
+// open part, too, is what it was, or erased.
+func follows(prev Hash, payload []byte, h Hash) bool {
+	if chainHash(prev, payload) != h {
+		return false
+	}
+	sealed, open, old := parts(payload)
+	return old || opens(sealed, open)
 }
 
 // ChainHash returns the hash of the entry with this payload in a chain, after the one

@@ -96,9 +96,10 @@ func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error 
 		return err
 	}
 	var failed error
-	err := l.store.Each(ctx, f.masked(), func(r *Record) error {
-		l.refusals.show(r)
-		failed = fn(r)
+	err := l.store.Each(ctx, f.masked(), func(s *Stored) error {
+		r := DecodeAny(s.Entry, s.Outcome)
+		l.refusals.show(&r)
+		failed = fn(&r)
 		return failed
 	})
 	if failed != nil {
@@ -159,13 +160,18 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}}
+	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.signer.public()}}
 	records, end, err := l.store.Chain(ctx, c.add)
 	if err != nil && !errors.Is(err, errBroken) {
 		return Verification{}, l.queryError(ctx, err)
 	}
 	if err == nil {
 		c.end(end, m.end.Chain)
+	}
+	if c.first == nil && inSpool == nil {
+		if inSpool, err = m.openBreak(&c.erasures); err != nil {
+			return Verification{}, err
+		}
 	}
 	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
 		c.first = inSpool

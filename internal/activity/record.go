@@ -107,6 +107,8 @@ type Record struct {
 	Repeated  int64      `json:"repeated,omitempty"`
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
+	// Erased is what the record had, and a person has erased.
+	Erased []Erased `json:"erased,omitempty" doc:"Fields that the record had and a person has erased."`
 	// Chain is where the record is in the log: of a record that was asked for alone.
 	Chain *Chain `json:"chain,omitempty"`
 	// Origin is the connection that a call came by. It is not stored: what one
@@ -134,6 +136,14 @@ type Metadata struct {
 	// Action and Detail describe the other types: "restart", "tools_listed", …
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Redacted is what the record says was erased.
+	Redacted *Redacted `json:"redacted,omitempty" doc:"Which fields of which record were erased."`
+}
+
+// Redacted names fields of a record that were erased.
+type Redacted struct {
+	ID     string   `json:"id" doc:"The record that had them."`
+	Fields []string `json:"fields" words:"field"`
 }
 
 // Intent is the declared intent as the record keeps it.

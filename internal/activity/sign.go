@@ -1,0 +1,191 @@
+package activity
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// signEvery is the number of entries between two that are signed: each whose number is
+// a multiple of it. It is part of the format.
+const signEvery = 4096
+
+// signAfter is how long entries may come before one of them is signed.
+const signAfter = time.Hour
+
+// signingKey is the action of the record that says with which key is signed from there
+// on.
+const signingKey = "signing_key"
+
+// Checkpoint is a signed place in the chain: that the log had this entry by then, with
+// everything before it.
+type Checkpoint struct {
+	Chain     string
+	Seq       int64
+	Hash      Hash
+	Time      time.Time
+	Pruned    bool // what is up to there was removed by the retention
+	Key       []byte
+	Signature []byte
+}
+
+// statement is what is signed.
+func (c *Checkpoint) statement() []byte {
+	what := "checkpoint"
+	if c.Pruned {
+		what = "pruned"
+	}
+	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
+}
+
+// Signed reports whether the signature is one of the key over the rest.
+func (c *Checkpoint) Signed() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
+}
+
+// signer signs for a log. A nil one signs nothing.
+type signer struct {
+	path string
+	key  ed25519.PrivateKey
+}
+
+// openSigner reads the key in a file, or makes one.
+func openSigner(path string) (*signer, error) {
+	if path == "" {
+		return nil, nil
+	}
+	s := &signer{path: path}
+	err := s.read()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if _, s.key, err = ed25519.GenerateKey(nil); err == nil {
+		err = s.write()
+	}
+	return s, err
+}
+
+func (s *signer) read() error {
+	text, err := os.ReadFile(s.path)
+	if err != nil {
+		return fmt.Errorf("read the key of the activity log: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return fmt.Errorf("%s is no key: put the right one there, or move it away to have a new one made", s.path)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	own, ok := key.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return errors.Join(fmt.Errorf("%s is no Ed25519 key: put the right one there, or move it away to have a new one made", s.path), err)
+	}
+	s.key = own
+	return os.Chmod(s.path, 0o600)
+}
+
+func (s *signer) write() error {
+	der, err := x509.MarshalPKCS8PrivateKey(s.key)
+	if err == nil {
+		err = ondisk.Replace(s.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the key of the activity log: %w", err)
+	}
+	return nil
+}
+
+// keep writes the key again when its file was deleted.
+func (s *signer) keep() error {
+	if s == nil {
+		return nil
+	}
+	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Dir(s.path)); err != nil {
+		return nil // the folder comes first
+	}
+	return s.write()
+}
+
+// public is the public key; nil where nothing is signed.
+func (s *signer) public() []byte {
+	if s == nil {
+		return nil
+	}
+	return s.key.Public().(ed25519.PublicKey)
+}
+
+// Sign returns c, signed.
+func (s *signer) Sign(c Checkpoint) Checkpoint {
+	c.Key, c.Time = s.public(), c.Time.UTC().Truncate(time.Microsecond)
+	c.Signature = ed25519.Sign(s.key, c.statement())
+	return c
+}
+
+// checkpoints has the projector sign places of the chain.
+type checkpoints struct {
+	*signer
+	last time.Time // when the last one was signed
+}
+
+// add signs what is to be signed of entries that are about to be stored.
+func (c *checkpoints) add(chain string, entries []Entry, now time.Time) {
+	if c.signer == nil {
+		return
+	}
+	for i := range entries {
+		e := &entries[i]
+		if e.Seq%signEvery != 0 && (i < len(entries)-1 || now.Sub(c.last) < signAfter) {
+			continue
+		}
+		signed := c.Sign(Checkpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
+		e.Signature, c.last = &signed, now
+	}
+}
+
+// keyRecord says with which key is signed from now on.
+func keyRecord(public []byte) Record {
+	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKey, Detail: hex.EncodeToString(public)}}
+}
+
+// Signer is the public key that the log signs with, in hexadecimal digits; empty where
+// nothing is signed.
+func (l *Log) Signer() string { return hex.EncodeToString(l.signer.public()) }
+
+// SignExport signs what an export says of itself. It is nil where nothing is signed.
+func (l *Log) SignExport(text []byte) []byte {
+	if l.signer == nil {
+		return nil
+	}
+	return ed25519.Sign(l.signer.key, text)
+}
+
+// keyOf returns the key that a payload puts on record, nil for other ones.
+func keyOf(payload []byte) []byte {
+	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKey+`","detail":"`) {
+		return nil
+	}
+	p, err := decodePayload(payload)
+	if err != nil || p.Type != System || p.Metadata.Action != signingKey {
+		return nil
+	}
+	key, err := hex.DecodeString(p.Metadata.Detail)
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return nil
+	}
+	return key
+}
