@@ -105,16 +105,19 @@ func (c *coder) strings(value []byte) (texts []string) {
 	return texts
 }
 
-// texts are left out when there are none.
-func (c *coder) texts(head string, v *[]string) {
-	if !c.reading && len(*v) > 0 {
-		c.out = appendTexts(append(c.out, head...), *v)
-	} else {
-		c.wereTexts(head, v)
+// fields are left out when there are none.
+func (c *coder) fields(head string, v []Field) []Field {
+	if c.takes(head) {
+		for _, text := range c.strings(c.value) {
+			v = append(v, Field(text))
+		}
+	} else if !c.reading && len(v) > 0 {
+		c.out = appendTexts(append(c.out, head...), v)
 	}
+	return v
 }
 
-func appendTexts(dst []byte, texts []string) []byte {
+func appendTexts[T ~string](dst []byte, texts []T) []byte {
 	dst = append(dst, '[')
 	for i, text := range texts {
 		if i > 0 {

@@ -108,10 +108,15 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if err != nil {
 		return p.Record, err
 	}
+	return p.endedBy(&o), nil
+}
+
+// endedBy is the record with its outcome.
+func (p *payload) endedBy(o *payload) Record {
 	r := p.Record
 	if o.kind == KindRepeat && o.LastTime != nil {
 		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
-		return r, nil
+		return r
 	}
 	for _, gone := range o.Erased {
 		if !slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == gone.Field }) {
@@ -127,7 +132,7 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if d := r.Metadata.Decision; d != nil && o.check != "" {
 		d.Outcome, d.Check = Refused, o.check
 	}
-	return r, nil
+	return r
 }
 
 // DecodeAny is Decode for a record that has to be shown in any case: one that is
@@ -151,6 +156,11 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	if err != nil {
 		return p.Record, err
 	}
+	return p.orphan(), nil
+}
+
+// orphan is the record of an outcome whose beginning is lost.
+func (p *payload) orphan() Record {
 	r := p.Record
 	if r.Type == "" {
 		r.Type = ToolCall
@@ -159,7 +169,7 @@ func decodeOrphan(outcome []byte) (Record, error) {
 		r.Timestamp = time.UnixMilli(ms).UTC()
 	}
 	r.Metadata.Detail = "The beginning of this record is lost."
-	return r, nil
+	return r
 }
 
 // Texts calls fn with the JSON of everything of a record that a full text search

@@ -81,7 +81,7 @@ type Log struct {
 	watching sync.WaitGroup
 
 	verifier verifier
-	signer   *signer
+	key      *Key
 
 	redacting sync.Mutex // one redacts at a time
 
@@ -98,7 +98,7 @@ func Open(opt Options, st Store) (*Log, error) {
 		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: queue{max: opt.maxQueue},
 		kick: newSignal(), ill: newSignal(), recentDir: opt.RecentDir,
 	}
-	signer, err := openSigner(opt.KeyFile)
+	key, err := openKey(opt.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +111,14 @@ func Open(opt Options, st Store) (*Log, error) {
 		spool: s, store: st, logger: opt.Logger, open: map[string]running{}, stop: stop,
 		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse},
 		ends:     &ends{spool: s, logger: opt.Logger},
-		signer:   signer,
+		key:      key,
 		progress: &progress{spool: s, logger: opt.Logger, asked: newSignal(), ended: make(chan struct{})},
 	}
 	l.refusals = newRefusals(l.recorder)
 	go l.refusals.work(ctx)
 	p := &projector{
 		recorder: l.recorder, ends: l.ends, progress: l.progress, spool: s, store: st,
-		retain: opt.Retention, checkpoints: checkpoints{signer: signer}, opened: s.end(), past: s.ids.text(),
+		retain: opt.Retention, checkpoints: checkpoints{Key: key}, opened: s.end(), past: s.ids.text(),
 	}
 	go func() {
 		defer close(l.progress.ended)
@@ -127,7 +127,7 @@ func Open(opt Options, st Store) (*Log, error) {
 	}()
 	l.watching.Go(func() {
 		(&watcher{s}).work(ctx, opt.lookEvery, func() {
-			if err := signer.keep(); err != nil {
+			if err := key.keep(); err != nil {
 				opt.Logger.Error("the key of the activity log was deleted and cannot be written again", "error", err)
 			}
 			opt.Alongside()

@@ -47,7 +47,7 @@ func (Field) Words() []string {
 
 // Erased is a field that a record had.
 type Erased struct {
-	Field Field     `json:"field" words:"field"`
+	Field Field     `json:"field"`
 	At    time.Time `json:"at"`
 }
 

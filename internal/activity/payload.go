@@ -120,7 +120,7 @@ func (m *Metadata) members(c *coder) {
 	}
 	for m.Redacted != nil && c.object(`,"redacted":`) {
 		c.text(`,"id":`, &m.Redacted.ID)
-		c.texts(`,"fields":`, &m.Redacted.Fields)
+		m.Redacted.Fields = c.fields(`,"fields":`, m.Redacted.Fields)
 	}
 }
 

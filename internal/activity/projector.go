@@ -350,8 +350,8 @@ func (p *projector) retention(now time.Time) Retention {
 	if !p.clock.steady(now, time.Now()) {
 		keep.Days = 0
 	}
-	if p.checkpoints.signer != nil {
-		keep.Signer = p.checkpoints.signer
+	if p.checkpoints.Key != nil {
+		keep.Signer = p.checkpoints.Key
 	}
 	return keep
 }

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -88,6 +89,12 @@ func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 	return p, l.queryError(ctx, err)
 }
 
+// All reports whether the filter selects everything, but for its page.
+func (f Filter) All() bool {
+	f.Limit, f.Offset, f.Cursor = 0, 0, ""
+	return reflect.ValueOf(f).IsZero()
+}
+
 // Each calls fn for every record that f selects, whatever its page, the newest
 // first: those that were appended before it. One that is pruned meanwhile is left
 // out. What fn gets is its own.
@@ -160,7 +167,7 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.signer.public()}}
+	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.key.public()}}
 	records, end, err := l.store.Chain(ctx, c.add)
 	if err != nil && !errors.Is(err, errBroken) {
 		return Verification{}, l.queryError(ctx, err)

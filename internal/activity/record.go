@@ -142,8 +142,8 @@ type Metadata struct {
 
 // Redacted names fields of a record that were erased.
 type Redacted struct {
-	ID     string   `json:"id" doc:"The record that had them."`
-	Fields []string `json:"fields" words:"field"`
+	ID     string  `json:"id" doc:"The record that had them."`
+	Fields []Field `json:"fields"`
 }
 
 // Intent is the declared intent as the record keeps it.

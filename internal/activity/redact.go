@@ -27,11 +27,7 @@ func (p *payload) redacts() *Redaction {
 	if p.kind != KindWhole || said == nil {
 		return nil
 	}
-	r := &Redaction{ID: said.ID}
-	for _, f := range said.Fields {
-		r.Fields = append(r.Fields, Field(f))
-	}
-	return r
+	return &Redaction{ID: said.ID, Fields: said.Fields}
 }
 
 // Erase returns the payload of an entry of the record without what the redaction is about.
@@ -103,10 +99,7 @@ func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields [
 		return r, nil
 	}
 	by.Type, by.Status = System, Success
-	by.Metadata = Metadata{Action: "redact", Redacted: &Redacted{ID: r.ID}}
-	for _, f := range there {
-		by.Metadata.Redacted.Fields = append(by.Metadata.Redacted.Fields, string(f))
-	}
+	by.Metadata = Metadata{Action: "redact", Redacted: &Redacted{r.ID, there}}
 	if err := l.Append(&by); err != nil {
 		return r, err
 	}

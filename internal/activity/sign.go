@@ -53,53 +53,53 @@ func (c *Checkpoint) Signed() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
 }
 
-// signer signs for a log. A nil one signs nothing.
-type signer struct {
+// Key is what a log signs with. A nil one signs nothing.
+type Key struct {
 	path string
 	key  ed25519.PrivateKey
 }
 
-// openSigner reads the key in a file, or makes one.
-func openSigner(path string) (*signer, error) {
+// openKey reads the key in a file, or makes one.
+func openKey(path string) (*Key, error) {
 	if path == "" {
 		return nil, nil
 	}
-	s := &signer{path: path}
-	err := s.read()
+	k := &Key{path: path}
+	err := k.read()
 	if !errors.Is(err, fs.ErrNotExist) {
-		return s, err
+		return k, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if _, s.key, err = ed25519.GenerateKey(nil); err == nil {
-		err = s.write()
+	if _, k.key, err = ed25519.GenerateKey(nil); err == nil {
+		err = k.write()
 	}
-	return s, err
+	return k, err
 }
 
-func (s *signer) read() error {
-	text, err := os.ReadFile(s.path)
+func (k *Key) read() error {
+	text, err := os.ReadFile(k.path)
 	if err != nil {
 		return fmt.Errorf("read the key of the activity log: %w", err)
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return fmt.Errorf("%s is no key: put the right one there, or move it away to have a new one made", s.path)
+		return fmt.Errorf("%s is no key: put the right one there, or move it away to have a new one made", k.path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	own, ok := key.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return errors.Join(fmt.Errorf("%s is no Ed25519 key: put the right one there, or move it away to have a new one made", s.path), err)
+		return errors.Join(fmt.Errorf("%s is no Ed25519 key: put the right one there, or move it away to have a new one made", k.path), err)
 	}
-	s.key = own
-	return os.Chmod(s.path, 0o600)
+	k.key = own
+	return os.Chmod(k.path, 0o600)
 }
 
-func (s *signer) write() error {
-	der, err := x509.MarshalPKCS8PrivateKey(s.key)
+func (k *Key) write() error {
+	der, err := x509.MarshalPKCS8PrivateKey(k.key)
 	if err == nil {
-		err = ondisk.Replace(s.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+		err = ondisk.Replace(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the key of the activity log: %w", err)
@@ -108,43 +108,43 @@ func (s *signer) write() error {
 }
 
 // keep writes the key again when its file was deleted.
-func (s *signer) keep() error {
-	if s == nil {
+func (k *Key) keep() error {
+	if k == nil {
 		return nil
 	}
-	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(k.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Lstat(filepath.Dir(s.path)); err != nil {
+	if _, err := os.Lstat(filepath.Dir(k.path)); err != nil {
 		return nil // the folder comes first
 	}
-	return s.write()
+	return k.write()
 }
 
 // public is the public key; nil where nothing is signed.
-func (s *signer) public() []byte {
-	if s == nil {
+func (k *Key) public() []byte {
+	if k == nil {
 		return nil
 	}
-	return s.key.Public().(ed25519.PublicKey)
+	return k.key.Public().(ed25519.PublicKey)
 }
 
 // Sign returns c, signed.
-func (s *signer) Sign(c Checkpoint) Checkpoint {
-	c.Key, c.Time = s.public(), c.Time.UTC().Truncate(time.Microsecond)
-	c.Signature = ed25519.Sign(s.key, c.statement())
+func (k *Key) Sign(c Checkpoint) Checkpoint {
+	c.Key, c.Time = k.public(), c.Time.UTC().Truncate(time.Microsecond)
+	c.Signature = ed25519.Sign(k.key, c.statement())
 	return c
 }
 
 // checkpoints has the projector sign places of the chain.
 type checkpoints struct {
-	*signer
+	*Key
 	last time.Time // when the last one was signed
 }
 
 // add signs what is to be signed of entries that are about to be stored.
 func (c *checkpoints) add(chain string, entries []Entry, now time.Time) {
-	if c.signer == nil {
+	if c.Key == nil {
 		return
 	}
 	for i := range entries {
@@ -162,16 +162,18 @@ func keyRecord(public []byte) Record {
 	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKey, Detail: hex.EncodeToString(public)}}
 }
 
-// Signer is the public key that the log signs with, in hexadecimal digits; empty where
-// nothing is signed.
-func (l *Log) Signer() string { return hex.EncodeToString(l.signer.public()) }
+// Key is what the log signs with; nil where nothing is signed.
+func (l *Log) Key() *Key { return l.key }
 
-// SignExport signs what an export says of itself. It is nil where nothing is signed.
-func (l *Log) SignExport(text []byte) []byte {
-	if l.signer == nil {
+// String is the public key in hexadecimal digits; empty where nothing is signed.
+func (k *Key) String() string { return hex.EncodeToString(k.public()) }
+
+// SignText signs what an export says of itself. It is nil where nothing is signed.
+func (k *Key) SignText(text []byte) []byte {
+	if k == nil {
 		return nil
 	}
-	return ed25519.Sign(l.signer.key, text)
+	return ed25519.Sign(k.key, text)
 }
 
 // keyOf returns the key that a payload puts on record, nil for other ones.

@@ -173,8 +173,10 @@ func (s *signatures) told(seq int64, key []byte) {
 	if s.known == nil {
 		s.known = map[string]bool{}
 	}
-	s.known[string(key)] = true
-	if s.from == 0 {
+	if key != nil {
+		s.known[string(key)] = true
+	}
+	if s.from == 0 || seq < s.from {
 		s.from = seq
 	}
 }
@@ -188,7 +190,8 @@ func (s *signatures) add(c *Checkpoint) {
 		s.seen[c.Seq] = true
 	}
 	if c.Pruned {
-		s.named, s.from = true, c.Seq
+		s.named = true
+		s.told(c.Seq, nil)
 	}
 }
 
