@@ -105,18 +105,6 @@ func (c *coder) strings(value []byte) (texts []string) {
 	return texts
 }
 
-// fields are left out when there are none.
-func (c *coder) fields(head string, v []Field) []Field {
-	if c.takes(head) {
-		for _, text := range c.strings(c.value) {
-			v = append(v, Field(text))
-		}
-	} else if !c.reading && len(v) > 0 {
-		c.out = appendTexts(append(c.out, head...), v)
-	}
-	return v
-}
-
 func appendTexts[T ~string](dst []byte, texts []T) []byte {
 	dst = append(dst, '[')
 	for i, text := range texts {

@@ -65,9 +65,6 @@ func bodyOf(data []byte) body {
 	return body{data, len(sealed)}
 }
 
-// prefixMax is room for everything appendPrefix writes.
-const prefixMax = 160
-
 // appendPrefix writes the part of the payload that is known only when the entry
 // takes its place in the chain.
 func appendPrefix(dst []byte, k Kind, id string, seq int64, now time.Time, ms int64) []byte {

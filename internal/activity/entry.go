@@ -3,8 +3,11 @@ package activity
 import (
 	"bytes"
 	"cmp"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"time"
 	"unicode"
 )
 
@@ -139,38 +142,6 @@ func seal(buf []byte, prev Hash) Hash {
 	return h
 }
 
-// chainHash returns the hash of payload after prev.
-func chainHash(prev Hash, payload []byte) Hash {
-	sealed, _, _ := parts(payload)
-	d := sha256.New()
-	var head [hexLen + 1]byte
-	hex.Encode(head[:], prev[:])
-	head[hexLen] = ' '
-	d.Write(head[:])
-	d.Write(sealed)
-	return Hash(d.Sum(nil))
-}
-
-// follows reports whether an entry with this payload and hash is what came after prev: its
-// open part, too, is what it was, or erased.
-func follows(prev Hash, payload []byte, h Hash) bool {
-	if chainHash(prev, payload) != h {
-		return false
-	}
-	sealed, open, old := parts(payload)
-	return old || opens(sealed, open)
-}
-
-// ChainHash returns the hash of the entry with this payload in a chain, after the one
-// whose hash is before; nil when that is no hash.
-func ChainHash(before, payload []byte) []byte {
-	if len(before) != len(Hash{}) {
-		return nil
-	}
-	h := chainHash(Hash(before), payload)
-	return h[:]
-}
-
 // splitLine takes a line without its newline apart.
 func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	if len(line) < hexLen+3 || line[hexLen] != ' ' || line[hexLen+1] != '{' || line[len(line)-1] != '}' {
@@ -181,4 +152,45 @@ func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	}
 	canonical := bytes.IndexFunc(line[:hexLen], unicode.IsUpper) < 0
 	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
+}
+
+// Checkpoint is a signed place in the chain: that the log had this entry by then, with
+// everything before it.
+type Checkpoint struct {
+	Chain     string
+	Seq       int64
+	Hash      Hash
+	Time      time.Time
+	Pruned    bool // what is up to there was removed by the retention
+	Key       []byte
+	Signature []byte
+}
+
+// statement is what is signed.
+func (c *Checkpoint) statement() []byte {
+	what := "checkpoint"
+	if c.Pruned {
+		what = "pruned"
+	}
+	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
+}
+
+// Signed reports whether the signature is one of the key over the rest.
+func (c *Checkpoint) Signed() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
+}
+
+// Redaction is what one entry erases: fields of a record.
+type Redaction struct {
+	ID     string
+	Fields []Field
+	At     time.Time // whole seconds
+}
+
+// Redaction is what the entry erases; ok is false of most.
+func (e *Entry) Redaction() (r Redaction, ok bool) {
+	if e.Redacts == nil {
+		return r, false
+	}
+	return Redaction{e.Redacts.ID, e.Redacts.Fields, time.UnixMicro(e.Facts.Time).UTC().Truncate(time.Second)}, true
 }

@@ -204,3 +204,6 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	return l.spool.close(l.ends.none())
 }
+
+// Key is what the log signs with; nil where nothing is signed.
+func (l *Log) Key() *Key { return l.key }

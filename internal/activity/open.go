@@ -26,31 +26,6 @@ import (
 // Entries of earlier versions have one part, with everything in it, and say
 // "raw":[…] behind their kind.
 
-// Field is a value of a record that can be erased.
-type Field string
-
-// The fields.
-const (
-	FieldArguments Field = "arguments"
-	FieldResponse  Field = "response"
-	FieldError     Field = "error_message"
-	FieldReason    Field = "reason"   // of the intent
-	FieldDeclared  Field = "declared" // in the intent
-	FieldQuery     Field = "query"    // of the search
-	FieldWarnings  Field = "warnings"
-)
-
-// Words are all fields.
-func (Field) Words() []string {
-	return []string{string(FieldArguments), string(FieldResponse), string(FieldError), string(FieldReason), string(FieldDeclared), string(FieldQuery), string(FieldWarnings)}
-}
-
-// Erased is a field that a record had.
-type Erased struct {
-	Field Field     `json:"field"`
-	At    time.Time `json:"at"`
-}
-
 const (
 	commitName = `,"commit":{`
 	saltBytes  = 16
@@ -59,6 +34,9 @@ const (
 	// erasedLen is shorter than any salt with its value.
 	erasedLen = len(erasedText) + 2
 )
+
+// prefixMax is room for everything appendPrefix writes.
+const prefixMax = 160
 
 // salts are random bytes, some beforehand.
 type salts struct {
@@ -231,4 +209,10 @@ func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte
 		return payload, false
 	}
 	return append(out, '}'), true
+}
+
+// Erase returns the payload of an entry of the record without what the redaction is about.
+func (r *Redaction) Erase(payload []byte) []byte {
+	erased, _ := erase(payload, r.Fields, r.At, false)
+	return erased
 }

@@ -120,7 +120,7 @@ func (m *Metadata) members(c *coder) {
 	}
 	for m.Redacted != nil && c.object(`,"redacted":`) {
 		c.text(`,"id":`, &m.Redacted.ID)
-		m.Redacted.Fields = c.fields(`,"fields":`, m.Redacted.Fields)
+		m.Redacted.Fields = codeFields(c, `,"fields":`, m.Redacted.Fields)
 	}
 }
 
@@ -183,4 +183,25 @@ func (p *payload) read(head []byte) error {
 		err = errPayload
 	}
 	return err
+}
+
+// redacts is what the payload erases, but for the time.
+func (p *payload) redacts() *Redaction {
+	said := p.Metadata.Redacted
+	if p.kind != KindWhole || said == nil {
+		return nil
+	}
+	return &Redaction{ID: said.ID, Fields: said.Fields}
+}
+
+// codeFields writes or reads fields, which are left out when there are none.
+func codeFields(c *coder, head string, v []Field) []Field {
+	if c.takes(head) {
+		for _, text := range c.strings(c.value) {
+			v = append(v, Field(text))
+		}
+	} else if !c.reading && len(v) > 0 {
+		c.out = appendTexts(append(c.out, head...), v)
+	}
+	return v
 }

@@ -186,7 +186,7 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if c.first != nil {
 		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
-	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), FirstBreak: c.first}, nil
+	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
 func (l *Log) queryError(ctx context.Context, err error) error {

@@ -218,3 +218,28 @@ type Page struct {
 	// take them at this time.
 	Incomplete bool
 }
+
+// Field is a value of a record that can be erased.
+type Field string
+
+// The fields.
+const (
+	FieldArguments Field = "arguments"
+	FieldResponse  Field = "response"
+	FieldError     Field = "error_message"
+	FieldReason    Field = "reason"   // of the intent
+	FieldDeclared  Field = "declared" // in the intent
+	FieldQuery     Field = "query"    // of the search
+	FieldWarnings  Field = "warnings"
+)
+
+// Words are all fields.
+func (Field) Words() []string {
+	return []string{string(FieldArguments), string(FieldResponse), string(FieldError), string(FieldReason), string(FieldDeclared), string(FieldQuery), string(FieldWarnings)}
+}
+
+// Erased is a field that a record had.
+type Erased struct {
+	Field Field     `json:"field"`
+	At    time.Time `json:"at"`
+}

@@ -27,32 +27,6 @@ const signAfter = time.Hour
 // on.
 const signingKey = "signing_key"
 
-// Checkpoint is a signed place in the chain: that the log had this entry by then, with
-// everything before it.
-type Checkpoint struct {
-	Chain     string
-	Seq       int64
-	Hash      Hash
-	Time      time.Time
-	Pruned    bool // what is up to there was removed by the retention
-	Key       []byte
-	Signature []byte
-}
-
-// statement is what is signed.
-func (c *Checkpoint) statement() []byte {
-	what := "checkpoint"
-	if c.Pruned {
-		what = "pruned"
-	}
-	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
-}
-
-// Signed reports whether the signature is one of the key over the rest.
-func (c *Checkpoint) Signed() bool {
-	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
-}
-
 // Key is what a log signs with. A nil one signs nothing.
 type Key struct {
 	path string
@@ -161,9 +135,6 @@ func (c *checkpoints) add(chain string, entries []Entry, now time.Time) {
 func keyRecord(public []byte) Record {
 	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKey, Detail: hex.EncodeToString(public)}}
 }
-
-// Key is what the log signs with; nil where nothing is signed.
-func (l *Log) Key() *Key { return l.key }
 
 // String is the public key in hexadecimal digits; empty where nothing is signed.
 func (k *Key) String() string { return hex.EncodeToString(k.public()) }

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -134,4 +135,34 @@ type Position struct {
 	// returns something. They are no part of the place.
 	Signer  string
 	Erasing bool
+}
+
+// Stored is a record as the log has it: the entry that began it and the one that ended
+// it, or counted a refusal last, with their places in the chain. One of them may not
+// be there.
+type Stored struct {
+	Entry, Outcome []byte
+	Seq, EndSeq    int64
+	Hash, EndHash  []byte
+}
+
+// look finds which of the fields the record has, and which are erased already.
+func (s *Stored) look(fields []Field) (there, already []Field, old bool) {
+	for _, payload := range [][]byte{s.Entry, s.Outcome} {
+		if len(payload) == 0 {
+			continue
+		}
+		_, open, before := parts(payload)
+		old = old || before
+		_ = eachOpen(open, func(f openField) {
+			switch {
+			case !slices.Contains(fields, f.name):
+			case f.erased() == nil && !slices.Contains(there, f.name):
+				there = append(there, f.name)
+			case f.erased() != nil:
+				already = append(already, f.name)
+			}
+		})
+	}
+	return there, already, old
 }

@@ -17,6 +17,7 @@ type Verification struct {
 	Entries    int64     `json:"entries" doc:"Entries whose hash was checked: the beginnings and the ends of the records."`
 	At         time.Time `json:"at"`
 	TookMS     int64     `json:"took_ms"`
+	Signer     string    `json:"signer,omitempty" doc:"The public key (Ed25519) that the log is signed with, in hexadecimal digits."`
 	FirstBreak *Break    `json:"first_break,omitempty" doc:"Where the log is not as it was written, for the first time."`
 }
 

@@ -15,6 +15,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/history"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
@@ -56,6 +57,10 @@ func vocabulary(name string) []string {
 		return doctor.Codes()
 	case "tool status":
 		return api.ListTools.Words("status")
+	case "field":
+		return activity.Field("").Words()
+	case "export format":
+		return history.Format("").Words()
 	case "record status":
 		return api.ListActivity.Words("status")
 	case "record type":

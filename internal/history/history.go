@@ -6,7 +6,7 @@
 // It guarantees that what is counted and written out is what the same filters select in
 // a list; that an export is what there was when it began, takes memory for one record,
 // and can be opened as a table without being run as formulas; that what is changed in an export in lines is named; and that the work for one
-// request is bounded. How the log is kept is package activity's.
+// request is bounded. It does not decide what is recorded; how the log is kept is package activity's.
 package history
 
 import (

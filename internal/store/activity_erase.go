@@ -69,8 +69,8 @@ func (p *projection) sign(s *activity.Checkpoint) {
 }
 
 // Erasing returns what is erased here, and not in the spool yet.
-func (db *DB) Erasing(ctx context.Context) ([]activity.Redaction, error) {
-	e, err := db.use(ctx)
+func (p proofs) Erasing(ctx context.Context) ([]activity.Redaction, error) {
+	e, err := p.db.use(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +90,13 @@ func (db *DB) Erasing(ctx context.Context) ([]activity.Redaction, error) {
 
 // Erased empties the WAL, in which the values still are, and forgets what was noted. A
 // reader who needs the WAL is no failure.
-func (db *DB) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
-	e, err := db.writer(ctx)
+func (p proofs) Erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+	e, err := p.db.writer(ctx)
 	if err != nil {
 		return false, err
 	}
 	done, err = e.erased(ctx, what)
-	return done, db.failed(e, err)
+	return done, p.db.failed(e, err)
 }
 
 func (e *engine) erased(ctx context.Context, what []activity.Redaction) (done bool, err error) {
@@ -123,8 +123,8 @@ func (e *engine) erased(ctx context.Context, what []activity.Redaction) (done bo
 }
 
 // Stored returns the record with an id as it is stored.
-func (db *DB) Stored(ctx context.Context, id string) (activity.Stored, error) {
-	e, err := db.use(ctx)
+func (p proofs) Stored(ctx context.Context, id string) (activity.Stored, error) {
+	e, err := p.db.use(ctx)
 	if err != nil {
 		return activity.Stored{}, err
 	}

@@ -23,8 +23,8 @@ const (
 
 // Chain calls fn for every entry in order. Readers of this database see it as it was
 // when they began, and hold up no writer.
-func (db *DB) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
-	e, err := db.use(ctx)
+func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+	e, err := p.db.use(ctx)
 	if err != nil {
 		return 0, end, err
 	}
@@ -96,8 +96,8 @@ func (h *chainParts) Pop() any {
 }
 
 // Marks calls fn for what is gone and for what is signed.
-func (db *DB) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
-	e, err := db.use(ctx)
+func (p proofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+	e, err := p.db.use(ctx)
 	if err != nil {
 		return err
 	}
