@@ -319,6 +319,12 @@ func fakeSecret(name, state string) secrets.SecretView {
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
+		api.VerifyActivity.As(func(context.Context, gateway.Caller, gateway.Nothing) (activity.Verification, error) {
+			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
+		}),
+		api.RedactActivity.As(func(ctx context.Context, c gateway.Caller, in history.RedactInput) (activity.Record, error) {
+			return f.Activity(ctx, c, gateway.RecordRef{ID: in.ID})
+		}),
 		api.ListServers.As(func(ctx context.Context, c gateway.Caller, in gateway.Nothing) (all inspect.ServerList, err error) {
 			list, err := f.Servers(ctx, c, in)
 			for _, s := range list.Servers {
