@@ -61,6 +61,8 @@ func vocabulary(name string) []string {
 		return activity.Field("").Words()
 	case "export format":
 		return history.Format("").Words()
+	case "group":
+		return activity.Group("").Words()
 	case "record status":
 		return api.ListActivity.Words("status")
 	case "record type":
