@@ -1,14 +1,17 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // filesWith returns the files of a folder that hold a text.
@@ -78,7 +81,7 @@ func TestTheLogIsEvidence(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log.jsonl")
 	run(0, "activity", "export", "--include-bodies", "--file", file)
 	short, _ := run(0, "activity", "export", "--status", "success")
-	table, _ := run(0, "activity", "export", "--format", "csv", "--tool", "m:echo")
+	table, _ := run(0, "activity", "export", "--format", "csv", "--type", "tool_call")
 	if strings.Count(table, "\n") != 21 || !strings.HasPrefix(table, "id,time,type") {
 		t.Errorf("%s", table)
 	}
@@ -183,5 +186,79 @@ func TestKilledWhileErasing(t *testing.T) {
 		if erased < 5 || int64(erased) > asked.Load() {
 			t.Errorf("%d of %d are erased", erased, asked.Load())
 		}
+	}
+}
+
+// Watching goes on where it was when the daemon is killed and comes back: nothing is left out, nothing comes twice.
+func TestWatchHasNoGap(t *testing.T) {
+	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
+	d := startDaemon(t, upstream.config("m", ""))
+	d.awaitTools("m:echo")
+	const most = 40
+	watching := exec.Command(binary, "--config", d.configPath(), "--data-dir", d.dataDir(), "activity", "watch", "--type", "tool_call", "--limit", fmt.Sprint(most), "-o", "json")
+	watching.Env = append(os.Environ(), "HOME="+d.dir)
+	out, err := watching.StdoutPipe()
+	if err == nil {
+		err = watching.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, ended := make(chan string, most), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	var all, seen []string
+	a, killed := d.legacy(), false
+	for done := false; !done; {
+		if len(seen) > most/2 && !killed {
+			killed = true
+			d.kill()
+			d.start()
+			a = d.legacy()
+		}
+		if _, err := a.tryCall("call_tool_write", `{"name":"m:echo","args":{}}`); err != nil {
+			t.Fatal(err)
+		}
+		for more := true; more; {
+			select {
+			case line := <-lines:
+				var e struct{ ID string }
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatalf("%s, %v", line, err)
+				}
+				seen = append(seen, e.ID)
+			case <-ended:
+				more, done = len(lines) > 0, len(lines) == 0
+			case <-time.After(5 * time.Millisecond):
+				more = false
+			}
+		}
+	}
+	if err := watching.Wait(); err != nil || !killed {
+		t.Fatalf("%v, killed: %v", err, killed)
+	}
+	for cursor := ""; ; {
+		var page struct {
+			Activities []struct{ ID string }
+			NextCursor string `json:"next_cursor"`
+		}
+		_, body := d.rest("GET", "/activity?type=tool_call&limit=1000&cursor="+cursor, "")
+		if err := json.Unmarshal(body, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Activities {
+			all = append([]string{r.ID}, all...)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	text := strings.Join(all, " ")
+	if len(seen) != most || !strings.Contains(text, strings.Join(seen, " ")) {
+		t.Errorf("%d were shown: %v\nof %v", len(seen), seen, all)
 	}
 }
