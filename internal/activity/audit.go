@@ -18,8 +18,8 @@ type Audit struct {
 	Withheld int64 // values of which there is the commitment alone
 	Erased   int64 // values that a person has erased
 
-	hashes   map[int64]Hash     // of entries whose next one is to come
-	waiting  map[int64]Exported // entries whose one before is to come
+	hashes   map[int64]Hash         // of entries whose next one is to come
+	waiting  map[int64]waitingEntry // entries whose one before is to come
 	covered  []stretchOf
 	marked   map[int64]*Checkpoint
 	unproven []*Checkpoint // by another key
@@ -30,13 +30,19 @@ type Audit struct {
 // maxWaiting is how many entries of a filtered export are kept until the one before comes.
 const maxWaiting = 1 << 16
 
+// waitingEntry is what is chained of an entry.
+type waitingEntry struct {
+	sealed []byte
+	hash   Hash
+}
+
 // stretchOf is some entries in a row.
 type stretchOf struct{ first, last int64 }
 
 // NewAudit makes an Audit of what a log says of itself.
 func NewAudit(filtered bool, key []byte, end Position) *Audit {
 	return &Audit{
-		Filtered: filtered, Key: key, End: end, hashes: map[int64]Hash{0: {}}, waiting: map[int64]Exported{}, marked: map[int64]*Checkpoint{},
+		Filtered: filtered, Key: key, End: end, hashes: map[int64]Hash{0: {}}, waiting: map[int64]waitingEntry{}, marked: map[int64]*Checkpoint{},
 		signatures: signatures{key: key},
 	}
 }
@@ -83,7 +89,7 @@ func (a *Audit) cover(first, last int64) {
 }
 
 // Add takes an entry of the record with an id.
-func (a *Audit) Add(id string, e Exported) *Break {
+func (a *Audit) Add(id string, e *Exported) *Break {
 	a.cover(e.Seq, e.Seq)
 	if c := a.marked[e.Seq]; c != nil && c.Hash != e.Hash {
 		return breakAt(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
@@ -92,13 +98,13 @@ func (a *Audit) Add(id string, e Exported) *Break {
 		return breakAt(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
 	}
 	if e.Sealed != nil {
-		if b := a.look(id, &e); b != nil {
+		if b := a.look(id, e); b != nil {
 			return b
 		}
 		if a.Filtered && len(a.waiting) > maxWaiting {
 			clear(a.waiting) // of most the one before does not come
 		}
-		a.waiting[e.Seq] = e
+		a.waiting[e.Seq] = waitingEntry{e.Sealed, e.Hash}
 	}
 	a.hashes[e.Seq] = e.Hash
 	if b := a.link(e.Seq); b != nil {
@@ -136,8 +142,8 @@ func (a *Audit) link(seq int64) *Break {
 	}
 	delete(a.waiting, seq)
 	delete(a.hashes, seq-1)
-	if chainHash(before, e.Sealed) != e.Hash {
-		return breakAt(seq, idOf(e.Sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
+	if chainHash(before, e.sealed) != e.hash {
+		return breakAt(seq, idOf(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
 	}
 	a.Linked++
 	return nil

@@ -18,6 +18,8 @@ type Exported struct {
 	Hash   Hash
 	Sealed []byte // what is chained; nil where it would tell what is left out
 	Open   []Opened
+
+	whole []byte // see payload
 }
 
 // Opened is the text that a commitment is made of, or the time when it was erased.
@@ -73,7 +75,8 @@ func (e *Exported) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ReadExported reads what Append has written; ok is false when it is something else.
+// ReadExported reads what Append has written; ok is false when it is something else. That
+// Append writes the same again is for others to look at.
 func ReadExported(data []byte) (e Exported, ok bool) {
 	ok = true
 	err := rawjson.Members(data, func(name, value []byte) error {
@@ -83,9 +86,11 @@ func ReadExported(data []byte) (e Exported, ok bool) {
 		case "seq":
 			e.Seq, good = rawjson.Int(value)
 		case "hash":
-			text, good = rawjson.String(value)
-			n, err := hex.Decode(e.Hash[:], []byte(text)[:min(len(text), hexLen)])
-			good = good && err == nil && n == len(e.Hash)
+			good = len(value) == hexLen+2
+			if good {
+				_, err := hex.Decode(e.Hash[:], value[1:hexLen+1])
+				good = err == nil
+			}
 		case "sealed":
 			text, good = rawjson.String(value)
 			e.Sealed = []byte(text)
@@ -100,13 +105,16 @@ func ReadExported(data []byte) (e Exported, ok bool) {
 		ok = ok && good
 		return nil
 	})
-	return e, ok && err == nil && bytes.Equal(e.Append(nil), data)
+	return e, ok && err == nil
 }
 
 // payload is that of the entry, as far as it is there.
 func (e *Exported) payload() []byte {
 	if len(e.Open) == 0 {
 		return e.Sealed
+	}
+	if e.whole != nil {
+		return e.whole
 	}
 	out := append(bytes.Clone(e.Sealed), '\t')
 	before := byte('{')
@@ -116,7 +124,8 @@ func (e *Exported) payload() []byte {
 		out = append(out, ']')
 		before = ','
 	}
-	return append(out, '}')
+	e.whole = append(out, '}')
+	return e.whole
 }
 
 // opened reports whether what is open is what was committed to, or was erased, and how many
