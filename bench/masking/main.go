@@ -1,0 +1,137 @@
+// Command masking measures how well redact finds credentials: in the samples of
+// gitleaks' rules, in the keyword pairs of detect-secrets' tests, in encoded
+// forms that it makes itself from a seed, and in clean text, where it should
+// find none; and how fast it goes through that.
+//
+//	go run ./bench/masking [-gitleaks dir] [-detect-secrets dir] [-shared dir]
+//		[-clean dir,…] [-seed n] [-list half]
+//
+// The two projects are read from checkouts and nothing of them is kept here:
+// gitleaks is built with one file replaced, so that it prints its samples. Its
+// rules, and the forms of code, are parted by a hash of their name: what redact
+// knows was chosen with one half in view, the other shows what carries over. It
+// prints figures and judges nothing.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/redact"
+)
+
+// sample is a text and the secret in it.
+type sample struct {
+	Rule, Text, Secret string
+}
+
+func main() {
+	var (
+		gitleaks = flag.String("gitleaks", "", "a checkout of gitleaks/gitleaks")
+		keywords = flag.String("detect-secrets", "", "a checkout of Yelp/detect-secrets")
+		shared   = flag.String("shared", "../shared", "directory of definitions of tools, which are clean")
+		clean    = flag.String("clean", "", "further directories of clean text, parted by commas")
+		seed     = flag.Uint64("seed", 1, "what the encoded forms are made from")
+		list     = flag.String("list", "", "list what is missed in a half: seen or unseen")
+	)
+	flag.Parse()
+	if err := run(os.Stdout, *gitleaks, *keywords, *shared, *clean, *seed, *list); err != nil {
+		fmt.Fprintln(os.Stderr, "masking:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, gitleaks, keywords, shared, clean string, seed uint64, list string) error {
+	if gitleaks != "" {
+		samples, err := ofGitleaks(gitleaks)
+		if err != nil {
+			return err
+		}
+		report(w, "rules of gitleaks", samples, list)
+	}
+	if keywords != "" {
+		samples, err := keywordPairs(keywords)
+		if err != nil {
+			return err
+		}
+		report(w, "keyword pairs of detect-secrets", samples, list)
+	}
+	report(w, "encoded forms", encodedForms(seed), list)
+	return cleanText(w, shared, clean, list != "")
+}
+
+// found reports whether nothing of a secret is left that would be of use: no
+// four characters in ten of it side by side.
+func found(s sample) bool {
+	left := redact.Text(s.Text)
+	if left == s.Text {
+		return false
+	}
+	n := max(6, len(s.Secret)*4/10)
+	if len(s.Secret) < n {
+		return !strings.Contains(left, s.Secret)
+	}
+	before := func(part string) int { return strings.Count(s.Text, part) }
+	for i := 0; i+n <= len(s.Secret); i++ {
+		if part := s.Secret[i : i+n]; strings.Count(left, part) > 0 && strings.Count(left, part) >= before(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// unseen reports whether a rule is of the half that was not looked at.
+func unseen(rule string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(rule))
+	return h.Sum32()%2 == 1
+}
+
+// report prints the mean over the rules of how much of each is found.
+func report(w io.Writer, title string, samples []sample, list string) {
+	type count struct{ found, all int }
+	rules := map[string]count{}
+	for _, s := range samples {
+		c := rules[s.Rule]
+		c.all++
+		if found(s) {
+			c.found++
+		} else if list == "seen" && !unseen(s.Rule) || list == "unseen" && unseen(s.Rule) {
+			fmt.Fprintf(w, "  missed %s: %q, secret %q\n         %q\n", s.Rule, s.Text, s.Secret, redact.Text(s.Text))
+		}
+		rules[s.Rule] = c
+	}
+	mean := func(keep func(string) bool) (sum float64, n int) {
+		for rule, c := range rules {
+			if keep(rule) {
+				sum, n = sum+float64(c.found)/float64(c.all), n+1
+			}
+		}
+		return 100 * sum / float64(max(1, n)), n
+	}
+	seen, ns := mean(func(r string) bool { return !unseen(r) })
+	other, no := mean(unseen)
+	all, n := mean(func(string) bool { return true })
+	fmt.Fprintf(w, "%s: %d samples, mean of %d rules %.1f %% (%d that were looked at %.1f %%, %d others %.1f %%)\n", title, len(samples), n, all, ns, seen, no, other)
+	if list == "" {
+		return
+	}
+	names := make([]string, 0, len(rules))
+	for r, c := range rules {
+		if c.found < c.all && (unseen(r) == (list == "unseen")) {
+			names = append(names, r)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rules[a].found*rules[b].all, rules[b].found*rules[a].all), cmp.Compare(a, b))
+	})
+	for _, r := range names {
+		fmt.Fprintf(w, "  %4d of %4d %s\n", rules[r].found, rules[r].all, r)
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+//go:embed tell.go.txt
+var tell []byte
+
+// ofGitleaks has a checkout of gitleaks print the samples of its rules.
+func ofGitleaks(checkout string) ([]sample, error) {
+	checkout, err := filepath.Abs(checkout)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "masking")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	own, overlay := filepath.Join(dir, "tell.go"), filepath.Join(dir, "overlay.json")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(checkout, "cmd/generate/config/utils/validate.go"): own}})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(own, tell, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "run", "-overlay", overlay, ".", filepath.Join(dir, "rules.toml"))
+	cmd.Dir, cmd.Stderr = filepath.Join(checkout, "cmd/generate/config"), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("gitleaks: %w", err)
+	}
+	var samples []sample
+	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
+		var s sample
+		if err := lines.Decode(&s); err != nil {
+			return nil, err
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}
+
+var (
+	constant = regexp.MustCompile(`(?m)^(\w+_SECRET) = '(.*)'$`)
+	pair     = regexp.MustCompile(`(?m)^    \((?:'(.*)'|"(.*)")\.format\((\w+_SECRET)\), (\w+_SECRET)\),`)
+)
+
+// keywordPairs reads the lines that detect-secrets' test of keywords holds a
+// secret in, each once; each is a rule.
+func keywordPairs(checkout string) ([]sample, error) {
+	text, err := os.ReadFile(filepath.Join(checkout, "tests/plugins/keyword_test.py"))
+	if err != nil {
+		return nil, err
+	}
+	secrets := map[string]string{}
+	for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
+		secrets[m[1]] = m[2]
+	}
+	var samples []sample
+	seen := map[string]bool{}
+	for _, m := range pair.FindAllStringSubmatch(string(text), -1) {
+		line := strings.NewReplacer("{}", secrets[m[3]], "{{", "{", "}}", "}", `\'`, "'").Replace(m[1] + m[2])
+		if !seen[line] {
+			seen[line] = true
+			samples = append(samples, sample{line, line, secrets[m[4]]})
+		}
+	}
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("no keyword pairs in %s", checkout)
+	}
+	return samples, nil
+}
