@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -77,10 +79,37 @@ func (m maker) file() (text, secret string) {
 	case 4:
 		text = fmt.Sprintf("server:\n  host: %s\n  %s: \"%s\"\n  retries: 3\n", host, key, secret)
 	case 5:
-		b, _ := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte("ann:" + secret))}}})
+		secret = base64.StdEncoding.EncodeToString([]byte("ann:" + secret))
+		b, _ := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"auth": secret}}})
 		text = string(b)
 	}
 	return text, secret
+}
+
+// A code writes a text otherwise; at is where the byte at of the text begins in
+// that.
+type code struct {
+	text func(string) string
+	at   func(text string, at int) int
+}
+
+func codes() map[string]code {
+	hexed := func(s string) string { return hex.EncodeToString([]byte(s)) }
+	times := func(n int) func(string, int) int { return func(_ string, at int) int { return n * at } }
+	threes := func(_ string, at int) int { return at / 3 * 4 }
+	const line = 76
+	return map[string]code{
+		"base64":          {func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, threes},
+		"base64 for URLs": {func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }, threes},
+		"base64 in lines": {func(s string) string { return inLines(base64.StdEncoding.EncodeToString([]byte(s)), line) },
+			func(_ string, at int) int { return at/3*4 + at/3*4/line }},
+		"hex":                 {hexed, times(2)},
+		"hex in capitals":     {func(s string) string { return strings.ToUpper(hexed(s)) }, times(2)},
+		"hex with spaces":     {func(s string) string { return spaced(hexed(s), " ") + " " }, times(3)},
+		"hex as escapes":      {func(s string) string { return `\x` + spaced(hexed(s), `\x`) }, times(4)},
+		"every byte for URLs": {func(s string) string { return "%" + spaced(strings.ToUpper(hexed(s)), "%") }, times(3)},
+		"query":               {url.QueryEscape, func(s string, at int) int { return len(url.QueryEscape(s[:at])) }},
+	}
 }
 
 // encodedForms makes samples of secrets in code, a rule for each form.
@@ -96,7 +125,7 @@ func encodedForms(seed uint64) []sample {
 			b, _ := json.Marshal(map[string]any{"path": "etc/app.conf", "size": len(text), "content": text})
 			return string(b)
 		case 2:
-			return "data: " + text + "\nstatus: 200\n"
+			return "data=" + text + "&status=200"
 		}
 		return text
 	}
@@ -106,32 +135,33 @@ func encodedForms(seed uint64) []sample {
 			samples = append(samples, sample{form, around(text), secret})
 		}
 	}
-	for name, code := range map[string]func([]byte) string{
-		"base64": base64.StdEncoding.EncodeToString, "base64 for URLs": base64.RawURLEncoding.EncodeToString,
-		"base64 in lines": func(b []byte) string { return inLines(base64.StdEncoding.EncodeToString(b), 76) },
-		"hex":             hex.EncodeToString, "hex in capitals": func(b []byte) string { return strings.ToUpper(hex.EncodeToString(b)) },
-		"hex with spaces": func(b []byte) string { return spaced(hex.EncodeToString(b), " ") },
-		"hex as escapes":  func(b []byte) string { return `\x` + spaced(hex.EncodeToString(b), `\x`) },
-		"every byte for URLs": func(b []byte) string {
-			return "%" + spaced(strings.ToUpper(hex.EncodeToString(b)), "%")
-		},
-		"query": func(b []byte) string { return "q=" + url.QueryEscape(string(b)) + "&page=1" },
-	} {
-		add(name+" of a token", func() (string, string) { s := m.secret(); return code([]byte(s)), code([]byte(s)) })
-		add(name+" of a file", func() (string, string) { f, _ := m.file(); return code([]byte(f)), code([]byte(f)) })
+	all := codes()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		c := all[name]
+		add(name+" of a token", func() (string, string) { s := m.secret(); return c.text(s), c.text(s) })
+		add(name+" of a file", func() (string, string) {
+			f, s := m.file()
+			at := strings.Index(f, s)
+			text := c.text(f)
+			return text, text[c.at(f, at):c.at(f, at+len(s))]
+		})
 	}
-	for name, join := range map[string]func(parts []string) string{
-		"added":            func(p []string) string { return `"` + strings.Join(p, `" + "`) + `"` },
-		"added with dots":  func(p []string) string { return `'` + strings.Join(p, `' . '`) + `'` },
-		"side by side":     func(p []string) string { return `"` + strings.Join(p, `" "`) + `"` },
-		"on lines":         func(p []string) string { return `("` + strings.Join(p, "\"\n   \"") + `")` },
-		"continued":        func(p []string) string { return strings.Join(p, "\\\n") },
-		"in a list":        func(p []string) string { return `["` + strings.Join(p, `", "`) + `"].join("")` },
-		"in a JSON list":   func(p []string) string { b, _ := json.Marshal(map[string]any{"parts": p}); return string(b) },
-		"in members":       func(p []string) string { return fmt.Sprintf(`{"part1":"%s","part2":"%s"}`, p[0], strings.Join(p[1:], "")) },
+	ways := map[string]func(parts []string) string{
+		"added":           func(p []string) string { return `"` + strings.Join(p, `" + "`) + `"` },
+		"added with dots": func(p []string) string { return `'` + strings.Join(p, `' . '`) + `'` },
+		"side by side":    func(p []string) string { return `"` + strings.Join(p, `" "`) + `"` },
+		"on lines":        func(p []string) string { return `("` + strings.Join(p, "\"\n   \"") + `")` },
+		"continued":       func(p []string) string { return strings.Join(p, "\\\n") },
+		"in a list":       func(p []string) string { return `["` + strings.Join(p, `", "`) + `"].join("")` },
+		"in a JSON list":  func(p []string) string { b, _ := json.Marshal(map[string]any{"parts": p}); return string(b) },
+		"in members": func(p []string) string {
+			return fmt.Sprintf(`{"part1":"%s","part2":"%s"}`, p[0], strings.Join(p[1:], ""))
+		},
 		"wrapped":          func(p []string) string { return strings.Join(p, "\n") },
 		"parted by spaces": func(p []string) string { return strings.Join(p, " ") },
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(ways)) {
+		join := ways[name]
 		add("split, "+name, func() (string, string) {
 			s := m.secret()
 			parts := parted(m, s)

@@ -15,6 +15,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -66,20 +67,26 @@ func run(w io.Writer, gitleaks, keywords, shared, clean string, seed uint64, lis
 	return cleanText(w, shared, clean, list != "")
 }
 
-// found reports whether nothing of a secret is left that would be of use: no
-// four characters in ten of it side by side.
+// found reports whether a secret is found in a text, and in one that stands in
+// JSON; what is JSON is masked as such.
 func found(s sample) bool {
-	left := redact.Text(s.Text)
+	if json.Valid([]byte(s.Text)) {
+		return gone(s, string(redact.JSON(json.RawMessage(s.Text))))
+	}
+	quoted, _ := json.Marshal(map[string]string{"text": s.Text})
+	var answer struct{ Text string }
+	return gone(s, redact.Text(s.Text)) && json.Unmarshal(redact.JSON(quoted), &answer) == nil && gone(s, answer.Text)
+}
+
+// gone reports whether nothing of a secret is left that would be of use: no four
+// characters in ten of it side by side.
+func gone(s sample, left string) bool {
 	if left == s.Text {
 		return false
 	}
-	n := max(6, len(s.Secret)*4/10)
-	if len(s.Secret) < n {
-		return !strings.Contains(left, s.Secret)
-	}
-	before := func(part string) int { return strings.Count(s.Text, part) }
+	n := min(len(s.Secret), max(6, len(s.Secret)*4/10))
 	for i := 0; i+n <= len(s.Secret); i++ {
-		if part := s.Secret[i : i+n]; strings.Count(left, part) > 0 && strings.Count(left, part) >= before(part) {
+		if part := s.Secret[i : i+n]; strings.Contains(left, part) && strings.Count(left, part) >= strings.Count(s.Text, part) {
 			return false
 		}
 	}

@@ -49,7 +49,12 @@ func ofGitleaks(checkout string) ([]sample, error) {
 		if err := lines.Decode(&s); err != nil {
 			return nil, err
 		}
-		samples = append(samples, s)
+		if user, password, ok := strings.Cut(s.Secret, ":"); ok && !strings.ContainsAny(user, " \"'=") && strings.Contains(s.Text, "//"+s.Secret+"@") || ok && strings.Contains(s.Rule, "user") {
+			s.Secret = password // who it is for is none
+		}
+		if s.Secret != "" { // some rules look at the name of a file alone
+			samples = append(samples, s)
+		}
 	}
 	return samples, nil
 }

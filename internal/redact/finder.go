@@ -6,8 +6,9 @@ type finder struct {
 	// curl is true while looking through a text that holds a curl command.
 	curl bool
 
-	encodings int // how many times the text was decoded from base64
+	encodings int // how many times the text was decoded
 	encoded   encoded
+	decoded   int // escapes of URLs before here have been looked at
 }
 
 func (f *finder) add(text []byte, from, to int, kind string) {

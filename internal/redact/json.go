@@ -20,6 +20,7 @@ type jsonFinder struct {
 	// is: a flag in a list of arguments, the name beside a value.
 	expect   string
 	expectAt int // where that string has to begin
+	joinedTo int // strings that begin before here are pieces of one that was masked
 }
 
 // json finds credentials in the strings of a JSON text. Everything else is left
@@ -152,6 +153,9 @@ func (j *jsonFinder) whole(from, to int, kind string) {
 
 // within looks for credentials in a string.
 func (j *jsonFinder) within(from, to int) {
+	if from >= j.joinedTo {
+		j.joinedTo = max(j.joinedTo, j.atJoined(j.raw, from))
+	}
 	if to-from < Shortest {
 		return
 	}
@@ -168,6 +172,9 @@ func (j *jsonFinder) within(from, to int) {
 // inString calls find with the decoded string, and moves the spans that it
 // adds to where they are in the raw text.
 func (j *jsonFinder) inString(from, to int, find func(content []byte)) {
+	if from < j.joinedTo {
+		return
+	}
 	content := j.raw[from:to]
 	first := len(j.spans)
 	if bytes.IndexByte(content, '\\') < 0 {

@@ -17,12 +17,18 @@ const Shortest = 8
 // and all, eight at a time, and stops at two things: at what joins a name and a
 // value, to look at the name, and at a word long enough to be a token, to look
 // at the places in it where one could begin.
-func suspicious(b []byte) bool {
+func suspicious(b []byte) bool { return suspiciousAt(b, 0) }
+
+// suspiciousAt is suspicious for what stands in a URL, which was decoded depth
+// times.
+func suspiciousAt(b []byte, depth int) bool {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 	)
-	covered := 0 // long words that end before here have been looked at
+	covered := 0  // long words that end before here have been looked at
+	decoded := 0  // and so have escapes of URLs
+	var last byte // the one before x
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
@@ -32,18 +38,32 @@ func suspicious(b []byte) bool {
 				return true
 			}
 		}
-		// The high bit of each byte that is one of , - : > = \ (and of a few
-		// others, which halt sorts out).
-		commas, colons := (x|ones)^ones*'-', (x|ones*4)^ones*'>'
+		// The high bit of each byte that is one of , - % : > = \ (and of a few
+		// others, which halt sorts out), and of the w in password.
+		commas, colons := (x|ones*9)^ones*'-', (x|ones*4)^ones*'>'
 		equals, slashes := x^ones*'=', x^ones*'\\'
-		m := ((commas-ones)&^commas | (colons-ones)&^colons | (equals-ones)&^equals | (slashes-ones)&^slashes) & highs
+		sw := x ^ ones*'w' | (x<<8 | uint64(last)) ^ ones*'s'
+		last = byte(x >> 56)
+		m := ((commas-ones)&^commas | (colons-ones)&^colons | (equals-ones)&^equals | (slashes-ones)&^slashes | (sw-ones)&^sw) & highs
 		for ; m != 0; m &= m - 1 {
-			if j := i + bits.TrailingZeros64(m)/8; glance(b, j) && halt(b, j) {
+			j := i + bits.TrailingZeros64(m)/8
+			if b[j] == '%' && j >= decoded {
+				var found bool
+				if decoded, found = percent(b, j, depth); found {
+					return true
+				}
+			}
+			if glance(b, j) && halt(b, j) {
 				return true
 			}
 		}
 	}
 	for ; i < len(b); i++ {
+		if b[i] == '%' && i >= decoded {
+			if _, found := percent(b, i, depth); found {
+				return true
+			}
+		}
 		if halt(b, i) {
 			return true
 		}
@@ -61,9 +81,11 @@ func glance(b []byte, i int) bool {
 	case ',':
 		return has(before, quoted|space) && (before != '"' || b[i-2] == '\\' || !inJSON(b))
 	case '-':
-		return b[i+1] == '-' || b[i+1] == 'u'
+		return b[i+1] == '-' || b[i+1] == 'u' || has(before, space|quoted) || b[i-2] == '\\'
 	case '\\':
-		return b[i+1] == 'u'
+		return b[i+1] == 'u' || b[i+1] == 'x'
+	case 'w':
+		return before == 's' && (b[i+1] == 'o' || b[i+1] == 'd')
 	case ':':
 		return before != '"' || !has(b[i-2], lower) || mayBeCredential(b, i-1) || b[i+1] == '/' || b[i+1] == '\\'
 	}
@@ -76,9 +98,11 @@ func halt(b []byte, i int) bool {
 	case ':', '=', '>', ',':
 		return joins(b, i)
 	case '-':
-		return i+2 < len(b) && (b[i+1] == '-' || b[i+1] == 'u' && b[i+2] == ' ') && dashes(b, i)
+		return i+2 < len(b) && ((b[i+1] == '-' || b[i+1] == 'u' && b[i+2] == ' ') && dashes(b, i) || mailchimpEnd(b, i) > 0 || afterFlag(b, i) > 0)
 	case '\\':
-		return i+5 < len(b) && b[i+1] == 'u' && b[i+2] == '0' && b[i+3] == '0' && escapedLetter(b, i)
+		return i+5 < len(b) && (b[i+1] == 'u' && b[i+2] == '0' && b[i+3] == '0' && escapedLetter(b, i) || b[i+1] == 'x' && escapedBytes(b, i)-i >= 4*minToken)
+	case 'w':
+		return i > 0 && b[i-1] == 's' && toldRaw(b, runEnd(b, i, alnum))
 	}
 	return false
 }
@@ -97,7 +121,7 @@ func longWord(b []byte, i int) (end int, found bool) {
 	if end-begin < minToken {
 		return end, false
 	}
-	if begin > 0 && b[begin-1] == ' ' && isScheme(b[:begin-1]) {
+	if begin > 0 && (b[begin-1] == ' ' && isScheme(b[:begin-1]) || has(b[begin-1], space|quoted) && (toldBefore(b, begin, end) || endsJoined(b, begin))) {
 		return end, true
 	}
 	for p := begin; p+minToken <= end; {
@@ -113,6 +137,9 @@ func longWord(b []byte, i int) (end int, found bool) {
 			if p-from >= minEncoded && encodesText(b[from:p]) {
 				return end, true
 			}
+			if _, to := hexText(b[from:p]); to > 0 {
+				return end, true
+			}
 			continue
 		}
 		p++
@@ -124,8 +151,11 @@ func startsToken(b []byte, p int) bool {
 	if !mayBeToken(b, p) {
 		return false
 	}
-	end, _ := matchToken(b, p)
-	return end > 0
+	if end, _ := matchToken(b, p); end > 0 {
+		return true
+	}
+	_, ok := joined(b, p)
+	return ok
 }
 
 // pastEscape returns the length of the rest of an escape that looks like a part
@@ -147,6 +177,15 @@ func pastEscape(b []byte, p int) int {
 	return 0
 }
 
+// pastEscapeStart returns the place behind the rest of an escape, if that is what
+// the word at from begins with.
+func pastEscapeStart(b []byte, from, end int) int {
+	if n := pastEscape(b[:end], from); n > 0 && from+n <= end {
+		return from + n
+	}
+	return from
+}
+
 // isScheme reports whether text ends with a scheme of authorization.
 func isScheme(text []byte) bool {
 	n := len(text)
@@ -161,6 +200,11 @@ func joins(b []byte, i int) bool {
 	}
 	if i == 0 {
 		return false
+	}
+	if b[i] == '=' && (b[i-1] == '=' || b[i-1] == '!') {
+		if _, kind := comparedName(b, i); kind != "" {
+			return true
+		}
 	}
 	switch before := b[i-1]; {
 	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && inJSON(b)):
