@@ -3,14 +3,18 @@
 // forms that it makes itself from a seed, and in clean text, where it should
 // find none; and how fast it goes through that.
 //
-//	go run ./bench/masking [-gitleaks dir] [-detect-secrets dir] [-shared dir]
+//	go run ./bench/masking [-gitleaks file] [-detect-secrets dir] [-shared dir]
 //		[-clean dir,…] [-seed n] [-list half]
 //
-// The two projects are read from checkouts and nothing of them is kept here:
-// gitleaks is built with one file replaced, so that it prints its samples. Its
-// rules, and the forms of code, are parted by a hash of their name: what redact
-// knows was chosen with one half in view, the other shows what carries over. It
-// prints figures and judges nothing.
+// Nothing of the two projects is kept here. In a checkout of gitleaks, tell.go.txt
+// in the place of cmd/generate/config/utils/validate.go has it print its samples,
+// others each time:
+//
+//	cd cmd/generate/config && go run . /tmp/rules.toml > samples.jsonl
+//
+// Its rules are parted by a hash of their name: what redact knows was chosen with
+// one half in view, the other shows what carries over. It prints figures and
+// judges nothing.
 package main
 
 import (
@@ -34,7 +38,7 @@ type sample struct {
 
 func main() {
 	var (
-		gitleaks = flag.String("gitleaks", "", "a checkout of gitleaks/gitleaks")
+		gitleaks = flag.String("gitleaks", "", "file of the samples of gitleaks")
 		keywords = flag.String("detect-secrets", "", "a checkout of Yelp/detect-secrets")
 		shared   = flag.String("shared", "../shared", "directory of definitions of tools, which are clean")
 		clean    = flag.String("clean", "", "further directories of clean text, parted by commas")

@@ -80,14 +80,15 @@ func (f *finder) atHex(t []byte, i, end int) (next int, found bool) {
 	if to == 0 {
 		return end, false
 	}
-	return f.bytesIn(t, i+from, i+to, 2)
+	return f.bytesIn(t, i+from, i+to, i+from+2, 2)
 }
 
-// bytesIn masks the units of bytes from to to, whose last two digits are
-// hexadecimal, when a credential is in what they stand for.
-func (f *finder) bytesIn(t []byte, from, to, unit int) (next int, found bool) {
-	text := make([]byte, 0, (to-from)/unit)
-	for i := from + unit; i <= to; i += unit {
+// bytesIn masks what stands from to to when a credential is in the bytes that it
+// stands for: of pairs of hexadecimal digits, the first of which ends at first and
+// each other one unit further on.
+func (f *finder) bytesIn(t []byte, from, to, first, unit int) (next int, found bool) {
+	text := make([]byte, 0, (to-from)/unit+1)
+	for i := first; i <= to; i += unit {
 		text = append(text, hexByte(t[i-2:]))
 	}
 	if spans := f.inside(text); len(spans) > 0 {
@@ -95,6 +96,25 @@ func (f *finder) bytesIn(t []byte, from, to, unit int) (next int, found bool) {
 		return to, true
 	}
 	return to, false
+}
+
+// dumped returns the end of the pairs of hexadecimal digits with blanks between
+// them that begin at i, of which there are to be so many that stand for text; or 0.
+func dumped(t []byte, i, least int) int {
+	n := 0
+	for i+2 <= len(t) && has(t[i], hexAny) && has(t[i+1], hexAny) && (i+2 == len(t) || !has(t[i+2], alnum)) {
+		if !isText(hexByte(t[i:])) {
+			return 0
+		}
+		n++
+		if i += 3; i > len(t) || t[i-1] != ' ' {
+			break
+		}
+	}
+	if n < least {
+		return 0
+	}
+	return i - 1
 }
 
 // escapedBytes returns the end of the escapes \x41 that begin at i.
@@ -112,7 +132,7 @@ func escapedBytes(t []byte, i int) int {
 // at a token that follows an escape such as \n. It returns the place to go on from.
 func (f *finder) afterBackslash(t []byte, i int) int {
 	if end := escapedBytes(t, i); end-i >= 4*minToken && f.encodings < maxEncodings {
-		next, _ := f.bytesIn(t, i, end, 4)
+		next, _ := f.bytesIn(t, i, end, i+4, 4)
 		return next
 	}
 	if i+2 < len(t) {

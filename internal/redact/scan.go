@@ -25,6 +25,7 @@ func suspiciousAt(b []byte, depth int) bool {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
+		third = 0x80000080000080 // each third byte
 	)
 	covered := 0  // long words that end before here have been looked at
 	decoded := 0  // and so have escapes of URLs
@@ -32,9 +33,16 @@ func suspiciousAt(b []byte, depth int) bool {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
-		if (x-ones*'+')&^x&highs == 0 && i >= covered { // no byte below '+': all in one word
-			var found bool
-			if covered, found = longWord(b, i); found {
+		switch below := (x - ones*'+') &^ x & highs; below {
+		case 0: // no byte below '+': all in one word
+			if i >= covered {
+				var found bool
+				if covered, found = longWord(b, i); found {
+					return true
+				}
+			}
+		case third, third << 8, third >> 8: // pairs with blanks between them
+			if dumped(b, i+bits.TrailingZeros64(below)/8+1, minToken/2) > 0 {
 				return true
 			}
 		}

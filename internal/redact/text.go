@@ -57,6 +57,12 @@ func (f *finder) atWord(t []byte, i int) int {
 	if next, found := f.atHex(t, i, end); found {
 		return next
 	}
+	if end-i == 2 && f.encodings < maxEncodings {
+		if to := dumped(t, i, minToken); to > 0 {
+			next, _ := f.bytesIn(t, i, to, i+2, 3)
+			return next
+		}
+	}
 	return f.atEncoded(t, i, end)
 }
 
