@@ -193,7 +193,9 @@ func (f *finder) atPercent(t []byte, i int) int {
 		low = f.spans[n-1].to
 	}
 	text, from, to := query(nil, t, max(low, i-maxName), i)
-	f.decoded = to
+	if f.decoded = to; !dense(t[i:to]) {
+		return i + 3
+	}
 	at, decoded := from, 0
 	forward := func(target int) int {
 		for ; decoded < target && at < to; decoded++ {
@@ -214,6 +216,26 @@ func (f *finder) atPercent(t []byte, i int) int {
 	return i + 3
 }
 
+// dense reports whether a part of a URL holds what the quick test stops at: escapes
+// side by side, or a long word behind one.
+func dense(t []byte) bool {
+	const aside = 5
+	n, word := 0, 0
+	for i := 0; i < len(t); i++ {
+		if t[i] == '%' {
+			if word != 2 {
+				n = 0
+			}
+			n, word = n+1, 0
+			continue
+		}
+		if word++; n > 0 && (word >= minToken || n >= aside && word == 2) {
+			return true
+		}
+	}
+	return false
+}
+
 // percent reports whether what stands around the escape of a URL at i hides
 // something, and where that ends.
 func percent(b []byte, i, depth int) (end int, found bool) {
@@ -222,6 +244,6 @@ func percent(b []byte, i, depth int) (end int, found bool) {
 		return i, false
 	}
 	var buffer [512]byte
-	text, _, end := query(buffer[:0], b, max(0, i-maxName), i)
+	text, _, end := query(buffer[:0], b, max(0, i-4*maxName), i)
 	return end, depth == deepest || suspiciousAt(text, depth+1)
 }

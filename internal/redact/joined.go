@@ -1,7 +1,5 @@
 package redact
 
-import "bytes"
-
 // A token that is parted, as in "abc" + "def", is in no word as a whole.
 
 // inPiece is what the pieces of a token are made of.
@@ -170,11 +168,17 @@ func endsJoined(b []byte, begin int) bool {
 	const farthest = 96
 	for i, low := begin, max(0, begin-farthest); i > low; {
 		end := i
-		for end > low && (has(b[end-1], space|quoted|slash|dot) || bytes.IndexByte([]byte(`\,&`), b[end-1]) >= 0 || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
+		for end > low && b[end-1] == ' ' {
+			end--
+		}
+		if end == low || !has(b[end-1], quoted) && b[end-1] != '\n' && b[end-1] != '\\' && (b[end-1] != 'n' || end < 2 || b[end-2] != '\\') {
+			return false
+		}
+		for end > low && (has(b[end-1], space|quoted|slash|dot) || b[end-1] == '\\' || b[end-1] == ',' || b[end-1] == '&' || end > low+1 && b[end-1] == 'n' && b[end-2] == '\\') {
 			end--
 		}
 		from := runStart(b, low, end, inPiece)
-		if from == end || bytes.IndexAny(b[end:i], "\"'`\n\\") < 0 {
+		if from == end {
 			return false
 		}
 		for at := from; at < min(end, from+2); at++ { // a letter of an escape may stand before it

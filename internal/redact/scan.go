@@ -27,51 +27,40 @@ func suspiciousAt(b []byte, depth int) bool {
 		highs = 0x8080808080808080
 		third = 0x80000080000080 // each third byte
 	)
-	covered := 0  // long words that end before here have been looked at
-	decoded := 0  // and so have escapes of URLs
-	var last byte // the one before x
+	decoded := 0      // escapes of URLs that end before here have been looked at
+	covered := 0      // long words that end before here have been looked at
+	last := uint64(0) // the byte before x
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
-		switch below := (x - ones*'+') &^ x & highs; below {
-		case 0: // no byte below '+': all in one word
-			if i >= covered {
-				var found bool
-				if covered, found = longWord(b, i); found {
-					return true
-				}
-			}
-		case third, third << 8, third >> 8: // pairs with blanks between them
-			if dumped(b, i+bits.TrailingZeros64(below)/8+1, minToken/2) > 0 {
+		below := (x - ones*'+') &^ x & highs
+		if below == 0 && i >= covered { // no byte below '+': all in one word
+			var found bool
+			if covered, found = longWord(b, i, depth); found {
 				return true
 			}
 		}
-		// The high bit of each byte that is one of , - % : > = \ (and of a few
-		// others, which halt sorts out), and of the w in password.
-		commas, colons := (x|ones*9)^ones*'-', (x|ones*4)^ones*'>'
-		equals, slashes := x^ones*'=', x^ones*'\\'
-		sw := x ^ ones*'w' | (x<<8 | uint64(last)) ^ ones*'s'
-		last = byte(x >> 56)
-		m := ((commas-ones)&^commas | (colons-ones)&^colons | (equals-ones)&^equals | (slashes-ones)&^slashes | (sw-ones)&^sw) & highs
-		for ; m != 0; m &= m - 1 {
-			j := i + bits.TrailingZeros64(m)/8
-			if b[j] == '%' && j >= decoded {
+		if below == third || below == third<<8 || below == third>>8 { // pairs with something between them
+			if pair := i + bits.TrailingZeros64(below)/8 + 1; dumped(b, pair, minToken/2) > 0 || b[pair-1] == '%' && pair > decoded {
 				var found bool
-				if decoded, found = percent(b, j, depth); found {
+				if decoded, found = percent(b, pair-1, depth); found {
 					return true
 				}
 			}
-			if glance(b, j) && halt(b, j) {
+		}
+		// The high bit of each byte that is one of , - = : > \ (and of a few
+		// others, which halt sorts out), and of the w in password.
+		commas, colons := (x|ones*0x11)^ones*'=', (x|ones*4)^ones*'>'
+		slashes, sw := x^ones*'\\', x^ones*'w'|(x<<8|last)^ones*'s'
+		last = x >> 56
+		m := ((commas-ones)&^commas | (colons-ones)&^colons | (slashes-ones)&^slashes | (sw-ones)&^sw) & highs
+		for ; m != 0; m &= m - 1 {
+			if j := i + bits.TrailingZeros64(m)/8; glance(b, j) && halt(b, j) {
 				return true
 			}
 		}
 	}
 	for ; i < len(b); i++ {
-		if b[i] == '%' && i >= decoded {
-			if _, found := percent(b, i, depth); found {
-				return true
-			}
-		}
 		if halt(b, i) {
 			return true
 		}
@@ -117,7 +106,7 @@ func halt(b []byte, i int) bool {
 
 // longWord looks at the word that holds the eight bytes from i. It returns the
 // end of the word, and whether something in it could be a credential.
-func longWord(b []byte, i int) (end int, found bool) {
+func longWord(b []byte, i, depth int) (end int, found bool) {
 	begin := i
 	for begin > 0 && b[begin-1] >= '+' {
 		begin--
@@ -131,6 +120,13 @@ func longWord(b []byte, i int) (end int, found bool) {
 	}
 	if begin > 0 && (b[begin-1] == ' ' && isScheme(b[:begin-1]) || has(b[begin-1], space|quoted) && (toldBefore(b, begin, end) || endsJoined(b, begin))) {
 		return end, true
+	}
+	covered := end
+	if begin > 0 && b[begin-1] == '%' {
+		if covered, found = percent(b, begin-1, depth); found {
+			return end, true
+		}
+		covered = max(covered, end)
 	}
 	for p := begin; p+minToken <= end; {
 		if has(b[p], alnum) {
@@ -152,7 +148,7 @@ func longWord(b []byte, i int) (end int, found bool) {
 		}
 		p++
 	}
-	return end, false
+	return covered, false
 }
 
 func startsToken(b []byte, p int) bool {

@@ -67,7 +67,7 @@ func toldAt(t []byte, i int) (at int, said bool) {
 		switch {
 		case w == "is" || w == "was" || w == "be" || w == "are":
 			said, about = true, false
-		case said && (w == "set" || w == "to" || w == "now" || w == "currently" || w == "still"):
+		case said && saying(t[at:end]):
 		case !said && (w == "for" || w == "of" || w == "on" || w == "in" || w == "to"), about, w == "will":
 			about = true
 		default:
@@ -94,7 +94,17 @@ func (f *finder) atTold(t []byte, end int) int {
 
 // toldBefore reports whether text tells the long word at begin behind a name.
 func toldBefore(b []byte, begin, end int) bool {
-	if !looksRandom(b[begin:end], 1) {
+	i := begin - 1
+	for i > 0 && (has(b[i], quoted) || b[i] == '\\') {
+		i--
+	}
+	if i < 3 || b[i] != ' ' {
+		return false
+	}
+	if b[i-1] == ':' {
+		i--
+	}
+	if !mayBeCredential(b, i) && !saying(b[runStart(b, max(0, i-10), i, lower):i]) || !looksRandom(b[begin:end], 1) {
 		return false
 	}
 	for i := max(0, begin-2*maxName); i < begin; i++ {
@@ -103,6 +113,15 @@ func toldBefore(b []byte, begin, end int) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// saying reports whether a word may stand right before a value that is told.
+func saying(w []byte) bool {
+	switch string(w) {
+	case "is", "was", "are", "be", "set", "to", "now", "currently", "still":
+		return true
 	}
 	return false
 }
