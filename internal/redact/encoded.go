@@ -73,7 +73,7 @@ func hexDigit(c byte) byte {
 // atHex looks at the letters and digits at i to end, which may be hexadecimal
 // digits, and masks them when a credential is in what they stand for.
 func (f *finder) atHex(t []byte, i, end int) (next int, found bool) {
-	if end-i < minHex || f.encodings == maxEncodings {
+	if f.encodings == maxEncodings {
 		return end, false
 	}
 	from, to := hexText(t[i:end])

@@ -41,11 +41,12 @@ func suspiciousAt(b []byte, depth int) bool {
 			}
 		}
 		if below == third || below == third<<8 || below == third>>8 { // pairs with something between them
-			if pair := i + bits.TrailingZeros64(below)/8 + 1; dumped(b, pair, minToken/2) > 0 || b[pair-1] == '%' && pair > decoded {
-				var found bool
-				if decoded, found = percent(b, pair-1, depth); found {
-					return true
-				}
+			pair, found := i+bits.TrailingZeros64(below)/8+1, false
+			if b[pair-1] == '%' && pair > decoded {
+				decoded, found = percent(b, pair-1, depth)
+			}
+			if found || dumped(b, pair, minToken/2) > 0 {
+				return true
 			}
 		}
 		// The high bit of each byte that is one of , - = : > \ (and of a few
@@ -118,8 +119,10 @@ func longWord(b []byte, i, depth int) (end int, found bool) {
 	if end-begin < minToken {
 		return end, false
 	}
-	if begin > 0 && (b[begin-1] == ' ' && isScheme(b[:begin-1]) || has(b[begin-1], space|quoted) && (toldBefore(b, begin, end) || endsJoined(b, begin))) {
-		return end, true
+	if begin > 1 && (b[begin-1] != '"' || b[begin-2] != ':') { // not the value of a member
+		if b[begin-1] == ' ' && isScheme(b[:begin-1]) || has(b[begin-1], space|quoted) && (toldBefore(b, begin, end) || endsJoined(b, begin)) {
+			return end, true
+		}
 	}
 	covered := end
 	if begin > 0 && b[begin-1] == '%' {
@@ -141,8 +144,10 @@ func longWord(b []byte, i, depth int) (end int, found bool) {
 			if p-from >= minEncoded && encodesText(b[from:p]) {
 				return end, true
 			}
-			if _, to := hexText(b[from:p]); to > 0 {
-				return end, true
+			if p-from >= minHex {
+				if _, to := hexText(b[from:p]); to > 0 {
+					return end, true
+				}
 			}
 			continue
 		}

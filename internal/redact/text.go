@@ -33,8 +33,10 @@ func (f *finder) text(t []byte) {
 // atWord looks at what begins at the letter or digit i, where no letter or
 // digit stands before: a token, or a scheme of authorization.
 func (f *finder) atWord(t []byte, i int) int {
-	if end := f.atJoined(t, i); end > 0 {
-		return end
+	if i+3 <= len(t) && known.tokenStarts.has(t[i], t[i+1], t[i+2]) {
+		if end := f.atJoined(t, i); end > 0 {
+			return end
+		}
 	}
 	if end, kind := matchToken(t, i); end > 0 {
 		if kind == "teams-webhook" { // what belongs to it could not stand in another token
@@ -51,11 +53,15 @@ func (f *finder) atWord(t []byte, i int) int {
 			return f.addValue(t, from, to, "authorization")
 		}
 	}
-	if next := f.atTold(t, end); next > end {
-		return next
+	if end < len(t) && t[end] == ' ' && mayBeCredential(t, end) {
+		if next := f.atTold(t, end); next > end {
+			return next
+		}
 	}
-	if next, found := f.atHex(t, i, end); found {
-		return next
+	if end-i >= minHex {
+		if next, found := f.atHex(t, i, end); found {
+			return next
+		}
 	}
 	if end-i == 2 && f.encodings < maxEncodings {
 		if to := dumped(t, i, minToken); to > 0 {
