@@ -31,11 +31,6 @@ import (
 	"mcpproxy/internal/redact"
 )
 
-// sample is a text and the secret in it.
-type sample struct {
-	Rule, Text, Secret string
-}
-
 func main() {
 	var (
 		gitleaks = flag.String("gitleaks", "", "file of the samples of gitleaks")

@@ -10,6 +10,11 @@ import (
 	"strings"
 )
 
+// sample is a text and the secret in it.
+type sample struct {
+	Rule, Text, Secret string
+}
+
 // ofGitleaks reads the samples that gitleaks prints when tell.go.txt stands for
 // its cmd/generate/config/utils/validate.go.
 func ofGitleaks(path string) ([]sample, error) {

@@ -1,5 +1,8 @@
 package redact
 
+// maxNesting is how many times JSON is looked for in a string of JSON.
+const maxNesting = 4
+
 // A finder collects spans, in the order of the text and without overlap.
 type finder struct {
 	spans []span

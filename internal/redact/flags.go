@@ -7,14 +7,6 @@ import (
 
 // Passwords behind short flags, which only the command tells: docker login -p.
 
-// A flagRule is a flag with a password of a command.
-type flagRule struct {
-	command  string
-	flag     byte
-	apart    bool // -p password
-	attached bool // -ppassword
-}
-
 // afterFlag returns where the password of a command stands, behind the short flag
 // at i, or 0. Whether it is one is not looked at.
 func afterFlag(t []byte, i int) int {

@@ -8,9 +8,6 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// maxNesting is how many times JSON is looked for in a string of JSON.
-const maxNesting = 4
-
 // A jsonFinder walks over the strings of one JSON text.
 type jsonFinder struct {
 	*finder
@@ -61,8 +58,15 @@ func (j *jsonFinder) atValue(from, to, next int) {
 		return
 	}
 	j.within(from, to)
-	if to-from > 2 && j.raw[from] == '-' { // "--api-key", "…"
+	switch {
+	case to-from > 2 && j.raw[from] == '-': // "--api-key", "…"
 		j.announce(j.raw[from:to], next)
+	case to-from == 2 && j.raw[from] == '-': // "login", "-p", "…"
+		list := max(0, from-4*maxName)
+		list += max(0, bytes.LastIndexByte(j.raw[list:from], '['))
+		if afterFlag(j.raw[list:], from-list) > 0 {
+			j.announce([]byte("password"), next)
+		}
 	}
 }
 

@@ -163,3 +163,11 @@ type tokenRule struct {
 	min, max int
 	digits   bool
 }
+
+// A flagRule is a flag with a password of a command.
+type flagRule struct {
+	command  string
+	flag     byte
+	apart    bool // -p password
+	attached bool // -ppassword
+}

@@ -51,10 +51,11 @@ func suspiciousAt(b []byte, depth int) bool {
 		}
 		// The high bit of each byte that is one of , - = : > \ (and of a few
 		// others, which halt sorts out), and of the w in password.
+		x &^= highs
 		commas, colons := (x|ones*0x11)^ones*'=', (x|ones*4)^ones*'>'
-		slashes, sw := x^ones*'\\', x^ones*'w'|(x<<8|last)^ones*'s'
+		slashes, sw := x^ones*'\\', (x^ones*'w')|((x<<8|last)^ones*'s')
 		last = x >> 56
-		m := ((commas-ones)&^commas | (colons-ones)&^colons | (slashes-ones)&^slashes | (sw-ones)&^sw) & highs
+		m := ((highs - commas) | (highs - colons) | (highs - slashes) | (highs - sw)) & highs
 		for ; m != 0; m &= m - 1 {
 			if j := i + bits.TrailingZeros64(m)/8; glance(b, j) && halt(b, j) {
 				return true
@@ -165,34 +166,6 @@ func startsToken(b []byte, p int) bool {
 	}
 	_, ok := joined(b, p)
 	return ok
-}
-
-// pastEscape returns the length of the rest of an escape that looks like a part
-// of the word at p: the letter of \n, the digits of \u003e and %3D, the
-// parameters of \x1b[31m.
-func pastEscape(b []byte, p int) int {
-	switch {
-	case p == 0 || p >= len(b):
-		return 0
-	case b[p-1] == '\\' && b[p] == 'u':
-		return 5
-	case b[p-1] == '\\':
-		return 1
-	case b[p-1] == '%':
-		return 2
-	case b[p-1] == '[' || b[p-1] == ';':
-		return runEnd(b, p, digit) + 1 - p
-	}
-	return 0
-}
-
-// pastEscapeStart returns the place behind the rest of an escape, if that is what
-// the word at from begins with.
-func pastEscapeStart(b []byte, from, end int) int {
-	if n := pastEscape(b[:end], from); n > 0 && from+n <= end {
-		return from + n
-	}
-	return from
 }
 
 // isScheme reports whether text ends with a scheme of authorization.
@@ -370,4 +343,16 @@ func escapedLetter(b []byte, i int) bool {
 		return kind != ""
 	}
 	return r < 0x80 && (r == ':' || r == ',' || r == '%' || has(byte(r), ident|slash|equals))
+}
+
+// percent reports whether what stands around the escape of a URL at i hides
+// something, and where that ends.
+func percent(b []byte, i, depth int) (end int, found bool) {
+	const deepest = 4
+	if _, ok := percentByte(b, i); !ok {
+		return i, false
+	}
+	var buffer [512]byte
+	text, _, end := query(buffer[:0], b, max(0, i-4*maxName), i)
+	return end, depth == deepest || suspiciousAt(text, depth+1)
 }
