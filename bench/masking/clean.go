@@ -23,7 +23,7 @@ const chunk = 2 << 10
 // how fast they were looked through.
 func cleanText(w io.Writer, shared, further string, list bool) error {
 	dirs := []string{
-		filepath.Join(shared, "retrieval"), filepath.Join(shared, "real-servers"), filepath.Join(shared, "security-corpora", "benign-docker-registry"),
+		filepath.Join(shared, "retrieval", "scale"), filepath.Join(shared, "real-servers"), filepath.Join(shared, "security-corpora", "benign-docker-registry"),
 		filepath.Join(shared, "security-corpora", "benign-livemcpbench"),
 	}
 	if further != "" {
