@@ -39,9 +39,11 @@ var realClients = []realClient{
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
 	d := startDaemon(t, `{}`)
-	t.Setenv("XDG_CONFIG_HOME", "") // the account is the test's own
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
-	t.Setenv("CODEX_HOME", "")
+	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} { // the account is the test's own
+		t.Setenv(name, "")
+		_ = os.Unsetenv(name) // an empty one is the working directory for Claude Code
+	}
+	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
 			program, err := exec.LookPath(c.program)
