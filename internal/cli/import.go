@@ -87,7 +87,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 	if err != nil {
 		return err
 	}
-	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o) }); err != nil {
+	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, answering(ctx, r) == "") }); err != nil {
 		return err
 	}
 	return notImported(out.Results)
@@ -348,7 +348,7 @@ func clearIn(s takeover.Found) string {
 }
 
 // writeImported writes what became of what was found.
-func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options) {
+func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options, offline bool) {
 	by := map[string]takeover.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
@@ -376,7 +376,11 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 	if len(added) > 0 {
 		p.line("%s %s.", map[bool]string{true: "Would import", false: "Imported"}[o.DryRun], strings.Join(added, ", "))
 	}
-	if len(added) > 0 && !o.DryRun {
+	switch {
+	case len(added) == 0 || o.DryRun:
+	case offline:
+		p.note("MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it.")
+	default:
 		p.note("See how they come up with `mcpproxy upstream list`.")
 	}
 	if len(review) > 0 {
