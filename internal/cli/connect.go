@@ -50,7 +50,11 @@ func connectCommand(r *run) command {
 				}
 			}
 			done, err := c.change(cmd.Context(), args, func(client string) (connect.Plan, error) { return c.account.Connect(client, f.wish) }, "Connect")
-			return errors.Join(err, c.offerRules(cmd.Context(), done))
+			err = errors.Join(err, c.offerRules(cmd.Context(), done))
+			if len(done) > 0 && answering(cmd.Context(), r) == "" {
+				r.say(notRunning)
+			}
+			return err
 		},
 	}
 }
@@ -281,6 +285,9 @@ func (c *connector) undo(args []string) error {
 		}
 	})
 }
+
+// notRunning says what is still to be done.
+const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
 // statusTime is how long a daemon has to say where it is.
 const statusTime = 2 * time.Second

@@ -88,7 +88,7 @@ func TestConnectOffersRules(t *testing.T) {
 		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
 			t.Errorf("%+v after %q", got, questions)
 		}
-		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`"} {
+		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`", "MCPProxy is not running: `mcpproxy service install`"} {
 			if !strings.Contains(got.stderr, says) {
 				t.Errorf("%q is not in\n%s", says, got.stderr)
 			}

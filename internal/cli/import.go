@@ -379,7 +379,7 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 	switch {
 	case len(added) == 0 || o.DryRun:
 	case offline:
-		p.note("MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it.")
+		p.note(notRunning)
 	default:
 		p.note("See how they come up with `mcpproxy upstream list`.")
 	}
