@@ -71,10 +71,7 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // and gets its rules, and then it does what the rules say: what reads runs unasked, and
 // what writes does not, since there is nobody who could be asked.
 func TestARealClientCalls(t *testing.T) {
-	program, err := exec.LookPath("claude")
-	if err != nil {
-		t.Skip("claude is not installed: npm install @anthropic-ai/claude-code")
-	}
+	program := clientProgram(t, "claude")
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"} {
 		t.Setenv(name, "")

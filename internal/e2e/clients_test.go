@@ -35,6 +35,28 @@ var realClients = []realClient{
 		edit{".config/opencode/opencode.jsonc", `"enabled": true`, `"enabled": false`}, "disabled"},
 }
 
+// clientProgram is the program of a client from npm, which is put into the PATH, or of
+// this machine; without it the test is skipped, in CI it fails.
+func clientProgram(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", ".ci", "clients", "node_modules", ".bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = os.Stat(path); err == nil {
+		t.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		return path
+	}
+	if path, err = exec.LookPath(name); err != nil {
+		const install = "npm install --prefix .ci/clients"
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is obligatory in CI: %s", name, install)
+		}
+		t.Skipf("%s is not installed: %s", name, install)
+	}
+	return path
+}
+
 // TestRealClients: clients as their vendors publish them are connected, list MCPProxy
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
@@ -46,10 +68,7 @@ func TestRealClients(t *testing.T) {
 	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
-			program, err := exec.LookPath(c.program)
-			if err != nil {
-				t.Skipf("%s is not installed: npm install @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai", c.program)
-			}
+			program := clientProgram(t, c.program)
 			path := filepath.Join(d.dir, c.path)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
