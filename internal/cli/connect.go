@@ -273,12 +273,16 @@ func (c *connector) offerRules(ctx context.Context, ids []string) error {
 func (c *connector) undo(args []string) error {
 	all := []connect.PastChange{}
 	for _, client := range args {
-		change, err := c.account.UndoLast(client)
-		if err != nil {
-			return err
+		done, err := c.account.UndoLast(client)
+		if all = append(all, done...); err != nil {
+			return errors.Join(c.undone(all), err)
 		}
-		all = append(all, change)
 	}
+	return c.undone(all)
+}
+
+// undone says what was taken back.
+func (c *connector) undone(all []connect.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
 			p.line("%s", undone(change.Path, change.Created))
