@@ -153,15 +153,6 @@ func removable(s takeover.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours && !s.Have
 }
 
-// agrees asks a question to which no is an answer, too.
-func agrees(r *run, ctx context.Context, question string) (bool, error) {
-	err := r.consented(ctx, consent{}, question, "Answer with flags.")
-	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // foundIn finds the servers of all clients, of one, of a file or of stdin.
 func foundIn(r *run, ctx context.Context, c *api.Client, from string, f importFlags) (*takeover.Haul, error) {
 	env, err := clientsOf(r)
