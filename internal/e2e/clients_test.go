@@ -31,7 +31,8 @@ var realClients = []realClient{
 func TestRealClients(t *testing.T) {
 	d := startDaemon(t, `{}`)
 	t.Setenv("XDG_CONFIG_HOME", "") // the account is the test's own
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	t.Setenv("CLAUDE_CONFIG_DIR", "") // restored after the test
+	os.Unsetenv("CLAUDE_CONFIG_DIR")   // an empty one is the working directory to claude
 	t.Setenv("CODEX_HOME", "")
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
