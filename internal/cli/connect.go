@@ -162,6 +162,9 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 		}
 	}
 	for _, plan := range plans {
+		if plan.Command != nil { // some take ten seconds
+			c.say("Running `%s`.", printable(strings.Join(plan.Command, " ")))
+		}
 		done, err := c.account.Apply(ctx, gateway.Caller{}, plan)
 		if err != nil {
 			fail(plan.Client, err)
