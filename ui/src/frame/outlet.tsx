@@ -41,7 +41,7 @@ function NotFound() {
     <div class="page">
       <h1>There is no such page</h1>
       <p class="lead">MCPProxy {status.data?.version} has no page at this address.</p>
-      <p class="sec"><Button href={href("overview")}>To the overview</Button></p>
+      <div class="sec"><Button href={href("overview")}>To the overview</Button></div>
     </div>
   );
 }
