@@ -157,6 +157,9 @@ test("the first run: from nothing to a first call", async (t) => {
   assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
   await page.getByText("Listening").waitFor();
+  // What proves no right is refused and on record, but is no call.
+  assert.equal((await fetch(daemon.url + "/api/v1/status", { headers: { "X-API-Key": "wrong" } })).status, 401);
+  await until("the refusal is on record", async () => (await daemon.api("GET", "/activity?type=policy_decision")).total > 0);
   const agent = await daemon.client("Cursor");
   await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "The person asked." } });
   await says(page, "the first record opens in place", /That was the first call\. It took (less than 1|\d+(\.\d+)?) ms and is on record\./);
