@@ -31,6 +31,7 @@ func (s *scanner) look(f *field, v *view) {
 	g := compiled()
 	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == placeName || f.place == placeKey)
 	s.cues = s.cues[:0]
+	s.judge(f, v, g)
 	s.match(f, v, g)
 	s.gather(f, v, g)
 	s.raw(f, v)
@@ -67,7 +68,11 @@ func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) 
 				continue
 			}
 			mention := p.mention && v.encoding == "" && s.mentioned(v, g, i, end)
-			s.see(f, v, *r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
+			r := *r
+			if r.weak && v.encoding == "" && !s.judging.agrees(i) {
+				r.weaken()
+			}
+			s.see(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
 		}
 	}
 }
@@ -140,30 +145,37 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 	return tail, text
 }
 
-// border tries the patterns that begin in tail and end in head.
+// border tries the patterns that begin in tail and end in head, and has the judge
+// read the two as one phrase.
 func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
 	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
+	score := s.judgeBorder(f, g, tail, text, head, v)
 	m := matcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {
 			p := &g.patterns[c]
 			r := g.rules[p.rule]
-			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
+			if both[i].id == 0 || p.rule >= g.firstCue || r.weak && !s.judging.agreed(score) || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
 			if end := m.match(p, i); end > len(tail) {
-				r.severity = SeverityReview
-				r.reason += "; the text is parted between two strings"
-				excerpt := string(text[both[i].start:]) + string(v.n.lower[:head[end-len(tail)-1].end])
-				s.found(f, r, 0, v.n.origin(int(head[end-len(tail)-1].end)), excerpt)
+				s.parted(f, r, v, text[both[i].start:], &head[end-len(tail)-1])
 			}
 		}
 	}
 }
 
+// parted keeps a finding of what begins in another string and ends with a word of
+// this one.
+func (s *scanner) parted(f *field, r rule, v *view, before []byte, last *word) {
+	r.severity = SeverityReview
+	r.reason += "; the text is parted between two strings"
+	s.found(f, r, 0, v.n.origin(int(last.end)), string(before)+string(v.n.lower[:last.end]))
+}
+
 // ruleCues is what several kinds of cues in one breath amount to.
-var ruleCues = rule{name: "many-cues", severity: SeverityReview, reason: "steers the model in several ways at once"}
+var ruleCues = rule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
 
 // gather finds where cues of several kinds stand together.
 func (s *scanner) gather(f *field, v *view, g *grammar) {
@@ -190,6 +202,9 @@ func (s *scanner) gather(f *field, v *view, g *grammar) {
 			}
 		}
 		r.reason += ": it " + strings.Join(why, "; ")
+		if v.encoding == "" && !s.judging.agrees(c.start) {
+			r.weaken()
+		}
 		s.see(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.mentioned(v, g, c.start, end))
 		return
 	}

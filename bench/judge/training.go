@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"mcpproxy/bench/corpora"
+	"mcpproxy/internal/judge"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// training is what there is to learn from.
+type training struct {
+	samples []labelled
+	seeds   []example
+	honest  map[uint64]bool // phrases of honest definitions
+}
+
+// labelled is a sample and its phrases.
+type labelled struct {
+	*corpora.Sample
+	phrases []example
+	fold    uint32
+}
+
+// folds is in how many parts honest servers are split.
+const folds = 5
+
+// How the weights are learned: chosen with the sets left out that are judged.
+var how = recipe{epochs: 5, rate: .3, decay: 3e-4, drop: 50}
+
+const (
+	draws        = 120 // texts made of each seed
+	seedWeight   = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
+	curated      = 2   // of a phrase of a honest definition that is not of the crawl
+	rounds       = 2   // of choosing the phrases of malicious definitions that are the poison
+	poisonMargin = .5  // below the worst phrase, what is poison too
+)
+
+// By how many of honest definitions the thresholds are set: those that the judge
+// alone may have reviewed, and those in which weak rules count.
+const (
+	reviewShare = .003
+	agreeShare  = .3
+)
+
+func newTraining(samples []corpora.Sample) (*training, error) {
+	t := &training{honest: map[uint64]bool{}}
+	for k := range samples {
+		s := &samples[k]
+		l := labelled{s, phrasesOf(s.Definition), s.Fold(folds)}
+		t.samples = append(t.samples, l)
+		for _, e := range l.phrases {
+			t.honest[e.sum] = t.honest[e.sum] || !s.Malicious
+		}
+	}
+	g, err := parseSeeds(seedText)
+	if err != nil {
+		return nil, err
+	}
+	r := random(7)
+	for _, s := range g.seeds {
+		for range draws {
+			d, err := definitionOf(g.draw(s.text, &r))
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range phrasesOf(d) {
+				e.positive, e.weight = s.malicious, seedWeight
+				t.seeds = append(t.seeds, e)
+			}
+		}
+	}
+	return t, nil
+}
+
+// definitionOf makes a definition of a text; one that begins with a word and a
+// colon is what is said of a parameter of that name.
+func definitionOf(text string) (tool.Definition, error) {
+	members := map[string]any{"name": "x", "description": strings.TrimSpace(text)}
+	if name, said, ok := strings.Cut(text, ": "); ok && !strings.Contains(name, " ") {
+		members = map[string]any{"name": "x", "inputSchema": map[string]any{"properties": map[string]any{name: map[string]any{"description": said}}}}
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return tool.Definition{}, err
+	}
+	return tool.ParseDefinition("s", raw)
+}
+
+// phrasesOf returns the phrases of a definition that say something.
+func phrasesOf(d tool.Definition) (all []example) {
+	scan.Phrases(d, func(p *judge.Phrase) {
+		if p.Len() < judge.FewWords {
+			return
+		}
+		e := example{weight: 1, sum: p.Sum()}
+		for f := range p.Features {
+			e.features = append(e.features, f)
+		}
+		e.norm = judge.Norm(len(e.features))
+		all = append(all, e)
+	})
+	return all
+}
+
+// sets returns the corpora that hold attacks.
+func (t *training) sets() (names []string) {
+	for _, s := range t.samples {
+		if s.Malicious && !slices.Contains(names, s.Corpus) {
+			names = append(names, s.Corpus)
+		}
+	}
+	return names
+}
+
+// model learns from all but the attacks of a corpus and the honest definitions of
+// some folds.
+func (t *training) model(without string, not ...uint32) *model {
+	base := slices.Clone(t.seeds)
+	seen := map[string]bool{}
+	var poisoned []*labelled
+	for k := range t.samples {
+		s := &t.samples[k]
+		switch {
+		case s.Malicious && s.Corpus != without:
+			poisoned = append(poisoned, s)
+		case s.Malicious, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
+		default:
+			seen[string(s.Definition.Raw)] = true
+			for _, e := range s.phrases {
+				if s.Corpus != "scale" {
+					e.weight = curated
+				}
+				base = append(base, e)
+			}
+		}
+	}
+	m := newModel()
+	m.learn(base, how)
+	for range rounds {
+		more := slices.Clone(base)
+		for _, s := range poisoned {
+			more = append(more, t.poison(m, s)...)
+		}
+		m = newModel()
+		m.learn(more, how)
+	}
+	return m
+}
+
+// poison returns the phrases of a malicious definition that a model finds the
+// worst, but none that honest ones have, too.
+func (t *training) poison(m *model, s *labelled) (worst []example) {
+	best := math.Inf(-1)
+	for i := range s.phrases {
+		if !t.honest[s.phrases[i].sum] {
+			best = max(best, m.score(&s.phrases[i]))
+		}
+	}
+	for _, e := range s.phrases {
+		if x := m.score(&e); !t.honest[e.sum] && (x > 0 || x >= best-poisonMargin) {
+			e.positive, e.weight = true, seedWeight
+			worst = append(worst, e)
+		}
+	}
+	return worst
+}
+
+// calibrate sets the thresholds by honest definitions that were not learned from.
+func (t *training) calibrate(m *judge.Model, scores []int) {
+	slices.Sort(scores)
+	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
+	m.Review, m.Agree = at(reviewShare), at(agreeShare)
+}
+
+// honestScores returns the highest score of each honest definition of a fold.
+func (t *training) honestScores(m *judge.Model, fold uint32) (scores []int) {
+	for _, s := range t.samples {
+		if s.Malicious || s.fold != fold {
+			continue
+		}
+		best := math.MinInt16
+		scan.Phrases(s.Definition, func(p *judge.Phrase) { best = max(best, m.Score(p)) })
+		scores = append(scores, best)
+	}
+	return scores
+}
+
+// final learns from everything. Its thresholds are those that models without a
+// fold have on it.
+func (t *training) final() *judge.Model {
+	var scores []int
+	for fold := range uint32(folds) {
+		scores = append(scores, t.honestScores(t.model("", fold).quantized(), fold)...)
+	}
+	m := t.model("").quantized()
+	t.calibrate(m, scores)
+	return m
+}
