@@ -12,8 +12,8 @@ import (
 // tally counts what is found of some definitions.
 type tally struct{ all, review, block, judge, without int }
 
-func (t *tally) add(s *corpora.Sample, m *judge.Model) scan.Report {
-	r := scan.DefinitionBy(m, s.Definition)
+func (t *tally) add(s *corpora.Sample, by scan.Trial) scan.Report {
+	r := by.Definition(s.Definition)
 	t.all++
 	if r.Verdict != scan.Clean {
 		t.review++
@@ -24,7 +24,8 @@ func (t *tally) add(s *corpora.Sample, m *judge.Model) scan.Report {
 	if slices.ContainsFunc(r.Findings, func(f scan.Finding) bool { return f.Rule == scan.RuleJudged }) {
 		t.judge++
 	}
-	if scan.DefinitionBy(nil, s.Definition).Verdict != scan.Clean {
+	by.Judge = nil
+	if by.Definition(s.Definition).Verdict != scan.Clean {
 		t.without++
 	}
 	return r
@@ -33,9 +34,9 @@ func (t *tally) add(s *corpora.Sample, m *judge.Model) scan.Report {
 // tallies are tallies by the corpus of the definitions.
 type tallies map[string]tally
 
-func (t tallies) add(s *corpora.Sample, m *judge.Model) scan.Report {
+func (t tallies) add(s *corpora.Sample, by scan.Trial) scan.Report {
 	of := t[s.Corpus]
-	r := of.add(s, m)
+	r := of.add(s, by)
 	t[s.Corpus] = of
 	return r
 }
@@ -72,12 +73,13 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 	next := (fold + 1) % folds
 	m := t.model(set, fold, next).quantized()
 	t.calibrate(m, t.honestScores(m, next))
+	by := scan.Trial{Judge: m, Counts: func(pattern int) bool { return t.owners[pattern] != set }}
 	for _, s := range t.samples {
 		switch {
 		case s.Malicious && s.Corpus == set:
-			show(verbose, s.Sample, attacks.add(s.Sample, m))
+			show(verbose, s.Sample, attacks.add(s.Sample, by))
 		case !s.Malicious && s.fold == fold:
-			show(verbose, s.Sample, honest.add(s.Sample, m))
+			show(verbose, s.Sample, honest.add(s.Sample, by))
 		}
 	}
 	return attacks, honest
@@ -85,12 +87,13 @@ func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally
 
 // further judges definitions that nothing was learned from.
 func further(samples []corpora.Sample, m *judge.Model, verbose bool) (attacks, honest tally) {
+	by := scan.Trial{Judge: m}
 	for k := range samples {
 		s := &samples[k]
 		if s.Malicious {
-			show(verbose, s, attacks.add(s, m))
+			show(verbose, s, attacks.add(s, by))
 		} else {
-			show(verbose, s, honest.add(s, m))
+			show(verbose, s, honest.add(s, by))
 		}
 	}
 	return attacks, honest

@@ -17,6 +17,7 @@ type training struct {
 	samples []labelled
 	seeds   []example
 	honest  map[uint64]bool // phrases of honest definitions
+	owners  map[int]string  // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
 }
 
 // labelled is a sample and its phrases.
@@ -30,7 +31,7 @@ type labelled struct {
 const folds = 5
 
 // How the weights are learned: chosen with the sets left out that are judged.
-var how = recipe{epochs: 5, rate: .3, decay: 3e-4, drop: 50}
+var how = recipe{epochs: 2, rate: .3, decay: 3e-4, drop: 50}
 
 const (
 	draws        = 120 // texts made of each seed
@@ -48,13 +49,16 @@ const (
 )
 
 func newTraining(samples []corpora.Sample) (*training, error) {
-	t := &training{honest: map[uint64]bool{}}
+	t := &training{honest: map[uint64]bool{}, owners: map[int]string{}}
 	for k := range samples {
 		s := &samples[k]
 		l := labelled{s, phrasesOf(s.Definition), s.Fold(folds)}
 		t.samples = append(t.samples, l)
 		for _, e := range l.phrases {
 			t.honest[e.sum] = t.honest[e.sum] || !s.Malicious
+		}
+		if s.Malicious {
+			t.own(s)
 		}
 	}
 	g, err := parseSeeds(seedText)
@@ -75,6 +79,18 @@ func newTraining(samples []corpora.Sample) (*training, error) {
 		}
 	}
 	return t, nil
+}
+
+// own notes which patterns of the scanner an attack has.
+func (t *training) own(s *corpora.Sample) {
+	scan.Trial{Counts: func(pattern int) bool {
+		if owner, known := t.owners[pattern]; known && owner != s.Corpus {
+			t.owners[pattern] = ""
+		} else {
+			t.owners[pattern] = s.Corpus
+		}
+		return true
+	}}.Definition(s.Definition)
 }
 
 // definitionOf makes a definition of a text; one that begins with a word and a
@@ -146,7 +162,6 @@ func (t *training) model(without string, not ...uint32) *model {
 		for _, s := range poisoned {
 			more = append(more, t.poison(m, s)...)
 		}
-		m = newModel()
 		m.learn(more, how)
 	}
 	return m

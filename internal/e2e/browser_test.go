@@ -32,7 +32,7 @@ func TestBrowser(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".test.mjs"), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), browserPatience)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, node, "--test", "--test-force-exit", "--test-reporter=spec", file)
+			cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", file)
 			cmd.Dir = ui
 			cmd.Env = append(os.Environ(), "MCPPROXY_BIN="+binary, "CHROMIUM="+chromium, "TMPDIR="+t.TempDir())
 			cmd.WaitDelay = patience

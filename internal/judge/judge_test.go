@@ -10,7 +10,7 @@ import (
 func phraseOf(text string) *Phrase {
 	p := &Phrase{}
 	for _, w := range strings.Fields(text) {
-		p.Add([]byte(w), 0)
+		p.Add([]byte(w), false)
 	}
 	return p
 }
@@ -80,7 +80,7 @@ func BenchmarkScore(b *testing.B) {
 	for b.Loop() {
 		p.Reset()
 		for _, w := range words {
-			p.Add([]byte(w), 0)
+			p.Add([]byte(w), false)
 		}
 		m.Score(&p)
 	}

@@ -12,7 +12,7 @@ var ruleJudged = rule{name: RuleJudged, severity: SeverityReview, reason: "reads
 // Phrases yields the phrases of a definition, as the judge reads them. Each is
 // valid until the next one.
 func Phrases(d tool.Definition, yield func(p *judge.Phrase)) {
-	s := newScanner(nil)
+	s := newScanner(Trial{})
 	if !s.take(d.Raw) {
 		return
 	}
@@ -38,9 +38,9 @@ func (s *scanner) phrases(f *field, v *view, yield func(p *judge.Phrase, first, 
 			end++
 		}
 		if first == 0 && named {
-			yield(s.phrase(v, first, end, true), first, end)
+			yield(s.phrase(f, v, first, end, true), first, end)
 		}
-		yield(s.phrase(v, first, end, false), first, end)
+		yield(s.phrase(f, v, first, end, false), first, end)
 		first = end
 	}
 	if f.place == placeKey && f.name == "" && v.depth == 0 {
@@ -49,18 +49,19 @@ func (s *scanner) phrases(f *field, v *view, yield func(p *judge.Phrase, first, 
 	}
 }
 
-func (s *scanner) phrase(v *view, first, end int, named bool) *judge.Phrase {
-	p, k, groups := &s.judging.phrase, &s.judging.key, compiled().groups
+func (s *scanner) phrase(f *field, v *view, first, end int, named bool) *judge.Phrase {
+	p, k := &s.judging.phrase, &s.judging.key
 	p.Reset()
 	if named {
 		for _, w := range k.words {
-			p.Add(k.text[w.start:w.end], groups[w.id])
+			p.Add(k.text[w.start:w.end], false)
 		}
-		p.Add(wordKey, 0)
+		p.Add(wordKey, false)
 	}
+	prose := f.place == placeProse || f.place == placeValue
 	for i := first; i < end; i++ {
 		w := &s.matcher.words[i]
-		p.Add(v.judged(w), groups[w.id])
+		p.Add(v.judged(w), prose && w.kind&isIdentifier != 0)
 	}
 	return p
 }
@@ -170,11 +171,11 @@ func (s *scanner) judgeBorder(f *field, g *grammar, tail []word, text []byte, he
 	p := &j.phrase
 	p.Reset()
 	for i := range tail {
-		p.Add(text[tail[i].start:tail[i].end], g.groups[tail[i].id])
+		p.Add(text[tail[i].start:tail[i].end], tail[i].kind&isIdentifier != 0)
 	}
 	last := 0
 	for ; last < len(head) && (last == 0 || !head[last].begins); last++ {
-		p.Add(v.judged(&head[last]), g.groups[head[last].id])
+		p.Add(v.judged(&head[last]), head[last].kind&isIdentifier != 0)
 	}
 	score := j.model.Score(p)
 	if score >= j.model.Review && j.worst.field == nil {

@@ -62,7 +62,7 @@ func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) 
 		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
 			continue
 		}
-		if end := s.matcher.match(p, i); end > 0 {
+		if end := s.matcher.match(p, i); end > 0 && s.count(int(c)) {
 			if p.rule >= g.firstCue {
 				s.cues = append(s.cues, cue{p.rule - g.firstCue, i, end})
 				continue
@@ -76,6 +76,9 @@ func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) 
 		}
 	}
 }
+
+// count reports whether a pattern that matches counts.
+func (s *scanner) count(pattern int) bool { return s.counts == nil || s.counts(pattern) }
 
 // isSentence reports whether a name is so long that it says something.
 func (s *scanner) isSentence(f *field) bool {
@@ -159,7 +162,7 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 			if both[i].id == 0 || p.rule >= g.firstCue || r.weak && !s.judging.agreed(score) || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
-			if end := m.match(p, i); end > len(tail) {
+			if end := m.match(p, i); end > len(tail) && s.count(int(c)) {
 				s.parted(f, r, v, text[both[i].start:], &head[end-len(tail)-1])
 			}
 		}

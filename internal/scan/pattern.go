@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcpproxy/internal/judge"
 	"mcpproxy/internal/wordlist"
 )
 
@@ -52,8 +51,7 @@ type pattern struct {
 type grammar struct {
 	lex      *lexicon
 	rules    []rule
-	firstCue int           // of the rules; those from here on are cues
-	groups   []judge.Group // by word: the first concept that has it
+	firstCue int // of the rules; those from here on are cues
 	patterns []pattern
 	byWord   map[uint16][]int32
 	byKind   map[wordKind][]int32
@@ -83,7 +81,6 @@ func compile(concepts, rules string) *grammar {
 			g.alternative(&e, w, sets)
 		}
 		sets["@"+concept.Head] = e
-		g.group(concept.Head, e.words)
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
@@ -108,26 +105,8 @@ func compile(concepts, rules string) *grammar {
 		}
 		g.rules = append(g.rules, r)
 	}
-	g.groups = append(g.groups, make([]judge.Group, len(g.lex.ids)+1-len(g.groups))...)
 	g.lex.spell()
 	return g
-}
-
-// group has the words of a concept be of its group. Concepts that only tell whether
-// something is spoken of are none.
-func (g *grammar) group(name string, words set) {
-	switch name {
-	case "detect", "clause", "conjunction", "label", "glue":
-		return
-	}
-	for len(g.groups) <= len(g.lex.ids) {
-		g.groups = append(g.groups, 0)
-	}
-	for id := range uint16(len(g.groups)) {
-		if words.has(id) && g.groups[id] == 0 {
-			g.groups[id] = judge.GroupNamed(name)
-		}
-	}
 }
 
 func (e *element) join(other element) {

@@ -33,11 +33,17 @@ import (
 )
 
 // Definition looks at all that a definition says.
-func Definition(d tool.Definition) Report { return DefinitionBy(judge.Embedded(), d) }
+func Definition(d tool.Definition) Report { return Trial{Judge: judge.Embedded()}.Definition(d) }
 
-// DefinitionBy is Definition with another judge, or with none; it is for learning.
-func DefinitionBy(m *judge.Model, d tool.Definition) Report {
-	return reported("definition", m, func(s *scanner) {
+// Trial is a scan with other means than the program's, for learning.
+type Trial struct {
+	Judge  *judge.Model           // nil for none: then weak rules count everywhere
+	Counts func(pattern int) bool // is asked about each pattern that matches; nil when all count
+}
+
+// Definition looks at all that a definition says.
+func (t Trial) Definition(d tool.Definition) Report {
+	return reported("definition", t, func(s *scanner) {
 		if s.take(d.Raw) {
 			s.guard("hints", func() { s.hints(d) })
 			s.scan()
@@ -48,7 +54,7 @@ func DefinitionBy(m *judge.Model, d tool.Definition) Report {
 // Text looks at a text that a client could see, such as the instructions of a
 // server. The path of its findings is its name.
 func Text(name, text string) Report {
-	return reported("text", judge.Embedded(), func(s *scanner) {
+	return reported("text", Trial{Judge: judge.Embedded()}, func(s *scanner) {
 		if len(text) > MaxText {
 			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", MaxText))
 			text = text[:MaxText]
@@ -66,7 +72,7 @@ func Offer(o tool.Offer) Report {
 			return Text("instructions", text)
 		}
 	}
-	return reported("definition", judge.Embedded(), func(s *scanner) {
+	return reported("definition", Trial{Judge: judge.Embedded()}, func(s *scanner) {
 		if s.take(o.Raw) {
 			s.scan()
 		}
@@ -74,8 +80,8 @@ func Offer(o tool.Offer) Report {
 }
 
 // reported runs a scan.
-func reported(what string, m *judge.Model, scan func(s *scanner)) Report {
-	s := newScanner(m)
+func reported(what string, t Trial, scan func(s *scanner)) Report {
+	s := newScanner(t)
 	s.guard(what, func() { scan(s) })
 	return s.report()
 }

@@ -23,10 +23,11 @@ type scanner struct {
 	base     view
 	mentions []mentioned
 	judging  judging
+	counts   func(pattern int) bool // nil when all patterns do
 }
 
-func newScanner(m *judge.Model) *scanner {
-	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(m)}
+func newScanner(t Trial) *scanner {
+	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(t.Judge), counts: t.Counts}
 }
 
 func (s *scanner) add(f field) { s.fields = append(s.fields, f) }
