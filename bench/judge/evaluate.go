@@ -70,9 +70,9 @@ func (t tally) String() string {
 // without either.
 func (t *training) leftOut(set string, fold uint32, verbose bool) (attacks tally, honest tallies) {
 	honest = tallies{}
-	next := (fold + 1) % folds
-	m := t.model(set, fold, next).quantized()
-	t.calibrate(m, t.honestScores(m, next))
+	next, third := (fold+1)%folds, (fold+2)%folds
+	m := t.model(set, fold, next, third).quantized()
+	calibrate(m, t.honestScores(m, next, third))
 	by := scan.Trial{Judge: m, Counts: func(pattern int) bool { return t.owners[pattern] != set }}
 	for _, s := range t.samples {
 		switch {

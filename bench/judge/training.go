@@ -27,16 +27,19 @@ type labelled struct {
 	fold    uint32
 }
 
+// crawl is the corpus that has most of the honest definitions, of any quality.
+const crawl = "scale"
+
 // folds is in how many parts honest servers are split.
-const folds = 5
+const folds = 6
 
 // How the weights are learned: chosen with the sets left out that are judged.
-var how = recipe{epochs: 2, rate: .3, decay: 3e-4, drop: 50}
+var how = recipe{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
 
 const (
 	draws        = 120 // texts made of each seed
 	seedWeight   = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
-	curated      = 2   // of a phrase of a honest definition that is not of the crawl
+	curated      = 4   // of what is of a honest definition that is not of the crawl
 	rounds       = 2   // of choosing the phrases of malicious definitions that are the poison
 	poisonMargin = .5  // below the worst phrase, what is poison too
 )
@@ -45,7 +48,7 @@ const (
 // alone may have reviewed, and those in which weak rules count.
 const (
 	reviewShare = .003
-	agreeShare  = .3
+	agreeShare  = .05
 )
 
 func newTraining(samples []corpora.Sample) (*training, error) {
@@ -148,7 +151,7 @@ func (t *training) model(without string, not ...uint32) *model {
 		default:
 			seen[string(s.Definition.Raw)] = true
 			for _, e := range s.phrases {
-				if s.Corpus != "scale" {
+				if s.Corpus != crawl {
 					e.weight = curated
 				}
 				base = append(base, e)
@@ -185,34 +188,39 @@ func (t *training) poison(m *model, s *labelled) (worst []example) {
 	return worst
 }
 
-// calibrate sets the thresholds by honest definitions that were not learned from.
-func (t *training) calibrate(m *judge.Model, scores []int) {
+// calibrate sets the thresholds by the scores of honest definitions that were not
+// learned from.
+func calibrate(m *judge.Model, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
 	m.Review, m.Agree = at(reviewShare), at(agreeShare)
 }
 
-// honestScores returns the highest score of each honest definition of a fold.
-func (t *training) honestScores(m *judge.Model, fold uint32) (scores []int) {
+// honestScores returns the highest score of each honest definition of some folds.
+// One that is not of the crawl counts as several.
+func (t *training) honestScores(m *judge.Model, of ...uint32) (scores []int) {
 	for _, s := range t.samples {
-		if s.Malicious || s.fold != fold {
+		if s.Malicious || !slices.Contains(of, s.fold) {
 			continue
 		}
 		best := math.MinInt16
 		scan.Phrases(s.Definition, func(p *judge.Phrase) { best = max(best, m.Score(p)) })
 		scores = append(scores, best)
+		for k := 1; k < curated && s.Corpus != crawl; k++ {
+			scores = append(scores, best)
+		}
 	}
 	return scores
 }
 
-// final learns from everything. Its thresholds are those that models without a
-// fold have on it.
+// final learns from everything. Its thresholds are those that models without some
+// folds have on these.
 func (t *training) final() *judge.Model {
 	var scores []int
-	for fold := range uint32(folds) {
-		scores = append(scores, t.honestScores(t.model("", fold).quantized(), fold)...)
+	for fold := uint32(0); fold < folds; fold += 2 {
+		scores = append(scores, t.honestScores(t.model("", fold, fold+1).quantized(), fold, fold+1)...)
 	}
 	m := t.model("").quantized()
-	t.calibrate(m, scores)
+	calibrate(m, scores)
 	return m
 }

@@ -34,7 +34,7 @@ func (s *scanner) phrases(f *field, v *view, yield func(p *judge.Phrase, first, 
 	k.node = 0
 	for first := 0; first < len(words); {
 		end := first + 1
-		for end < len(words) && end-first < judge.MaxWords && (!words[end].begins || end-first < shortSentence) {
+		for end < len(words) && end-first < judge.MaxWords && !(words[end].begins && end-first >= shortSentence || v.labels(words, end)) {
 			end++
 		}
 		if first == 0 && named {
@@ -47,6 +47,22 @@ func (s *scanner) phrases(f *field, v *view, yield func(p *judge.Phrase, first, 
 		k.node, k.text = f.node, append(k.text[:0], v.n.lower...)
 		k.words = append(k.words[:0], words[:min(len(words), longName)]...)
 	}
+}
+
+// labels reports whether a word begins a line, and is what a colon stands behind:
+// such are the lines of a docstring, one for each parameter.
+func (v *view) labels(words []word, i int) bool {
+	t := v.n.lower
+	for k := words[i-1].end; k < words[i].start; k++ {
+		if t[k] == '\n' {
+			for i+1 < len(words) && words[i+1].inner {
+				i++
+			}
+			end := words[i].end
+			return int(end) < len(t) && t[end] == ':'
+		}
+	}
+	return false
 }
 
 func (s *scanner) phrase(f *field, v *view, first, end int, named bool) *judge.Phrase {
@@ -161,9 +177,9 @@ func (s *scanner) verdict() {
 	}
 }
 
-// judgeBorder scores the phrase that begins in tail, the words of text, and ends in
-// head.
-func (s *scanner) judgeBorder(f *field, g *grammar, tail []word, text []byte, head []word, v *view) int {
+// borderScore returns the score of the phrase that begins in tail, the words of
+// text, and ends in head.
+func (s *scanner) borderScore(tail []word, text []byte, head []word, v *view) int {
 	j := &s.judging
 	if j.model == nil {
 		return 0
@@ -173,15 +189,13 @@ func (s *scanner) judgeBorder(f *field, g *grammar, tail []word, text []byte, he
 	for i := range tail {
 		p.Add(text[tail[i].start:tail[i].end], tail[i].kind&isIdentifier != 0)
 	}
-	last := 0
-	for ; last < len(head) && (last == 0 || !head[last].begins); last++ {
-		p.Add(v.judged(&head[last]), head[last].kind&isIdentifier != 0)
+	for i := range head {
+		if i > 0 && head[i].begins {
+			break
+		}
+		p.Add(v.judged(&head[i]), head[i].kind&isIdentifier != 0)
 	}
-	score := j.model.Score(p)
-	if score >= j.model.Review && j.worst.field == nil {
-		s.parted(f, ruleJudged, v, text, &head[last-1])
-	}
-	return score
+	return j.model.Score(p)
 }
 
 // agrees reports whether the phrase that has the word reads somewhat like poison,

@@ -148,12 +148,11 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 	return tail, text
 }
 
-// border tries the patterns that begin in tail and end in head, and has the judge
-// read the two as one phrase.
+// border tries the patterns that begin in tail and end in head.
 func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
 	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
-	score := s.judgeBorder(f, g, tail, text, head, v)
+	score := s.borderScore(tail, text, head, v)
 	m := matcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {
@@ -163,18 +162,13 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 				continue
 			}
 			if end := m.match(p, i); end > len(tail) && s.count(int(c)) {
-				s.parted(f, r, v, text[both[i].start:], &head[end-len(tail)-1])
+				last := head[end-len(tail)-1].end
+				r.severity = SeverityReview
+				r.reason += "; the text is parted between two strings"
+				s.found(f, r, 0, v.n.origin(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
 			}
 		}
 	}
-}
-
-// parted keeps a finding of what begins in another string and ends with a word of
-// this one.
-func (s *scanner) parted(f *field, r rule, v *view, before []byte, last *word) {
-	r.severity = SeverityReview
-	r.reason += "; the text is parted between two strings"
-	s.found(f, r, 0, v.n.origin(int(last.end)), string(before)+string(v.n.lower[:last.end]))
 }
 
 // ruleCues is what several kinds of cues in one breath amount to.
