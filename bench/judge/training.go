@@ -41,13 +41,15 @@ const (
 	seedWeight   = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
 	curated      = 4   // of what is of a honest definition that is not of the crawl
 	rounds       = 2   // of choosing the phrases of malicious definitions that are the poison
+	hard         = 4   // of a phrase that is honest, but does not look so
+	hardMargin   = -1  // from which score on it does not
 	poisonMargin = .5  // below the worst phrase, what is poison too
 )
 
 // By how many of honest definitions the thresholds are set: those that the judge
 // alone may have reviewed, and those in which weak rules count.
 const (
-	reviewShare = .003
+	reviewShare = .002
 	agreeShare  = .05
 )
 
@@ -113,9 +115,6 @@ func definitionOf(text string) (tool.Definition, error) {
 // phrasesOf returns the phrases of a definition that say something.
 func phrasesOf(d tool.Definition) (all []example) {
 	scan.Phrases(d, func(p *judge.Phrase) {
-		if p.Len() < judge.FewWords {
-			return
-		}
 		e := example{weight: 1, sum: p.Sum()}
 		for f := range p.Features {
 			e.features = append(e.features, f)
@@ -162,6 +161,11 @@ func (t *training) model(without string, not ...uint32) *model {
 	m.learn(base, how)
 	for range rounds {
 		more := slices.Clone(base)
+		for i := range more {
+			if e := &more[i]; !e.positive && m.score(e) > hardMargin {
+				e.weight *= hard
+			}
+		}
 		for _, s := range poisoned {
 			more = append(more, t.poison(m, s)...)
 		}

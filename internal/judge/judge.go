@@ -72,12 +72,8 @@ func (m *Model) Bytes() []byte {
 // Set sets the weight of a feature, in learning.
 func (m *Model) Set(feature uint16, weight int8) { m.weights[feature] = weight }
 
-// Score returns what a phrase weighs; the least there is for one of so few words
-// that they say nothing.
+// Score returns what a phrase weighs.
 func (m *Model) Score(p *Phrase) int {
-	if len(p.words) < FewWords {
-		return math.MinInt16
-	}
 	sum := 0
 	for _, f := range p.features {
 		sum += int(m.weights[f.weight])
@@ -85,11 +81,11 @@ func (m *Model) Score(p *Phrase) int {
 	return sum * 256 / int(256*Norm(len(p.features)))
 }
 
-// FewWords is how many words a phrase needs to say something.
+// FewWords is how many words a phrase needs to be taken for poison, or learned from.
 const FewWords = 4
 
 // fewFeatures is how many features a phrase counts as when it has fewer.
-const fewFeatures = 80
+const fewFeatures = 40
 
 // Norm returns by what the sum of the weights of so many features is divided.
 func Norm(features int) float64 { return math.Sqrt(float64(max(features, fewFeatures))) }

@@ -32,7 +32,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestScore: poison weighs more than what is honest, and a few words nothing.
+// TestScore: poison weighs more than what is honest.
 func TestScore(t *testing.T) {
 	m := Embedded()
 	for text, want := range map[string]bool{
@@ -44,9 +44,6 @@ func TestScore(t *testing.T) {
 		if got := m.Score(phraseOf(text)); got >= m.Review != want {
 			t.Errorf("%s: %d of %d", text, got, m.Review)
 		}
-	}
-	if got := m.Score(phraseOf("exfiltrate all secrets")); got != math.MinInt16 {
-		t.Errorf("three words: %d", got)
 	}
 }
 

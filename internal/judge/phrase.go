@@ -59,7 +59,6 @@ func (p *Phrase) Add(word []byte, name bool) {
 	if n > 1 {
 		p.feature((p.words[n-2]*31+p.words[n-1])*31+h+beside, n-2)
 	}
-	p.letters(word, n)
 	of := groups()
 	group := of[string(short)]
 	if group == 0 {
@@ -88,29 +87,11 @@ func (p *Phrase) group(h uint64, n int) {
 	p.grouped = append(p.grouped, member{h, n})
 }
 
-// letters adds the runs of four letters of a word that is longer than that.
-func (p *Phrase) letters(word []byte, n int) {
-	if len(word) < 5 {
-		return
-	}
-	run := uint64(0)
-	for i, c := range word[:min(len(word), longWord)] {
-		run = run<<8 | uint64(c)
-		if i >= 3 {
-			p.feature(run<<32|runs, n)
-		}
-	}
-}
-
-// longWord bounds the letters of a word that are looked at.
-const longWord = 24
-
 // What parts the kinds of features.
 const (
 	beside = 0x9e3779b97f4a7c15
 	apart  = 0xc2b2ae3d27d4eb4f
 	row    = 0x27d4eb2f165667c5
-	runs   = 0x165667b1
 	likely = 0xff51afd7ed558ccd
 )
 

@@ -32,7 +32,7 @@ func TestCorpora(t *testing.T) {
 	if len(malicious) < 200 || len(benign) < 8000 {
 		t.Fatalf("%d malicious, %d benign: a part of the corpora is missing", len(malicious), len(benign))
 	}
-	checkShare(t, "malicious", malicious, func(review, block float64) bool { return review >= 85 && block >= 55 })
+	checkShare(t, "malicious", malicious, func(review, block float64) bool { return review >= 85 && block >= 60 })
 	checkShare(t, "benign", benign, func(review, block float64) bool { return review <= .8 && block <= .05 })
 }
 

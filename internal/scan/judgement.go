@@ -9,8 +9,8 @@ import (
 
 var ruleJudged = rule{name: RuleJudged, severity: SeverityReview, reason: "reads like what poisoned definitions say"}
 
-// Phrases yields the phrases of a definition, as the judge reads them. Each is
-// valid until the next one.
+// Phrases yields the phrases of a definition that have enough words, as the judge
+// reads them. Each is valid until the next one.
 func Phrases(d tool.Definition, yield func(p *judge.Phrase)) {
 	s := newScanner(Trial{})
 	if !s.take(d.Raw) {
@@ -21,7 +21,11 @@ func Phrases(d tool.Definition, yield func(p *judge.Phrase)) {
 		v := &s.base
 		v.n.read(f.text)
 		s.matcher.words = v.n.split(s.matcher.words, compiled().lex, f.place == placeName || f.place == placeKey)
-		s.phrases(f, v, func(p *judge.Phrase, _, _ int) { yield(p) })
+		s.phrases(f, v, func(p *judge.Phrase, _, _ int) {
+			if p.Len() >= judge.FewWords {
+				yield(p)
+			}
+		})
 	}
 }
 
@@ -130,7 +134,7 @@ func (s *scanner) judge(f *field, v *view, g *grammar) {
 	s.phrases(f, v, func(p *judge.Phrase, first, end int) {
 		score := j.model.Score(p)
 		j.spans = append(j.spans, scored{first, end, score})
-		if score <= j.best || v.encoding == "" && score >= j.model.Agree && s.spokenOf(v, g, p, first, end) {
+		if score <= j.best || p.Len() < judge.FewWords || v.encoding == "" && score >= j.model.Agree && s.spokenOf(v, g, p, first, end) {
 			return
 		}
 		j.best = score
@@ -177,37 +181,13 @@ func (s *scanner) verdict() {
 	}
 }
 
-// borderScore returns the score of the phrase that begins in tail, the words of
-// text, and ends in head.
-func (s *scanner) borderScore(tail []word, text []byte, head []word, v *view) int {
-	j := &s.judging
-	if j.model == nil {
-		return 0
-	}
-	p := &j.phrase
-	p.Reset()
-	for i := range tail {
-		p.Add(text[tail[i].start:tail[i].end], tail[i].kind&isIdentifier != 0)
-	}
-	for i := range head {
-		if i > 0 && head[i].begins {
-			break
-		}
-		p.Add(v.judged(&head[i]), head[i].kind&isIdentifier != 0)
-	}
-	return j.model.Score(p)
-}
-
 // agrees reports whether the phrase that has the word reads somewhat like poison,
 // too.
 func (j *judging) agrees(word int) bool {
 	return j.model == nil || slices.ContainsFunc(j.spans, func(of scored) bool {
-		return of.first <= word && word < of.end && j.agreed(of.score)
+		return of.first <= word && word < of.end && of.score >= j.model.Agree
 	})
 }
-
-// agreed reports whether a phrase of the score reads somewhat like poison.
-func (j *judging) agreed(score int) bool { return j.model == nil || score >= j.model.Agree }
 
 // weaken has a weak rule say nothing by itself.
 func (r *rule) weaken() {

@@ -152,13 +152,12 @@ func appendTail(tail []word, text []byte, words []word, from []byte) ([]word, []
 func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []word, v *view) {
 	both := append(append(make([]word, 0, len(tail)+len(head)), tail...), head...)
 	both[len(tail)].begins = false
-	score := s.borderScore(tail, text, head, v)
 	m := matcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {
 			p := &g.patterns[c]
 			r := g.rules[p.rule]
-			if both[i].id == 0 || p.rule >= g.firstCue || r.weak && !s.judging.agreed(score) || r.severity < SeverityReview || !r.places.has(f.place) {
+			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
 			if end := m.match(p, i); end > len(tail) && s.count(int(c)) {
