@@ -35,12 +35,6 @@ import (
 // Definition looks at all that a definition says.
 func Definition(d tool.Definition) Report { return Trial{Judge: judge.Embedded()}.Definition(d) }
 
-// Trial is a scan with other means than the program's, for learning.
-type Trial struct {
-	Judge  *judge.Model           // nil for none: then weak rules count everywhere
-	Counts func(pattern int) bool // is asked about each pattern that matches; nil when all count
-}
-
 // Definition looks at all that a definition says.
 func (t Trial) Definition(d tool.Definition) Report {
 	return reported("definition", t, func(s *scanner) {

@@ -26,6 +26,12 @@ type scanner struct {
 	counts   func(pattern int) bool // nil when all patterns do
 }
 
+// Trial is a scan with other means than the program's, for learning.
+type Trial struct {
+	Judge  *judge.Model           // nil for none: then weak rules count everywhere
+	Counts func(pattern int) bool // is asked about each pattern that matches; nil when all count
+}
+
 func newScanner(t Trial) *scanner {
 	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(t.Judge), counts: t.Counts}
 }
