@@ -30,6 +30,10 @@ type labelled struct {
 // crawl is the corpus that has most of the honest definitions, of any quality.
 const crawl = "scale"
 
+// listed is the corpus whose definitions have licences that are not known, one and
+// all. Thresholds are held against them, no weight is learned from them.
+const listed = "real-servers"
+
 // folds is in how many parts honest servers are split.
 const folds = 6
 
@@ -146,7 +150,7 @@ func (t *training) model(without string, not ...uint32) *model {
 		switch {
 		case s.Malicious && s.Corpus != without:
 			poisoned = append(poisoned, s)
-		case s.Malicious, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
+		case s.Malicious, s.Corpus == listed, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
 		default:
 			seen[string(s.Definition.Raw)] = true
 			for _, e := range s.phrases {
