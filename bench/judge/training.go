@@ -16,8 +16,7 @@ import (
 type training struct {
 	samples []labelled
 	seeds   []example
-	honest  map[uint64]bool // phrases of honest definitions
-	owners  map[int]string  // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
+	owners  map[int]string // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
 }
 
 // labelled is a sample and its phrases.
@@ -58,14 +57,11 @@ const (
 )
 
 func newTraining(samples []corpora.Sample) (*training, error) {
-	t := &training{honest: map[uint64]bool{}, owners: map[int]string{}}
+	t := &training{owners: map[int]string{}}
 	for k := range samples {
 		s := &samples[k]
 		l := labelled{s, phrasesOf(s.Definition), s.Fold(folds)}
 		t.samples = append(t.samples, l)
-		for _, e := range l.phrases {
-			t.honest[e.sum] = t.honest[e.sum] || !s.Malicious
-		}
 		if s.Malicious {
 			t.own(s)
 		}
@@ -143,7 +139,7 @@ func (t *training) sets() (names []string) {
 // some folds.
 func (t *training) model(without string, not ...uint32) *model {
 	base := slices.Clone(t.seeds)
-	seen := map[string]bool{}
+	seen, honest := map[string]bool{}, map[uint64]bool{}
 	var poisoned []*labelled
 	for k := range t.samples {
 		s := &t.samples[k]
@@ -157,6 +153,7 @@ func (t *training) model(without string, not ...uint32) *model {
 				if s.Corpus != crawl {
 					e.weight = curated
 				}
+				honest[e.sum] = true
 				base = append(base, e)
 			}
 		}
@@ -171,7 +168,7 @@ func (t *training) model(without string, not ...uint32) *model {
 			}
 		}
 		for _, s := range poisoned {
-			more = append(more, t.poison(m, s)...)
+			more = append(more, s.poison(m, honest)...)
 		}
 		m.learn(more, how)
 	}
@@ -180,15 +177,15 @@ func (t *training) model(without string, not ...uint32) *model {
 
 // poison returns the phrases of a malicious definition that a model finds the
 // worst, but none that honest ones have, too.
-func (t *training) poison(m *model, s *labelled) (worst []example) {
+func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
 	best := math.Inf(-1)
 	for i := range s.phrases {
-		if !t.honest[s.phrases[i].sum] {
+		if !honest[s.phrases[i].sum] {
 			best = max(best, m.score(&s.phrases[i]))
 		}
 	}
 	for _, e := range s.phrases {
-		if x := m.score(&e); !t.honest[e.sum] && (x > 0 || x >= best-poisonMargin) {
+		if x := m.score(&e); !honest[e.sum] && (x > 0 || x >= best-poisonMargin) {
 			e.positive, e.weight = true, seedWeight
 			worst = append(worst, e)
 		}

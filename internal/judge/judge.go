@@ -2,12 +2,12 @@
 // honest definitions.
 //
 // A phrase is a sentence, or the name of a parameter with the sentence beside it,
-// as words in normal form. Its features are its words, two and three words in a
-// row, four letters in a row of longer words, and the groups of words of like
-// meaning (those that the scanner's patterns are made of), alone and in pairs with
-// up to nine words between them; each is hashed to one of the weights. The score
-// of a phrase is the sum of its weights over the square root of their number, so
-// that length alone condemns nothing; a short phrase counts as one of fewFeatures.
+// as words in normal form. Its features are the stems of its words, two and three
+// in a row, and the groups of words of like meaning (groups.txt), alone, in pairs
+// with up to nine words between them, and three in a row; each is hashed to one of
+// the weights. The score of a phrase is the sum of its weights over the square root
+// of their number, so that length alone condemns nothing; a short phrase counts as
+// one of fewFeatures.
 //
 // The weights and thresholds are learned by bench/judge, which also says from what.
 // Weights and sums are integers: a phrase has the same score on every machine. The
