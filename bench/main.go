@@ -57,7 +57,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
 		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
-		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "faults": benchFaults,
+		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },

@@ -25,6 +25,7 @@ import (
 // sample is one labelled definition.
 type sample struct {
 	id, corpus, technique string
+	server                string
 	malicious             bool
 	half                  int // 0: rules were tuned to it; 1: they were not
 	definition            tool.Definition
@@ -264,7 +265,7 @@ func newSample(corpus string, r row, raw []byte) (sample, bool) {
 	d, err := tool.ParseDefinition("s", bytes.Clone(raw))
 	h := fnv.New32a()
 	h.Write([]byte(r.ID))
-	return sample{id: r.ID, corpus: corpus, technique: cmp.Or(r.Technique, "-"), malicious: r.Label == "malicious", half: int(h.Sum32() >> 7 & 1), definition: d}, err == nil
+	return sample{id: r.ID, corpus: corpus, server: r.Server, technique: cmp.Or(r.Technique, "-"), malicious: r.Label == "malicious", half: int(h.Sum32() >> 7 & 1), definition: d}, err == nil
 }
 
 func readList(file string) ([]sample, error) {
@@ -278,7 +279,7 @@ func readList(file string) ([]sample, error) {
 	}
 	var samples []sample
 	for k, raw := range list.Tools {
-		if s, ok := newSample("real-servers", row{ID: fmt.Sprintf("%s/%d", filepath.Base(file), k)}, raw); ok {
+		if s, ok := newSample("real-servers", row{ID: fmt.Sprintf("%s/%d", filepath.Base(file), k), Server: strings.TrimSuffix(filepath.Base(file), ".tools.json")}, raw); ok {
 			samples = append(samples, s)
 		}
 	}

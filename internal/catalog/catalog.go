@@ -26,6 +26,7 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -44,6 +45,8 @@ type Keeper interface {
 type Catalog struct {
 	Options
 	current atomic.Pointer[Snapshot]
+	names   *neighbours.Index // of all tools that servers have listed
+	doubts  doubts
 
 	// wake tells Run that something changed; unsaved that a list was received.
 	wake, unsaved chan struct{}
@@ -58,6 +61,14 @@ type Catalog struct {
 	states  map[string]upstream.State
 	lists   map[string]*list
 	offers  map[string]*Offers
+}
+
+// doubts has what was accepted held against the names of tools that have come
+// since: once for all that have come meanwhile.
+type doubts struct {
+	came atomic.Uint64 // grows with each list that is another one than before
+	mu   sync.Mutex    // held while it is looked; guards done
+	done uint64        // what came was when it was looked last
 }
 
 // Options are what a Catalog is made of.
@@ -75,7 +86,7 @@ type Options struct {
 // New makes a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, infer: o.Infer,
+		Options: o, servers: o.Servers, infer: o.Infer, names: neighbours.New(),
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 	}
@@ -172,7 +183,10 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		}
 		// Analysing takes long, so it is done without the lock; whoever was
 		// quicker meanwhile makes it necessary to look again.
-		entries, changed := merge(old, tools)
+		entries, changed := merge(old, tools, c.names)
+		if changed {
+			c.name(server, entries)
+		}
 		if counts(infer) {
 			inferAll(entries)
 		}
@@ -185,6 +199,12 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
 		if replace(c, c.lists, server, old, next) {
+			if changed && received {
+				c.doubts.came.Add(1)
+				if !c.doubt(ctx) {
+					signal(c.unsaved)
+				}
+			}
 			return changed
 		}
 	}
@@ -237,8 +257,14 @@ func pause(ctx context.Context, d time.Duration) {
 
 // load takes over what an earlier process remembered: first what is decided.
 func (c *Catalog) load(ctx context.Context) {
-	c.loadBook(ctx)
 	remembered, err := c.Keeper.LoadTools(ctx)
+	for server, raws := range remembered {
+		c.names.SetListed(server, raws) // before anything is judged
+	}
+	c.loadBook(ctx)
+	if err != nil {
+		remembered, err = c.Keeper.LoadTools(ctx)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Warn("the last known tools cannot be loaded", "error", err)
@@ -253,6 +279,9 @@ func (c *Catalog) load(ctx context.Context) {
 			}
 		}
 		c.receive(ctx, server, tools, false)
+	}
+	if c.doubts.came.Load() > 0 { // while not all of this was there
+		c.doubts.came.Add(1)
 	}
 	signal(c.wake)
 	signal(c.unsaved)
@@ -270,7 +299,7 @@ func (c *Catalog) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		if !c.admitRest(ctx) {
+		if !c.admitRest(ctx) || !c.doubt(ctx) {
 			again = time.After(admitAgain)
 		}
 		save, forget := c.unkept()
@@ -307,6 +336,7 @@ func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 		case !slices.ContainsFunc(c.servers, func(s config.Server) bool { return s.Name == server }):
 			delete(c.lists, server)
 			delete(c.states, server)
+			c.names.Remove(server)
 			forget = append(forget, server)
 		case !l.saved:
 			save[server] = l

@@ -36,7 +36,7 @@ func (c *Catalog) OffersNow(server string) *OffersView {
 func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
 	for {
 		old := c.Offers(server)
-		next := old.listed(kind, raws, c.Book.View(server))
+		next := old.listed(kind, raws, source{server, c.names}, c.Book.View(server))
 		known := func(o *Offer) bool {
 			was := old.list(kind).byName[o.Name]
 			return was != nil && was.Fingerprint == o.Fingerprint
@@ -77,7 +77,7 @@ func (c *Catalog) OffersShown(ctx context.Context, server string, kind tool.Kind
 	var news, settled []*Offer
 	var at []int
 	for i, raw := range raws {
-		one := o.read(kind, raw)
+		one := o.read(kind, raw, source{server, c.names})
 		if one == nil {
 			continue
 		}

@@ -14,13 +14,15 @@
 // what they are given, is no finding.
 //
 // name has the spellings, refer reads definitions, neighbours holds one against the
-// other.
+// other, and scanned puts it beside what package scan says.
 package neighbours
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
 )
@@ -63,6 +65,17 @@ func (x *Index) Set(server string, tools []string) {
 	}
 }
 
+// SetListed is Set with definitions as the server gave them.
+func (x *Index) SetListed(server string, raws []json.RawMessage) {
+	tools := make([]string, 0, len(raws))
+	for _, raw := range raws {
+		if name, ok := rawjson.String(rawjson.Find(raw, "name")); ok {
+			tools = append(tools, name)
+		}
+	}
+	x.Set(server, tools)
+}
+
 // Remove says that a server is there no more.
 func (x *Index) Remove(server string) {
 	x.mu.Lock()
@@ -83,18 +96,9 @@ func (x *Index) remove(server string) {
 	}
 }
 
-// Keys returns by which names a definition orders something about tools: each once,
-// in order.
-func Keys(kind tool.Kind, raw []byte) []Key {
-	var all []Key
-	read(raw, kind == tool.KindInstructions, func(_ *scan.Passage, r reference) { all = append(all, keyOf(r.name)) })
-	slices.Sort(all)
-	return slices.Clip(slices.Compact(all))
-}
-
-// Others reports whether one of the names is that of a tool of another server, and
+// others reports whether one of the names is that of a tool of another server, and
 // of none that the server has itself.
-func (x *Index) Others(server string, names []Key) bool {
+func (x *Index) others(server string, names []Key) bool {
 	if len(names) == 0 {
 		return false
 	}
@@ -112,14 +116,13 @@ func has(all []Key, k Key) bool {
 	return ok
 }
 
-// Findings returns what a definition of a server orders about tools that are not
-// its own, and how it changes what others of its server are given. The name of
-// what is no tool is "".
-func (x *Index) Findings(server, name string, kind tool.Kind, raw []byte) []scan.Finding {
+// findings returns what a definition of a server orders about tools that are not
+// its own, and how it changes what others of its server are given.
+func (x *Index) findings(id tool.ID, kind tool.Kind, raw []byte) []scan.Finding {
 	x.mu.RLock()
-	own := x.servers[server]
+	own := x.servers[id.Server]
 	x.mu.RUnlock()
-	self := keyOf(plain(name))
+	self := keyOf(plain(id.Tool))
 	var all []scan.Finding
 	complete := read(raw, kind == tool.KindInstructions, func(t *scan.Passage, r reference) {
 		rule, reason := "", ""

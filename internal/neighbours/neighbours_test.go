@@ -35,18 +35,18 @@ func TestAttacks(t *testing.T) {
 	for i, text := range attacks {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			raw := described(t, "helper", text)
-			found := x.Findings("evil", "helper", tool.KindTool, raw)
+			found := x.findings(tool.ID{Server: "evil", Tool: "helper"}, tool.KindTool, raw)
 			if len(found) == 0 || found[0].Rule != "other-tool" {
 				t.Errorf("%s\n%+v", text, found)
 			}
-			if len(alone.Findings("evil", "helper", tool.KindTool, raw)) > 0 {
+			if len(alone.findings(tool.ID{Server: "evil", Tool: "helper"}, tool.KindTool, raw)) > 0 {
 				unknown++
 			}
 		})
 	}
 	t.Logf("%d of %d name a tool that nobody has", unknown, len(attacks))
 	for _, text := range honest {
-		if found := x.Findings("projects", "get_project", tool.KindTool, described(t, "get_project", text)); len(found) > 0 {
+		if found := x.findings(tool.ID{Server: "projects", Tool: "get_project"}, tool.KindTool, described(t, "get_project", text)); len(found) > 0 {
 			t.Errorf("%s\n%+v", text, found)
 		}
 	}
