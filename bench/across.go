@@ -1,100 +1,275 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
-	"path/filepath"
+	"os"
 	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
 	"time"
 
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/approval/approvaltest"
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/neighbours"
+	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
 )
 
+// installed is a server as it is installed beside others.
+type installed struct {
+	name  string
+	tools []tool.Definition
+}
+
+// Installations that are simulated, and the servers in each.
+const (
+	installations = 300
+	inEach        = 20
+)
+
+// benchAcross prints how often honest tools are flagged for what they order about
+// tools of other servers, which malicious ones are found by that, and how long it
+// takes when a server comes.
 func benchAcross(o options) error {
 	samples, err := readSamples(o.shared)
 	if err != nil {
 		return err
 	}
-	type server struct {
-		name  string
-		tools []tool.Definition
+	servers, malicious := honestServers(samples)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "honest servers\ttools\tflagged\t\tby rule\t")
+	random, found := rand.New(rand.NewPCG(1, 2)), flags{}
+	for range installations {
+		var some []installed
+		for _, i := range random.Perm(len(servers))[:inEach] {
+			some = append(some, servers[i])
+		}
+		found.count(some, o.verbose)
 	}
-	by := map[string]*server{}
-	var all []*server
-	var malicious []sample
+	fmt.Fprintf(w, "%d installs of %d\t%v\t\n", installations, inEach, &found)
+	found = flags{}
+	for _, s := range servers {
+		found.count([]installed{s}, false)
+	}
+	fmt.Fprintf(w, "each of %d alone\t%v\t\n", len(servers), &found)
+	found = flags{}
+	found.count(servers, o.verbose)
+	fmt.Fprintf(w, "all %d at once\t%v\t\n", len(servers), &found)
+	w.Flush()
+	printAttacks(servers, malicious, o.verbose)
+	return timeArrivals(servers)
+}
+
+// honestServers returns the servers of the benign samples, and the other samples.
+func honestServers(samples []sample) (servers []installed, malicious []sample) {
+	at := map[string]int{}
 	for _, s := range samples {
 		if s.malicious {
 			malicious = append(malicious, s)
 			continue
 		}
 		id := s.corpus + "/" + s.server
-		if by[id] == nil {
-			by[id] = &server{name: s.server}
-			all = append(all, by[id])
+		if _, there := at[id]; !there {
+			at[id] = len(servers)
+			servers = append(servers, installed{name: fmt.Sprintf("%s-%d", s.server, len(servers))})
 		}
-		if !slices.ContainsFunc(by[id].tools, func(d tool.Definition) bool { return d.ID.Tool == s.definition.ID.Tool }) {
-			by[id].tools = append(by[id].tools, s.definition)
+		x := &servers[at[id]]
+		if !slices.ContainsFunc(x.tools, func(d tool.Definition) bool { return d.ID.Tool == s.definition.ID.Tool }) {
+			d := s.definition
+			d.ID.Server = x.name
+			x.tools = append(x.tools, d)
 		}
 	}
-	names := func(s *server) (n []string) {
-		for _, d := range s.tools {
-			n = append(n, d.ID.Tool)
-		}
-		return n
-	}
-	x := neighbours.New()
-	for i, s := range all {
-		x.Set(fmt.Sprintf("%s#%d", s.name, i), names(s))
-	}
-	flagged, tools := 0, 0
-	start := time.Now()
-	for i, s := range all {
-		for _, d := range s.tools {
-			tools++
+	return servers, malicious
+}
 
-			if f := x.Findings(fmt.Sprintf("%s#%d", s.name, i), d.ID.Tool, tool.KindTool, d.Raw); len(f) > 0 {
-				flagged++
-				if o.verbose {
-					fmt.Println(s.name, d.ID.Tool, f[0].Path, f[0].Excerpt, f[0].Reason)
-				}
+// index returns the names of all tools.
+func index(servers []installed) *neighbours.Index {
+	x := neighbours.New()
+	for _, s := range servers {
+		names := make([]string, len(s.tools))
+		for i, d := range s.tools {
+			names[i] = d.ID.Tool
+		}
+		x.Set(s.name, names)
+	}
+	return x
+}
+
+// flags counts what is found across tools.
+type flags struct {
+	tools, flagged int
+	rules          map[string]int
+}
+
+// count counts what is found in servers that are installed together.
+func (f *flags) count(servers []installed, print bool) {
+	x := index(servers)
+	for _, s := range servers {
+		for _, d := range s.tools {
+			f.tools++
+			found := x.Tool(d).Across()
+			if len(found) == 0 {
+				continue
+			}
+			f.flagged++
+			if f.rules == nil {
+				f.rules = map[string]int{}
+			}
+			f.rules[found[0].Rule]++
+			if print {
+				fmt.Printf("%s %s %s %s: %q: %s\n", s.name, d.ID.Tool, found[0].Rule, found[0].Path, found[0].Excerpt, found[0].Reason)
 			}
 		}
 	}
-	fmt.Println("all at once:", len(all), "servers", tools, "tools", flagged, "flagged", time.Since(start)/time.Duration(tools))
-	r := rand.New(rand.NewPCG(1, 2))
-	flagged, tools = 0, 0
-	for range 300 {
-		x := neighbours.New()
-		some := r.Perm(len(all))[:20]
-		for _, i := range some {
-			x.Set(fmt.Sprintf("%s#%d", all[i].name, i), names(all[i]))
-		}
-		for _, i := range some {
-			for _, d := range all[i].tools {
-				tools++
-				if len(x.Findings(fmt.Sprintf("%s#%d", all[i].name, i), d.ID.Tool, tool.KindTool, d.Raw)) > 0 {
-					flagged++
-				}
+}
+
+func (f *flags) String() string {
+	var rules []string
+	for _, rule := range slices.Sorted(maps.Keys(f.rules)) {
+		rules = append(rules, fmt.Sprintf("%s %d", rule, f.rules[rule]))
+	}
+	return fmt.Sprintf("%d\t%d\t%.3f %%\t%s", f.tools, f.flagged, 100*float64(f.flagged)/float64(max(1, f.tools)), strings.Join(rules, ", "))
+}
+
+// printAttacks prints how many of the malicious definitions name a tool of another
+// server, and how many of these are found beside it, by what is found across tools
+// alone, and by the scanner too.
+func printAttacks(servers []installed, malicious []sample, print bool) {
+	names := map[string]bool{}
+	for _, s := range servers {
+		for _, d := range s.tools {
+			if n := d.ID.Tool; strings.Contains(n, "_") || n[0] >= 'a' && strings.ToLower(n) != n {
+				names[d.ID.Tool] = true
 			}
 		}
 	}
-	fmt.Println("300 installs:", tools, "tools", flagged, "flagged")
-	x = neighbours.New()
-	for i, s := range all {
-		x.Set(fmt.Sprintf("%s#%d", s.name, i), names(s))
-	}
-	n := 0
+	type row struct{ all, naming, across, unknown, both int }
+	rows := map[string]*row{}
+	beside, alone := index(servers), neighbours.New()
 	for _, m := range malicious {
-		if f := x.Findings("evil", "x", tool.KindTool, m.definition.Raw); len(f) > 0 {
-			n++
-			if o.verbose {
-				fmt.Println("MAL", m.corpus, m.id, m.technique, m.definition.ID.Tool, f[0].Path, f[0].Excerpt, f[0].Reason)
+		r := rows[m.corpus]
+		if r == nil {
+			r = &row{}
+			rows[m.corpus] = r
+		}
+		r.all++
+		d := m.definition
+		d.ID.Server = "attacker"
+		peers := map[string][]string{}
+		for _, p := range m.peers {
+			peers[p.Server] = append(peers[p.Server], p.Name)
+		}
+		for server, tools := range peers {
+			beside.Set(server, tools)
+		}
+		found := beside.Tool(d).Across()
+		if namesOther(d, names, m.peers) {
+			r.naming++
+			if len(found) > 0 {
+				r.across++
+			} else if print {
+				fmt.Printf("missed: %s %s: %.500s\n", m.corpus, m.id, d.Raw)
+			}
+			if len(found) > 0 || scan.Definition(d).Verdict != scan.Clean {
+				r.both++
+			}
+			if len(alone.Tool(d).Across()) > 0 {
+				r.unknown++
 			}
 		}
+		for server := range peers {
+			beside.Remove(server)
+		}
 	}
-	fmt.Println("malicious beside all:", len(malicious), n)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\nmalicious\tdefinitions\tthat name a tool of another server\tfound beside it\twithout it\twith the scanner\t")
+	for _, corpus := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[corpus]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", corpus, r.all, r.naming, r.across, r.unknown, r.both)
+	}
+	w.Flush()
+}
+
+// namesOther reports whether the description of a tool has the name of a tool, of
+// several parts, that is of another server.
+func namesOther(d tool.Definition, names map[string]bool, peers []peer) bool {
+	words := strings.FieldsFunc(d.Description, func(r rune) bool {
+		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	return slices.ContainsFunc(words, func(word string) bool {
+		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p peer) bool { return p.Name == word }))
+	})
+}
+
+// remembered is a keeper of tools that were listed in an earlier life.
+type remembered map[string][]json.RawMessage
+
+func (remembered) SaveTools(context.Context, string, []json.RawMessage) error { return nil }
+func (remembered) ForgetTools(context.Context, string) error                  { return nil }
+func (r remembered) LoadTools(context.Context) (map[string][]json.RawMessage, error) {
+	return r, nil
+}
+
+// timeArrivals prints how long it takes until a server is judged that comes to
+// 10,000 tools which were accepted earlier.
+func timeArrivals(servers []installed) error {
+	const most, coming = 10_000, 20
+	var configured []config.Server
+	known, n := remembered{}, 0
+	for _, s := range servers {
+		if len(s.tools) < 20 || n >= most { // few servers, each with many tools
+			continue
+		}
+		for _, d := range s.tools {
+			known[s.name] = append(known[s.name], d.Raw)
+		}
+		n += len(s.tools)
+		configured = append(configured, config.Server{Name: s.name, Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
+	}
+	configured = append(configured, config.Server{Name: "new", Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
+	memory := new(approvaltest.Memory)
+	first := catalog.New(catalog.Options{Servers: configured, Keeper: known, Book: approval.NewBook(memory), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	stopFirst := until(first, func() bool { return first.Current().CallableCount() > n*9/10 })
+	stopFirst() // they are accepted
+	c := catalog.New(catalog.Options{Servers: configured, Keeper: known, Book: approval.NewBook(memory), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	var times []string
+	stop := until(c, func() bool { return c.Current().CallableCount() > n*9/10 })
+	stop() // what it does beside would count
+	for round := range 5 {
+		var tools []tool.Definition
+		for i := range coming {
+			d, err := tool.ParseDefinition("new", json.RawMessage(fmt.Sprintf(`{"name":"send_mail_%d_%d","description":"Sends a mail.","inputSchema":{"type":"object"}}`, round, i)))
+			if err != nil {
+				return err
+			}
+			tools = append(tools, d)
+		}
+		start, cpu := time.Now(), processorTime(os.Getpid())
+		c.ToolsListed("new", tools)
+		cpu = processorTime(os.Getpid()) - cpu
+		times = append(times, fmt.Sprintf("%s (%s of processor time)", time.Since(start).Round(100*time.Microsecond), cpu.Round(100*time.Microsecond)))
+	}
+	fmt.Printf("\na server of %d tools comes to %d tools of %d servers: %s until it is judged, then %s\n", coming, n, len(known), times[0], strings.Join(times[1:], ", "))
 	return nil
 }
 
-var _ = filepath.Base
+// until runs a catalog until it is ready, and returns what stops it.
+func until(c *catalog.Catalog, ready func() bool) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	for !ready() {
+		<-c.Current().Replaced()
+	}
+	return func() { cancel(); running.Wait() }
+}

@@ -26,6 +26,7 @@ import (
 type sample struct {
 	id, corpus, technique string
 	server                string
+	peers                 []peer
 	malicious             bool
 	half                  int // 0: rules were tuned to it; 1: they were not
 	definition            tool.Definition
@@ -217,7 +218,11 @@ func readSamples(shared string) ([]sample, error) {
 // row is a line of a corpus; the rest of its members are the definition's.
 type row struct {
 	ID, Label, Surface, Technique, Server string
+	Peers                                 []peer
 }
+
+// peer is a tool of a server that stands beside a sample.
+type peer struct{ Server, Name string }
 
 func readLines(file string) ([]sample, error) {
 	f, err := os.Open(file)
@@ -265,7 +270,7 @@ func newSample(corpus string, r row, raw []byte) (sample, bool) {
 	d, err := tool.ParseDefinition("s", bytes.Clone(raw))
 	h := fnv.New32a()
 	h.Write([]byte(r.ID))
-	return sample{id: r.ID, corpus: corpus, server: r.Server, technique: cmp.Or(r.Technique, "-"), malicious: r.Label == "malicious", half: int(h.Sum32() >> 7 & 1), definition: d}, err == nil
+	return sample{id: r.ID, corpus: corpus, server: r.Server, peers: r.Peers, technique: cmp.Or(r.Technique, "-"), malicious: r.Label == "malicious", half: int(h.Sum32() >> 7 & 1), definition: d}, err == nil
 }
 
 func readList(file string) ([]sample, error) {

@@ -196,7 +196,10 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		} else {
 			part = old.part
 		}
-		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved}
+		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved, beyond: entriesBeyond(entries)}
+		if !changed {
+			next.beyond = old.beyond
+		}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
 		if replace(c, c.lists, server, old, next) {
 			if changed && received {
@@ -314,6 +317,7 @@ func (c *Catalog) keep(ctx context.Context) {
 			l.saved = true
 			c.mu.Unlock()
 		}
+		c.lookBeyond()
 		for _, server := range forget {
 			if err := c.Keeper.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
 				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)

@@ -40,9 +40,9 @@ func (c *Catalog) doubtAll(ctx context.Context) (done bool) {
 	lists, offers := maps.Clone(c.lists), maps.Clone(c.offers)
 	c.mu.Unlock()
 	for server, l := range lists {
-		_, infer, _ := c.configured(server)
-		for _, e := range l.entries {
+		for _, e := range l.beyond() {
 			if e.scanned.Orders() {
+				_, infer, _ := c.configured(server)
 				all[server] = append(all[server], e.candidate(infer))
 			}
 		}
@@ -59,6 +59,17 @@ func (c *Catalog) doubtAll(ctx context.Context) (done bool) {
 		done = c.doubtOf(ctx, server, candidates) && done
 	}
 	return done
+}
+
+// lookBeyond reads what doubts will ask for, so that who comes need not wait for
+// that.
+func (c *Catalog) lookBeyond() {
+	c.mu.Lock()
+	lists := slices.Collect(maps.Values(c.lists))
+	c.mu.Unlock()
+	for _, l := range lists {
+		l.beyond()
+	}
 }
 
 // doubtOf has those wait of a server's definitions that only the trust in it has

@@ -25,6 +25,21 @@ type list struct {
 	received bool         // from the server itself, in this process
 	saved    bool
 	admitted bool // what may be accepted is, or is just being
+	// beyond are the entries that order something about tools that are not of this
+	// list: found when tools of another server first come.
+	beyond func() []*entry
+}
+
+// entriesBeyond returns how beyond is found.
+func entriesBeyond(entries []*entry) func() []*entry {
+	return sync.OnceValue(func() (beyond []*entry) {
+		for _, e := range entries {
+			if e.scanned.Beyond() {
+				beyond = append(beyond, e)
+			}
+		}
+		return beyond
+	})
 }
 
 // entry is one definition with what is derived from it alone, so that it is

@@ -108,6 +108,17 @@ func (x *Index) others(server string, names []Key) bool {
 	return slices.ContainsFunc(names, func(k Key) bool { return x.held[k] > 0 && !own.means(k) })
 }
 
+// beyond reports whether the server has no tool that it may mean by one of the names.
+func (x *Index) beyond(server string, names []Key) bool {
+	if len(names) == 0 {
+		return false
+	}
+	x.mu.RLock()
+	own := x.servers[server]
+	x.mu.RUnlock()
+	return slices.ContainsFunc(names, func(k Key) bool { return !own.means(k) })
+}
+
 // means reports whether the server may mean a tool of its own by a name.
 func (n *names) means(k Key) bool { return n != nil && has(n.own, k) }
 
@@ -125,20 +136,23 @@ func (x *Index) findings(id tool.ID, kind tool.Kind, raw []byte) []scan.Finding 
 	self := keyOf(plain(id.Tool))
 	var all []scan.Finding
 	complete := read(raw, kind == tool.KindInstructions, func(t *scan.Passage, r reference) {
+		if len(all) == maxFindings {
+			return
+		}
 		rule, reason := "", ""
 		key := keyOf(r.name)
 		switch other := ""; {
 		case key == self:
 		case own.means(key):
-			if own.has(key) && kind == tool.KindTool && r.changes() && !member(raw, r.name) {
+			if own.has(key) && kind == tool.KindTool && r.changes() && !isMember(raw, r.name) {
 				rule, reason = ruleSibling, reasonSibling
 			}
 		case x.find(key, &other):
 			rule, reason = ruleOther, reasonsOther(&r)+", "+other
-		case r.called && kind == tool.KindTool && !own.meansEnd(r.name) && !member(raw, r.name):
+		case r.called && kind == tool.KindTool && !own.meansEnd(r.name) && !isMember(raw, r.name):
 			rule, reason = ruleUnknown, reasonUnknown
 		}
-		if rule != "" && len(all) < maxFindings {
+		if rule != "" {
 			all = append(all, t.Finding(rule, scan.SeverityReview, reason, r.start, r.end))
 		}
 	})

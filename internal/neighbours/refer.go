@@ -80,7 +80,7 @@ type reference struct {
 	name       []byte // as it is spelled in the text
 	start, end int    // of the name and the nearest word that orders something
 	says       cue    // what is said close to it
-	called     bool   // it is likely to be the name of a tool, wherever that is
+	called     bool   // it is likely to be a tool, whether or not there is one
 }
 
 // changes reports whether what the tool is given is to be changed.
@@ -93,13 +93,14 @@ type reader struct {
 	tokens []token
 	text   *scan.Passage
 	left   int // references that may still be found; below 0 when there were more
+	looks  int // how often the definition may still be searched
 	found  func(reference)
 }
 
 // read has found called with the references of a definition. It reports whether
 // these are all.
 func read(raw []byte, instructions bool, found func(*scan.Passage, reference)) (all bool) {
-	x := &reader{words: vocabularies(), raw: raw, left: maxReferences}
+	x := &reader{words: vocabularies(), raw: raw, left: maxReferences, looks: maxReferences}
 	x.found = func(r reference) { found(x.text, r) }
 	if instructions {
 		scan.Prose("instructions", text(raw), x.look)
@@ -122,6 +123,9 @@ const near = 240
 // look finds the references in a text.
 func (x *reader) look(t *scan.Passage) {
 	x.text = t
+	if x.tokens == nil {
+		x.tokens = make([]token, 0, 256)
+	}
 	x.split()
 	for i := range x.tokens {
 		switch k := &x.tokens[i]; {
@@ -267,7 +271,11 @@ func (x *reader) named(i int) {
 	if !ok {
 		return
 	}
-	r.called = x.called(i)
+	likely := x.likely(i)
+	if !likely && x.member(text[start:end]) { // it may well be a parameter
+		return
+	}
+	r.called = likely && x.near(i, -12, 12)&cueOrder != 0
 	if byteAt(text, start-1) == ':' && i > 0 && int(x.tokens[i-1].end) == start-1 { // server:tool
 		x.report(r, int(x.tokens[i-1].start), end)
 	}
@@ -313,7 +321,7 @@ func (x *reader) standsAlone(i int) bool {
 	case '=':
 		return false
 	case ':': // what a parameter is
-		return !member(x.raw, text[start:end])
+		return !x.member(text[start:end])
 	case '/':
 		return beside(i+1, end)
 	}
@@ -408,11 +416,10 @@ func (x *reader) near(i, from, to int) (all cue) {
 	return all
 }
 
-// called reports whether the sentence orders something about a call of the tool
-// that a token names.
-func (x *reader) called(i int) bool {
+// likely reports whether what a token names is more likely a tool than a value.
+func (x *reader) likely(i int) bool {
 	k := &x.tokens[i]
-	if k.kind != plainly || x.near(i, -12, 12)&cueOrder == 0 {
+	if k.kind != plainly {
 		return false
 	}
 	first, last := edges(x.text.Cased[k.start:k.end])
@@ -431,8 +438,14 @@ func edges(name []byte) (first, last string) {
 	return strings.ToLower(string(name[:to])), strings.ToLower(string(name[from:]))
 }
 
-// member reports whether a definition has a string or a member that is the name.
-func member(raw, name []byte) bool {
+// member reports whether the definition has a string or a member that is the name.
+// When it was asked too often it reports that there is none, so that more is found.
+func (x *reader) member(name []byte) bool {
+	x.looks--
+	return x.looks >= 0 && isMember(x.raw, name)
+}
+
+func isMember(raw, name []byte) bool {
 	return bytes.Contains(raw, slices.Concat([]byte{'"'}, name, []byte{'"'}))
 }
 

@@ -59,6 +59,11 @@ func (s *Scanned) Across() []scan.Finding {
 // server.
 func (s *Scanned) Orders() bool { return s.index.others(s.id.Server, s.about()) }
 
+// Beyond reports whether the definition orders something about what its server does
+// not have among the tools that are known now. What does not, never will as long as
+// these are the server's tools.
+func (s *Scanned) Beyond() bool { return s.index.beyond(s.id.Server, s.about()) }
+
 // about returns by which names the definition orders something about tools: each
 // once, in order.
 func (s *Scanned) about() []Key {
