@@ -1,24 +1,14 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
-	"time"
 
-	"mcpproxy/internal/approval"
-	"mcpproxy/internal/approval/approvaltest"
-	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/config"
 	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
@@ -37,8 +27,7 @@ const (
 )
 
 // benchAcross prints how often honest tools are flagged for what they order about
-// tools of other servers, which malicious ones are found by that, and how long it
-// takes when a server comes.
+// tools of other servers, and which malicious ones are found by that.
 func benchAcross(o options) error {
 	samples, err := readSamples(o.shared)
 	if err != nil {
@@ -66,7 +55,7 @@ func benchAcross(o options) error {
 	fmt.Fprintf(w, "all %d at once\t%v\t\n", len(servers), &found)
 	w.Flush()
 	printAttacks(servers, malicious, o.verbose)
-	return timeArrivals(servers)
+	return nil
 }
 
 // honestServers returns the servers of the benign samples, and the other samples.
@@ -209,67 +198,4 @@ func namesOther(d tool.Definition, names map[string]bool, peers []peer) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p peer) bool { return p.Name == word }))
 	})
-}
-
-// remembered is a keeper of tools that were listed in an earlier life.
-type remembered map[string][]json.RawMessage
-
-func (remembered) SaveTools(context.Context, string, []json.RawMessage) error { return nil }
-func (remembered) ForgetTools(context.Context, string) error                  { return nil }
-func (r remembered) LoadTools(context.Context) (map[string][]json.RawMessage, error) {
-	return r, nil
-}
-
-// timeArrivals prints how long it takes until a server is judged that comes to
-// 10,000 tools which were accepted earlier.
-func timeArrivals(servers []installed) error {
-	const most, coming = 10_000, 20
-	var configured []config.Server
-	known, n := remembered{}, 0
-	for _, s := range servers {
-		if len(s.tools) < 20 || n >= most { // few servers, each with many tools
-			continue
-		}
-		for _, d := range s.tools {
-			known[s.name] = append(known[s.name], d.Raw)
-		}
-		n += len(s.tools)
-		configured = append(configured, config.Server{Name: s.name, Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
-	}
-	configured = append(configured, config.Server{Name: "new", Protocol: "stdio", Enabled: true, Trust: config.TrustScan})
-	memory := new(approvaltest.Memory)
-	first := catalog.New(catalog.Options{Servers: configured, Keeper: known, Book: approval.NewBook(memory), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	stopFirst := until(first, func() bool { return first.Current().CallableCount() > n*9/10 })
-	stopFirst() // they are accepted
-	c := catalog.New(catalog.Options{Servers: configured, Keeper: known, Book: approval.NewBook(memory), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	var times []string
-	stop := until(c, func() bool { return c.Current().CallableCount() > n*9/10 })
-	stop() // what it does beside would count
-	for round := range 5 {
-		var tools []tool.Definition
-		for i := range coming {
-			d, err := tool.ParseDefinition("new", json.RawMessage(fmt.Sprintf(`{"name":"send_mail_%d_%d","description":"Sends a mail.","inputSchema":{"type":"object"}}`, round, i)))
-			if err != nil {
-				return err
-			}
-			tools = append(tools, d)
-		}
-		start, cpu := time.Now(), processorTime(os.Getpid())
-		c.ToolsListed("new", tools)
-		cpu = processorTime(os.Getpid()) - cpu
-		times = append(times, fmt.Sprintf("%s (%s of processor time)", time.Since(start).Round(100*time.Microsecond), cpu.Round(100*time.Microsecond)))
-	}
-	fmt.Printf("\na server of %d tools comes to %d tools of %d servers: %s until it is judged, then %s\n", coming, n, len(known), times[0], strings.Join(times[1:], ", "))
-	return nil
-}
-
-// until runs a catalog until it is ready, and returns what stops it.
-func until(c *catalog.Catalog, ready func() bool) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { c.Run(ctx) })
-	for !ready() {
-		<-c.Current().Replaced()
-	}
-	return func() { cancel(); running.Wait() }
 }

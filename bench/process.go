@@ -89,10 +89,8 @@ func (p *process) stop() {
 }
 
 // cpu is the processor time that the process has used, of all its threads.
-func (p *process) cpu() time.Duration { return processorTime(p.cmd.Process.Pid) }
-
-func processorTime(pid int) time.Duration {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+func (p *process) cpu() time.Duration {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}

@@ -245,30 +245,41 @@ func TestOffersThatOrderWait(t *testing.T) {
 }
 
 // BenchmarkAServerComes is a server of 20 tools that comes to 10,000 tools of 100
-// others: judged, accepted, and everything else held against its names.
+// others, which are remembered: judged, accepted, and everything else held against
+// its names.
 func BenchmarkAServerComes(b *testing.B) {
+	const text = "Gets an item by its identifier, with all that is known of it: who made it, when, and which others it is linked to. " +
+		"You must call list_items first, before get_item_%d_%d, to know which there are, and never guess project_id. Returns a list of values as JSON."
 	var servers []config.Server
+	keeper := newMemory()
 	for k := range 101 {
-		servers = append(servers, enabled(fmt.Sprintf("s%d", k)))
-	}
-	c := New(Options{Servers: servers, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
-	for k := range 100 {
-		var tools []tool.Definition
+		server := enabled(fmt.Sprintf("s%d", k))
+		servers = append(servers, server)
 		for i := range 100 {
-			tools = append(tools, define(b, servers[k].Name, fmt.Sprintf(`{"name":"get_item_%d_%d","description":"Gets an item by its identifier. You must call list_items first, before get_item_%d_%d, to know which there are, and never guess project_id. Returns a list of values as the tool has them.","inputSchema":{"type":"object","properties":{"project_id":{"type":"string","description":"Which project it is of."}}}}`, k, i, k, i+1)))
+			keeper.tools[server.Name] = append(keeper.tools[server.Name], json.RawMessage(fmt.Sprintf(`{"name":"get_item_%d_%d","description":%q,`+
+				`"inputSchema":{"type":"object","properties":{"project_id":{"type":"string","description":"Which project it is of."}}}}`, k, i, fmt.Sprintf(text, k, i+1))))
 		}
-		c.ToolsListed(servers[k].Name, tools)
 	}
-	come := 0
-	for b.Loop() {
-		b.StopTimer()
-		come++
-		var names []string
-		for i := range 20 {
-			names = append(names, fmt.Sprintf("send_mail_%d_%d", come, i))
+	delete(keeper.tools, "s100")
+	book := new(approvaltest.Memory).Book()
+	for _, life := range []string{"accepted", "remembered"} {
+		c := New(Options{Servers: servers, Keeper: keeper, Book: book, Logger: quiet()})
+		c.load(b.Context())
+		if life == "accepted" {
+			continue
 		}
-		tools := named(b, "s100", names...)
-		b.StartTimer()
-		c.ToolsListed("s100", tools)
+		c.lookBeyond()
+		come := 0
+		for b.Loop() {
+			b.StopTimer()
+			come++
+			var names []string
+			for i := range 20 {
+				names = append(names, fmt.Sprintf("send_mail_%d_%d", come, i))
+			}
+			tools := named(b, "s100", names...)
+			b.StartTimer()
+			c.ToolsListed("s100", tools)
+		}
 	}
 }
