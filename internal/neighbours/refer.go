@@ -128,6 +128,9 @@ func (x *reader) look(t *scan.Passage) {
 	}
 	x.split()
 	for i := range x.tokens {
+		if x.qualified(i) {
+			x.phrase(i-1, i)
+		}
 		switch k := &x.tokens[i]; {
 		case k.kind != word:
 			x.named(i)
@@ -276,9 +279,6 @@ func (x *reader) named(i int) {
 		return
 	}
 	r.called = likely && x.near(i, -12, 12)&cueOrder != 0
-	if byteAt(text, start-1) == ':' && i > 0 && int(x.tokens[i-1].end) == start-1 { // server:tool
-		x.report(r, int(x.tokens[i-1].start), end)
-	}
 	x.report(r, start, end)
 	for at := start; at+2 < end; at++ { // server__tool
 		if text[at] == '_' && text[at+1] == '_' && isPart(text[at+2]) {
@@ -346,6 +346,14 @@ func byteAt(text []byte, i int) byte {
 		return 0
 	}
 	return text[i]
+}
+
+// qualified reports whether a token has another one before it as tools have their
+// servers: server:tool.
+func (x *reader) qualified(i int) bool {
+	k, text := &x.tokens[i], x.text.Cased
+	return i > 0 && byteAt(text, int(k.start)-1) == ':' && x.tokens[i-1].end == k.start-1 &&
+		!isDigit(text[k.start]) && !isDigit(text[x.tokens[i-1].start])
 }
 
 // described looks at what stands beside the word tool: `search` tool, send mail
