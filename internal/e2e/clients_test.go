@@ -30,8 +30,9 @@ var realClients = []realClient{
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
 	d := startDaemon(t, `{}`)
-	t.Setenv("XDG_CONFIG_HOME", "") // the account is the test's own
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	t.Setenv("XDG_CONFIG_HOME", "")   // the account is the test's own
+	t.Setenv("CLAUDE_CONFIG_DIR", "") // restored after the test
+	os.Unsetenv("CLAUDE_CONFIG_DIR")  // an empty one is the working directory to claude
 	t.Setenv("CODEX_HOME", "")
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
