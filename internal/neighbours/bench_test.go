@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mcpproxy/internal/tool"
@@ -60,5 +62,23 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		x.Tool(tools[i%len(tools)]).about()
+	}
+}
+
+// BenchmarkManyNames reads definitions that are made of names alone: the time for a
+// byte does not grow with them.
+func BenchmarkManyNames(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var text strings.Builder
+			for k := range n {
+				fmt.Fprintf(&text, "must call get_thing_%d ", k)
+			}
+			x, d := installed(), described(b, "evil", "helper", text.String())
+			b.SetBytes(int64(len(d.Raw)))
+			for b.Loop() {
+				x.Tool(d).Across()
+			}
+		})
 	}
 }

@@ -100,7 +100,7 @@ type reader struct {
 // read has found called with the references of a definition. It reports whether
 // these are all.
 func read(raw []byte, instructions bool, found func(*scan.Passage, reference)) (all bool) {
-	x := &reader{words: vocabularies(), raw: raw, left: maxReferences, looks: maxReferences}
+	x := &reader{words: vocabularies(), raw: raw, left: maxReferences, looks: maxLooks}
 	x.found = func(r reference) { found(x.text, r) }
 	if instructions {
 		scan.Prose("instructions", text(raw), x.look)
@@ -113,6 +113,9 @@ func read(raw []byte, instructions bool, found func(*scan.Passage, reference)) (
 // maxReferences bounds the references of a definition that are looked at. Of 18,742
 // real tools none has more than 43.
 const maxReferences = 512
+
+// maxLooks bounds how often a definition is searched for a name.
+const maxLooks = 128
 
 // widest is the longest place, in bytes, that a finding shows.
 const widest = 160
@@ -128,6 +131,9 @@ func (x *reader) look(t *scan.Passage) {
 	}
 	x.split()
 	for i := range x.tokens {
+		if x.left < 0 {
+			return
+		}
 		if x.qualified(i) {
 			x.phrase(i-1, i)
 		}
