@@ -64,11 +64,11 @@ type Catalog struct {
 }
 
 // doubts has what was accepted held against the names of tools that have come
-// since: once for all that have come meanwhile.
+// since: by one at a time, for all that have come meanwhile.
 type doubts struct {
-	came atomic.Uint64 // grows with each list that is another one than before
-	mu   sync.Mutex    // held while it is looked; guards done
-	done uint64        // what came was when it was looked last
+	mu         sync.Mutex // guards the fields below, and is not held while it is looked
+	came, done uint64     // how often something came; how much of that was looked at
+	running    bool
 }
 
 // Options are what a Catalog is made of.
@@ -203,10 +203,7 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
 		if replace(c, c.lists, server, old, next) {
 			if changed && received {
-				c.doubts.came.Add(1)
-				if !c.doubt(ctx) {
-					signal(c.unsaved)
-				}
+				c.doubt(ctx, true)
 			}
 			return changed
 		}
@@ -283,9 +280,7 @@ func (c *Catalog) load(ctx context.Context) {
 		}
 		c.receive(ctx, server, tools, false)
 	}
-	if c.doubts.came.Load() > 0 { // while not all of this was there
-		c.doubts.came.Add(1)
-	}
+	c.doubts.again() // who came while not all of this was there
 	signal(c.wake)
 	signal(c.unsaved)
 }
@@ -302,8 +297,12 @@ func (c *Catalog) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		if !c.admitRest(ctx) || !c.doubt(ctx) {
+		admitted, doubted := c.admitRest(ctx), c.doubt(ctx, false)
+		if !admitted || !doubted {
 			again = time.After(admitAgain)
+		}
+		if !doubted {
+			continue // names that are remembered are taken for looked at
 		}
 		save, forget := c.unkept()
 		for server, l := range save {

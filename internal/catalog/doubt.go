@@ -20,18 +20,42 @@ func (c *Catalog) name(server string, entries []*entry) {
 }
 
 // doubt has wait what orders something about a tool of another server and was
-// accepted by the trust in its own alone: before that tool came. It reports whether
-// nothing is left to look at.
-func (c *Catalog) doubt(ctx context.Context) bool {
+// accepted by the trust in its own alone: before that tool came. It returns when
+// that is done, or somebody else is doing it; false is that it has to be done again,
+// which it will be.
+func (c *Catalog) doubt(ctx context.Context, came bool) bool {
 	d := &c.doubts
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	came := d.came.Load()
-	if d.done < came && !c.doubtAll(ctx) {
-		return false
+	if came {
+		d.came++
 	}
-	d.done = came
+	if d.running {
+		return true // who looks will see it
+	}
+	d.running = true
+	defer func() { d.running = false }()
+	for d.done < d.came {
+		seen := d.came
+		d.mu.Unlock()
+		done := c.doubtAll(ctx)
+		d.mu.Lock()
+		if !done {
+			if came { // else who asks tries again
+				signal(c.unsaved)
+			}
+			return false
+		}
+		d.done = seen
+	}
 	return true
+}
+
+// again has all that came looked at once more.
+func (d *doubts) again() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = 0
 }
 
 func (c *Catalog) doubtAll(ctx context.Context) (done bool) {

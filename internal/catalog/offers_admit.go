@@ -41,14 +41,17 @@ func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kin
 			was := old.list(kind).byName[o.Name]
 			return was != nil && was.Fingerprint == o.Fingerprint
 		}
-		_, next.admitted = c.admitOffers(ctx, server, next.Listed(kind), known)
-		next.admitted = next.admitted && (old == nil || old.admitted)
+		accepted, admitted := c.admitOffers(ctx, server, next.Listed(kind), known)
+		next.admitted = admitted && (old == nil || old.admitted)
 		if !replace(c, c.offers, server, old, next) {
 			continue
 		}
 		signal(c.wake)
 		if !next.admitted {
 			signal(c.unsaved)
+		}
+		if accepted > 0 {
+			c.doubt(ctx, true)
 		}
 		return
 	}
