@@ -11,7 +11,7 @@
 //	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
 //	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
-//	go run ./bench events    500 calls a second with none, one and twenty streams of events: CPU
+//	go run ./bench events    500 calls a second with none, one and twenty streams of events, and with twenty that nobody reads: CPU, memory
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its

@@ -48,6 +48,7 @@ type Config struct {
 	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
+	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
 

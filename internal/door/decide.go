@@ -250,7 +250,9 @@ func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	if c.asked.ID.Server == "" {
 		c.record.ToolName = problem.Brief(c.asked.Name)
 	}
-	return d.keep(ctx, &c.record)
+	c.id = d.keep(ctx, &c.record)
+	c.observed(activity.Blocked, string(p.Code), took, took)
+	return c.id
 }
 
 // time is how long the call may take: as its caller asks for, if that is shorter
