@@ -25,9 +25,13 @@ import (
 type Sample struct {
 	ID, Corpus, Technique string
 	Server                string // "" when the corpus does not say it
+	Peers                 []Peer // that stand beside it
 	Malicious             bool
 	Definition            tool.Definition
 }
+
+// Peer is a tool of another server.
+type Peer struct{ Server, Name string }
 
 // Fold returns which of n parts the sample is in. Definitions of one server are in
 // the same part.
@@ -65,6 +69,7 @@ func Read(shared string) ([]Sample, error) {
 // row is a line of a corpus; the rest of its members are the definition's.
 type row struct {
 	ID, Label, Surface, Technique, Server string
+	Peers                                 []Peer
 }
 
 // Lines reads a file with a definition a line.
@@ -142,5 +147,5 @@ func list(file string) ([]Sample, error) {
 
 func sample(corpus string, r row, raw []byte) (Sample, bool) {
 	d, err := tool.ParseDefinition("s", bytes.Clone(raw))
-	return Sample{ID: r.ID, Corpus: corpus, Technique: cmp.Or(r.Technique, "-"), Server: r.Server, Malicious: r.Label == "malicious", Definition: d}, err == nil
+	return Sample{ID: r.ID, Corpus: corpus, Technique: cmp.Or(r.Technique, "-"), Server: r.Server, Peers: r.Peers, Malicious: r.Label == "malicious", Definition: d}, err == nil
 }
