@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"mcpproxy/bench/corpora"
 	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/scan"
 	"mcpproxy/internal/tool"
@@ -29,7 +30,7 @@ const (
 // benchAcross prints how often honest tools are flagged for what they order about
 // tools of other servers, and which malicious ones are found by that.
 func benchAcross(o options) error {
-	samples, err := readSamples(o.shared)
+	samples, err := corpora.Read(o.shared)
 	if err != nil {
 		return err
 	}
@@ -59,21 +60,21 @@ func benchAcross(o options) error {
 }
 
 // honestServers returns the servers of the benign samples, and the other samples.
-func honestServers(samples []sample) (servers []installed, malicious []sample) {
+func honestServers(samples []corpora.Sample) (servers []installed, malicious []corpora.Sample) {
 	at := map[string]int{}
 	for _, s := range samples {
-		if s.malicious {
+		if s.Malicious {
 			malicious = append(malicious, s)
 			continue
 		}
-		id := s.corpus + "/" + s.server
+		id := s.Corpus + "/" + s.Server
 		if _, there := at[id]; !there {
 			at[id] = len(servers)
-			servers = append(servers, installed{name: fmt.Sprintf("%s-%d", s.server, len(servers))})
+			servers = append(servers, installed{name: fmt.Sprintf("%s-%d", s.Server, len(servers))})
 		}
 		x := &servers[at[id]]
-		if !slices.ContainsFunc(x.tools, func(d tool.Definition) bool { return d.ID.Tool == s.definition.ID.Tool }) {
-			d := s.definition
+		if !slices.ContainsFunc(x.tools, func(d tool.Definition) bool { return d.ID.Tool == s.Definition.ID.Tool }) {
+			d := s.Definition
 			d.ID.Server = x.name
 			x.tools = append(x.tools, d)
 		}
@@ -133,7 +134,7 @@ func (f *flags) String() string {
 // printAttacks prints how many of the malicious definitions name a tool of another
 // server, and how many of these are found beside it, by what is found across tools
 // alone, and by the scanner too.
-func printAttacks(servers []installed, malicious []sample, print bool) {
+func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 	names := map[string]bool{}
 	for _, s := range servers {
 		for _, d := range s.tools {
@@ -146,28 +147,28 @@ func printAttacks(servers []installed, malicious []sample, print bool) {
 	rows := map[string]*row{}
 	beside, alone := index(servers), neighbours.New()
 	for _, m := range malicious {
-		r := rows[m.corpus]
+		r := rows[m.Corpus]
 		if r == nil {
 			r = &row{}
-			rows[m.corpus] = r
+			rows[m.Corpus] = r
 		}
 		r.all++
-		d := m.definition
+		d := m.Definition
 		d.ID.Server = "attacker"
 		peers := map[string][]string{}
-		for _, p := range m.peers {
+		for _, p := range m.Peers {
 			peers[p.Server] = append(peers[p.Server], p.Name)
 		}
 		for server, tools := range peers {
 			beside.Set(server, tools)
 		}
 		found := beside.Tool(d).Across()
-		if namesOther(d, names, m.peers) {
+		if namesOther(d, names, m.Peers) {
 			r.naming++
 			if len(found) > 0 {
 				r.across++
 			} else if print {
-				fmt.Printf("missed: %s %s: %.500s\n", m.corpus, m.id, d.Raw)
+				fmt.Printf("missed: %s %s: %.500s\n", m.Corpus, m.ID, d.Raw)
 			}
 			if len(found) > 0 || scan.Definition(d).Verdict != scan.Clean {
 				r.both++
@@ -191,11 +192,11 @@ func printAttacks(servers []installed, malicious []sample, print bool) {
 
 // namesOther reports whether the description of a tool has the name of a tool, of
 // several parts, that is of another server.
-func namesOther(d tool.Definition, names map[string]bool, peers []peer) bool {
+func namesOther(d tool.Definition, names map[string]bool, peers []corpora.Peer) bool {
 	words := strings.FieldsFunc(d.Description, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 	return slices.ContainsFunc(words, func(word string) bool {
-		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p peer) bool { return p.Name == word }))
+		return word != d.ID.Tool && (names[word] || slices.ContainsFunc(peers, func(p corpora.Peer) bool { return p.Name == word }))
 	})
 }
