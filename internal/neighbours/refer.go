@@ -127,7 +127,7 @@ const near = 240
 func (x *reader) look(t *scan.Passage) {
 	x.text = t
 	if x.tokens == nil {
-		x.tokens = make([]token, 0, 256)
+		x.tokens = make([]token, 0, 64)
 	}
 	x.split()
 	for i := range x.tokens {
