@@ -105,6 +105,15 @@ func (c *coder) strings(value []byte) (texts []string) {
 	return texts
 }
 
+// texts are left out when there are none.
+func (c *coder) texts(head string, v *[]string) {
+	if !c.reading && len(*v) > 0 {
+		c.out = appendTexts(append(c.out, head...), *v)
+	} else {
+		c.wereTexts(head, v)
+	}
+}
+
 func appendTexts[T ~string](dst []byte, texts []T) []byte {
 	dst = append(dst, '[')
 	for i, text := range texts {

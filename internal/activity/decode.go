@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -119,7 +118,7 @@ func (p *payload) endedBy(o *payload) Record {
 		return r
 	}
 	for _, gone := range o.Erased {
-		if !slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == gone.Field }) {
+		if !r.HasErased(gone.Field) {
 			r.Erased = append(r.Erased, gone)
 		}
 	}

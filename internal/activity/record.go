@@ -19,6 +19,7 @@ package activity
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/auth"
@@ -114,6 +115,11 @@ type Record struct {
 	// Origin is the connection that a call came by. It is not stored: what one
 	// connection can write by being refused is bounded.
 	Origin string `json:"-"`
+}
+
+// HasErased reports whether the record had a field that was erased.
+func (r *Record) HasErased(f Field) bool {
+	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
 // By puts into the record who asks and from where.

@@ -40,6 +40,7 @@ import (
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/scope"
@@ -48,6 +49,7 @@ import (
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/telemetry"
+	"mcpproxy/internal/trial"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/web"
@@ -334,7 +336,9 @@ func (d *daemon) wire() error {
 	}
 	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept)}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
+	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -27,10 +27,12 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/trial"
 )
 
 var update = flag.Bool("update", false, "write goldens")
@@ -318,6 +320,7 @@ func fakeSecret(name, state string) secrets.SecretView {
 // instead are the operations, done by the fake.
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
+		api.TryPolicy.As(f.try), api.Can.As(f.can),
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
 		api.VerifyActivity.As(func(context.Context, gateway.Caller, gateway.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
@@ -404,7 +407,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

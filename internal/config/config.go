@@ -93,6 +93,15 @@ func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 	return nil
 }
 
+// Validation returns what happens to arguments that violate the schema of a tool of a
+// server.
+func (c *Config) Validation(server string) Validation {
+	if s := c.Server(server); s != nil && s.ValidateArguments != "" {
+		return s.ValidateArguments
+	}
+	return c.ValidateArguments
+}
+
 // Activity is what concerns the log.
 type Activity struct {
 	RetentionDays   int

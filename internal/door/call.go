@@ -48,6 +48,7 @@ type call struct {
 
 	tool     *catalog.Tool // that was judged
 	status   policy.Status // that counted; Callable where it is not known which tool is meant
+	fit      activity.Fit  // of the arguments; "" where they were not checked
 	decision policy.Decision
 	started  time.Time
 	waited   time.Duration // since then, for a place and for the server

@@ -123,6 +123,9 @@ var contractCases = map[string]contractCase{
 	"revokeToken":  {ok: at("/tokens/taken"), missing: at("/tokens/none"), no409: alwaysCan},
 	"listProfiles": {ok: at("/profiles"), no404: namesNothing, no409: changesNone},
 
+	"can":       {ok: with("/can", `{"who":"claude-code","name":"s:plain","args":{}}`), missing: with("/can", `{"who":"nobody","name":"s:plain"}`), no409: changesNone},
+	"tryPolicy": {ok: with("/policy/try", `{"text":"{}","period":"30d"}`), no404: namesNothing, no409: changesNone},
+
 	"getTool":      {ok: at("/servers/s/tools/plain"), missing: at("/servers/s/tools/none"), no409: changesNone},
 	"listTools":    {ok: at("/tools?server=s"), no404: namesNothing, no409: changesNone},
 	"searchTools":  {ok: at("/tools/search?q=plain&explain=true"), no404: namesNothing, no409: changesNone},
