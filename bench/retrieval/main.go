@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 func main() {
@@ -30,7 +31,25 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./bench/retrieval [-save file] [-against file] [-learn] DIR...")
 		flag.PrintDefaults()
 	}
+	most := flag.Int("most", 1<<20, "")
+	variants := flag.String("try", "", "")
+	vecs := flag.String("vectors", "", "")
 	flag.Parse()
+	if *variants != "" {
+		sets, err := findSets(flag.Args())
+		if err != nil {
+			panic(err)
+		}
+		data, err := os.ReadFile(*variants)
+		if err != nil {
+			panic(err)
+		}
+		_ = vecs
+		if err := try(os.Stdout, sets, strings.Split(strings.TrimSpace(string(data)), "\n"), *most); err != nil {
+			panic(err)
+		}
+		return
+	}
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)

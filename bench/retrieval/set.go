@@ -26,6 +26,8 @@ type set struct {
 	catalog *catalog.Snapshot
 	ids     map[tool.ID]string // as the labels call the tools
 	queries []query
+	servers []string
+	lists   map[string][]tool.Definition
 }
 
 // query is a request and the tools that answer it.
@@ -88,6 +90,9 @@ func readSet(dir string) (*set, error) {
 			return err
 		}
 		s.ids[d.ID] = id
+		if lists[d.ID.Server] == nil {
+			s.servers = append(s.servers, d.ID.Server)
+		}
 		lists[d.ID.Server] = append(lists[d.ID.Server], d)
 		s.tools++
 		return nil
@@ -101,6 +106,7 @@ func readSet(dir string) (*set, error) {
 		s.queries = append(s.queries, q)
 		return err
 	})
+	s.lists = lists
 	s.catalog = snapshot(lists)
 	return s, err
 }

@@ -48,13 +48,6 @@ var families = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// What a synonym counts: beside the word itself, and for a word that no tool
-// uses.
-const (
-	synonymShare   = 0.1
-	synonymInstead = 0.9
-)
-
 // synonymStems are the groups by their stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	for _, line := range wordFile().Of("synonyms").Lines {

@@ -14,20 +14,14 @@ const (
 	maxMisspelt   = 6 // words that spelling is tried for
 )
 
-// What else a word of a query counts.
-const (
-	repeatShare   = 0.2  // each time that it is said again
-	compoundShare = 0.7  // being a part of what two words mean together
-	meantShare    = 0.45 // having the meaning of such two words
-	joinedShare   = 0.3  // written as one word instead of two, or the other way
-)
-
 // query is the words of a query, each once, found in the vocabulary.
 type query struct {
 	terms   []queryTerm
 	clauses int
-	context uint32  // bit set of the clauses that only tell the circumstances
-	ideal   float32 // what a tool would score with every word at its best
+	context uint32                 // bit set of the clauses that only tell the circumstances
+	ideal   float32                // what a tool would score with every word at its best
+	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
+	meant   []direction
 }
 
 type queryTerm struct {
@@ -117,6 +111,28 @@ func cutClause(text string) (clause, rest string) {
 	return text, ""
 }
 
+// place adds the vector of a word.
+func (q *query) place(v *Vectors, stem string, weight float32, clauses uint32) {
+	if !v.add(&q.sums[0], stem, weight) || q.clauses < 2 {
+		return
+	}
+	for c := range q.clauses {
+		if clauses&(1<<c) != 0 {
+			v.add(&q.sums[1+c], stem, weight)
+		}
+	}
+}
+
+// directions are where the query lies, and each of its clauses.
+func (q *query) directions() (out []direction) {
+	for i := range q.sums {
+		if d := q.sums[i].direction(); d != (direction{}) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // resolve finds the words in the vocabulary, and what may be meant by those
 // that are not there.
 func (r *reader) resolve() query {
@@ -124,18 +140,19 @@ func (r *reader) resolve() query {
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
+		q.place(r.view.ix.ranking.Vectors, stem(w.text), 1, w.clauses)
 		if t, ok := r.view.lookup(w.text); ok {
 			used[t.stem] = true
 			t.asked = w.text
-			q.add(r.view, t, 1+repeatShare*float32(min(w.count, 8)-1), w.clauses)
+			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
 			w.known = true
 		}
 	}
 	misspelt := 0
 	for i, w := range r.words {
-		share := float32(synonymInstead)
+		share := r.view.ix.ranking.Instead
 		if w.known {
-			share = synonymShare
+			share = r.view.ix.ranking.Synonym
 		}
 		for _, st := range r.view.ix.synonyms[stem(w.text)] {
 			if !used[st] && r.view.stemsIn[st] > 0 {
@@ -175,7 +192,7 @@ func (r *reader) joined(q *query, a, b queryWord) {
 	}
 	t, _ := r.view.lookup(word)
 	t.asked, t.how = a.text+" "+b.text, Joined
-	q.add(r.view, t, joinedShare, a.clauses&b.clauses)
+	q.add(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
 // compound reads two neighbours that together are a word of the table of synonyms,
@@ -188,12 +205,12 @@ func (r *reader) compound(q *query, a, b queryWord, word string) {
 	}
 	for i := range q.terms {
 		if t := &q.terms[i]; t.how <= Stem && (t.asked == a.text || t.asked == b.text) {
-			t.weight *= compoundShare
+			t.weight *= r.view.ix.ranking.Compound
 		}
 	}
 	for _, st := range others {
 		if r.view.stemsIn[st] > 0 && !slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.stem == st && t.how != Synonym }) {
-			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, meantShare, a.clauses&b.clauses)
+			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, r.view.ix.ranking.Meant, a.clauses&b.clauses)
 		}
 	}
 }
@@ -205,7 +222,7 @@ func (r *reader) parted(q *query, w queryWord) (found bool) {
 		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
 			found = true
 			t.asked, t.how = w.text, Joined
-			q.add(r.view, t, joinedShare, w.clauses)
+			q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 		}
 	}
 	return found
@@ -221,7 +238,7 @@ func (r *reader) guess(q *query, w queryWord) {
 		if ok && also {
 			for _, part := range [2]uint32{first, second} {
 				t := queryTerm{stem: r.view.ix.stemOf[part], word: part, written: true, asked: w.text, how: Joined}
-				q.add(r.view, t, joinedShare, w.clauses)
+				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 			}
 			return
 		}
@@ -245,7 +262,7 @@ func (v *View) lookup(word string) (queryTerm, bool) {
 func (q *query) add(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
-	q.ideal += weight * v.idf(t.stem) * (1 + surfaceShare)
+	q.ideal += weight * v.idf(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
 // Relation is how a word of the query is found in a tool.

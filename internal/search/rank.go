@@ -36,6 +36,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		s.touch(doc)
 	}
 	s.finish(&q)
+	places := placing{s, &named, used, nil}
 	top := best{ix: v.ix, n: n}
 	for _, doc := range s.touched {
 		if keep != nil && !keep(int(doc)) {
@@ -43,11 +44,14 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		}
 		total++
 		if n > 0 {
-			top.add(int32(doc), s.placed(doc, &named, used))
+			top.add(int32(doc), places.of(doc))
 		}
 	}
+	if n > 0 {
+		top = places.likened(&q, top, keep)
+	}
 	s.view = nil
-	ideal := q.ideal * bestShares
+	ideal := q.ideal * v.ix.ranking.best()
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
@@ -71,6 +75,7 @@ type scratch struct {
 	stamp   []uint32
 	round   uint32
 
+	tops         [1 + maxClauses]float32
 	top, covered float32 // the highest sum over the whole query, and coverage
 }
 
@@ -121,22 +126,26 @@ func (s *scratch) row(doc uint32) []float32 {
 
 func (s *scratch) score(t *queryTerm) {
 	ix := s.view.ix
-	weight := s.view.idf(t.stem) * t.weight
+	rare, headed := s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
 	for _, p := range ix.byStem.of(t.stem) {
 		first, best := ix.first[p.part], float32(0)
 		for _, e := range ix.parts[p.part].byStem.of(p.word) {
-			doc := first + e.doc&^inNameBit
+			doc := first + e.doc()
 			if !s.view.shows(doc) {
 				continue
 			}
 			s.touch(doc)
-			if e.doc&inNameBit != 0 {
+			weight := rare
+			if e.headed() {
+				weight = headed
+			}
+			if e.named() {
 				s.named[doc] += weight
 			}
 			s.add(doc, weight*e.weight, t.clauses)
-			best = max(best, e.weight)
+			best = max(best, weight*e.weight)
 		}
-		s.servers[p.part].cover += weight * best
+		s.servers[p.part].cover += best
 	}
 	if !t.written {
 		return
@@ -144,8 +153,12 @@ func (s *scratch) score(t *queryTerm) {
 	for _, p := range ix.byWord.of(t.word) {
 		first := ix.first[p.part]
 		for _, e := range ix.parts[p.part].ofWord(p.word) {
-			if doc := first + e.doc&^inNameBit; s.view.shows(doc) {
-				s.add(doc, surfaceShare*weight*e.weight, t.clauses)
+			if doc := first + e.doc(); s.view.shows(doc) {
+				weight := rare
+				if e.headed() {
+					weight = headed
+				}
+				s.add(doc, ix.ranking.Surface*weight*e.weight, t.clauses)
 			}
 		}
 	}
@@ -170,7 +183,8 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 			top[c] = max(top[c], score)
 		}
 	}
-	s.top = top[0]
+	r := s.view.ix.ranking
+	s.top, s.tops = top[0], top
 	clauses := top[1 : 1+s.clauses]
 	most := float32(0)
 	for _, score := range clauses {
@@ -180,9 +194,9 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 		if score == 0 {
 			continue
 		}
-		share := clauseShare * (1 - massShare*(1-score/most))
+		share := r.Clause * (1 - r.Mass*(1-score/most))
 		if q.context&(1<<c) != 0 {
-			share *= contextShare
+			share *= r.Context
 		}
 		scales[c] = share * top[0] / score
 	}
@@ -191,17 +205,25 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 
 // finish works out the score of every match, which stands first in its row then.
 func (s *scratch) finish(q *query) {
-	scales := s.scales(q)
+	scales, r := s.scales(q), s.view.ix.ranking
 	for _, doc := range s.touched {
 		row := s.row(doc)
-		extra := clauseShare * row[0]
+		extra := r.Clause * row[0]
+		bonus := float32(0)
 		if s.clauses > 0 {
 			extra = 0
 			for c, score := range row[1:] {
 				extra = max(extra, score*scales[c])
+				if score == s.tops[1+c] && score > 0 && q.context&(1<<c) == 0 {
+					bonus = r.Best * s.top
+				}
 			}
 		}
-		row[0] += extra + nameShare*s.named[doc]
+		row[0] += extra + r.Name*s.named[doc]
+		if sum := s.view.nameSum[doc]; sum > 0 {
+			row[0] *= 1 + r.Covered*min(1, s.named[doc]/sum)
+		}
+		row[0] += bonus
 		server := &s.servers[s.view.ix.partOf[doc]]
 		server.best = max(server.best, row[0])
 	}
@@ -217,24 +239,74 @@ func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	score := s.row(doc)[0]
 	part := s.view.ix.partOf[doc]
 	server := &s.servers[part]
-	score += serverShare * server.best
+	r := s.view.ix.ranking
+	score += r.Server * server.best
 	if s.covered > 0 {
-		score += coverShare * s.top * server.cover / s.covered
+		score += r.Cover * s.top * server.cover / s.covered
 	}
 	if named.servers[part] || named.meant[doc] {
-		score += s.top * bestShares
+		score += s.top * r.best()
 	}
 	if named.listed[part] {
-		score += 2 * s.top * bestShares
+		score += 2 * s.top * r.best()
 	}
 	return score + named.bonus[doc]
+}
+
+// placing gives every match its score among the others.
+type placing struct {
+	*scratch
+	named *naming
+	used  map[uint32]float32
+	meant []direction // where the query lies, and each of its clauses
+}
+
+// likened adds to the best matches how like the query they are. What is added is
+// bounded, so that only those near the best need to be looked at.
+func (p *placing) likened(q *query, plain best, keep func(doc int) bool) best {
+	p.meant = q.directions()
+	bound := p.view.ix.ranking.Vector * p.top
+	if len(p.meant) == 0 || bound == 0 {
+		return plain
+	}
+	least := float32(0)
+	if len(plain.list) == plain.n {
+		least = plain.list[plain.n-1].score - bound*(1+1e-5)
+	}
+	all := best{ix: plain.ix, n: plain.n}
+	for _, doc := range p.touched {
+		p.meant, q.meant = nil, p.meant
+		enough := p.of(doc) >= least
+		p.meant = q.meant
+		if enough && (keep == nil || keep(int(doc))) {
+			all.add(int32(doc), p.of(doc))
+		}
+	}
+	return all
+}
+
+// likeness is how like a tool is to the nearest of the directions.
+func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
+	part := ix.partOf[doc]
+	d := &ix.parts[part].directions[doc-ix.first[part]]
+	for i := range to {
+		most = max(most, d.likeness(&to[i]))
+	}
+	return most
 }
 
 // placed is the score of a match among the others. A deprecated one comes
 // right after those to use instead, or counts less where these do not match. Its id
 // finds it all the same.
-func (s *scratch) placed(doc uint32, named *naming, used map[uint32]float32) float32 {
-	of := func(doc uint32) float32 { return s.ofServer(doc, named) + habitShare*s.top*used[doc] }
+func (p *placing) of(doc uint32) float32 {
+	s, named := p.scratch, p.named
+	of := func(doc uint32) float32 {
+		score := s.ofServer(doc, named) + habitShare*s.top*p.used[doc]
+		if p.meant != nil {
+			score += s.view.ix.ranking.Vector * s.top * s.view.ix.likeness(doc, p.meant)
+		}
+		return score
+	}
 	score, part := of(doc), s.view.ix.partOf[doc]
 	first := s.view.ix.first[part]
 	instead, deprecated := s.view.ix.parts[part].deprecated[doc-first]

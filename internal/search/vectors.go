@@ -1,0 +1,95 @@
+package search
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+)
+
+// Dimensions is the length of a vector.
+const Dimensions = 128
+
+// Vectors are places of stems in a space in which words of the same tools lie near
+// each other. They are learned by bench/vectors from texts of tools.
+type Vectors struct {
+	rows   map[string]int
+	scales []float32 // row → what one of its steps is
+	steps  string    // row → a signed byte a dimension
+}
+
+// vectorsFile is what bench/vectors has written.
+//
+//go:embed vectors.bin
+var vectorsFile string
+
+var embedded = sync.OnceValue(func() *Vectors {
+	v, err := ReadVectors(vectorsFile)
+	if err != nil {
+		panic(err)
+	}
+	return v
+})
+
+// ReadVectors reads a table: a line of stems with a blank between them, then for each a
+// scale (float32, little endian) and its steps.
+func ReadVectors(table string) (*Vectors, error) {
+	head, rows, _ := strings.Cut(table, "\n")
+	stems := strings.Fields(head)
+	if len(rows) != len(stems)*(4+Dimensions) {
+		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
+	}
+	v := &Vectors{rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems))}
+	v.steps = rows[4*len(stems):]
+	for i, stem := range stems {
+		v.rows[stem] = i
+		v.scales[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[4*i : 4*i+4])))
+	}
+	return v, nil
+}
+
+// vector is a sum of the vectors of words.
+type vector [Dimensions]float32
+
+// add adds the vector of a stem and reports whether there is one.
+func (v *Vectors) add(to *vector, stem string, weight float32) bool {
+	row, ok := v.rows[stem]
+	if !ok {
+		return false
+	}
+	weight *= v.scales[row]
+	steps := v.steps[row*Dimensions : (row+1)*Dimensions]
+	for i := range to {
+		to[i] += weight * float32(int8(steps[i]))
+	}
+	return true
+}
+
+// direction is a vector of length 127 in whole steps; that of nothing is zero.
+type direction [Dimensions]int8
+
+func (v *vector) direction() (d direction) {
+	squares := float32(0)
+	for _, x := range v {
+		squares += x * x
+	}
+	if squares == 0 {
+		return d
+	}
+	scale := 127 / float32(math.Sqrt(float64(squares)))
+	for i, x := range v {
+		d[i] = int8(math.Round(float64(x * scale)))
+	}
+	return d
+}
+
+// likeness is the cosine of the angle between two directions, 0 if it is obtuse.
+func (d *direction) likeness(e *direction) float32 {
+	sum := int32(0)
+	for i := range d {
+		sum += int32(d[i]) * int32(e[i])
+	}
+	return float32(max(0, sum)) / (127 * 127)
+}
