@@ -19,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"mcpproxy/internal/search"
 	"os"
 	"strings"
 )
@@ -44,7 +45,22 @@ func main() {
 		if err != nil {
 			panic(err)
 		}
-		_ = vecs
+		if *vecs != "" {
+			for _, f := range strings.Split(*vecs, ",") {
+				table, err := os.ReadFile(f)
+				if err != nil {
+					panic(err)
+				}
+				if testVectors, err = search.ReadVectors(string(table)); err != nil {
+					panic(err)
+				}
+				fmt.Println(f)
+				if err := try(os.Stdout, sets, strings.Split(strings.TrimSpace(string(data)), "\n"), *most); err != nil {
+					panic(err)
+				}
+			}
+			return
+		}
 		if err := try(os.Stdout, sets, strings.Split(strings.TrimSpace(string(data)), "\n"), *most); err != nil {
 			panic(err)
 		}
@@ -98,6 +114,8 @@ func run(w io.Writer, dirs []string, save, against string, learn bool) error {
 	}
 	return os.WriteFile(save, data, 0o600)
 }
+
+var testVectors *search.Vectors
 
 func load(file string) (r results, err error) {
 	data, err := os.ReadFile(file)

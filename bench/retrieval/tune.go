@@ -54,6 +54,9 @@ func try(w io.Writer, sets []*set, variants []string, most int) error {
 	var base [][2]float64
 	for _, v := range variants {
 		r := search.Default()
+		if testVectors != nil {
+			r.Vectors = testVectors
+		}
 		if err := json.Unmarshal([]byte(v), r); err != nil {
 			return err
 		}

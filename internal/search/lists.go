@@ -16,9 +16,22 @@ var wordsText string
 
 // What words.txt has.
 var (
-	wordFile  = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
-	stopWords = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
-	fillers   = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	wordFile   = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords  = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers    = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	otherStops = sync.OnceValue(func() (languages []map[string]bool) {
+		for _, line := range wordFile().Of("other stop words").Lines {
+			set := make(map[string]bool)
+			for _, word := range strings.Fields(line) {
+				set[word] = true
+			}
+			languages = append(languages, set)
+		}
+		return languages
+	})
+	verbs     = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
+	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
 	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -51,6 +52,13 @@ type reader struct {
 	seen    map[string]int
 	clauses int
 	context uint32
+	phrases []phrase
+}
+
+// phrase is a verb with its particle, such as "log into", which is a login.
+type phrase struct {
+	asked, word string
+	clauses     uint32
 }
 
 type queryWord struct {
@@ -61,9 +69,13 @@ type queryWord struct {
 }
 
 func (r *reader) read(text string, skipStops bool) {
+	foreign := foreignStops(text)
+	before := ""
 	sp := splitter{emit: func(word []byte) {
 		w := string(word)
-		if skipStops && (stopWords()[w] || fillers()[w]) {
+		r.phrase(before, w)
+		before = w
+		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
 			return
 		}
 		i, ok := r.seen[w]
@@ -79,17 +91,54 @@ func (r *reader) read(text string, skipStops bool) {
 		r.words[i].clauses |= 1 << r.clauses
 	}}
 	for text != "" {
+		before = ""
 		var clause string
 		clause, text = cutClause(text)
-		before := len(r.words)
+		had := len(r.words)
 		sp.text(clause)
 		if tellsCircumstances(clause) {
 			r.context |= 1 << r.clauses
 		}
-		if len(r.words) > before && r.clauses < maxClauses-1 {
+		if len(r.words) > had && r.clauses < maxClauses-1 {
 			r.clauses++
 		}
 	}
+}
+
+// phrase notes two words that are one where tools have it.
+func (r *reader) phrase(a, b string) {
+	if NoPhrases || a == "" || !particles()[b] || stopWords()[a] {
+		return
+	}
+	word := stem(a) + strings.TrimSuffix(b, "to")
+	if _, ok := r.view.word(word); ok && len(r.phrases) < maxClauses {
+		r.phrases = append(r.phrases, phrase{a + " " + b, word, 1 << r.clauses})
+	}
+}
+
+// foreignStops returns the stop words of the language that a query seems to be in,
+// nothing for English and for what has none of its own.
+func foreignStops(text string) (stops map[string]bool) {
+	if NoForeign {
+		return nil
+	}
+	words := plainWords(text)
+	most := 1
+	for _, language := range otherStops() {
+		n := 0
+		for _, w := range words {
+			switch {
+			case language[w] && !stopWords()[w]:
+				n++
+			case stopWords()[w] && !language[w]:
+				n--
+			}
+		}
+		if n > most {
+			most, stops = n, language
+		}
+	}
+	return stops
 }
 
 // cutClause cuts after the first sentence, or before what is wanted next.
@@ -104,6 +153,13 @@ func cutClause(text string) (clause, rest string) {
 			for _, then := range [...]string{", and ", ", then ", " and then ", " and also "} {
 				if strings.HasPrefix(text[i:], then) {
 					return text[:i], text[i+len(then):]
+				}
+			}
+			if !NoVerbs && strings.Contains(text[:i], " ") {
+				for _, mark := range [...]string{", ", " and "} {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(rest) {
+						return text[:i], rest
+					}
 				}
 			}
 		}
@@ -133,6 +189,12 @@ func (q *query) directions() (out []direction) {
 	return out
 }
 
+// beginsWish reports whether a text begins with a verb.
+func beginsWish(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	return verbs()[strings.ToLower(word)]
+}
+
 // resolve finds the words in the vocabulary, and what may be meant by those
 // that are not there.
 func (r *reader) resolve() query {
@@ -146,6 +208,13 @@ func (r *reader) resolve() query {
 			t.asked = w.text
 			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
 			w.known = true
+		}
+	}
+	for _, p := range r.phrases {
+		if t, ok := r.view.lookup(p.word); ok && !r.said(p.word) {
+			t.asked, t.how = p.asked, Joined
+			q.add(r.view, t, 1, p.clauses)
+			used[t.stem] = true
 		}
 	}
 	misspelt := 0
@@ -218,7 +287,11 @@ func (r *reader) compound(q *query, a, b queryWord, word string) {
 // parted adds the words that a word is when it is several written as one, and
 // reports whether tools have any.
 func (r *reader) parted(q *query, w queryWord) (found bool) {
-	for _, piece := range segments(w.text) {
+	pieces := segments(w.text)
+	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
+		pieces = halves(w.text)
+	}
+	for _, piece := range pieces {
 		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
 			found = true
 			t.asked, t.how = w.text, Joined
@@ -233,11 +306,11 @@ func (r *reader) parted(q *query, w queryWord) (found bool) {
 func (r *reader) guess(q *query, w queryWord) {
 	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
-		first, ok := r.view.word(w.text[:i])
-		second, also := r.view.word(w.text[i:])
+		first, ok := r.view.lookup(w.text[:i])
+		second, also := r.view.lookup(w.text[i:])
 		if ok && also {
-			for _, part := range [2]uint32{first, second} {
-				t := queryTerm{stem: r.view.ix.stemOf[part], word: part, written: true, asked: w.text, how: Joined}
+			for _, t := range [2]queryTerm{first, second} {
+				t.asked, t.how = w.text, Joined
 				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 			}
 			return
@@ -299,3 +372,5 @@ func tellsCircumstances(sentence string) bool {
 	}
 	return false
 }
+
+var NoVerbs, NoPhrases, NoForeign = os.Getenv("NOVERBS") != "", os.Getenv("NOPHRASES") != "", os.Getenv("NOFOREIGN") != ""

@@ -127,6 +127,21 @@ func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint
 	return counts
 }
 
+// inPart is the number of tools shown of a part that have a stem.
+func (v *View) inPart(part, stem uint32) (n uint32) {
+	for _, p := range v.ix.byStem.of(stem) {
+		if p.part != part {
+			continue
+		}
+		for _, e := range v.ix.parts[part].byStem.of(p.word) {
+			if v.shows(v.ix.first[part] + e.doc()) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (v *View) shows(doc uint32) bool {
 	return v.shown == nil || v.shown[doc/64]&(1<<(doc%64)) != 0
 }
