@@ -19,7 +19,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"mcpproxy/internal/search"
 	"os"
 	"strings"
 )
@@ -34,34 +33,27 @@ func main() {
 	}
 	most := flag.Int("most", 1<<20, "")
 	variants := flag.String("try", "", "")
+	tune := flag.Int("tune", 0, "")
 	vecs := flag.String("vectors", "", "")
 	flag.Parse()
-	if *variants != "" {
+	if *variants != "" || *tune > 0 {
 		sets, err := findSets(flag.Args())
 		if err != nil {
 			panic(err)
+		}
+		t := &tuner{w: os.Stdout, sets: sets, most: *most, vectors: *vecs}
+		if err := t.load(); err != nil {
+			panic(err)
+		}
+		if *tune > 0 {
+			t.tune(*tune)
+			return
 		}
 		data, err := os.ReadFile(*variants)
 		if err != nil {
 			panic(err)
 		}
-		if *vecs != "" {
-			for _, f := range strings.Split(*vecs, ",") {
-				table, err := os.ReadFile(f)
-				if err != nil {
-					panic(err)
-				}
-				if testVectors, err = search.ReadVectors(string(table)); err != nil {
-					panic(err)
-				}
-				fmt.Println(f)
-				if err := try(os.Stdout, sets, strings.Split(strings.TrimSpace(string(data)), "\n"), *most); err != nil {
-					panic(err)
-				}
-			}
-			return
-		}
-		if err := try(os.Stdout, sets, strings.Split(strings.TrimSpace(string(data)), "\n"), *most); err != nil {
+		if err := t.try(strings.Split(strings.TrimSpace(string(data)), "\n")); err != nil {
 			panic(err)
 		}
 		return
@@ -114,8 +106,6 @@ func run(w io.Writer, dirs []string, save, against string, learn bool) error {
 	}
 	return os.WriteFile(save, data, 0o600)
 }
-
-var testVectors *search.Vectors
 
 func load(file string) (r results, err error) {
 	data, err := os.ReadFile(file)

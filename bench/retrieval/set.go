@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
@@ -23,7 +24,7 @@ import (
 type set struct {
 	name    string
 	tools   int
-	catalog *catalog.Snapshot
+	catalog func() *catalog.Snapshot
 	ids     map[tool.ID]string // as the labels call the tools
 	queries []query
 	servers []string
@@ -107,7 +108,7 @@ func readSet(dir string) (*set, error) {
 		return err
 	})
 	s.lists = lists
-	s.catalog = snapshot(lists)
+	s.catalog = sync.OnceValue(func() *catalog.Snapshot { return snapshot(lists) })
 	return s, err
 }
 

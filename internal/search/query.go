@@ -1,7 +1,6 @@
 package search
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -107,7 +106,7 @@ func (r *reader) read(text string, skipStops bool) {
 
 // phrase notes two words that are one where tools have it.
 func (r *reader) phrase(a, b string) {
-	if NoPhrases || a == "" || !particles()[b] || stopWords()[a] {
+	if a == "" || !particles()[b] || stopWords()[a] {
 		return
 	}
 	word := stem(a) + strings.TrimSuffix(b, "to")
@@ -119,9 +118,6 @@ func (r *reader) phrase(a, b string) {
 // foreignStops returns the stop words of the language that a query seems to be in,
 // nothing for English and for what has none of its own.
 func foreignStops(text string) (stops map[string]bool) {
-	if NoForeign {
-		return nil
-	}
 	words := plainWords(text)
 	most := 1
 	for _, language := range otherStops() {
@@ -155,9 +151,9 @@ func cutClause(text string) (clause, rest string) {
 					return text[:i], text[i+len(then):]
 				}
 			}
-			if !NoVerbs && strings.Contains(text[:i], " ") {
-				for _, mark := range [...]string{", ", " and "} {
-					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(rest) {
+			if strings.Contains(text[:i], " ") {
+				for _, mark := range [...]string{", ", " + ", " and ", " or "} {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(mark, rest) {
 						return text[:i], rest
 					}
 				}
@@ -189,10 +185,11 @@ func (q *query) directions() (out []direction) {
 	return out
 }
 
-// beginsWish reports whether a text begins with a verb.
-func beginsWish(text string) bool {
-	word, _, _ := strings.Cut(text, " ")
-	return verbs()[strings.ToLower(word)]
+// beginsWish reports whether a wish of its own begins behind the mark: several words
+// behind one that lists, a verb behind another.
+func beginsWish(mark, text string) bool {
+	word, rest, more := strings.Cut(text, " ")
+	return more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
 // resolve finds the words in the vocabulary, and what may be meant by those
@@ -372,5 +369,3 @@ func tellsCircumstances(sentence string) bool {
 	}
 	return false
 }
-
-var NoVerbs, NoPhrases, NoForeign = os.Getenv("NOVERBS") != "", os.Getenv("NOPHRASES") != "", os.Getenv("NOFOREIGN") != ""
