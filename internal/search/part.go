@@ -2,7 +2,6 @@ package search
 
 import (
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -180,7 +179,7 @@ func (b *partBuilder) place(stems []entry) {
 	var sum vector
 	var named []uint32
 	for _, e := range stems {
-		p.ranking.Vectors.add(&sum, p.stems[e.of], float32(math.Pow(float64(e.weight), float64(p.ranking.VecPow))))
+		p.ranking.Vectors.add(&sum, p.stems[e.of], pull(e.weight))
 		if e.headed() {
 			p.headed[e.of]++
 		}

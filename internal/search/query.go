@@ -232,6 +232,9 @@ func (r *reader) resolve() query {
 		if r.parted(&q, w) {
 			continue
 		}
+		if !r.words[i].known && r.alike(&q, w) {
+			continue
+		}
 		if !r.words[i].known && misspelt < maxMisspelt {
 			misspelt++
 			r.guess(&q, w)
@@ -319,6 +322,20 @@ func (r *reader) guess(q *query, w queryWord) {
 			q.add(r.view, t, near.weight, w.clauses)
 		}
 	}
+}
+
+// alike adds words of tools that lie near an unknown one.
+func (r *reader) alike(q *query, w queryWord) bool {
+	v := r.view.ix.ranking.Vectors
+	found := v.nearest(stem(w.text), func(s string) bool {
+		_, ok := r.view.stem(s)
+		return ok
+	})
+	for _, n := range found {
+		st, _ := r.view.stem(n.word)
+		q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, r.view.ix.ranking.Alike*n.weight/float32(len(found)), w.clauses)
+	}
+	return len(found) > 0
 }
 
 func (v *View) lookup(word string) (queryTerm, bool) {

@@ -1,10 +1,12 @@
 package search
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -15,9 +17,10 @@ const Dimensions = 128
 // Vectors are places of stems in a space in which words of the same tools lie near
 // each other. They are learned by bench/vectors from texts of tools.
 type Vectors struct {
-	rows   map[string]int
-	scales []float32 // row → what one of its steps is
-	steps  string    // row → a signed byte a dimension
+	rows    map[string]int
+	scales  []float32 // row → what one of its steps is
+	steps   string    // row → a signed byte a dimension
+	lengths []float32 // row → the length of its steps
 }
 
 // vectorsFile is what bench/vectors has written.
@@ -41,11 +44,19 @@ func ReadVectors(table string) (*Vectors, error) {
 	if len(rows) != len(stems)*(4+Dimensions) {
 		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
 	}
-	v := &Vectors{rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems))}
+	v := &Vectors{rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
 	v.steps = rows[4*len(stems):]
 	for i, stem := range stems {
 		v.rows[stem] = i
 		v.scales[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[4*i : 4*i+4])))
+		v.lengths[i] = 1
+		squares := 0
+		for _, step := range []byte(v.steps[i*Dimensions : (i+1)*Dimensions]) {
+			squares += int(int8(step)) * int(int8(step))
+		}
+		if squares > 0 {
+			v.lengths[i] = float32(math.Sqrt(float64(squares)))
+		}
 	}
 	return v, nil
 }
@@ -92,4 +103,34 @@ func (d *direction) likeness(e *direction) float32 {
 		sum += int32(d[i]) * int32(e[i])
 	}
 	return float32(max(0, sum)) / (127 * 127)
+}
+
+// leastAlike is the likeness of words that may stand for each other.
+const leastAlike = 0.4
+
+// nearest returns the stems that lie nearest to one, of those that are wanted.
+func (v *Vectors) nearest(stem string, wanted func(string) bool) (found []near) {
+	row, ok := v.rows[stem]
+	if !ok {
+		return nil
+	}
+	for other, at := range v.rows {
+		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
+			found = append(found, near{other, l})
+		}
+	}
+	slices.SortFunc(found, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.word, b.word))
+	})
+	return found[:min(len(found), maxNear)]
+}
+
+// likeness is the cosine of the angle between two rows.
+func (v *Vectors) likeness(i, j int) float32 {
+	a, b := v.steps[i*Dimensions:(i+1)*Dimensions], v.steps[j*Dimensions:(j+1)*Dimensions]
+	sum := int32(0)
+	for d := range Dimensions {
+		sum += int32(int8(a[d])) * int32(int8(b[d]))
+	}
+	return float32(sum) / (v.lengths[i] * v.lengths[j])
 }

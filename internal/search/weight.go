@@ -32,7 +32,7 @@ type Ranking struct {
 	Meant    float32 // having the meaning of such two words
 	Joined   float32 // written as one word instead of two, or the other way
 	Misspelt float32 // spelt nearly so
-	VecPow   float32
+	Alike    float32 // a word that lies near one that no tool uses
 
 	Vectors *Vectors `json:"-"`
 }
@@ -44,11 +44,11 @@ var usual = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10,
 // Default is the ranking of the product.
 func Default() *Ranking {
 	return &Ranking{
-		Boosts:     [fields]float32{inName: 4, inServer: 2.4, inTitle: 2, inSummary: 1.1, inDescription: 0.3, inParameter: 1.5, inParameterText: 0.5},
+		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.1, inDescription: 0.3, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
-		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.3, Server: 0.5, Vector: 1,
-		Synonym: 0.15, Instead: 0.9, Repeat: 0.2, Compound: 0.7, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, VecPow: 1,
+		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.3, Server: 0.4, Vector: 1.5,
+		Synonym: 0.15, Instead: 0.9, Repeat: 0.2, Compound: 0.7, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
 		Vectors: embedded(),
 	}
 }

@@ -1,38 +1,42 @@
 package search
 
-import "mcpproxy/internal/tool"
+import (
+	"math"
+
+	"mcpproxy/internal/tool"
+)
 
 // Word is a stem of a definition, for what learns from definitions.
 type Word struct {
-	Stem                       string
-	Weight                     float32 // in the tool, however rare the word is
-	InName, InSummary, InOther bool
+	Stem                             string
+	Weight                           float32 // what it adds to where the tool lies
+	InName, InSummary, InDescription bool
 }
 
 // Words returns the distinct stems of a definition as the ranking reads it.
-func (r *Ranking) Words(d *tool.Definition) []Word {
-	b := newPartBuilder(r, d.ID.Server, 1)
-	terms, lengths := b.analyzer.read(d)
-	b.intern()
-	at := make(map[uint32]int)
-	var words []Word
+func (r *Ranking) Words(d *tool.Definition) (words []Word) {
+	a, at := newAnalyzer(), make(map[string]int)
+	terms, lengths := a.read(d)
 	for i := range terms {
 		t := &terms[i]
-		st := b.part.stemOf[t.word]
-		n, ok := at[st]
+		root := stem(a.words[t.word])
+		n, ok := at[root]
 		if !ok {
 			n = len(words)
-			at[st] = n
-			words = append(words, Word{Stem: b.part.stems[st]})
+			at[root] = n
+			words = append(words, Word{Stem: root})
 		}
 		w := &words[n]
 		w.Weight += r.weigh(&t.count, lengths)
 		w.InName = w.InName || t.count[inName]|t.count[inTitle] > 0
 		w.InSummary = w.InSummary || t.count[inSummary] > 0
-		w.InOther = w.InOther || t.count[inDescription] > 0
+		w.InDescription = w.InDescription || t.count[inDescription] > 0
 	}
 	for i := range words {
-		words[i].Weight = r.saturated(words[i].Weight)
+		words[i].Weight = pull(r.saturated(words[i].Weight))
 	}
 	return words
 }
+
+// pull is how much a word of that weight draws its tool to where it lies itself.
+func pull(weight float32) float32 { return float32(math.Sqrt(float64(weight))) }
