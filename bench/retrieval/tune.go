@@ -202,7 +202,6 @@ func (x index) score(nth int) (sum [2]float64) {
 
 // try prints the figures of variants of the ranking, a JSON a line.
 func (t *tuner) try(variants []string) error {
-	var base [][2]float64
 	for _, v := range variants {
 		r := search.Default()
 		if err := json.Unmarshal([]byte(v), r); err != nil {
@@ -210,14 +209,11 @@ func (t *tuner) try(variants []string) error {
 		}
 		var mean [2]float64
 		row := t.figures(r)
-		if base == nil {
-			base = row
-		}
 		line := ""
-		for i, f := range row {
+		for _, f := range row {
 			mean[0] += f[0] / float64(len(t.sets))
 			mean[1] += f[1] / float64(len(t.sets))
-			line += fmt.Sprintf(" %+.1f/%+.1f", 100*(f[0]-base[i][0]), 100*(f[1]-base[i][1]))
+			line += fmt.Sprintf(" %.1f/%.1f", 100*f[0], 100*f[1])
 		}
 		fmt.Fprintf(t.w, "%.2f %.2f |%s  %s\n", 100*mean[0], 100*mean[1], line, v)
 	}

@@ -12,6 +12,7 @@ const (
 	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
 	maxMisspelt   = 6 // words that spelling is tried for
+	maxAlike      = 3 // …and words that lie near
 )
 
 // query is the words of a query, each once, found in the vocabulary.
@@ -69,6 +70,7 @@ type queryWord struct {
 
 func (r *reader) read(text string, skipStops bool) {
 	foreign := foreignStops(text)
+	list := !strings.ContainsAny(text, ".?!")
 	before := ""
 	sp := splitter{emit: func(word []byte) {
 		w := string(word)
@@ -92,7 +94,7 @@ func (r *reader) read(text string, skipStops bool) {
 	for text != "" {
 		before = ""
 		var clause string
-		clause, text = cutClause(text)
+		clause, text = cutClause(text, list)
 		had := len(r.words)
 		sp.text(clause)
 		if tellsCircumstances(clause) {
@@ -138,7 +140,7 @@ func foreignStops(text string) (stops map[string]bool) {
 }
 
 // cutClause cuts after the first sentence, or before what is wanted next.
-func cutClause(text string) (clause, rest string) {
+func cutClause(text string, list bool) (clause, rest string) {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
 		case '.', '?', '!', ';', '\n':
@@ -153,7 +155,7 @@ func cutClause(text string) (clause, rest string) {
 			}
 			if strings.Contains(text[:i], " ") {
 				for _, mark := range [...]string{", ", " + ", " and ", " or "} {
-					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(mark, rest) {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(mark, rest, list) {
 						return text[:i], rest
 					}
 				}
@@ -187,9 +189,9 @@ func (q *query) directions() (out []direction) {
 
 // beginsWish reports whether a wish of its own begins behind the mark: several words
 // behind one that lists, a verb behind another.
-func beginsWish(mark, text string) bool {
+func beginsWish(mark, text string, list bool) bool {
 	word, rest, more := strings.Cut(text, " ")
-	return more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
+	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
 // resolve finds the words in the vocabulary, and what may be meant by those
@@ -214,7 +216,7 @@ func (r *reader) resolve() query {
 			used[t.stem] = true
 		}
 	}
-	misspelt := 0
+	misspelt, alike := 0, 0
 	for i, w := range r.words {
 		share := r.view.ix.ranking.Instead
 		if w.known {
@@ -232,7 +234,8 @@ func (r *reader) resolve() query {
 		if r.parted(&q, w) {
 			continue
 		}
-		if !r.words[i].known && r.alike(&q, w) {
+		if !r.words[i].known && alike < maxAlike && r.alike(&q, w) {
+			alike++
 			continue
 		}
 		if !r.words[i].known && misspelt < maxMisspelt {

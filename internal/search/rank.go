@@ -36,20 +36,8 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		s.touch(doc)
 	}
 	s.finish(&q)
-	places := placing{s, &named, used, nil}
-	top := best{ix: v.ix, n: n}
-	for _, doc := range s.touched {
-		if keep != nil && !keep(int(doc)) {
-			continue
-		}
-		total++
-		if n > 0 {
-			top.add(int32(doc), places.of(doc))
-		}
-	}
-	if n > 0 {
-		top = places.likened(&q, top, keep)
-	}
+	place := placing{scratch: s, named: &named, used: used, keep: keep}
+	top, total := place.best(n, q.directions())
 	s.view = nil
 	ideal := q.ideal * v.ix.ranking.best()
 	if h != nil {
@@ -68,21 +56,15 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 type scratch struct {
 	view    *View
 	clauses int
-	sums    []float32  // tool × (1 + clauses): the whole query, then each clause
-	named   []float32  // tool → idf of the words of its name that are asked for
-	servers []standing // by part
+	sums    []float32 // tool × (1 + clauses): the whole query, then each clause
+	named   []float32 // tool → idf of the words of its name that are asked for
+	servers []float32 // part → the score of its best tool
 	touched []uint32
 	stamp   []uint32
 	round   uint32
 
-	tops         [1 + maxClauses]float32
-	top, covered float32 // the highest sum over the whole query, and coverage
-}
-
-// standing is how well the tools of a server answer.
-type standing struct {
-	best  float32 // the score of its best tool
-	cover float32 // each word of the query where it scores best
+	top  float32                 // the highest sum over the whole query
+	tops [1 + maxClauses]float32 // …and over each clause
 }
 
 func (s *scratch) reset(v *View, clauses int) {
@@ -98,7 +80,7 @@ func (s *scratch) reset(v *View, clauses int) {
 	}
 	if len(s.stamp) != docs {
 		s.stamp, s.named, s.round = make([]uint32, docs), make([]float32, docs), 0
-		s.servers = make([]standing, len(v.ix.parts))
+		s.servers = make([]float32, len(v.ix.parts))
 	}
 	clear(s.servers)
 	s.touched = s.touched[:0]
@@ -128,7 +110,7 @@ func (s *scratch) score(t *queryTerm) {
 	ix := s.view.ix
 	rare, headed := s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
 	for _, p := range ix.byStem.of(t.stem) {
-		first, best := ix.first[p.part], float32(0)
+		first := ix.first[p.part]
 		for _, e := range ix.parts[p.part].byStem.of(p.word) {
 			doc := first + e.doc()
 			if !s.view.shows(doc) {
@@ -143,9 +125,7 @@ func (s *scratch) score(t *queryTerm) {
 				s.named[doc] += weight
 			}
 			s.add(doc, weight*e.weight, t.clauses)
-			best = max(best, weight*e.weight)
 		}
-		s.servers[p.part].cover += best
 	}
 	if !t.written {
 		return
@@ -225,11 +205,7 @@ func (s *scratch) finish(q *query) {
 		}
 		row[0] += bonus
 		server := &s.servers[s.view.ix.partOf[doc]]
-		server.best = max(server.best, row[0])
-	}
-	s.covered = 0
-	for i := range s.servers {
-		s.covered = max(s.covered, s.servers[i].cover)
+		*server = max(*server, row[0])
 	}
 }
 
@@ -238,12 +214,8 @@ func (s *scratch) finish(q *query) {
 func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	score := s.row(doc)[0]
 	part := s.view.ix.partOf[doc]
-	server := &s.servers[part]
 	r := s.view.ix.ranking
-	score += r.Server * server.best
-	if s.covered > 0 {
-		score += r.Cover * s.top * server.cover / s.covered
-	}
+	score += r.Server * s.servers[part]
 	if named.servers[part] || named.meant[doc] {
 		score += s.top * r.best()
 	}
@@ -253,39 +225,44 @@ func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	return score + named.bonus[doc]
 }
 
-// placing gives every match its score among the others.
+// placing gives every match its place among the others.
 type placing struct {
 	*scratch
 	named *naming
 	used  map[uint32]float32
-	meant []direction // where the query lies, and each of its clauses
+	keep  func(doc int) bool
 }
 
-// likened adds to the best matches how like the query they are. What is added is
-// bounded, so that only those near the best need to be looked at.
-func (p *placing) likened(q *query, plain best, keep func(doc int) bool) best {
-	p.meant = q.directions()
-	bound := p.view.ix.ranking.Vector * p.top
-	if len(p.meant) == 0 || bound == 0 {
-		return plain
-	}
-	least := float32(0)
-	if len(plain.list) == plain.n {
-		least = plain.list[plain.n-1].score - bound*(1+1e-5)
-	}
-	all := best{ix: plain.ix, n: plain.n}
+// best returns the n best matches that are kept, and how many are. How like the query a
+// tool is decides among those that its words bring near the best: what likeness adds is bounded,
+// so that the others need not be looked at.
+func (p *placing) best(n int, to []direction) (top best, total int) {
+	top = best{ix: p.view.ix, n: n}
 	for _, doc := range p.touched {
-		p.meant, q.meant = nil, p.meant
-		enough := p.of(doc) >= least
-		p.meant = q.meant
-		if enough && (keep == nil || keep(int(doc))) {
-			all.add(int32(doc), p.of(doc))
+		if p.keep == nil || p.keep(int(doc)) {
+			total++
+			if n > 0 {
+				top.add(int32(doc), p.of(doc, nil))
+			}
 		}
 	}
-	return all
+	if n == 0 || len(to) == 0 {
+		return top, total
+	}
+	least := float32(0)
+	if len(top.list) == n {
+		least = top.list[n-1].score - p.view.ix.ranking.Vector*p.top*(1+1e-5)
+	}
+	like := best{ix: p.view.ix, n: n}
+	for _, doc := range p.touched {
+		if p.of(doc, nil) >= least && (p.keep == nil || p.keep(int(doc))) {
+			like.add(int32(doc), p.of(doc, to))
+		}
+	}
+	return like, total
 }
 
-// likeness is how like a tool is to the nearest of the directions.
+// likeness is how like a tool is to what it is most like, of a query and its clauses.
 func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
 	part := ix.partOf[doc]
 	d := &ix.parts[part].directions[doc-ix.first[part]]
@@ -295,17 +272,13 @@ func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
 	return most
 }
 
-// placed is the score of a match among the others. A deprecated one comes
+// of is the score of a match among the others. A deprecated one comes
 // right after those to use instead, or counts less where these do not match. Its id
 // finds it all the same.
-func (p *placing) of(doc uint32) float32 {
+func (p *placing) of(doc uint32, to []direction) float32 {
 	s, named := p.scratch, p.named
 	of := func(doc uint32) float32 {
-		score := s.ofServer(doc, named) + habitShare*s.top*p.used[doc]
-		if p.meant != nil {
-			score += s.view.ix.ranking.Vector * s.top * s.view.ix.likeness(doc, p.meant)
-		}
-		return score
+		return s.ofServer(doc, named) + habitShare*s.top*p.used[doc] + s.view.ix.ranking.Vector*s.top*s.view.ix.likeness(doc, to)
 	}
 	score, part := of(doc), s.view.ix.partOf[doc]
 	first := s.view.ix.first[part]

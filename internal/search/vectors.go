@@ -17,6 +17,7 @@ const Dimensions = 128
 // Vectors are places of stems in a space in which words of the same tools lie near
 // each other. They are learned by bench/vectors from texts of tools.
 type Vectors struct {
+	stems   []string
 	rows    map[string]int
 	scales  []float32 // row → what one of its steps is
 	steps   string    // row → a signed byte a dimension
@@ -44,7 +45,7 @@ func ReadVectors(table string) (*Vectors, error) {
 	if len(rows) != len(stems)*(4+Dimensions) {
 		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
 	}
-	v := &Vectors{rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
+	v := &Vectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
 	v.steps = rows[4*len(stems):]
 	for i, stem := range stems {
 		v.rows[stem] = i
@@ -114,7 +115,7 @@ func (v *Vectors) nearest(stem string, wanted func(string) bool) (found []near) 
 	if !ok {
 		return nil
 	}
-	for other, at := range v.rows {
+	for at, other := range v.stems {
 		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
 			found = append(found, near{other, l})
 		}

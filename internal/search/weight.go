@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Ranking is the shape of the ranking: all of its numbers, and the vectors. It is
+// Ranking is the shape of the ranking: its numbers, and the vectors. It is
 // BM25F, with shares for what else speaks for a tool. A part keeps the one that it was
 // made with.
 type Ranking struct {
@@ -23,7 +23,6 @@ type Ranking struct {
 	Mass     float32 // …of a clause that nothing answers well, at most so much less
 	Best     float32 // the tool that answers a clause best, as a part of the best sum
 	Server   float32 // the best tool of the same server
-	Cover    float32 // what the tools of the server have of the query together
 	Vector   float32 // likeness to the query, as a part of the best sum
 	Synonym  float32 // a synonym, beside the word itself
 	Instead  float32 // …and for a word that no tool uses
@@ -44,11 +43,11 @@ var usual = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10,
 // Default is the ranking of the product.
 func Default() *Ranking {
 	return &Ranking{
-		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.1, inDescription: 0.3, inParameter: 1.5, inParameterText: 0.5},
+		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
-		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.3, Server: 0.4, Vector: 1.5,
-		Synonym: 0.15, Instead: 0.9, Repeat: 0.2, Compound: 0.7, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
+		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5,
+		Synonym: 0.12, Instead: 0.9, Repeat: 0.2, Compound: 0.7, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
 		Vectors: embedded(),
 	}
 }
@@ -67,7 +66,7 @@ func (r *Ranking) saturated(w float32) float32 { return w / (w + r.Saturation) }
 
 // best is how many times its words a tool scores at most.
 func (r *Ranking) best() float32 {
-	return (1+r.Covered)*(1+r.Name+r.Clause)*(1+r.Server) + r.Cover + r.Vector + r.Best*maxClauses
+	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector
 }
 
 func idf(docs, with int) float32 {
