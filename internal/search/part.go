@@ -127,6 +127,7 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
+	rows     []int32           // stem → its vector, -1 if it has none
 
 	// What postings are made of, in the order of tools.
 	stems, words []entry
@@ -179,7 +180,9 @@ func (b *partBuilder) place(stems []entry) {
 	var sum vector
 	var named []uint32
 	for _, e := range stems {
-		p.ranking.Vectors.add(&sum, p.stems[e.of], pull(e.weight))
+		if row := b.rows[e.of]; row >= 0 {
+			p.ranking.Vectors.addRow(&sum, int(row), pull(e.weight))
+		}
 		if e.headed() {
 			p.headed[e.of]++
 		}
@@ -232,6 +235,7 @@ func (b *partBuilder) intern() {
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
 			p.headed = append(p.headed, 0)
+			b.rows = append(b.rows, p.ranking.Vectors.row(root))
 		}
 		b.forms[s]++
 		p.stemOf = append(p.stemOf, s)

@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Search returns the n best matches that keep allows, the best first, and how
 // many match at all and are allowed. A nil keep allows every tool. The answer
@@ -60,6 +63,7 @@ type scratch struct {
 	named   []float32 // tool → idf of the words of its name that are asked for
 	servers []float32 // part → the score of its best tool
 	touched []uint32
+	plain   []float32 // of touched: the score without likeness, -1 for what is left out
 	stamp   []uint32
 	round   uint32
 
@@ -233,29 +237,36 @@ type placing struct {
 	keep  func(doc int) bool
 }
 
-// best returns the n best matches that are kept, and how many are. How like the query a
-// tool is decides among those that its words bring near the best: what likeness adds is bounded,
-// so that the others need not be looked at.
+// best returns the n best matches that are kept, and how many are. What likeness to the
+// query adds is bounded, so that only those need be looked at that it can bring among them.
 func (p *placing) best(n int, to []direction) (top best, total int) {
 	top = best{ix: p.view.ix, n: n}
+	p.plain = p.plain[:0]
 	for _, doc := range p.touched {
+		score := float32(-1)
 		if p.keep == nil || p.keep(int(doc)) {
 			total++
 			if n > 0 {
-				top.add(int32(doc), p.of(doc, nil))
+				score = p.of(doc, nil)
+				top.add(int32(doc), score)
 			}
 		}
+		p.plain = append(p.plain, score)
 	}
-	if n == 0 || len(to) == 0 {
+	if len(top.list) == 0 || len(to) == 0 {
 		return top, total
 	}
-	least := float32(0)
-	if len(top.list) == n {
-		least = top.list[n-1].score - p.view.ix.ranking.Vector*p.top*(1+1e-5)
-	}
 	like := best{ix: p.view.ix, n: n}
-	for _, doc := range p.touched {
-		if p.of(doc, nil) >= least && (p.keep == nil || p.keep(int(doc))) {
+	for _, r := range top.list { // most of them stay
+		like.add(r.doc, p.of(uint32(r.doc), to))
+	}
+	last := top.list[len(top.list)-1].score
+	bound := p.view.ix.ranking.Vector * p.top * 1.0001
+	for i, doc := range p.touched {
+		switch score := p.plain[i]; {
+		case score < 0 || len(like.list) == n && score+bound < like.list[n-1].score:
+		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
+		default:
 			like.add(int32(doc), p.of(doc, to))
 		}
 	}

@@ -67,16 +67,28 @@ type vector [Dimensions]float32
 
 // add adds the vector of a stem and reports whether there is one.
 func (v *Vectors) add(to *vector, stem string, weight float32) bool {
-	row, ok := v.rows[stem]
-	if !ok {
+	row := v.row(stem)
+	if row < 0 {
 		return false
 	}
+	v.addRow(to, int(row), weight)
+	return true
+}
+
+// row is which of the vectors a stem has, -1 for none.
+func (v *Vectors) row(stem string) int32 {
+	if row, ok := v.rows[stem]; ok {
+		return int32(row)
+	}
+	return -1
+}
+
+func (v *Vectors) addRow(to *vector, row int, weight float32) {
 	weight *= v.scales[row]
 	steps := v.steps[row*Dimensions : (row+1)*Dimensions]
 	for i := range to {
 		to[i] += weight * float32(int8(steps[i]))
 	}
-	return true
 }
 
 // direction is a vector of length 127 in whole steps; that of nothing is zero.
