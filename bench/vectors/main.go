@@ -24,8 +24,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"mcpproxy/internal/search"
 )
 
 func main() {
@@ -107,5 +105,3 @@ func (m *model) table(stems []string) []byte {
 	b.Write(steps)
 	return b.Bytes()
 }
-
-const dims = search.Dimensions

@@ -7,6 +7,8 @@ import (
 	"mcpproxy/internal/search"
 )
 
+const dims = search.Dimensions
+
 // How it is learned.
 const (
 	epochs      = 5

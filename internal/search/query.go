@@ -57,8 +57,8 @@ type reader struct {
 
 // phrase is a verb with its particle, such as "log into", which is a login.
 type phrase struct {
-	asked, word string
-	clauses     uint32
+	verb, asked, word string
+	clauses           uint32
 }
 
 type queryWord struct {
@@ -113,7 +113,7 @@ func (r *reader) phrase(a, b string) {
 	}
 	word := stem(a) + strings.TrimSuffix(b, "to")
 	if _, ok := r.view.word(word); ok && len(r.phrases) < maxClauses {
-		r.phrases = append(r.phrases, phrase{a + " " + b, word, 1 << r.clauses})
+		r.phrases = append(r.phrases, phrase{a, a + " " + b, word, 1 << r.clauses})
 	}
 }
 
@@ -211,6 +211,11 @@ func (r *reader) resolve() query {
 	}
 	for _, p := range r.phrases {
 		if t, ok := r.view.lookup(p.word); ok && !r.said(p.word) {
+			for i := range q.terms {
+				if q.terms[i].asked == p.verb {
+					q.terms[i].weight *= r.view.ix.ranking.Compound
+				}
+			}
 			t.asked, t.how = p.asked, Joined
 			q.add(r.view, t, 1, p.clauses)
 			used[t.stem] = true
