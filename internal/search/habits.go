@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -113,8 +114,8 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 	return out
 }
 
-// sharing is how many tools of a server have a word, one at least: what led to one of
-// many that are alike says little about which.
+// sharing is the root of how many tools of a server have a word, one at least: what led to
+// one of many that are alike says little about which.
 func (v *View) sharing(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {
@@ -122,7 +123,7 @@ func (v *View) sharing(server string, stem uint32, known bool) float32 {
 			n += v.inPart(part, stem)
 		}
 	}
-	return float32(max(1, n))
+	return float32(math.Sqrt(float64(max(1, n))))
 }
 
 // find returns the number of a tool.

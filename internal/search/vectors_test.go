@@ -88,8 +88,8 @@ func TestHabitsAmongSiblings(t *testing.T) {
 	h := Learn(uses("issue", "tracker", "create_issue", 20))
 	got := ix.habits(h, "issue")
 	for doc, part := range got {
-		if id := ix.ix.id(doc); id.Tool != "create_issue" || part <= 0 || part > 0.25 {
-			t.Errorf("%s gets %v of what use adds, want a quarter at most", id, part)
+		if id := ix.ix.id(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
+			t.Errorf("%s gets %v of what use adds, want half at most", id, part)
 		}
 	}
 	if len(got) != 1 {
