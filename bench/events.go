@@ -15,8 +15,23 @@ import (
 
 const eventRate = 500 // calls in a second
 
+// listeners are streams of events that stay open while calls are made. Those that
+// are not read stall as soon as the buffers between are full.
+type listeners struct {
+	count int
+	read  bool
+}
+
+func (l listeners) String() string {
+	if l.read {
+		return fmt.Sprintf("%2d streams of events", l.count)
+	}
+	return fmt.Sprintf("%2d streams that nobody reads", l.count)
+}
+
 // benchEvents measures what streams of events cost: the processor time of MCPProxy
-// for a call at a steady rate, with none, one and twenty of them.
+// for a call at a steady rate, and its memory, with none, one and twenty of them,
+// and with twenty that nobody reads.
 func benchEvents(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream")
 	if err != nil {
@@ -35,48 +50,52 @@ func benchEvents(o options, dir, binary string) error {
 	if err != nil {
 		return err
 	}
-	streams := []int{0, 1, 20}
-	used := map[int][]time.Duration{}
+	streams := []listeners{{0, true}, {1, true}, {20, true}, {20, false}}
+	used, memory := map[listeners][]time.Duration{}, map[listeners][]float64{}
 	for round := range o.rounds {
 		for i := range streams {
-			n := streams[(i+round)%len(streams)]
-			read, stop, err := readEvents("http://"+proxy.addr+"/api/v1/events", strings.TrimSpace(string(key)), n)
+			l := streams[(i+round)%len(streams)]
+			read, stop, err := openEvents("http://"+proxy.addr+"/api/v1/events", strings.TrimSpace(string(key)), l)
 			if err != nil {
 				return err
 			}
 			cpu, err := steadily(subjects[0], o.duration)
+			size := proxy.memory()
 			stop()
 			if err != nil {
 				return err
 			}
-			used[n] = append(used[n], cpu)
+			used[l], memory[l] = append(used[l], cpu), append(memory[l], size)
 			if o.verbose {
-				fmt.Printf("  round %d, %2d streams: %s a call, %d bytes read\n", round+1, n, micro(cpu), *read)
+				fmt.Printf("  round %d, %s: %s a call, %.1f MiB, %d bytes read\n", round+1, l, micro(cpu), size, *read)
 			}
 		}
 	}
-	fmt.Printf("%d calls a second through /mcp to a server over HTTP, %d rounds of %s: processor time of MCPProxy for a call\n", eventRate, o.rounds, o.duration)
-	for _, n := range streams {
-		var more []float64
-		for i := range used[n] {
-			more = append(more, 100*(float64(used[n][i])/float64(used[0][i])-1))
+	fmt.Printf("%d calls a second through /mcp to a server over HTTP, %d rounds of %s: processor time of MCPProxy for a call, and its memory\n", eventRate, o.rounds, o.duration)
+	none := streams[0]
+	for _, l := range streams {
+		var more, larger []float64
+		for i := range used[l] {
+			more = append(more, 100*(float64(used[l][i])/float64(used[none][i])-1))
+			larger = append(larger, memory[l][i]-memory[none][i])
 		}
-		sorted := slices.Sorted(slices.Values(used[n]))
+		sorted := slices.Sorted(slices.Values(used[l]))
 		slices.Sort(more)
-		fmt.Printf("%2d streams of events: %s; round by round %+.1f %% (%+.1f to %+.1f)\n", n, micro(sorted[len(sorted)/2]),
-			more[len(more)/2], more[len(more)/4], more[len(more)*3/4])
+		slices.Sort(larger)
+		fmt.Printf("%-28s %s; round by round %+.1f %% (%+.1f to %+.1f), %+.1f MiB\n", l.String()+":", micro(sorted[len(sorted)/2]),
+			more[len(more)/2], more[len(more)/4], more[len(more)*3/4], larger[len(larger)/2])
 	}
 	return nil
 }
 
-// readEvents opens streams and reads them until stop.
-func readEvents(url, key string, n int) (read *int64, stop func(), err error) {
+// openEvents opens streams and reads them, if they are to be read, until stop.
+func openEvents(url, key string, l listeners) (read *int64, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
 	stop = func() { cancel(); reading.Wait() }
 	var mu sync.Mutex
 	read = new(int64)
-	for range n {
+	for range l.count {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return read, stop, err
@@ -92,6 +111,10 @@ func readEvents(url, key string, n int) (read *int64, stop func(), err error) {
 		}
 		reading.Go(func() {
 			defer resp.Body.Close()
+			if !l.read {
+				<-ctx.Done()
+				return
+			}
 			got, _ := io.Copy(io.Discard, resp.Body) // until it is cancelled
 			mu.Lock()
 			defer mu.Unlock()

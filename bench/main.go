@@ -11,7 +11,8 @@
 //	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
 //	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
-//	go run ./bench events    500 calls a second with none, one and twenty streams of events: CPU
+//	go run ./bench events    500 calls a second with none, one and twenty streams of events, and with twenty that nobody reads: CPU, memory
+//	go run ./bench across    what is found across tools: in simulated installations and in the labelled corpora
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
 // Every role (upstream, floor, MCPProxy) is a process of its own, so that its
@@ -36,7 +37,7 @@ func main() {
 	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
 	flag.StringVar(&o.beside, "beside", "", "another binary of MCPProxy: calls measures it in turn with this tree's, slow in its place")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
-	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan: where the labelled corpora are")
+	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan, across: where the labelled corpora are")
 	flag.IntVar(&o.calls, "calls", 4, "hostile: calls of each client in a round")
 	flag.StringVar(&o.only, "only", "", "calls, hostile, slow, firstday, faults: only what has this in its name")
 	flag.IntVar(&o.refused, "refused", 1_000_000, "refusals: how many calls are refused")
@@ -57,7 +58,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
 		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
-		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "faults": benchFaults,
+		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
@@ -77,6 +78,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|hostile|refusals|firstday|faults|slow|events [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|across|hostile|refusals|firstday|faults|slow|events [flags]")
 	flag.PrintDefaults()
 }

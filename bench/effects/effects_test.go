@@ -50,6 +50,33 @@ func TestNamedLikeDeleting(t *testing.T) {
 	}
 }
 
+// No tool of any set that takes a program, or a query that can write, is inferred
+// to read, whatever its name and its server say. The parameters are found by
+// patterns that know nothing of the classifier.
+func TestTakingCode(t *testing.T) {
+	dir := shared(t)
+	samples, err := realServers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range corpora() {
+		more, err := corpus(filepath.Join(dir, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, more...)
+	}
+	tools, parameters := takingCode(samples)
+	if len(tools) < 150 {
+		t.Errorf("only %d tools that take code were found", len(tools))
+	}
+	for i, s := range tools {
+		if in := effect.Infer(s.definition); in.Operation == policy.Read {
+			t.Errorf("%s takes %q and is inferred to read: %s", s.definition.ID, parameters[i], in.Reason)
+		}
+	}
+}
+
 // What is inferred keeps agreeing with what real servers declare, also on the
 // half that nothing was tuned to. The bounds are a little below what was
 // measured.

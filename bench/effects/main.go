@@ -18,6 +18,7 @@ import (
 	"regexp"
 
 	"mcpproxy/internal/effect"
+	"mcpproxy/internal/policy"
 )
 
 func main() {
@@ -81,6 +82,17 @@ func run(w io.Writer, data, list, find string) error {
 	for _, set := range append([]string{"real-servers"}, corpora()...) {
 		like, read := escaped(sets[set])
 		fmt.Fprintf(w, "%-52s %s\n  named like a deletion: %d, inferred read: %d %v\n", set, counts(sets[set]), like, len(read), read)
+		code, parameters := takingCode(sets[set])
+		declared, inferred := []string{}, []string{}
+		for i, s := range code {
+			if s.declared == saysRead {
+				declared = append(declared, s.definition.ID.String())
+			}
+			if effect.Infer(s.definition).Operation == policy.Read {
+				inferred = append(inferred, s.definition.ID.String()+"("+parameters[i]+")")
+			}
+		}
+		fmt.Fprintf(w, "  taking code: %d, declared read: %d %v, inferred read: %d %v\n", len(code), len(declared), declared, len(inferred), inferred)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -230,6 +231,41 @@ func escaped(samples []sample) (like int, read []string) {
 		}
 	}
 	return like, read
+}
+
+// codeNamed and codeTold find parameters that take a program or a query which can
+// write, by their name and by their description. They share nothing with the
+// classifier, on purpose.
+var (
+	codeNamed = regexp.MustCompile(`(?i)^(.*_)?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|script|command|statement)([_-]?(query|code|text|statement|string))?$`)
+	codeTold  = regexp.MustCompile(`(?i)^\W*(\w+\W+){0,3}?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|powershell)\s+(query|statement|command|code|script|function|expression)`)
+	// about begins what only speaks of code: the name of a script, a time limit.
+	about = regexp.MustCompile(`(?i)\b(of|for|id|name|path|file|whether|how|which|maximum|number)\b`)
+)
+
+// takingCode returns the tools that take code, with the parameter.
+func takingCode(samples []sample) (tools []sample, parameters []string) {
+	for _, s := range samples {
+		var schema struct {
+			Properties map[string]struct {
+				Type, Enum  json.RawMessage
+				Description string
+			}
+		}
+		if json.Unmarshal(s.definition.InputSchema, &schema) != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			p := schema.Properties[name]
+			told := codeTold.FindString(p.Description)
+			if text := string(p.Type); p.Enum == nil && (text == "" || strings.Contains(text, "string")) &&
+				(codeNamed.MatchString(name) || told != "" && !about.MatchString(told)) {
+				tools, parameters = append(tools, s), append(parameters, name)
+				break
+			}
+		}
+	}
+	return tools, parameters
 }
 
 // counts says how many tools are inferred to be what.

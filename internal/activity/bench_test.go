@@ -92,7 +92,7 @@ func beginEnd(l *Log) error {
 		Metadata: Metadata{
 			ToolVariant: "call_tool_write",
 			Intent:      &Intent{OperationType: "write", DataSensitivity: "internal", Reason: "The user asked to file what they found"},
-			Decision:    &Decision{Outcome: Allowed, ConfigRevision: "0123456789ab", Judged: judged},
+			Decision:    &Decision{Outcome: Allowed, Called: InLane, Arguments: Fits, ConfigRevision: "0123456789ab", Judged: judged},
 		},
 	}
 	if err := l.Begin(&r); err != nil {

@@ -87,7 +87,16 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 	d := &Decision{
 		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
 		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
-		Judged: tool.Judged{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by")},
+		Further: rapid.SliceOfN(text, 0, 2).Draw(t, "further"),
+		Judged: tool.Judged{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
+			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
+	}
+	if rapid.Bool().Draw(t, "how") { // else it is from before
+		d.Called, d.Declared = rapid.SampledFrom([]Manner{InLane, ByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
+		d.Arguments = rapid.SampledFrom([]Fit{"", Fits, Unfit}).Draw(t, "fit")
+	}
+	if rapid.Bool().Draw(t, "overridden") {
+		d.Overridden = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}
 	}
 	if rapid.Bool().Draw(t, "hints") {
 		d.Hints = &tool.JudgedHints{ReadOnly: fact("read only"), Destructive: fact("destructive"), Idempotent: fact("idempotent"), OpenWorld: fact("open world")}

@@ -15,15 +15,43 @@ const (
 // Words are all verdicts.
 func (Verdict) Words() []string { return []string{string(Allowed), string(Warned), string(Refused)} }
 
+// Manner is how a tool was called.
+type Manner string
+
+// The manners.
+const (
+	InLane Manner = "lane" // by a calling tool, over REST or the command line
+	ByName Manner = "name" // as a tool of its own, at the address of all servers or of one
+)
+
+// Words are all manners.
+func (Manner) Words() []string { return []string{string(InLane), string(ByName)} }
+
+// Fit is how arguments stand to the schema of their tool.
+type Fit string
+
+// The fits.
+const (
+	Fits  Fit = "fit"
+	Unfit Fit = "unfit"
+)
+
+// Words are all fits.
+func (Fit) Words() []string { return []string{string(Fits), string(Unfit)} }
+
 // Decision is the facts that decided about a call, as they were then. Where it was not
 // known which tool is meant, there is nothing of the tool.
 type Decision struct {
-	Outcome Verdict `json:"outcome"`
-	Check   string  `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
+	Outcome  Verdict `json:"outcome"`
+	Check    string  `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
+	Called   Manner  `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
+	Declared bool    `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
 	tool.Judged
-	Status         string `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
-	Profile        string `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
-	ConfigRevision string `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
+	Status         string   `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
+	Further        []string `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
+	Arguments      Fit      `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
+	Profile        string   `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
+	ConfigRevision string   `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
 
 func (d *Decision) members(c *coder) {
@@ -31,7 +59,9 @@ func (d *Decision) members(c *coder) {
 		c.text(`,"outcome":`, (*string)(&d.Outcome))
 	}
 	c.text(`,"check":`, &d.Check)
+	d.how(c)
 	c.text(`,"status":`, &d.Status)
+	c.texts(`,"further_statuses":`, &d.Further)
 	c.text(`,"profile":`, &d.Profile)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
@@ -39,4 +69,41 @@ func (d *Decision) members(c *coder) {
 	} else {
 		c.out = d.Judged.AppendMembers(c.out)
 	}
+}
+
+// how is three letters, since every call has them: the first one of the manner, d when
+// an operation was declared, and the first one of the fit; a hyphen for none.
+func (d *Decision) how(c *coder) {
+	switch {
+	case c.takes(`,"how":`):
+		for i, letter := range []byte(c.string(c.value)) {
+			switch {
+			case i == 0:
+				d.Called = letterOf(letter, InLane, ByName)
+			case i == 1:
+				d.Declared = letter == 'd'
+			case i == 2:
+				d.Arguments = letterOf(letter, Fits, Unfit)
+			}
+		}
+	case !c.reading && d.Called != "":
+		letters := [...]byte{d.Called[0], '-', '-'}
+		if d.Declared {
+			letters[1] = 'd'
+		}
+		if d.Arguments != "" {
+			letters[2] = d.Arguments[0]
+		}
+		c.out = append(append(append(c.out, `,"how":"`...), letters[:]...), '"')
+	}
+}
+
+// letterOf returns the word that begins with a letter; "" for none.
+func letterOf[T ~string](letter byte, words ...T) (none T) {
+	for _, word := range words {
+		if word[0] == letter {
+			return word
+		}
+	}
+	return none
 }

@@ -28,11 +28,12 @@ func caller(r *http.Request, a auth.Actor) gateway.Caller {
 			c.Source = said
 		}
 	}
-	if a.Page {
-		c.Source = activity.SourceUI
-	}
 	if c.RequestID == "" || len(c.RequestID) > maxRequestID || !utf8.ValidString(c.RequestID) {
 		c.RequestID = rand.Text()
+	}
+	if a.Page {
+		c.Source = activity.SourceUI // and no client: every browser says that it is Mozilla
+		return c
 	}
 	product, _, _ := strings.Cut(r.UserAgent(), " ")
 	c.ClientName, c.ClientVersion, _ = strings.Cut(problem.Brief(product), "/")

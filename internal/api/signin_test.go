@@ -207,7 +207,7 @@ func TestSessionIsTheUI(t *testing.T) {
 	f := &fake{}
 	s := serveSignIn(t, f)
 	signInAt(t, s, "").ask("POST", "/servers/github/restart", "", SourceHeader, "cli")
-	if len(f.callers) != 1 || f.callers[0].Source != activity.SourceUI || f.callers[0].Actor.String() != "admin" || !f.callers[0].Person() {
+	if len(f.callers) != 1 || f.callers[0].Source != activity.SourceUI || f.callers[0].Actor.String() != "admin" || f.callers[0].ClientName != "" || !f.callers[0].Person() {
 		t.Errorf("%+v", f.callers)
 	}
 }

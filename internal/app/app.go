@@ -40,6 +40,7 @@ import (
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
 	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/scope"
@@ -47,6 +48,8 @@ import (
 	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/telemetry"
+	"mcpproxy/internal/trial"
 	"mcpproxy/internal/union"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/web"
@@ -291,14 +294,19 @@ func (d *daemon) wire() error {
 	secretValues := secret.Open(cfg.DataDir, d.logger)
 	d.values = newSecretValues(secretValues, d.logger)
 	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
+	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.state, Logger: d.logger})
+	if err != nil {
+		return err
+	}
+	d.onClose(telemeter.Close)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
-		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Logger: d.logger,
+		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
 		Door: d.door, Book: d.book, Upstreams: d.upstreams,
-		Log: d.log, Results: d.store, Logins: d.logins,
+		Log: d.log, Results: d.store, Logins: d.logins, Timed: telemeter.Searched,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
@@ -327,7 +335,9 @@ func (d *daemon) wire() error {
 	}
 	kept := secrets.New(secrets.Secrets{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept)}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
+	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -335,7 +345,7 @@ func (d *daemon) wire() error {
 	if err != nil {
 		return err
 	}
-	d.openServers(d.mcp, rest, ui)
+	d.openServers(d.mcp, rest, ui, d.metrics(authenticator, profiles, telemeter))
 	return nil
 }
 

@@ -37,7 +37,7 @@ func connsFor(files uint64) (tcp, socket int) {
 // openServers makes the servers of the TCP listener and of the socket. Both
 // answer the same; who comes over the socket is known by its connection. The
 // first answers what is plain by itself.
-func (d *daemon) openServers(mcp, rest, ui http.Handler) {
+func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix, rest)
 	mux.Handle(api.Prefix+"/", rest)
@@ -46,6 +46,7 @@ func (d *daemon) openServers(mcp, rest, ui http.Handler) {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.HandleFunc("GET /readyz", d.ready)
+	mux.Handle("GET /metrics", metrics)
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
 		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp",
 		"/mcp/p/{profile}", "/mcp/p/{profile}/mcp", "/mcp/p/{profile}/all", "/mcp/p/{profile}/all/mcp"} {

@@ -69,8 +69,8 @@ type Mark struct {
 }
 
 // Block is a definition that a person refused. One without a fingerprint refuses
-// none by name: a person took an approval back, so that whatever the tool is like
-// waits until a person approves it.
+// none by name: a person took an approval back, or the trust in the server is not
+// enough (Doubt), so that whatever the tool is like waits until a person approves it.
 type Block struct {
 	Fingerprint tool.Fingerprint
 	Mark
@@ -104,6 +104,10 @@ func (e Entry) Decided() bool { return e.Pin != nil || e.Block != nil || e.Off !
 // Approves reports whether the definition with this fingerprint is the approved
 // one.
 func (e Entry) Approves(f tool.Fingerprint) bool { return e.Pin != nil && e.Pin.Fingerprint == f }
+
+// ByScan reports whether nobody has approved the definition but the trust in its
+// server, since the scanner found it clean.
+func (e Entry) ByScan(f tool.Fingerprint) bool { return e.Approves(f) && e.Pin.By == Scan.By() }
 
 // Launch is how a server may be launched or reached, as a person approved it.
 type Launch struct {
@@ -139,7 +143,14 @@ type Candidate struct {
 	// Report returns what the scanner says of it. It is asked only when that
 	// matters, perhaps more than once and at the same time as others.
 	Report func() scan.Report
+	// Orders reports whether it orders something about a tool of another server. It
+	// is asked like Report; nil is that it does not.
+	Orders func() bool
 }
+
+// doubtful reports whether the trust in a server is not enough for it, whatever
+// becomes of the other server.
+func (c Candidate) doubtful(t Trust) bool { return t != Auto && c.Orders != nil && c.Orders() }
 
 func (c Candidate) pin(m Mark) *Pin { return &Pin{c.Fingerprint, c.Hints, m} }
 

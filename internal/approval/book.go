@@ -242,7 +242,8 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		for i, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
 			judged[i] = Judge(r, e, candidate)
-			if !judged[i].Accepted {
+			doubted := !judged[i].Accepted && !r.Quarantined && e.Pin == nil && e.Block == nil && candidate.doubtful(r.Trust)
+			if !judged[i].Accepted && !doubted {
 				continue
 			}
 			if e == (Entry{}) {
@@ -254,6 +255,10 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 					judged[i] = Judgement{Kind: candidate.Kind, Tool: candidate.Tool, Why: New}
 					continue
 				}
+			}
+			if doubted {
+				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
+				continue
 			}
 			e.Pin, e.Was = candidate.pin(Mark{r.Trust.By(), b.now()}), nil
 			c.Tools = append(c.Tools, candidate.row(e))
@@ -274,6 +279,40 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 		_ = b.keeper.SaveHeld(ctx, server, news) // Restore does once the store can be written
 	}
 	return judged, nil
+}
+
+// Doubt has definitions wait that the trust in their server has accepted, and that
+// order something about a tool of another server: until a person approves them, also
+// when that server is gone by then. It returns what waits from now on. What a person
+// has approved stays approved, and what waits keeps waiting.
+func (b *Book) Doubt(ctx context.Context, server string, r Rules, all []Candidate) (held []Judgement, err error) {
+	err = b.decide(ctx, Decided{Server: server}, func(s *state) (Change, error) {
+		held = nil
+		v, c := s.view(server), Change{Server: server}
+		for _, candidate := range all {
+			e := v.Of(candidate.Kind, candidate.Tool)
+			if e.ByScan(candidate.Fingerprint) && candidate.doubtful(r.Trust) {
+				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
+				held = append(held, Judgement{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
+			}
+		}
+		if len(held) == 0 {
+			return Change{}, nil
+		}
+		return c, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// doubt is a row that has a definition wait until a person approves it.
+func doubt(e Entry, c Candidate, m Mark) Row {
+	if e.Pin = nil; e.Block == nil { // which holds back everything, too
+		e.Block = &Block{Mark: m}
+	}
+	return Row{Kind: c.Kind, Tool: c.Tool, Entry: e}
 }
 
 // acquainted reports whether a tool of which nothing is known is new: after
@@ -361,10 +400,7 @@ func (b *Book) TakeBack(ctx context.Context, kind tool.Kind, id tool.ID, f tool.
 			return Change{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
-		if e.Pin = nil; e.Block == nil { // which holds back everything, too
-			e.Block = &Block{Mark: Mark{by, b.now()}}
-		}
-		return Change{Server: id.Server, Tools: []Row{{Kind: kind, Tool: id.Tool, Entry: e}}}, nil
+		return Change{Server: id.Server, Tools: []Row{doubt(e, Candidate{Kind: kind, Tool: id.Tool}, Mark{by, b.now()})}}, nil
 	})
 }
 

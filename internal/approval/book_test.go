@@ -48,6 +48,12 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"take back": func(b *approval.Book, t *testing.T) error {
 		return b.TakeBack(t.Context(), tool.KindTool, tool.ID{Server: "s", Tool: "known"}, tool.Fingerprint{1}, "admin")
 	},
+	"doubt": func(b *approval.Book, t *testing.T) error {
+		doubtful := candidate("new", 1)
+		doubtful.Report, doubtful.Orders = func() scan.Report { return scan.Report{} }, func() bool { return true }
+		_, err := b.Admit(t.Context(), "s", approval.Rules{Trust: approval.Scan}, []approval.Candidate{doubtful})
+		return err
+	},
 	"switch": func(b *approval.Book, t *testing.T) error {
 		return b.Switch(t.Context(), tool.ID{Server: "s", Tool: "known"}, false, "admin")
 	},
@@ -415,3 +421,79 @@ func TestFollowersAreToldOnce(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// What orders something about a tool of another server is held by the trust in its
+// own: at first sight, or when it was accepted before. Only a person approves it, and
+// what a person has approved stays so.
+func TestDoubt(t *testing.T) {
+	scanned := approval.Rules{Trust: approval.Scan, Acquainted: true}
+	orders, verdict := true, scan.Review
+	doubtful := candidate("known", 1)
+	doubtful.Orders = func() bool { return orders }
+	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
+	doubt := func(b *approval.Book, r approval.Rules, all ...approval.Candidate) []approval.Judgement {
+		t.Helper()
+		held, err := b.Doubt(t.Context(), "s", r, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	for _, when := range []string{"at first sight", "accepted before"} {
+		memory := new(approvaltest.Memory)
+		b := memory.Book()
+		if when == "accepted before" {
+			orders, verdict = false, scan.Clean
+			if j := admit(t, b, scanned, doubtful); !j[0].Accepted {
+				t.Fatalf("%s: %+v", when, j)
+			}
+			if held := doubt(b, scanned, doubtful); len(held) != 0 {
+				t.Errorf("%s: held what orders nothing: %+v", when, held)
+			}
+			orders, verdict = true, scan.Review
+			if held := doubt(b, approval.Rules{Trust: approval.Auto}, doubtful); len(held) != 0 {
+				t.Errorf("%s: auto holds %+v", when, held)
+			}
+			if held := doubt(b, scanned, doubtful, candidate("new", 1)); len(held) != 1 || held[0].Tool != "known" || held[0].Why != approval.New {
+				t.Errorf("%s: held %+v", when, held)
+			}
+		} else if j := admit(t, b, scanned, doubtful); j[0].Accepted || j[0].Why != approval.New {
+			t.Fatalf("%s: %+v", when, j)
+		}
+		if held := doubt(b, scanned, doubtful); len(held) != 0 {
+			t.Errorf("%s: held twice: %+v", when, held)
+		}
+		orders, verdict = false, scan.Clean // the other server is gone
+		for _, b := range []*approval.Book{b, memory.Book()} {
+			for _, r := range []approval.Rules{scanned, {Trust: approval.Auto, Acquainted: true}} {
+				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
+					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
+				}
+			}
+		}
+		orders, verdict = true, scan.Review
+		if err := b.Approve(t.Context(), "s", "admin", []approval.Candidate{doubtful}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").Tool("known").Approves(doubtful.Fingerprint) || b.View("s").Tool("known").Block != nil {
+			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
+		}
+	}
+
+	// What cannot be stored takes no effect, and in a review nothing is marked.
+	memory := new(approvaltest.Memory)
+	b := memory.Book()
+	orders, verdict = false, scan.Clean
+	admit(t, b, scanned, doubtful)
+	orders = true
+	memory.Fail(errors.New("the disk is full"))
+	if held, err := b.Doubt(t.Context(), "s", scanned, []approval.Candidate{doubtful}); err == nil || held != nil || !b.View("s").Tool("known").ByScan(doubtful.Fingerprint) {
+		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
+	}
+	quarantined := scanned
+	quarantined.Quarantined = true
+	b = new(approvaltest.Memory).Book()
+	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").Tool("known").Decided() {
+		t.Errorf("in a review: %+v, %s", j, say(b))
+	}
+}

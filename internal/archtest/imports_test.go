@@ -141,3 +141,24 @@ func TestReservedImports(t *testing.T) {
 		}
 	})
 }
+
+// TestCommandsAskTheClient: what the command line wants of the daemon goes through
+// api's typed client, as anybody else's requests do.
+func TestCommandsAskTheClient(t *testing.T) {
+	around := []string{"net/http", module + "/internal/store", module + "/internal/door", module + "/internal/catalog", module + "/internal/mcpserver"}
+	client := false
+	eachFile(t, func(p *sourcePackage, f *sourceFile) {
+		if p.name() != "cli" {
+			return
+		}
+		for _, imported := range f.imports {
+			client = client || imported == module+"/internal/api"
+			if slices.Contains(around, imported) {
+				t.Errorf("%s imports %s: a command asks the daemon through api's client", f.name, imported)
+			}
+		}
+	})
+	if !client {
+		t.Error("no command uses api's client: this test looks at nothing")
+	}
+}

@@ -67,7 +67,7 @@ func TestPackageNames(t *testing.T) {
 
 // oneCallLong are the structs that live as long as one request, which is to see
 // one configuration from its beginning to its end.
-var oneCallLong = map[string]bool{"door.call": true, "builtin.request": true}
+var oneCallLong = map[string]bool{"door.call": true, "builtin.request": true, "trial.court": true}
 
 // TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
 // keeps an old one. A function that returns it is fine.

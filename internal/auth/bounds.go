@@ -36,7 +36,7 @@ func (b *bounds) Scope() scope.Scope {
 	if b.token == nil {
 		return scope.Of(b.all.rule(b.profile))
 	}
-	if b.token.over() {
+	if b.token.Over() {
 		return scope.Of(scope.Nothing(""))
 	}
 	bound := b.token.Profile

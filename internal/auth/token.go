@@ -17,7 +17,10 @@ import (
 
 // tokenPrefix makes an agent token recognisable, to a person and to redact, and tells
 // it from a key.
-const tokenPrefix = "mcpp_t_"
+const (
+	tokenPrefix = "mcpp_t_"
+	tokenLength = len(tokenPrefix) + 64
+)
 
 // The bounds of tokens.
 const (
@@ -52,6 +55,11 @@ type Token struct {
 	Created time.Time
 	Expires time.Time // zero: never
 	Used    time.Time // last, as far as that is kept; zero: never
+}
+
+// Rule is what the token itself lets through, beside the profile that it is bound to.
+func (t *Token) Rule() *scope.Rule {
+	return scope.NewRule(scope.Limits{Servers: t.Servers, Lanes: t.Lanes})
 }
 
 // TokenKeeper stores tokens.
@@ -104,8 +112,8 @@ func (h *Held) Ended() <-chan struct{} {
 	return h.ended
 }
 
-// over reports whether the token has ended.
-func (h *Held) over() bool {
+// Over reports whether the token has ended.
+func (h *Held) Over() bool {
 	select {
 	case <-h.ended:
 		return true
@@ -159,7 +167,7 @@ func (t *Tokens) load(ctx context.Context) bool {
 
 // hold takes a token up.
 func (t *Tokens) hold(one Token) *Held {
-	h := &Held{Token: one, rule: scope.NewRule(scope.Limits{Servers: one.Servers, Lanes: one.Lanes}), ended: make(chan struct{})}
+	h := &Held{Token: one, rule: one.Rule(), ended: make(chan struct{})}
 	if !one.Used.IsZero() {
 		h.used.Store(one.Used.UnixMicro())
 		h.kept = h.used.Load()
@@ -310,18 +318,46 @@ func (t *Tokens) Restore(ctx context.Context) error {
 // find returns the token with this text, nil when there is none that is good. The
 // error is ErrTokensUnread.
 func (t *Tokens) find(ctx context.Context, text string) (*Held, error) {
-	if t == nil || len(text) != len(tokenPrefix)+64 || !strings.HasPrefix(text, tokenPrefix) {
+	h, err := t.Known(ctx, text)
+	if h == nil || h.Over() {
+		return nil, err
+	}
+	h.used.Store(time.Now().UnixMicro())
+	return h, nil
+}
+
+// Known returns the token with this text, also when it has expired, without using it;
+// nil when there is none. The error is ErrTokensUnread.
+func (t *Tokens) Known(ctx context.Context, text string) (*Held, error) {
+	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil
 	}
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
 	t.mu.RLock()
-	h := t.byHash[sha256.Sum256([]byte(text))]
-	t.mu.RUnlock()
-	if h == nil || h.over() {
-		return nil, nil
+	defer t.mu.RUnlock()
+	return t.byHash[sha256.Sum256([]byte(text))], nil
+}
+
+// Named returns the token of that name, also when it has expired, and the names of all;
+// nil when there is none. The error is ErrTokensUnread.
+func (t *Tokens) Named(ctx context.Context, name string) (found *Held, names []string, err error) {
+	if err := t.ready(ctx); err != nil {
+		return nil, nil, err
 	}
-	h.used.Store(time.Now().UnixMicro())
-	return h, nil
+	for _, h := range t.held() {
+		if names = append(names, h.Name); h.Name == name {
+			found = h
+		}
+	}
+	return found, names, nil
+}
+
+// TokenIn returns the text of the first agent token in a text, "" when there is none.
+func TokenIn(text string) string {
+	if at := strings.Index(text, tokenPrefix); at >= 0 && len(text)-at >= tokenLength {
+		return text[at : at+tokenLength]
+	}
+	return ""
 }

@@ -73,12 +73,16 @@ func judge[T any](ctx context.Context, c *Catalog, server string, all []T, candi
 			a.Held = append(a.Held, j)
 		}
 	}
+	c.tell(byKind)
+	return accepted, err == nil
+}
+
+func (c *Catalog) tell(byKind map[tool.Kind]*Admission) {
 	for _, a := range byKind {
 		if c.Observe != nil && len(a.Accepted)+len(a.Held) > 0 {
 			c.Observe(*a)
 		}
 	}
-	return accepted, err == nil
 }
 
 // rules are what definitions of a server are judged by, beside what is decided

@@ -26,6 +26,7 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -44,6 +45,8 @@ type Keeper interface {
 type Catalog struct {
 	Options
 	current atomic.Pointer[Snapshot]
+	names   *neighbours.Index // of all tools that servers have listed
+	doubts  doubts
 
 	// wake tells Run that something changed; unsaved that a list was received.
 	wake, unsaved chan struct{}
@@ -58,6 +61,14 @@ type Catalog struct {
 	states  map[string]upstream.State
 	lists   map[string]*list
 	offers  map[string]*Offers
+}
+
+// doubts has what was accepted held against the names of tools that have come
+// since: by one at a time, for all that have come meanwhile.
+type doubts struct {
+	mu         sync.Mutex // guards the fields below, and is not held while it is looked
+	came, done uint64     // how often something came; how much of that was looked at
+	running    bool
 }
 
 // Options are what a Catalog is made of.
@@ -75,7 +86,7 @@ type Options struct {
 // New makes a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, infer: o.Infer,
+		Options: o, servers: o.Servers, infer: o.Infer, names: neighbours.New(),
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 	}
@@ -172,7 +183,10 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		}
 		// Analysing takes long, so it is done without the lock; whoever was
 		// quicker meanwhile makes it necessary to look again.
-		entries, changed := merge(old, tools)
+		entries, changed := merge(old, tools, c.names)
+		if changed {
+			c.name(server, entries)
+		}
 		if counts(infer) {
 			inferAll(entries)
 		}
@@ -182,9 +196,15 @@ func (c *Catalog) receive(ctx context.Context, server string, tools []tool.Defin
 		} else {
 			part = old.part
 		}
-		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved}
+		next := &list{entries: entries, part: part, received: received, saved: !received || !changed && old.saved, beyond: entriesBeyond(entries)}
+		if !changed {
+			next.beyond = old.beyond
+		}
 		_, next.admitted = c.admit(ctx, server, old, entries, received)
 		if replace(c, c.lists, server, old, next) {
+			if changed && received {
+				c.doubt(ctx, true)
+			}
 			return changed
 		}
 	}
@@ -237,8 +257,14 @@ func pause(ctx context.Context, d time.Duration) {
 
 // load takes over what an earlier process remembered: first what is decided.
 func (c *Catalog) load(ctx context.Context) {
-	c.loadBook(ctx)
 	remembered, err := c.Keeper.LoadTools(ctx)
+	for server, raws := range remembered {
+		c.names.SetListed(server, raws) // before anything is judged
+	}
+	c.loadBook(ctx)
+	if err != nil {
+		remembered, err = c.Keeper.LoadTools(ctx)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Warn("the last known tools cannot be loaded", "error", err)
@@ -254,6 +280,7 @@ func (c *Catalog) load(ctx context.Context) {
 		}
 		c.receive(ctx, server, tools, false)
 	}
+	c.doubts.again() // who came while not all of this was there
 	signal(c.wake)
 	signal(c.unsaved)
 }
@@ -270,8 +297,12 @@ func (c *Catalog) keep(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		if !c.admitRest(ctx) {
+		admitted, doubted := c.admitRest(ctx), c.doubt(ctx, false)
+		if !admitted || !doubted {
 			again = time.After(admitAgain)
+		}
+		if !doubted {
+			continue // names that are remembered are taken for looked at
 		}
 		save, forget := c.unkept()
 		for server, l := range save {
@@ -285,6 +316,7 @@ func (c *Catalog) keep(ctx context.Context) {
 			l.saved = true
 			c.mu.Unlock()
 		}
+		c.lookBeyond()
 		for _, server := range forget {
 			if err := c.Keeper.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
 				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
@@ -307,6 +339,7 @@ func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 		case !slices.ContainsFunc(c.servers, func(s config.Server) bool { return s.Name == server }):
 			delete(c.lists, server)
 			delete(c.states, server)
+			c.names.Remove(server)
 			forget = append(forget, server)
 		case !l.saved:
 			save[server] = l

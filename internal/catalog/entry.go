@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/effect"
+	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/policy"
-	"mcpproxy/internal/scan"
 	"mcpproxy/internal/schema"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -25,6 +25,21 @@ type list struct {
 	received bool         // from the server itself, in this process
 	saved    bool
 	admitted bool // what may be accepted is, or is just being
+	// beyond are the entries that order something about tools that are not of this
+	// list: found when tools of another server first come.
+	beyond func() []*entry
+}
+
+// entriesBeyond returns how beyond is found.
+func entriesBeyond(entries []*entry) func() []*entry {
+	return sync.OnceValue(func() (beyond []*entry) {
+		for _, e := range entries {
+			if e.scanned.Beyond() {
+				beyond = append(beyond, e)
+			}
+		}
+		return beyond
+	})
 }
 
 // entry is one definition with what is derived from it alone, so that it is
@@ -32,20 +47,21 @@ type list struct {
 type entry struct {
 	definition tool.Definition
 	arguments  func() *schema.Schema
-	scanned    scanned
+	scanned    *neighbours.Scanned
 	inferred   func() effect.Inference
 }
 
-func newEntry(d tool.Definition) *entry {
+func newEntry(d tool.Definition, names *neighbours.Index) *entry {
 	return &entry{
 		definition: d,
+		scanned:    names.Tool(d),
 		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
 		inferred:   sync.OnceValue(func() effect.Inference { return effect.Infer(d) }),
 	}
 }
 
 // merge makes entries for tools, taking over those of old that did not change.
-func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) {
+func merge(old *list, tools []tool.Definition, names *neighbours.Index) (entries []*entry, changed bool) {
 	known := map[string]*entry{}
 	if old != nil {
 		for _, e := range old.entries {
@@ -56,7 +72,7 @@ func merge(old *list, tools []tool.Definition) (entries []*entry, changed bool) 
 	for i, d := range tools {
 		e := known[d.ID.Tool]
 		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
-			e = newEntry(d)
+			e = newEntry(d, names)
 		}
 		entries[i] = e
 	}
@@ -81,24 +97,6 @@ func (l *list) set() map[*entry]bool {
 		set[e] = true
 	}
 	return set
-}
-
-// scanned is what the scanner says of a definition, once it was asked.
-type scanned struct{ report atomic.Pointer[scan.Report] }
-
-// by returns the report of look. Who asks at the same time as another may have it
-// made twice, with the same result.
-func (s *scanned) by(look func() scan.Report) scan.Report {
-	if r := s.report.Load(); r != nil {
-		return *r
-	}
-	r := look()
-	s.report.Store(&r)
-	return r
-}
-
-func (e *entry) report() scan.Report {
-	return e.scanned.by(func() scan.Report { return scan.Definition(e.definition) })
 }
 
 // Tool is a tool as the product sees it. It is immutable.
@@ -152,7 +150,7 @@ func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 	}
 	return approval.Candidate{
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,
-		Definition: e.definition.Raw, Report: e.report,
+		Definition: e.definition.Raw, Report: e.scanned.Report, Orders: e.scanned.Orders,
 	}
 }
 

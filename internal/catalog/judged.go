@@ -1,13 +1,23 @@
 package catalog
 
-import "mcpproxy/internal/tool"
+import (
+	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
+)
 
 // Judged is what records say of the tool: made once, when it is first called.
 func (t *Tool) Judged() tool.Judged {
 	if j := t.judged.Load(); j != nil {
 		return *j
 	}
-	j := tool.Judged{Hints: tool.JudgeHints(t.Effective, t.override, t.Hints), CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String()}
+	j := tool.Judged{
+		Hints: tool.JudgeHints(t.Effective, t.override, t.Hints), Overridden: tool.Overridden(t.override, t.Hints),
+		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
+	}
+	if policy.Silent(t.Hints) {
+		in := t.entry.inferred()
+		j.Inferred, j.Unsure = in.Operation.String(), in.Unsure
+	}
 	if t.pin != nil {
 		j.ApprovedBy, j.ApprovedAt = t.pin.By, &t.pin.At
 	}

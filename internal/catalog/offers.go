@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"mcpproxy/internal/approval"
-	"mcpproxy/internal/scan"
+	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/tool"
 )
 
@@ -30,16 +30,12 @@ type Offer struct {
 	// that it is not on the list that MCPProxy gets.
 	ForClients bool
 	gone       bool // taken off the list while it waited
-	scanned    *scanned
+	scanned    *neighbours.Scanned
 }
 
 // Candidate is the offer's definition as it is judged.
 func (o *Offer) Candidate() approval.Candidate {
-	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.report}
-}
-
-func (o *Offer) report() scan.Report {
-	return o.scanned.by(func() scan.Report { return scan.Offer(o.Offer) })
+	return approval.Candidate{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.Orders}
 }
 
 // aside is o as one that is on no list of ours.
@@ -159,9 +155,15 @@ func (o *Offers) recall(kind tool.Kind, name string, raw []byte) *Offer {
 	return nil
 }
 
+// source is who says something, among whom.
+type source struct {
+	server string
+	names  *neighbours.Index // of all tools
+}
+
 // read makes an offer of what a server sent, nil when it cannot be used. What
 // is the same as before is not looked at again.
-func (o *Offers) read(kind tool.Kind, raw json.RawMessage) *Offer {
+func (o *Offers) read(kind tool.Kind, raw json.RawMessage, by source) *Offer {
 	name := kind.NameIn(raw)
 	if one := o.recall(kind, name, raw); one != nil {
 		return one
@@ -170,7 +172,7 @@ func (o *Offers) read(kind tool.Kind, raw json.RawMessage) *Offer {
 	if err != nil {
 		return nil
 	}
-	one := &Offer{Offer: parsed, scanned: &scanned{}}
+	one := &Offer{Offer: parsed, scanned: by.names.Offer(by.server, parsed)}
 	for _, was := range []*Offer{o.list(kind).byName[parsed.Name], o.besides(kind, parsed.Name)} {
 		if was != nil && was.Fingerprint == parsed.Fingerprint {
 			one.scanned = was.scanned
@@ -188,11 +190,11 @@ func (o *Offers) besides(kind tool.Kind, name string) *Offer {
 
 // listed is o with a new list of a kind. What waited and is not on it any more
 // is remembered: its server must not have it used by taking it off the list.
-func (o *Offers) listed(kind tool.Kind, raws []json.RawMessage, decided *approval.View) *Offers {
+func (o *Offers) listed(kind tool.Kind, raws []json.RawMessage, by source, decided *approval.View) *Offers {
 	next := o.clone()
 	l := &offerList{byName: make(map[string]*Offer, len(raws))}
 	for _, raw := range raws {
-		one := o.read(kind, raw)
+		one := o.read(kind, raw, by)
 		if one == nil || l.byName[one.Name] != nil || len(l.items) == maxOffers {
 			continue
 		}

@@ -36,19 +36,22 @@ func (c *Catalog) OffersNow(server string) *OffersView {
 func (c *Catalog) OffersListed(ctx context.Context, server string, kind tool.Kind, raws []json.RawMessage) {
 	for {
 		old := c.Offers(server)
-		next := old.listed(kind, raws, c.Book.View(server))
+		next := old.listed(kind, raws, source{server, c.names}, c.Book.View(server))
 		known := func(o *Offer) bool {
 			was := old.list(kind).byName[o.Name]
 			return was != nil && was.Fingerprint == o.Fingerprint
 		}
-		_, next.admitted = c.admitOffers(ctx, server, next.Listed(kind), known)
-		next.admitted = next.admitted && (old == nil || old.admitted)
+		accepted, admitted := c.admitOffers(ctx, server, next.Listed(kind), known)
+		next.admitted = admitted && (old == nil || old.admitted)
 		if !replace(c, c.offers, server, old, next) {
 			continue
 		}
 		signal(c.wake)
 		if !next.admitted {
 			signal(c.unsaved)
+		}
+		if accepted > 0 {
+			c.doubt(ctx, true)
 		}
 		return
 	}
@@ -77,7 +80,7 @@ func (c *Catalog) OffersShown(ctx context.Context, server string, kind tool.Kind
 	var news, settled []*Offer
 	var at []int
 	for i, raw := range raws {
-		one := o.read(kind, raw)
+		one := o.read(kind, raw, source{server, c.names})
 		if one == nil {
 			continue
 		}

@@ -132,6 +132,16 @@ func (s *Snapshot) Named(name string) []string {
 }
 
 func newTool(server config.Server, decided *approval.View, infer policy.InferMode, e *entry) *Tool {
+	t := underRules(server, infer, e)
+	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
+		t.pin = pin
+	}
+	t.Status = policy.StatusOf(facts(server, decided, e))
+	return t
+}
+
+// underRules is a tool as far as its definition and the configuration say what it is.
+func underRules(server config.Server, infer policy.InferMode, e *entry) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, Infers: infer}
 	for _, o := range server.HintOverrides {
 		if policy.Matches(o.Pattern, t.ID.Tool) {
@@ -139,9 +149,6 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 		}
 	}
 	t.Effective = t.override.Over(t.Effective)
-	if pin := decided.Tool(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
-		t.pin = pin
-	}
 	if infer != policy.InferOff && policy.Silent(t.Effective) {
 		t.inferred = true
 		if counts(infer) { // else it is worked out when somebody asks
@@ -149,7 +156,6 @@ func newTool(server config.Server, decided *approval.View, infer policy.InferMod
 		}
 	}
 	t.CallWith = policy.CallWith(t.Effective)
-	t.Status = policy.StatusOf(facts(server, decided, e))
 	return t
 }
 

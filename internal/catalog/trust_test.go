@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/approval/approvaltest"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
@@ -247,7 +248,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.Memory)
 		book := memory.Book()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d).candidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.Candidate{newEntry(d, neighbours.New()).candidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -281,7 +282,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d))); got != want {
+		if got := policy.StatusOf(facts(server, book.View("s"), newEntry(d, neighbours.New()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

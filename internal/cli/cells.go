@@ -39,6 +39,18 @@ func state(p *printer, s gateway.ServerView) string {
 	return oneLine(s.State)
 }
 
+// nowIs is the state in a sentence.
+func nowIs(p *printer, s gateway.ServerView) string {
+	switch {
+	case !s.Enabled || s.Quarantined:
+	case s.State == "needs_login":
+		return "it " + p.paint(care, "needs a login")
+	case s.State == "needs_secret":
+		return "it " + p.paint(care, "needs a secret")
+	}
+	return "it is now " + state(p, s)
+}
+
 // reviewStage is how far the review of a server is, in words.
 func reviewStage(s gateway.ReviewStage) string {
 	return inWords(s, map[gateway.ReviewStage]string{

@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/access"
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/clients"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/gateway"
@@ -124,6 +125,28 @@ func each[T any](all []T, f func(T) string) []string {
 		out = append(out, f(one))
 	}
 	return out
+}
+
+// callers completes who would call, and then the tool.
+func (r *run) callers() cobra.CompletionFunc {
+	who, what := r.live(callerNames), r.live(toolNames)
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return who(cmd, args, typed)
+		case 1:
+			return what(cmd, args, typed)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func callerNames(ctx context.Context, c *api.Client, typed string) []string {
+	names := slices.Concat(clients.IDs(), profileNames(ctx, c, typed))
+	for _, name := range tokenNames(ctx, c, typed) {
+		names = append(names, "agent:"+name)
+	}
+	return names
 }
 
 func tokenNames(ctx context.Context, c *api.Client, _ string) []string {

@@ -49,7 +49,12 @@ func connectCommand(r *run) command {
 					return err
 				}
 			}
-			return c.change(cmd.Context(), args, func(client string) (connect.Plan, error) { return c.account.Connect(client, f.wish) }, "Connect")
+			done, err := c.change(cmd.Context(), args, func(client string) (connect.Plan, error) { return c.account.Connect(client, f.wish) }, "Connect")
+			err = errors.Join(err, c.offerRules(cmd.Context(), done))
+			if len(done) > 0 && answering(cmd.Context(), r) == "" {
+				r.say(notRunning)
+			}
+			return err
 		},
 	}
 }
@@ -73,7 +78,8 @@ func disconnectCommand(r *run) command {
 					return err
 				}
 			}
-			return c.change(cmd.Context(), args, c.account.Disconnect, "Disconnect")
+			_, err = c.change(cmd.Context(), args, c.account.Disconnect, "Disconnect")
+			return err
 		},
 	}
 }
@@ -123,8 +129,8 @@ type changed struct {
 }
 
 // change shows what would change, asks once, and changes it; a client that fails
-// does not keep the others from it.
-func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (connect.Plan, error), verb string) error {
+// does not keep the others from it. It returns the clients whose files it has written.
+func (c *connector) change(ctx context.Context, ids []string, prepare func(string) (connect.Plan, error), verb string) (written []string, err error) {
 	out := changed{[]connect.FileChange{}, []failed{}}
 	var plans []connect.Plan
 	var names []string
@@ -152,24 +158,27 @@ func (c *connector) change(ctx context.Context, ids []string, prepare func(strin
 			}
 		}
 		if err := c.consented(ctx, c.flags.consent, verb+" "+listed(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, plan := range plans {
+		if plan.Command != nil { // some take ten seconds
+			c.say("Running `%s`.", printable(strings.Join(plan.Command, " ")))
+		}
 		done, err := c.account.Apply(ctx, gateway.Caller{}, plan)
 		if err != nil {
 			fail(plan.Client, err)
 			continue
 		}
-		out.Clients = append(out.Clients, done)
+		out.Clients, written = append(out.Clients, done), append(written, done.Client)
 	}
 	if len(ids) == 1 && first != nil {
-		return first
+		return nil, first
 	}
 	if err := c.print(out, func(p *printer) { writeChanged(p, out, verb) }); err != nil || first == nil {
-		return err
+		return written, err
 	}
-	return problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
+	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", counted(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
 }
 
 // listed is names in a sentence.
@@ -216,32 +225,76 @@ func writeChanged(p *printer, out changed, verb string) {
 	for _, f := range out.Failed {
 		p.line("%s %s: %s %s", p.paint(bad, "✗"), printable(f.Name), printable(f.Error.Message), printable(f.Error.Hint))
 	}
-	written := slices.DeleteFunc(slices.Clone(out.Clients), func(o connect.FileChange) bool { return !o.Written })
-	if len(written) == 0 {
-		return
+	if at := slices.IndexFunc(out.Clients, func(o connect.FileChange) bool { return o.Written }); at >= 0 {
+		p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
 	}
-	p.note("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), written[0].Client)
-	if verb == "Connect" {
-		p.note("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", written[0].Client)
+}
+
+// offerRules shows the rules with which clients run what reads and ask for the rest, and
+// writes them if somebody agrees. Who is not asked is told how.
+func (c *connector) offerRules(ctx context.Context, ids []string) error {
+	if c.output != formatTable {
+		return nil
 	}
+	p := c.printer(c.Stderr)
+	var plans []permission.Plan
+	for _, id := range ids {
+		plan, err := permission.Prepare(c.account.Env, id, c.account.Tools())
+		switch {
+		case err != nil || c.flags.consent.yes: // the command says why
+			c.say("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", id)
+		case plan.Changed:
+			writePlan(p, plan)
+			plans = append(plans, plan)
+		}
+	}
+	if len(plans) == 0 {
+		return nil
+	}
+	agreed, err := agrees(c.run, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
+	if err != nil || !agreed {
+		return err
+	}
+	j, err := clientChanges(c.run)
+	if err != nil {
+		return err
+	}
+	for _, plan := range plans {
+		out, err := plan.Apply(j)
+		if err != nil {
+			return err
+		}
+		c.say("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.paint(good, "✓"), printable(plan.Name), printable(plan.Path), plan.Client)
+		if !out.After.Right {
+			c.say("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
+		}
+	}
+	return nil
 }
 
 // undo takes the last change of each client back.
 func (c *connector) undo(args []string) error {
 	all := []connect.PastChange{}
 	for _, client := range args {
-		change, err := c.account.UndoLast(client)
-		if err != nil {
-			return err
+		done, err := c.account.UndoLast(client)
+		if all = append(all, done...); err != nil {
+			return errors.Join(c.undone(all), err)
 		}
-		all = append(all, change)
 	}
+	return c.undone(all)
+}
+
+// undone says what was taken back.
+func (c *connector) undone(all []connect.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
 			p.line("%s", undone(change.Path, change.Created))
 		}
 	})
 }
+
+// notRunning says what is still to be done.
+const notRunning = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
 
 // statusTime is how long a daemon has to say where it is.
 const statusTime = 2 * time.Second

@@ -72,6 +72,43 @@ func TestConnectMany(t *testing.T) {
 	}
 }
 
+// Whoever is asked is offered the rules with it, and may say no to them alone.
+func TestConnectOffersRules(t *testing.T) {
+	t.Parallel()
+	const mine = "# mine\n"
+	files := []string{".codex/config.toml", ".gemini/settings.json"}
+	for answer, said := range map[string]int{"y": 2, "n": 0} {
+		w := inAccount(t, map[string]string{files[0]: mine, files[1]: "{}"})
+		var questions []string
+		w.deps.Ask = func(_ context.Context, q string) (string, error) {
+			questions = append(questions, q)
+			return map[bool]string{true: "y", false: answer}[len(questions) == 1], nil
+		}
+		got := w.run("connect", "codex", "gemini", "vscode")
+		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
+			t.Errorf("%+v after %q", got, questions)
+		}
+		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`", "MCPProxy is not running: `mcpproxy service install`"} {
+			if !strings.Contains(got.stderr, says) {
+				t.Errorf("%q is not in\n%s", says, got.stderr)
+			}
+		}
+		for _, client := range []string{"codex", "gemini"} {
+			if check := w.run("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
+				t.Errorf("%s: %+v", client, check)
+			}
+			if undo := w.run("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "again") != 1+said/2 {
+				t.Errorf("%s: %+v", client, undo)
+			}
+		}
+		for i, want := range []string{mine, "{}"} {
+			if text, err := os.ReadFile(filepath.Join(w.env["HOME"], files[i])); err != nil || string(text) != want {
+				t.Errorf("undone, %s is %q, %v", files[i], text, err)
+			}
+		}
+	}
+}
+
 // What the doctor says of clients follows from their files.
 func TestDoctorLooksAtClients(t *testing.T) {
 	t.Parallel()

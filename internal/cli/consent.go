@@ -42,6 +42,15 @@ func (r *run) consented(ctx context.Context, c consent, question, hint string) e
 	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
 }
 
+// agrees asks a question to which no is an answer, too.
+func agrees(r *run, ctx context.Context, question string) (bool, error) {
+	err := r.consented(ctx, consent{}, question, "Answer with flags.")
+	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // askTerminal asks on the terminal of the process; nil when there is none.
 func (r *run) askTerminal() func(ctx context.Context, question string) (string, error) {
 	in, ok := r.Stdin.(*os.File)

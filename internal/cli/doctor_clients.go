@@ -3,6 +3,7 @@ package cli
 import (
 	"mcpproxy/internal/connect"
 	"mcpproxy/internal/doctor"
+	"mcpproxy/internal/permission"
 )
 
 // doctorClients are the clients of this account, as the doctor asks for them.
@@ -34,7 +35,7 @@ func seenClient(v connect.ClientView) doctor.Client {
 	}
 	for _, lane := range v.Permissions.Lanes {
 		if !lane.Right {
-			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: placed(lane.Rule)})
+			c.Lanes = append(c.Lanes, doctor.Lane{Name: lane.Tool, Does: lane.Verdict.Words(), Want: lane.Wanted.Words(), Rule: placed(lane.Rule), Denied: lane.Verdict == permission.Denied})
 		}
 	}
 	return c

@@ -27,10 +27,12 @@ import (
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/secrets"
 	"mcpproxy/internal/settings"
 	"mcpproxy/internal/takeover"
 	"mcpproxy/internal/tool"
+	"mcpproxy/internal/trial"
 )
 
 var update = flag.Bool("update", false, "write goldens")
@@ -318,6 +320,7 @@ func fakeSecret(name, state string) secrets.SecretView {
 // instead are the operations, done by the fake.
 func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
+		api.TryPolicy.As(f.try), api.Can.As(f.can),
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
 		api.ListServers.As(func(ctx context.Context, c gateway.Caller, in gateway.Nothing) (all inspect.ServerList, err error) {
 			list, err := f.Servers(ctx, c, in)
@@ -392,7 +395,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func importServers(r *run, ctx context.Context, c *api.Client, from string, f im
 	if err != nil {
 		return err
 	}
-	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o) }); err != nil {
+	if err := r.print(imported{h.Findings, out}, func(p *printer) { writeImported(p, h, out.Results, o, answering(ctx, r) == "") }); err != nil {
 		return err
 	}
 	return notImported(out.Results)
@@ -151,15 +151,6 @@ func askImport(r *run, ctx context.Context, f importFlags, h *takeover.Haul, n n
 // removable reports whether a server stands in a file of the user's own.
 func removable(s takeover.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours && !s.Have
-}
-
-// agrees asks a question to which no is an answer, too.
-func agrees(r *run, ctx context.Context, question string) (bool, error) {
-	err := r.consented(ctx, consent{}, question, "Answer with flags.")
-	if err != nil && ctx.Err() == nil && problem.From(err).Code == problem.Interrupted {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // foundIn finds the servers of all clients, of one, of a file or of stdin.
@@ -348,7 +339,7 @@ func clearIn(s takeover.Found) string {
 }
 
 // writeImported writes what became of what was found.
-func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options) {
+func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeover.Options, offline bool) {
 	by := map[string]takeover.Found{}
 	for _, s := range h.Found {
 		by[s.ID] = s
@@ -376,7 +367,11 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 	if len(added) > 0 {
 		p.line("%s %s.", map[bool]string{true: "Would import", false: "Imported"}[o.DryRun], strings.Join(added, ", "))
 	}
-	if len(added) > 0 && !o.DryRun {
+	switch {
+	case len(added) == 0 || o.DryRun:
+	case offline:
+		p.note(notRunning)
+	default:
 		p.note("See how they come up with `mcpproxy upstream list`.")
 	}
 	if len(review) > 0 {

@@ -105,6 +105,9 @@ func TestImportIsAskedAbout(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, asked[i], q)
 			}
 		}
+		if says := strings.Contains(got.stderr, "MCPProxy is not running: `mcpproxy service install`"); says != (c.code == problem.ExitDone && !c.waits) {
+			t.Errorf("%s: what is to be done next: %s", name, got.stderr)
+		}
 		text := w.configuration()
 		if strings.Contains(text, `"quarantined": true`) != c.waits || strings.Contains(text, "${keyring:GITHUB_TOKEN}") != c.keyring || strings.Contains(text, "ghp_") == (c.keyring || c.code != problem.ExitDone) {
 			t.Errorf("%s: %s", name, text)

@@ -94,6 +94,7 @@ var shown = map[string]struct {
 	"upstream restart": {"upstream restart github", false}, "upstream remove": {"upstream remove github --yes", false},
 	"upstream quarantine": {"upstream quarantine github", false}, "upstream logout": {"upstream logout github", false},
 	"token list": {"token list", true}, "token revoke": {"token revoke ci", false}, "profile list": {"profile list", true},
+	"policy try": {"policy try commands.md", true}, "can": {"can claude-code github:delete_repo", false},
 }
 
 // verbatim are the commands that print what is not ours to fold: what a server

@@ -211,15 +211,27 @@ func writeDecision(p *printer, d *activity.Decision) {
 	f := fields{indent: "  "}
 	f.add("Outcome", oneLine(string(d.Outcome)))
 	f.add("Refused by", oneLine(d.Check))
+	f.add("Called", oneLine(map[activity.Manner]string{activity.InLane: "in a lane", activity.ByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
+	f.add("Overridden", judgedHints(d.Overridden))
+	f.add("Seems to", seemsTo(&d.Judged))
 	f.add("Call with", oneLine(d.CallWith))
-	f.add("Tool status", oneLine(d.Status))
+	f.add("Tool status", oneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
+	f.add("Arguments", oneLine(map[activity.Fit]string{activity.Fits: "fit the schema", activity.Unfit: "do not fit the schema"}[d.Arguments]))
 	f.add("Definition", oneLine(d.Fingerprint))
 	if d.ApprovedAt != nil {
 		f.add("Approved", d.ApprovedAt.In(p.local).Format("2006-01-02 15:04:05 -07:00")+" by "+oneLine(d.ApprovedBy))
 	}
 	f.add("Configuration", oneLine(d.ConfigRevision))
 	f.write(p)
+}
+
+// seemsTo is what a tool seems to do that does not say so.
+func seemsTo(j *tool.Judged) string {
+	if j.Inferred == "" || !j.Unsure {
+		return oneLine(j.Inferred)
+	}
+	return oneLine(j.Inferred) + " (a careful guess)"
 }
 
 // judgedHints says each hint with who says it.

@@ -225,7 +225,7 @@ func TestAddTellsHowItEnded(t *testing.T) {
 		"half": {0, []string{"Added half: it is now ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
 		"bad": {problem.ExitTryAgain, []string{"Added bad: it is now failed.\n"},
 			[]string{"Error: Server 'bad' did not come up: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
-		"closed": {problem.ExitLogin, []string{"Added closed: it is now needs"}, []string{"did not come up: it asks for a login", "`mcpproxy upstream login closed`"}},
+		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not come up: it asks for a login", "`mcpproxy upstream login closed`"}},
 	} {
 		w := daemon(t, &fake{})
 		got := w.run("upstream", "add", name, "--", "x")

@@ -140,7 +140,7 @@ func upstreamRestart(r *run) command {
 			return err
 		}
 		if err := r.print(s, func(p *printer) {
-			p.line("Restarted %s: it is now %s.", oneLine(s.Name), state(p, s))
+			p.line("Restarted %s: %s.", oneLine(s.Name), nowIs(p, s))
 		}); err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func writeAdded(p *printer, v gateway.ServerView, offline bool) {
 		p.line("Added %s: it is still %s.", oneLine(v.Name), state(p, v))
 		p.note("See how it goes on with `mcpproxy upstream get %s`.", quotedWord(v.Name))
 	default:
-		p.line("Added %s: it is now %s.", oneLine(v.Name), state(p, v))
+		p.line("Added %s: %s.", oneLine(v.Name), nowIs(p, v))
 	}
 	writeWarnings(p, v)
 	if v.Quarantined {

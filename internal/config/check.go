@@ -86,6 +86,19 @@ func checkURL(s string) error {
 	return nil
 }
 
+func checkEndpoint(s string) error {
+	if s == "" {
+		return nil // nothing is sent
+	}
+	if err := checkURL(s); err != nil {
+		return err
+	}
+	if u, err := url.Parse(s); err != nil || u.User != nil || u.RawQuery != "" {
+		return errors.New("the endpoint is the address of an OTLP receiver alone; such as http://127.0.0.1:4318. Headers for it go into the environment: OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return nil
+}
+
 func checkDocumentURL(s string) error {
 	if err := checkURL(s); err != nil {
 		return err

@@ -48,6 +48,7 @@ type Config struct {
 	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
+	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
 
@@ -90,6 +91,15 @@ func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 		return p.rule
 	}
 	return nil
+}
+
+// Validation returns what happens to arguments that violate the schema of a tool of a
+// server.
+func (c *Config) Validation(server string) Validation {
+	if s := c.Server(server); s != nil && s.ValidateArguments != "" {
+		return s.ValidateArguments
+	}
+	return c.ValidateArguments
 }
 
 // Activity is what concerns the log.

@@ -47,7 +47,7 @@ func (c *Config) keys() []key {
 		{name: "mcpServers", to: &c.Servers},
 		{name: "profiles", to: &c.Profiles},
 		{name: "database", planned: true},
-		{name: "telemetry", planned: true},
+		{name: "telemetry.endpoint", to: &c.TelemetryEndpoint, check: checkEndpoint, restart: true},
 	}
 }
 

@@ -73,7 +73,7 @@ func TestEverything(t *testing.T) {
 		ValidateArguments: ValidateWarn,
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce},
-		LogLevel:          "debug", LogFormat: "json",
+		LogLevel:          "debug", LogFormat: "json", TelemetryEndpoint: "http://127.0.0.1:4318",
 		Servers: []Server{
 			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
 				{"*", tool.Hints{ReadOnly: tool.True}},

@@ -49,9 +49,10 @@ type Assessment struct {
 	NeedsRestart []string     // the keys that would wait for a restart
 }
 
-// Assess returns what would come of a text in the place of the file: it is parsed
-// and checked, the components prepare for it, and nothing is changed.
-func (l *Live) Assess(text []byte) Assessment {
+// Assess returns what would come of a text in the place of the file, and the configuration
+// that it would be, nil when it would be refused: it is parsed and checked, the
+// components prepare for it, and nothing is changed.
+func (l *Live) Assess(text []byte) (*Config, Assessment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next, err := l.acceptable(text)
@@ -61,9 +62,9 @@ func (l *Live) Assess(text []byte) Assessment {
 	if err != nil {
 		a := Assessment{Err: err}
 		a.Mistakes, _ = problem.From(err).Detail("problems").([]Mistake)
-		return a
+		return nil, a
 	}
-	return Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: Differences(l.Current(), next),
+	return next, Assessment{Warnings: slices.Concat(l.leadingBack(next), next.warnings), Differences: Differences(l.Current(), next),
 		NeedsRestart: changed(l.started, next, func(k key) bool { return k.restart })}
 }
 

@@ -176,20 +176,35 @@ func pastOf(c userfile.Change) PastChange {
 }
 
 // UndoLast takes the last connecting or disconnecting of a client back that is not
-// undone.
-func (a *Account) UndoLast(word string) (PastChange, error) {
+// undone, and before it the rules that were written for the client since, which say
+// nothing without the entry. It returns what it has taken back, the last change first.
+func (a *Account) UndoLast(word string) ([]PastChange, error) {
 	c, err := clients.Find(word)
 	if err != nil {
-		return PastChange{}, err
+		return nil, err
 	}
 	all, err := a.Changes()
 	if err != nil {
-		return PastChange{}, err
+		return nil, err
 	}
+	back := []PastChange{}
 	for _, change := range all {
-		if change.Client == c.ID && change.Undone == nil && (change.What == "connect" || change.What == "disconnect") {
-			return a.Undo(change.ID)
+		if change.Client == c.ID && change.Undone == nil && change.What != "import" {
+			back = append(back, change)
+		}
+		if len(back) > 0 && back[len(back)-1].What != "permissions" {
+			return a.undoAll(back)
 		}
 	}
-	return PastChange{}, problem.New(problem.NotFound, "There is no change of "+c.Name+" to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+	return nil, problem.New(problem.NotFound, "There is no change of "+c.Name+" to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+}
+
+func (a *Account) undoAll(all []PastChange) ([]PastChange, error) {
+	var err error
+	for i := range all {
+		if all[i], err = a.Undo(all[i].ID); err != nil {
+			return all[:i], err
+		}
+	}
+	return all, nil
 }

@@ -83,25 +83,10 @@ func maskedAs(name, value string) string {
 	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
 		return "[masked]"
 	}
-	if shown[name] == value && tells(name) && !aSwitch(value) && !aPath(value) {
+	if shown[name] == value && redact.Tells(name) && !aSwitch(value) && !aPath(value) {
 		return "[masked secret 00000000]"
 	}
 	return shown[name]
-}
-
-// tells reports whether a name ends in a word for a secret. It is wider than what
-// package redact masks: here a person is asked.
-func tells(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
-	if len(words) == 0 {
-		return false
-	}
-	for _, end := range []string{"token", "key", "secret", "password", "passwd", "pass", "pwd", "pat", "auth", "credential", "credentials", "authorization"} {
-		if words[len(words)-1] == end || len(end) > 4 && strings.HasSuffix(words[len(words)-1], end) {
-			return words[0] != "public" && words[0] != "max"
-		}
-	}
-	return false
 }
 
 // aSwitch reports whether a value is too little to be a secret.

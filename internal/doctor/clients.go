@@ -62,8 +62,14 @@ func clientPermissions(f *Facts) (out []Finding) {
 			continue
 		}
 		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.mcpproxy("permissions %s --write", Quoted(c.ID))}
+		chosen := true // a person has denied it: that is said, and is no fault
 		for _, l := range c.Lanes {
+			chosen = chosen && l.Denied
 			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
+		}
+		if chosen {
+			found.State, found.Do = Note, "MCPProxy takes out no denial: do it there, if it is not meant. A server that its entry switches off is switched on by the command."
+			found.Command = f.mcpproxy("connect %s", Quoted(c.ID))
 		}
 		found.What = fmt.Sprintf("The permissions of %s differ from the lanes: %s.", c.Name, found.Lines[0])
 		out = append(out, found)

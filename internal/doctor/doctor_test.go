@@ -79,12 +79,16 @@ func TestClients(t *testing.T) {
 		"D604": {with(func(c *doctor.Client) {
 			c.Lanes = []doctor.Lane{{Name: "read", Does: "asks", Want: "runs unasked", Rule: "no rule in settings.json"}}
 		}), []string{"read: asks, should be: runs unasked (no rule in settings.json)"}, "mcpproxy permissions cursor --write"},
+		"D604 denied": {with(func(c *doctor.Client) {
+			c.Lanes = []doctor.Lane{{Name: "read", Does: "is denied", Want: "runs unasked", Rule: "enabled: false", Denied: true}}
+		}), []string{"read: is denied"}, "mcpproxy connect cursor"},
 	} {
 		t.Run(code, func(t *testing.T) {
+			code, _, denied := strings.Cut(code, " ")
 			o := options(t, `{"listen": "127.0.0.1:18080"}`)
 			o.Clients = &people{all: c.clients}
 			r := examine(t, doctor.Gather(t.Context(), o), code)
-			if len(r.Checks) != 1 || r.Checks[0].State == doctor.OK || r.Checks[0].Command != c.command || slices.ContainsFunc(c.what, func(w string) bool { return !strings.Contains(r.Checks[0].What, w) }) {
+			if len(r.Checks) != 1 || r.Checks[0].State == doctor.OK || (r.Checks[0].State == doctor.Note) != denied || r.Checks[0].Command != c.command || slices.ContainsFunc(c.what, func(w string) bool { return !strings.Contains(r.Checks[0].What, w) }) {
 				t.Errorf("%+v", r)
 			}
 			seen := &people{all: []doctor.Client{well}}

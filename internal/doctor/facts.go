@@ -168,4 +168,6 @@ type Lane struct {
 	Does string // such as "asks"
 	Want string // such as "runs unasked"
 	Rule string // which decides, with its file
+	// Denied says that a rule denies it: a person's, which MCPProxy never takes out.
+	Denied bool
 }

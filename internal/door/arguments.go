@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
@@ -82,14 +83,14 @@ func kindName(kind byte) string {
 }
 
 // checkArguments holds the arguments to the tool's schema as the configuration
-// says.
-func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (warnings []string, p *problem.Problem) {
+// says. fit is what came of it; "" when they were not checked.
+func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.Fit, warnings []string, p *problem.Problem) {
 	if mode == config.ValidateOff {
-		return nil, nil
+		return "", nil, nil
 	}
 	s := t.Arguments()
 	if err := s.Broken(); err != nil {
-		return []string{fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", t.ID, err)}, nil
+		return "", []string{fmt.Sprintf("The input schema of '%s' cannot be used, so the arguments were not checked: %v", t.ID, err)}, nil
 	}
 	violations, err := s.Check(args)
 	if err != nil {
@@ -98,15 +99,15 @@ func checkArguments(t *catalog.Tool, args json.RawMessage, mode config.Validatio
 		violations = []schema.Violation{{Message: err.Error()}}
 	}
 	if len(violations) == 0 {
-		return nil, nil
+		return activity.Fits, nil, nil
 	}
 	if mode == config.ValidateWarn {
 		for _, v := range violations { // which name keys of the arguments
 			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(where(v))+".")
 		}
-		return warnings, nil
+		return activity.Unfit, warnings, nil
 	}
-	return nil, argsMismatch(t, violations)
+	return activity.Unfit, nil, argsMismatch(t, violations)
 }
 
 // argsMismatch returns where the arguments violate the schema, and the schema.

@@ -48,9 +48,11 @@ type call struct {
 
 	tool     *catalog.Tool // that was judged
 	status   policy.Status // that counted; Callable where it is not known which tool is meant
+	fit      activity.Fit  // of the arguments; "" where they were not checked
 	decision policy.Decision
 	started  time.Time
 	waited   time.Duration // since then, for a place and for the server
+	trace    Trace         // nil: nobody follows it
 	record   activity.Record
 	judged   activity.Decision // of the record
 	again    atomic.Uint32     // the policy.Check that has refused it when it had waited
@@ -70,6 +72,7 @@ const longBegin = time.Millisecond
 // through is the way of every call: decide, record, wait, ask, record.
 func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
 	d.anonymous.name(&c.caller)
+	c.follow()
 	p := d.decide(c, snapshot)
 	if p == nil {
 		if p = d.admission.Load().full(c.asked.ID.Server); p != nil { // without this, each would be a record of a call
@@ -119,6 +122,10 @@ func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
 	say, done := c.way.asks.Noting(c.request.Say)
 	defer done()
 	c.request.Say, c.request.Judged = say, session.Judge(c.asked.ID.Tool, c.tool.Raw, c.recheck)
+	if c.trace != nil {
+		c.asking()
+		defer c.trace.Answered()
+	}
 	reply, err := c.way.Do(ctx, &c.request)
 	return reply, late(ctx, err)
 }

@@ -31,7 +31,7 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 	p := misplaced(c)
 	if p == nil {
 		var warnings []string
-		warnings, p = checkArguments(c.tool, c.parts.Arguments, validation(c.cfg, c.asked.ID.Server))
+		c.fit, warnings, p = checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.asked.ID.Server))
 		c.decision.Warnings = append(c.decision.Warnings, warnings...)
 	}
 	if p != nil {
@@ -52,14 +52,18 @@ func (c *call) recheck() error {
 	return nil
 }
 
-// rules are the rules that hold for the call: who cannot declare an intent does
-// not have to, and what is made of what seems so is what the snapshot has made of it.
-func (c *call) rules(t *catalog.Tool) policy.Rules {
-	rules := c.cfg.Intent
+// rules are the rules that hold for the call.
+func (c *call) rules(t *catalog.Tool) policy.Rules { return RulesFor(c.cfg, t, c.Declares) }
+
+// RulesFor returns the rules of a configuration that hold for a call of a tool (nil: there
+// is none): who cannot declare an intent does not have to, and what is made of what seems
+// so is what was made of the tool.
+func RulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
+	rules := cfg.Intent
 	if t != nil {
 		rules.InferHints = t.Infers
 	}
-	if !c.Declares {
+	if !declares {
 		rules.RequireIntent = false
 	}
 	return rules
@@ -87,10 +91,16 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
 		return facts
 	}
-	if !within.AllLanes() && !s.Server(t.ID.Server).Quarantined { // nothing is told of what is quarantined
+	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, d.Catalog.StatusNow(t))
+}
+
+// FactsOf returns the facts about a tool that is there, for who may reach it as far as
+// its lane allows. quarantined says that its server is.
+func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status) policy.Facts {
+	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
+	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
 	}
-	facts.Existence, facts.Status, facts.Hints, facts.ServerHints = policy.Exists, d.Catalog.StatusNow(t), t.Effective, t.Hints
 	in := t.Inferred()
 	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
@@ -171,21 +181,7 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 	if operation == policy.NoOperation {
 		operation = c.asked.Variant.Operation()
 	}
-	c.judged = activity.Decision{
-		Outcome: activity.Allowed, Check: refused.String(), Status: c.status.String(), ConfigRevision: c.cfg.Revision(),
-	}
-	switch {
-	case refused != policy.NoCheck:
-		c.judged.Outcome = activity.Refused
-	case len(c.decision.Warnings) > 0:
-		c.judged.Outcome = activity.Warned
-	}
-	if within := c.caller.Scope(); within.Bounded() {
-		c.judged.Profile = within.Profiles()
-	}
-	if c.tool != nil {
-		c.judged.Judged = c.tool.Judged()
-	}
+	d.judge(c, refused)
 	c.record = activity.Record{
 		Type:         kind,
 		ServerName:   c.asked.ID.Server,
@@ -212,6 +208,38 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 	}
 }
 
+// judge notes the facts that have decided.
+func (d *Door) judge(c *call, refused policy.Check) {
+	c.judged = activity.Decision{
+		Outcome: activity.Allowed, Check: refused.String(), Called: activity.ByName, Declared: c.asked.Declared.HasOperation,
+		Status: c.status.String(), Arguments: c.fit, ConfigRevision: c.cfg.Revision(),
+	}
+	if c.Declares {
+		c.judged.Called = activity.InLane
+	}
+	switch {
+	case refused != policy.NoCheck:
+		c.judged.Outcome = activity.Refused
+	case len(c.decision.Warnings) > 0:
+		c.judged.Outcome = activity.Warned
+	}
+	if within := c.caller.Scope(); within.Bounded() {
+		c.judged.Profile = within.Profiles()
+	}
+	if c.tool != nil {
+		c.judged.Judged = c.tool.Judged()
+	}
+	if c.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
+		for _, s := range d.Catalog.LocksNow(c.tool) { // the one that counted hides them, or an earlier check
+			if word := s.String(); c.judged.Status == "" {
+				c.judged.Status = word
+			} else if word != c.judged.Status {
+				c.judged.Further = append(c.judged.Further, word)
+			}
+		}
+	}
+}
+
 // refuse records a refusal and returns the id of the record.
 func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	d.describe(c, activity.PolicyDecision, c.decision.Check)
@@ -222,7 +250,9 @@ func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	if c.asked.ID.Server == "" {
 		c.record.ToolName = problem.Brief(c.asked.Name)
 	}
-	return d.keep(ctx, &c.record)
+	c.id = d.keep(ctx, &c.record)
+	c.observed(activity.Blocked, string(p.Code), took, took)
+	return c.id
 }
 
 // time is how long the call may take: as its caller asks for, if that is shorter
@@ -240,11 +270,4 @@ func timeout(cfg *config.Config, server string) time.Duration {
 		return s.CallTimeout
 	}
 	return cfg.CallTimeout
-}
-
-func validation(cfg *config.Config, server string) config.Validation {
-	if s := cfg.Server(server); s != nil && s.ValidateArguments != "" {
-		return s.ValidateArguments
-	}
-	return cfg.ValidateArguments
 }

@@ -17,7 +17,8 @@
 // the check
 // of arguments against the schema arguments.go; a large result of the built-in tools and REST is cut,
 // and the whole of it put into the store, in result.go;
-// what clients say to one server by themselves is wrap.go.
+// what clients say to one server by themselves is wrap.go; who counts and traces calls
+// is told by observe.go, and followed.go is a call that is traced.
 package door
 
 import (
@@ -60,6 +61,7 @@ type Deps struct {
 	// Proposed reports whether an agent has proposed a server of that name, about
 	// which no person has decided.
 	Proposed func(server string) bool
+	Observer Observer // nil: nobody
 	Logger   *slog.Logger
 }
 
@@ -92,3 +94,6 @@ func (d *Door) Searched(c auth.Caller, query string, told []tool.ID) {
 	d.anonymous.name(&c)
 	d.searches.remember(c.SessionID, query, told)
 }
+
+// Waiting returns how many requests wait for a place.
+func (d *Door) Waiting() int { return int(d.admission.Load().waiting.Load()) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/jsonrpc"
 	"mcpproxy/internal/mcp"
@@ -17,19 +18,32 @@ import (
 	"mcpproxy/internal/tool"
 )
 
+// Judgement is what would become of a call.
+type Judgement struct {
+	Facts    activity.Decision // as its record would have them
+	Warnings []string
+	Problem  *problem.Problem // why it would be refused; nil when it would not
+}
+
+// Judge decides about a call as Call does, and goes no further: nothing is called, and
+// nothing is on record. Arguments that are not given are not checked.
+func (d *Door) Judge(r CallRequest) Judgement {
+	c, snapshot := d.inLane(r)
+	c.Validates = r.Args != nil || r.ArgsJSON != nil
+	p := d.decide(c, snapshot)
+	check := policy.NoCheck
+	if p != nil {
+		check = c.decision.Check
+	}
+	d.judge(c, check)
+	return Judgement{c.judged, c.decision.Warnings, p}
+}
+
 // Call decides, records, asks the server and records the outcome. The error
 // is a *problem.Problem: a refusal, or a failure with the codes of the
 // contract. A tool that reports a failure of its own is no error: IsError.
 func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
-	c := &call{Manner: Manner{Declares: true, Validates: true, Cuts: true},
-		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, limit: r.Timeout,
-		asked: policy.Request{Variant: r.Variant, Declared: r.Declared}, strays: r.Strays}
-	snapshot := d.Catalog.Current()
-	if c.name(snapshot, r.Name); c.tool == nil {
-		c.name(snapshot, trimmed(r.Name))
-	}
-	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
-	c.parts.Arguments, c.asked.ArgsErr = given(r.Args, r.ArgsJSON)
+	c, snapshot := d.inLane(r)
 	c.request = session.Request{Method: mcp.CallTool, Call: &c.parts, Caller: &c.caller, Size: r.RequestBytes}
 	if notify := r.Notify; notify != nil {
 		c.request.Say = func(e session.Event) { notify(e.Method, e.Params) }
@@ -39,6 +53,21 @@ func (d *Door) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		return CallResult{ActivityID: c.id}, err
 	}
 	return CallResult{Result: c.result, IsError: c.isError, Warnings: c.decision.Warnings, ActivityID: c.id, Handle: c.handle}, nil
+}
+
+// inLane is a call by a calling tool, as far as it is needed to decide about it, and the
+// snapshot to decide on.
+func (d *Door) inLane(r CallRequest) (*call, *catalog.Snapshot) {
+	c := &call{Manner: Manner{Declares: true, Validates: true, Cuts: true},
+		door: d, cfg: d.Config(), started: time.Now(), caller: r.Caller, limit: r.Timeout,
+		asked: policy.Request{Variant: r.Variant, Declared: r.Declared}, strays: r.Strays}
+	snapshot := d.Catalog.Current()
+	if c.name(snapshot, r.Name); c.tool == nil {
+		c.name(snapshot, trimmed(r.Name))
+	}
+	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
+	c.parts.Arguments, c.asked.ArgsErr = given(r.Args, r.ArgsJSON)
+	return c, snapshot
 }
 
 // name says which tool is called.

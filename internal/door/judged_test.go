@@ -184,3 +184,65 @@ func TestOwnTime(t *testing.T) {
 		}
 	})
 }
+
+// TestFactsToJudgeAgain: the record has what a later judgement needs beside what has
+// decided: how the tool was called, whether anything was declared, what came of the
+// arguments, every reason for which it was locked, what the server says beneath an
+// override, and what the tool seems to do.
+func TestFactsToJudgeAgain(t *testing.T) {
+	const silent = `{"name":"delete_user"}`
+	w := newWorld(t, func(c *config.Config) {
+		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "destroys", Hints: tool.Hints{Destructive: tool.False, ReadOnly: tool.False}}, {Pattern: "delete_user", Hints: tool.Hints{ReadOnly: tool.True}}}
+	}, readsTool, destroysTool, brokenTool, silent)
+	facts := func(r CallRequest) *activity.Decision {
+		t.Helper()
+		r.Caller = anAgent
+		begun, appended := len(w.Begun), len(w.Appended)
+		_, _ = w.door.Call(t.Context(), r)
+		if len(w.Appended) > appended {
+			return w.Appended[appended].Metadata.Decision
+		}
+		return w.Begun[begun].Metadata.Decision
+	}
+	call := func(name, args string, said ...string) CallRequest {
+		r := CallRequest{Variant: policy.CallToolDestructive, Name: name, Args: json.RawMessage(args)}
+		for _, d := range said {
+			r.Declared.Add("intent", []byte(d))
+		}
+		return r
+	}
+	d := facts(call("s:reads", `{"n":1}`))
+	if d.Called != activity.InLane || d.Declared || d.Arguments != activity.Fits || d.Overridden != nil || d.Inferred != "" {
+		t.Errorf("a plain call: %+v", d)
+	}
+	if d = facts(call("s:reads", `{"n":"x"}`, `"destructive"`)); !d.Declared || d.Arguments != activity.Unfit || d.Check != "schema" {
+		t.Errorf("arguments that do not fit: %+v", d)
+	}
+	if d = facts(call("s:reads", `{}`, `{"reason":"x"}`)); d.Declared {
+		t.Errorf("a reason alone declares no operation: %+v", d)
+	}
+	if d = facts(call("s:broken", `{}`)); d.Arguments != "" {
+		t.Errorf("nobody has checked these arguments: %+v", d)
+	}
+	d = facts(call("s:destroys", `{}`))
+	if hints := d.Judged.Declared(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {
+		t.Errorf("beneath an override: %+v, %+v", hints, d)
+	}
+	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.Judged.Declared() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
+		t.Errorf("a tool whose server says nothing: %+v", d)
+	}
+	if err := w.Book.Switch(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
+		t.Fatal(err)
+	}
+	w.Reload(func(c *config.Config) { c.Servers[0].Enabled, c.Servers[0].DisabledTools = false, []string{"reads"} })
+	if d = facts(call("s:reads", `{"n":1}`)); d.Status != "server_disabled" || !slices.Equal(d.Further, []string{"disabled_by_config", "disabled_by_user"}) {
+		t.Errorf("every reason: %+v", d)
+	}
+	if d = facts(call("s:reads", `7`)); d.Check != "arguments" || d.Status != "server_disabled" || len(d.Further) != 2 {
+		t.Errorf("of a call that was refused before its status counted: %+v", d)
+	}
+	_, _ = w.relay(t.Context(), passed("tools/call", `{"name":"delete_user","arguments":{}}`))
+	if d = w.Appended[len(w.Appended)-1].Metadata.Decision; d.Called != activity.ByName || d.Status != "server_disabled" {
+		t.Errorf("by its own name: %+v", d)
+	}
+}

@@ -36,7 +36,11 @@ func (d *Door) Refuse(ctx context.Context, r Refusal) string {
 			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkOf(r.Problem.Code).String(), ConfigRevision: d.Config().Revision()}},
 	}
 	record.By(&r.Caller)
-	return d.keep(ctx, &record)
+	id := d.keep(ctx, &record)
+	if d.Observer != nil {
+		d.Observer.Ended(Observed{Server: d.known(r.Server), Status: activity.Blocked, Code: string(r.Problem.Code), Record: id}, nil)
+	}
+	return id
 }
 
 // checkOf returns the check that a surface has made by itself, by the code of its

@@ -59,6 +59,7 @@ func (d *Door) settle(ctx context.Context, c *call, reply *session.Reply, err er
 func (d *Door) end(c *call, o *activity.Outcome) {
 	o.Duration = time.Since(c.started)
 	o.Own = max(1, o.Duration-c.waited)
+	c.observed(o.Status, o.ErrorCode, o.Duration, o.Own)
 	if err := d.Log.End(c.record.ID, *o); err != nil {
 		d.Logger.Error("the outcome of a call could not be recorded", "id", c.record.ID, "error", err)
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -17,28 +16,59 @@ type realClient struct {
 	before            string   // a person's file
 	list              []string // how it lists its servers
 	says              string   // what that says of MCPProxy, beside its name
+	off               edit     // how a person switches it off
+	saysOff           string   // what it says of MCPProxy then, "" for nothing
 }
 
+// edit is a change of a file: the old text becomes the new one. Where there is no old
+// text, the file is another one, which is made.
+type edit struct{ path, old, new string }
+
 var realClients = []realClient{
-	{"claude-code", "claude", ".claude.json", `{"numStartups": 3, "mcpServers": {"mine": {"type": "stdio", "command": "true", "args": [], "env": {}}}}` + "\n", []string{"mcp", "get", "mcpproxy"}, "http://"},
-	{"codex", "codex", ".codex/config.toml", "# mine\nmodel = \"o3\" # and this\n\n[mcp_servers.mine]\ncommand = \"true\"\n", []string{"mcp", "list"}, "http://"},
-	{"gemini", "gemini", ".gemini/settings.json", "{\n  // mine\n  \"theme\": \"Default\"\n}\n", []string{"mcp", "list"}, "http://"},
-	{"opencode", "opencode", ".config/opencode/opencode.jsonc", "{\n  // mine\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"mcp\": {},\n}\n", []string{"mcp", "list"}, "connected"},
+	{"claude-code", "claude", ".claude.json", `{"numStartups": 3, "mcpServers": {"mine": {"type": "stdio", "command": "true", "args": [], "env": {}}}}` + "\n", []string{"mcp", "list"}, "Connected",
+		edit{".claude/settings.json", "{", `{"deniedMcpServers": [{"serverName": "mcpproxy"}],`}, ""},
+	{"codex", "codex", ".codex/config.toml", "# mine\nmodel = \"o3\" # and this\n\n[mcp_servers.mine]\ncommand = \"true\"\n", []string{"mcp", "list"}, "enabled",
+		edit{".codex/config.toml", "default_tools_approval_mode", "enabled = false\ndefault_tools_approval_mode"}, "disabled"},
+	{"gemini", "gemini", ".gemini/settings.json", "{\n  // mine\n  \"theme\": \"Default\"\n}\n", []string{"mcp", "list"}, "Connected",
+		edit{".gemini/mcp-server-enablement.json", "", `{"mcpproxy": {"enabled": false}}`}, "Disabled"},
+	{"opencode", "opencode", ".config/opencode/opencode.jsonc", "{\n  // mine\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"mcp\": {},\n}\n", []string{"mcp", "list"}, "connected",
+		edit{".config/opencode/opencode.jsonc", `"enabled": true`, `"enabled": false`}, "disabled"},
+}
+
+// clientProgram is the program of a client from npm, which is put into the PATH, or of
+// this machine; without it the test is skipped, in CI it fails.
+func clientProgram(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", ".ci", "clients", "node_modules", ".bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = os.Stat(path); err == nil {
+		t.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		return path
+	}
+	if path, err = exec.LookPath(name); err != nil {
+		const install = "npm install --prefix .ci/clients"
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is obligatory in CI: %s", name, install)
+		}
+		t.Skipf("%s is not installed: %s", name, install)
+	}
+	return path
 }
 
 // TestRealClients: clients as their vendors publish them are connected, list MCPProxy
 // themselves, get its rules, and their files are what they were after it is undone.
 func TestRealClients(t *testing.T) {
 	d := startDaemon(t, `{}`)
-	t.Setenv("XDG_CONFIG_HOME", "") // the account is the test's own
-	t.Setenv("CLAUDE_CONFIG_DIR", "")
-	t.Setenv("CODEX_HOME", "")
+	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} { // the account is the test's own
+		t.Setenv(name, "")
+		_ = os.Unsetenv(name) // an empty one is the working directory for Claude Code
+	}
+	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
 	for _, c := range realClients {
 		t.Run(c.id, func(t *testing.T) {
-			program, err := exec.LookPath(c.program)
-			if err != nil {
-				t.Skipf("%s is not installed: npm install @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai", c.program)
-			}
+			program := clientProgram(t, c.program)
 			path := filepath.Join(d.dir, c.path)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
@@ -55,24 +85,18 @@ func TestRealClients(t *testing.T) {
 					t.Logf("%s%s", out, notes)
 				}
 			}
-			written, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+			if c.id == "gemini" {
+				d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // the answer to its first question
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, program, c.list...)
-			cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir, "NO_COLOR=1")
-			said, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(said), "mcpproxy") || !strings.Contains(string(said), c.says) || !strings.Contains(string(said), d.address) {
-				t.Errorf("%s says %v\n%s", c.program, err, said)
+			c.lists(d, program, d.address, c.says)
+			undo := d.switchOff(c.off)
+			if code, out, _ := d.cli("permissions", c.id, "--check", "-o", "json"); code != 3 || strings.Count(out, `"verdict": "denied"`) != 6 {
+				t.Errorf("switched off, the check says %d %s", code, out)
 			}
-			if now, err := os.ReadFile(path); err == nil && !bytes.Equal(now, written) { // it keeps a state of its own in the file
-				t.Logf("%s writes its file while it lists; put back", c.program)
-				if err := os.WriteFile(path, written, 0o600); err != nil {
-					t.Fatal(err)
-				}
+			if said := c.lists(d, program, c.saysOff); c.saysOff == "" && strings.Contains(said, d.address) {
+				t.Errorf("switched off, it is listed:\n%s", said)
 			}
+			undo()
 			for _, step := range [][]string{{"permissions", c.id, "--undo"}, {"connect", c.id, "--undo"}} {
 				if code, out, notes := d.cli(step...); code != 0 {
 					t.Fatalf("%v: %d\n%s%s", step, code, out, notes)
@@ -83,4 +107,45 @@ func TestRealClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lists has the client list its servers. What it changes of its file meanwhile, a state
+// of its own, is put back.
+func (c realClient) lists(d *daemon, program string, wants ...string) string {
+	d.t.Helper()
+	path := filepath.Join(d.dir, c.path)
+	written, err := os.ReadFile(path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, c.list...)
+	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "HOME="+d.dir, "NO_COLOR=1")
+	said, err := cmd.CombinedOutput()
+	for _, want := range wants {
+		if err != nil || !strings.Contains(string(said), want) {
+			d.t.Errorf("%s says %v, not %q:\n%s", c.program, err, want, said)
+		}
+	}
+	if err := os.WriteFile(path, written, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	return string(said)
+}
+
+// switchOff makes an edit, and returns what takes it back.
+func (d *daemon) switchOff(e edit) (undo func()) {
+	d.t.Helper()
+	if e.old == "" {
+		path := d.inHome(e.path, e.new)
+		return func() { _ = os.Remove(path) }
+	}
+	path := filepath.Join(d.dir, e.path)
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), e.old) {
+		d.t.Fatalf("%v: no %q in %s", err, e.old, text)
+	}
+	d.inHome(e.path, strings.Replace(string(text), e.old, e.new, 1))
+	return func() { d.inHome(e.path, string(text)) }
 }

@@ -123,6 +123,9 @@ var contractCases = map[string]contractCase{
 	"revokeToken":  {ok: at("/tokens/taken"), missing: at("/tokens/none"), no409: alwaysCan},
 	"listProfiles": {ok: at("/profiles"), no404: namesNothing, no409: changesNone},
 
+	"can":       {ok: with("/can", `{"who":"claude-code","name":"s:plain","args":{}}`), missing: with("/can", `{"who":"nobody","name":"s:plain"}`), no409: changesNone},
+	"tryPolicy": {ok: with("/policy/try", `{"text":"{}","period":"30d"}`), no404: namesNothing, no409: changesNone},
+
 	"getTool":      {ok: at("/servers/s/tools/plain"), missing: at("/servers/s/tools/none"), no409: changesNone},
 	"listTools":    {ok: at("/tools?server=s"), no404: namesNothing, no409: changesNone},
 	"searchTools":  {ok: at("/tools/search?q=plain&explain=true"), no404: namesNothing, no409: changesNone},
@@ -429,16 +432,18 @@ func TestContract(t *testing.T) {
 			as := func(change func(*http.Request)) func(*http.Request) {
 				return func(r *http.Request) { nothing(r); change(r) }
 			}
-			for status, one := range map[int]struct {
+			// In this order: a conflict of callTool keeps its Idempotency-Key.
+			for _, one := range []struct {
+				status  int
 				request func(*contract) (string, string)
 				never   string
-			}{404: {asked.missing, asked.no404}, 409: {asked.conflict, asked.no409}} {
+			}{{404, asked.missing, asked.no404}, {409, asked.conflict, asked.no409}} {
 				switch {
 				case (one.request == nil) == (one.never == ""):
-					t.Errorf("the entry needs either a request for %d or why there is none", status)
+					t.Errorf("the entry needs either a request for %d or why there is none", one.status)
 				case one.request != nil:
 					path, body := one.request(c)
-					c.ask(t, o, status, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
+					c.ask(t, o, one.status, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
 				}
 			}
 			path, body := asked.ok(c)

@@ -66,6 +66,7 @@ func TestTheLifeOfAToken(t *testing.T) {
 		{"POST", "/tools/call", `{"tool_variant":"call_tool_destructive","name":"s:look","args":{}}`, 403},
 		{"GET", "/tokens", "", 403}, {"POST", "/tokens", `{"name":"x"}`, 403}, {"DELETE", "/tokens/ci", "", 403}, {"GET", "/tools", "", 403},
 		{"GET", "/activity", "", 403}, {"GET", "/servers", "", 403}, {"GET", "/profiles", "", 403}, {"GET", "/config", "", 403}, {"GET", "/events", "", 403},
+		{"POST", "/can", `{"who":"agent:ci","name":"s:look"}`, 403}, {"POST", "/policy/try", `{"text":"{}"}`, 403},
 		{"POST", "/servers", `{"name":"x","command":"y"}`, 403}, {"POST", "/session/codes", "", 403}, {"POST", "/servers/s/disable", "", 403},
 	} {
 		if status, body := d.restAs(one.method, one.path, one.body, token); status != one.status {

@@ -99,6 +99,8 @@ func against(n name, t text, s schema) string {
 		return `its description says "` + t.changes + `"`
 	case s.code != "":
 		return `it takes "` + s.code + `"`
+	case s.vessel != "" && (t.code != "" || n.asks):
+		return `it takes "` + s.vessel + `", which may be code`
 	case s.changes != "":
 		return `it takes "` + s.changes + `"`
 	case s.writes != "":

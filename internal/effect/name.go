@@ -17,6 +17,7 @@ type name struct {
 	// changes is a word after a reading verb that changes something.
 	changes string
 	code    bool // it names a language or a command
+	asks    bool // it asks in a language that can also write: sql_query
 	long    bool
 	foreign bool // it has characters in which other words can hide
 }
@@ -70,6 +71,7 @@ func readName(s string) name {
 			n.changes = w + " " + words[i+1]
 		}
 	}
+	n.asks = n.verb == "query" && slices.ContainsFunc(words, func(w string) bool { return is(w, language) })
 	if n.head == reads && n.verb == "fetch" && len(words) > 1 && words[0] == "git" {
 		n.head = writes // it fetches into the repository
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -19,6 +20,7 @@ type schema struct {
 	changes string // a parameter that only makes sense where something changes
 	deletes string // a choice between actions, one of which deletes
 	writes  string // a choice between actions, one of which writes
+	vessel  string // a parameter that could take code, if the tool speaks of some
 	long    bool
 }
 
@@ -75,11 +77,17 @@ func (s *schema) property(name string, value []byte) {
 		var buffer [maxNameWords]string
 		snake = strings.Join(pieces(name, buffer[:0]), "_")
 	}
+	k := kindOf(value)
+	open := k != "boolean" && k != "integer" && k != "number" && k != "object" && !hasEnum(value)
 	switch {
 	case takesCode(lower, snake):
-		if k := kindOf(value); k != "boolean" && k != "integer" && k != "number" && !hasEnum(value) && !(lower == "code" && identifies(value)) {
+		if (open || k == "object" && !hasEnum(value)) && !(lower == "code" && identifies(value)) {
 			s.code = cmp.Or(s.code, snake)
 		}
+	case open && toldCode(value):
+		s.code = cmp.Or(s.code, snake)
+	case open && is(snake, vessel):
+		s.vessel = cmp.Or(s.vessel, snake)
 	case is(lower, changing) || is(snake, changing):
 		s.changes = cmp.Or(s.changes, snake)
 	}
@@ -93,16 +101,67 @@ func takesCode(lower, snake string) bool {
 	if is(lower, codeWord) || is(snake, codeWord) {
 		return true
 	}
-	first, rest, parted := strings.Cut(snake, "_")
-	if !parted || strings.Contains(rest, "_") {
+	words := strings.Split(snake, "_")
+	last := words[len(words)-1]
+	if (is(last, written) || is(last, language)) && slices.ContainsFunc(words, func(w string) bool { return is(w, language) }) {
+		return true // raw_sql_query
+	}
+	if len(words) != 2 {
 		return false
 	}
+	first, rest := words[0], last
 	switch rest {
 	case "code", "script", "command", "statement", "query", "string", "text":
 		return is(first, codeWord) && first != "code" || first == "source" && rest == "code"
 	}
 	return false
 }
+
+// toldCode reports whether the description of a parameter begins by saying that it
+// is a program or a part of one: "The SQL query to run", "Query in Cypher".
+func toldCode(value []byte) bool {
+	const most = 12
+	about, _ := rawjson.String(rawjson.Find(value, "description"))
+	next := func() string {
+		from := strings.IndexFunc(about, isLetter)
+		if from < 0 {
+			return ""
+		}
+		about = about[from:]
+		end := strings.IndexFunc(about, func(r rune) bool { return !isLetter(r) })
+		if end < 0 {
+			end = len(about)
+		}
+		w := strings.ToLower(about[:end])
+		about = about[end:]
+		return w
+	}
+	first := next()
+	for n := 0; n < most && is(first, plain); n++ {
+		first = next()
+	}
+	spoken := is(first, language)
+	if !spoken && !is(first, scripting) && !is(first, written) {
+		return false
+	}
+	second, third := next(), next()
+	switch {
+	case spoken, is(first, scripting):
+		return second == "to" || is(second, written) || is(third, written) && (spoken || is(second, plain))
+	case is(first, codeWord) && second == "to":
+		return third == "run" || third == "execute" || third == "evaluate" || third == "eval"
+	case is(second, language):
+		return true
+	}
+	for n, before, w := 0, second, third; n < most && w != ""; n, before, w = n+1, w, next() {
+		if is(w, language) { // a query to run, in SQL
+			return before == "in" || before == "using" || is(before, plain)
+		}
+	}
+	return false
+}
+
+func isLetter(r rune) bool { return r >= utf8.RuneSelf || letter(byte(r)) }
 
 // identifies reports whether a parameter "code" is explained as one that names
 // something.

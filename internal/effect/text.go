@@ -15,8 +15,9 @@ type text struct {
 	verb string // that verb
 	// deletes and changes are words that speak against a tool that only reads.
 	deletes, changes string
-	final            bool // it says that something cannot be undone
-	readOnly         bool // it says that it changes nothing
+	final            bool   // it says that something cannot be undone
+	readOnly         bool   // it says that it changes nothing
+	code             string // it speaks of what is written in a language of queries: "SQL query"
 	long             bool
 	words            int
 }
@@ -68,6 +69,9 @@ func (r *reader) take(raw string) {
 	v := r.known[string(w)]
 	if r.opening && r.lead == noRole {
 		r.leading(w, v)
+	}
+	if r.opening && r.code == "" && v.is(written) && r.was.is(language) {
+		r.code = string(r.before) + " " + string(w)
 	}
 	r.remarks(w, v)
 	r.contrary(w, v)

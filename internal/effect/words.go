@@ -42,6 +42,11 @@ type trait uint8
 
 const (
 	codeWord trait = iota
+	language
+	scripting
+	written
+	vessel
+	plain
 	harmless
 	joining
 	spoken
@@ -66,7 +71,7 @@ const (
 
 // traitNames are the heads of their sections.
 var traitNames = [...]string{
-	codeWord: "code", harmless: "harmless", joining: "joining", spoken: "spoken", namespace: "namespace", asking: "asking", listLike: "list-like",
+	codeWord: "code", language: "language", scripting: "scripting", written: "written", vessel: "vessel", plain: "plain", harmless: "harmless", joining: "joining", spoken: "spoken", namespace: "namespace", asking: "asking", listLike: "list-like",
 	changer: "changer", making: "making", filler: "filler", subject: "subject", leader: "leader", passive: "passive", negation: "negation",
 	final: "final", adjective: "adjective", state: "state", smallChange: "small change", neutral: "neutral", changing: "changing", action: "action",
 }

@@ -59,6 +59,8 @@ type Deps struct {
 	Results    Results
 	Logins     *oauth.Keeper // nil: no server takes a login
 	About      About
+	// Timed is told how long each search took.
+	Timed func(time.Duration)
 }
 
 // About is what Status tells of the process itself. The functions are asked

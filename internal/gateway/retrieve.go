@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
@@ -74,6 +75,9 @@ func Signature(t *catalog.Tool) string { return signature(t.ID.Tool, t.InputSche
 // Retrieve answers retrieve_tools: the callable tools that fit the query best,
 // as the complete JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) Retrieve(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
+	if g.Timed != nil {
+		defer func(began time.Time) { g.Timed(time.Since(began)) }(time.Now())
+	}
 	cfg := g.Config()
 	size, detail := cfg.DiscoveryLimit, cmp.Or(req.Detail, cfg.ToolsDetail)
 	found := g.Find(&req)

@@ -91,6 +91,13 @@ func (s *Server) Close() {
 // End ends the sessions of an actor.
 func (s *Server) End(a auth.Actor) { s.sessions.endOf(a) }
 
+// Sessions returns how many sessions are open.
+func (s *Server) Sessions() int {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	return len(s.sessions.byID)
+}
+
 // lastTime is how long a client may take to read when its requests have been cut
 // off.
 const lastTime = time.Second

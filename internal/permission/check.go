@@ -53,6 +53,9 @@ func (c client) check(all docs, e clients.Env, tools []Tool) Report {
 	if !connected {
 		r.Notes = append([]string{"MCPProxy is in none of the files: `mcpproxy connect " + c.ID + "` connects it. This is what would hold then."}, r.Notes...)
 	}
+	if c.says != nil && connected {
+		r.Notes = append(c.says(all, e.Dir), r.Notes...)
+	}
 	for _, t := range tools {
 		q := question{all, server, t, e.Dir}
 		said := c.judge(q)

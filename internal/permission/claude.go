@@ -2,6 +2,7 @@ package permission
 
 import (
 	"mcpproxy/internal/clients"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/clientfile"
@@ -17,6 +18,9 @@ var claudeLists = [...]struct {
 // of a session is one of defaultMode unless --permission-mode or Shift+Tab says
 // another one.
 func claude(q question) decision {
+	if off := claudeOff(q); off.verdict != "" {
+		return off
+	}
 	settings := q.docs.of(rules)
 	mode := claudeMode(settings)
 	for _, list := range claudeLists {
@@ -31,6 +35,36 @@ func claude(q question) decision {
 		}
 	}
 	return mode.alone(q.tool)
+}
+
+// claudeOff is the decision where Claude Code does not connect the server: a person
+// has switched it off for the project, or settings say which servers there are.
+func claudeOff(q question) decision {
+	d, off := q.docs.of(servers).last("projects", q.dir, "disabledMcpServers")
+	if at, found := among(off, is(q.server)); found {
+		return decision{Denied, d.rule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+	}
+	_, entry := q.docs.entry(q.server)
+	about := func(item clientfile.Tree) bool {
+		pattern := item.Get("serverUrl").Text()
+		return item.Get("serverName").Text() == q.server || pattern != "" && glob(pattern, clients.URL(entry))
+	}
+	missing, allowed := decision{}, false
+	for _, d := range q.docs.of(rules) {
+		for _, item := range d.Tree.Get("deniedMcpServers").Items() {
+			if about(item) {
+				return decision{Denied, d.rule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
+			}
+		}
+		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are one
+			allowed = allowed || slices.ContainsFunc(list.Items(), about)
+			missing = decision{Denied, d.rule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
+		}
+	}
+	if allowed {
+		return decision{}
+	}
+	return missing
 }
 
 // claudeRules leaves the managed settings alone where these say that only they

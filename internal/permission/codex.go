@@ -2,7 +2,6 @@ package permission
 
 import (
 	"mcpproxy/internal/clients"
-	"strings"
 
 	"mcpproxy/internal/tool"
 )
@@ -106,8 +105,7 @@ func codexTrusted(all docs, dir string) docs {
 			continue
 		}
 		for project, says := range d.Tree.Get("projects").Members() {
-			inside := dir == project || strings.HasPrefix(dir, strings.TrimRight(project, `/\`)+"/") || strings.HasPrefix(dir, strings.TrimRight(project, `/\`)+`\`)
-			trusted = trusted || inside && says.Get("trust_level").Text() == "trusted"
+			trusted = trusted || within(dir, project) && says.Get("trust_level").Text() == "trusted"
 		}
 	}
 	var counted docs

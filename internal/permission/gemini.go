@@ -3,6 +3,7 @@ package permission
 import (
 	"cmp"
 	"mcpproxy/internal/clients"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -75,6 +76,9 @@ func geminiVerdict(r geminiRule, above []geminiRule) decision {
 
 // geminiHides is the decision where the model does not see the tool.
 func geminiHides(q question) decision {
+	if d := geminiOff(q); d.verdict != "" {
+		return d
+	}
 	settings := q.docs.of(servers)
 	if d, list := settings.last("mcp", "excluded"); list.There() {
 		if at, found := among(list, is(q.server)); found {
@@ -97,6 +101,50 @@ func geminiHides(q question) decision {
 		}
 	}
 	return decision{}
+}
+
+// geminiOff is the decision where Gemini CLI does not connect the server: a person
+// has switched it off, or does not trust the folder.
+func geminiOff(q question) decision {
+	d, off := q.docs.of(switches).last(strings.ToLower(q.server), "enabled")
+	if on, ok := off.Bool(); ok && !on {
+		return decision{Denied, d.rule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
+	}
+	if d, at := geminiTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
+		return decision{Denied, d.rule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
+	}
+	return decision{}
+}
+
+// geminiTrust is what a person has answered to the question whether a folder is
+// trusted: the longest path that leads there counts.
+func geminiTrust(all docs, dir string) (which doc, answer clientfile.Tree) {
+	longest := -1
+	for _, d := range all.of(folders) {
+		for path, at := range d.Tree.Members() {
+			trusted := path
+			if at.Text() == "TRUST_PARENT" {
+				trusted = filepath.Dir(path)
+			}
+			if len(path) > longest && within(dir, trusted) {
+				which, answer, longest = d, at, len(path)
+			}
+		}
+	}
+	return which, answer
+}
+
+// geminiNotes says when nobody has answered that yet: the client's own list has the
+// server as disabled then.
+func geminiNotes(all docs, dir string) []string {
+	_, on := all.of(servers).last("security", "folderTrust", "enabled")
+	if _, at := geminiTrust(all, dir); at.There() || dir == "" {
+		return nil
+	}
+	if is, ok := on.Bool(); ok && !is {
+		return nil
+	}
+	return []string{"Nobody has said yet whether Gemini CLI may trust " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
 }
 
 var geminiHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)

@@ -20,6 +20,9 @@ type opencodeRule struct {
 // opencode: of the rules in their order the last one that matches. Those of an agent
 // come after those for all, and the switches of the section tools before.
 func opencode(q question) decision {
+	if off := switchedOff(q); off.verdict != "" {
+		return off
+	}
 	name := sanitized(q.server) + "_" + sanitized(q.tool.Name)
 	settings := q.docs.of(servers)
 	for _, d := range settings.reversed() {
@@ -104,6 +107,9 @@ var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Den
 // zed: the default of the tool before that for all. Patterns are for tools of Zed's
 // own.
 func zed(q question) decision {
+	if off := switchedOff(q); off.verdict != "" {
+		return off
+	}
 	settings := q.docs.of(servers)
 	d, at := settings.last("agent", "tool_permissions", "tools", "mcp:"+q.server+":"+q.tool.Name, "default")
 	text := "mcp:" + q.server + ":" + q.tool.Name + " "

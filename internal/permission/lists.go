@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -47,15 +48,25 @@ func cursorParts(server string, tools []Tool) []edit {
 	return edits
 }
 
+// switchedOff is the decision where the server's own entry says that it is not to
+// be used.
+func switchedOff(q question) decision {
+	d, entry := q.docs.entry(q.server)
+	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
+		if is, ok := entry.Get(key).Bool(); ok && is == off {
+			return decision{Denied, d.rule(entry.Get(key), fmt.Sprintf("%s: %v", key, is)), "the server is switched off"}
+		}
+	}
+	return decision{}
+}
+
 // listed is the judgement of clients with a list of approved tools at the server's
 // own entry.
 func listed(q question) decision {
-	d, entry := q.docs.entry(q.server)
-	if off := entry.Get("disabled"); off.There() {
-		if is, _ := off.Bool(); is {
-			return decision{Denied, d.rule(off, "disabled: true"), "the server is switched off"}
-		}
+	if off := switchedOff(q); off.verdict != "" {
+		return off
 	}
+	d, entry := q.docs.entry(q.server)
 	for _, key := range []string{"disabledTools", "excludeTools"} {
 		if at, found := among(entry.Get(key), is(q.tool.Name)); found {
 			return decision{Denied, d.rule(at, key+" "+q.tool.Name), ""}
@@ -102,10 +113,10 @@ func listedParts(at ...string) func(string, []Tool) []edit {
 
 // goose: the mode first, then the user's lists, then the hints.
 func goose(q question) decision {
-	d, entry := q.docs.entry(q.server)
-	if on, ok := entry.Get("enabled").Bool(); ok && !on {
-		return decision{Denied, d.rule(entry.Get("enabled"), "enabled: false"), "the extension is switched off"}
+	if off := switchedOff(q); off.verdict != "" {
+		return off
 	}
+	d, entry := q.docs.entry(q.server)
 	if list := entry.Get("available_tools"); len(list.Texts()) > 0 {
 		if _, found := among(list, is(q.tool.Name)); !found {
 			return decision{Denied, d.rule(list, "available_tools does not have the tool"), ""}

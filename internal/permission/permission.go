@@ -102,8 +102,10 @@ func (d doc) rule(at clientfile.Tree, text string) Rule { return Rule{text, d.Pa
 type kind string
 
 const (
-	rules   kind = "rules"   // holds permissions
-	servers kind = "servers" // holds servers, and what is said at each
+	rules    kind = "rules"    // holds permissions
+	servers  kind = "servers"  // holds servers, and what is said at each
+	switches kind = "switches" // holds which servers are switched off
+	folders  kind = "folders"  // holds which directories are trusted
 )
 
 // file is one that a client reads.

@@ -3,6 +3,7 @@ package permission
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/textedit"
@@ -60,6 +61,19 @@ func geminiRuleFiles(e clients.Env) []clients.File {
 	return files
 }
 
+// geminiSwitches are written by `gemini mcp disable`.
+func geminiSwitches(e clients.Env) clients.File {
+	return inJSON(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
+}
+
+// geminiFolders has the answers to whether a folder is trusted.
+func geminiFolders(e clients.Env) clients.File {
+	if set := e.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"); set != "" {
+		return inJSON(clients.User, set)
+	}
+	return inJSON(clients.User, e.InHome(".gemini", "trustedFolders.json"))
+}
+
 // geminiTarget is a file of our own.
 func geminiTarget(e clients.Env) clients.File {
 	return clients.File{Scope: clients.User, Path: e.InHome(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
@@ -76,4 +90,10 @@ func vscodeRuleFiles(e clients.Env) []clients.File {
 
 func copilotRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{inJSON(clients.User, filepath.Join(e.Or("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
+}
+
+// within reports whether a directory is another one or in it.
+func within(dir, outer string) bool {
+	outer = strings.TrimRight(outer, `/\`)
+	return dir != "" && (dir == outer || strings.HasPrefix(dir, outer+"/") || strings.HasPrefix(dir, outer+`\`))
 }

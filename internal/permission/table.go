@@ -11,6 +11,8 @@ type client struct {
 	basis string
 	// rules are the files that hold permissions, beside those of servers.
 	rules func(clients.Env) []clients.File
+	// more are files of another kind.
+	more  func(clients.Env) []file
 	judge func(question) decision
 	// parts are the edits that make the rules; nil where there is no file for them.
 	parts func(server string, tools []Tool) []edit
@@ -23,6 +25,8 @@ type client struct {
 	// notes are always said; hand is what to do where there is no file, or besides it.
 	notes []string
 	hand  string
+	// says are notes that follow from the files and the working directory.
+	says func(all docs, dir string) []string
 	// ignored are rules that look as if they counted.
 	ignored func(question) []Rule
 }
@@ -42,8 +46,11 @@ var table = map[string]client{
 	"codex": {basis: "source", judge: codex, parts: codexParts, atEntry: true,
 		notes: []string{"--config, --profile, --ask-for-approval and --full-auto can decide otherwise, and so can requirements of an administrator."}},
 	"gemini": {basis: "documented", rules: geminiRuleFiles, judge: gemini, parts: geminiParts,
-		target: geminiTarget,
-		notes:  []string{"Policies of a project (.gemini/policies) are switched off at present: they are not counted. --yolo, --policy and --allowed-mcp-server-names can decide otherwise."}},
+		target: geminiTarget, says: geminiNotes,
+		more: func(e clients.Env) []file {
+			return []file{{switches, geminiSwitches(e)}, {folders, geminiFolders(e)}}
+		},
+		notes: []string{"Policies of a project (.gemini/policies) are switched off at present: they are not counted. --yolo, --policy and --allowed-mcp-server-names can decide otherwise."}},
 	"windsurf": {basis: "unverified", judge: asksByItself,
 		hand: "No file holds approvals of MCP tools, and no use of their hints was found. Where Cascade asks about %s, choose to allow it always; do not for %s."},
 	"opencode": {basis: "documented", judge: opencode, parts: opencodeParts,
@@ -74,6 +81,9 @@ func (c client) files(e clients.Env) []file {
 		for _, f := range c.rules(e) {
 			all = append(all, file{rules, f})
 		}
+	}
+	if c.more != nil {
+		all = append(all, c.more(e)...)
 	}
 	return all
 }

@@ -1,5 +1,7 @@
 package policy
 
+import "slices"
+
 // Check is one of the checks that a call has to pass, in their order. The zero
 // value is none.
 type Check uint8
@@ -32,6 +34,9 @@ func (c Check) String() string {
 	}
 	return ""
 }
+
+// ParseCheck reads the name of a check; NoCheck for what is none.
+func ParseCheck(name string) Check { return Check(max(0, slices.Index(checks[:], name))) }
 
 // CheckWords are the names of all checks, in their order.
 func CheckWords() []string { return append([]string{}, checks[CheckName:]...) }

@@ -36,21 +36,42 @@ type StatusFacts struct {
 // StatusOf is the one place that says why a tool cannot be called. The first
 // reason wins, from the server down to the definition.
 func StatusOf(f StatusFacts) Status {
-	switch {
-	case !f.Known:
-		return DisabledUnknown
-	case !f.ServerEnabled:
-		return ServerDisabled
-	case f.Quarantined:
-		return ServerQuarantined
-	case f.DeniedByConfig:
-		return DisabledByConfig
-	case f.SwitchedOff:
-		return DisabledByUser
-	case !f.Approved:
-		return PendingApproval
+	for s := DisabledUnknown; s < Callable; s++ {
+		if f.holds(s) {
+			return s
+		}
 	}
 	return Callable
+}
+
+// Reasons are all statuses that hold, the one that wins first.
+func Reasons(f StatusFacts) (all []Status) {
+	for s := DisabledUnknown; s < Callable; s++ {
+		if f.holds(s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// holds reports whether the facts are a reason for a status, whatever others there
+// are. The statuses stand in their order.
+func (f *StatusFacts) holds(s Status) bool {
+	switch {
+	case !f.Known: // then nothing else is, either
+		return s == DisabledUnknown
+	case s == ServerDisabled:
+		return !f.ServerEnabled
+	case s == ServerQuarantined:
+		return f.Quarantined
+	case s == DisabledByConfig:
+		return f.DeniedByConfig
+	case s == DisabledByUser:
+		return f.SwitchedOff
+	case s == PendingApproval:
+		return !f.Approved
+	}
+	return false
 }
 
 // statuses is all that differs by status. A status has a line here, in the order of

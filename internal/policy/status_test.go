@@ -99,3 +99,29 @@ func TestConfigLockIsTheOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestReasons: all reasons, the first of which is the status.
+func TestReasons(t *testing.T) {
+	for bits := range 1 << 6 {
+		f := policy.StatusFacts{
+			Known: bits&1 != 0, ServerEnabled: bits&2 != 0, Quarantined: bits&4 != 0,
+			DeniedByConfig: bits&8 != 0, SwitchedOff: bits&16 != 0, Approved: bits&32 != 0,
+		}
+		all := policy.Reasons(f)
+		if first := append(all, policy.Callable)[0]; first != policy.StatusOf(f) {
+			t.Errorf("%+v: %v, want %v first", f, all, policy.StatusOf(f))
+		}
+		want := 1
+		if f.Known {
+			want = 0
+			for _, reason := range []bool{!f.ServerEnabled, f.Quarantined, f.DeniedByConfig, f.SwitchedOff, !f.Approved} {
+				if reason {
+					want++
+				}
+			}
+		}
+		if len(all) != want {
+			t.Errorf("%+v: %v", f, all)
+		}
+	}
+}

@@ -7,6 +7,10 @@ import "bytes"
 // the place to go on from.
 func (f *finder) atOperator(t []byte, i int) int {
 	next := i + 1
+	if name, kind := comparedName(t, i); kind != "" {
+		f.atCompared(t, i, name, kind)
+		return next
+	}
 	name, nameQuoted := nameBefore(t, i)
 	if len(name) == 0 || t[i] == ',' && !nameQuoted || t[i] == '>' && !isTag(t, i, len(name)) {
 		return next
@@ -21,6 +25,9 @@ func (f *finder) atOperator(t []byte, i int) int {
 	}
 	v := valueAt(t, afterOperator(t, i))
 	value := t[v.from:v.to]
+	if to := oddEnd(t, v, how); to > 0 {
+		return f.addValue(t, v.from, to, kind)
+	}
 	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !has(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
 		return next // not what the tag holds; a call, an index
 	}
@@ -33,6 +40,11 @@ func (f *finder) atOperator(t []byte, i int) int {
 		}
 		return f.addValue(t, v.from, lineEnd(t, v.from), kind)
 	}
+	if kind == "authorization" && !v.quoted && schemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && plainWord(value) { // a scheme of its own
+		if to := runEnd(t, v.to+1, base64|dot); to-v.to > minToken && looksRandom(t[v.to+1:to], 1) {
+			return f.addValue(t, v.to+1, to, kind)
+		}
+	}
 	if n := schemeLength(value); n > 0 && kind == "authorization" {
 		if len(value)-n >= 8 && !placeholder(value[n:]) {
 			return f.addValue(t, v.from, v.whole(t), kind)
@@ -40,9 +52,95 @@ func (f *finder) atOperator(t []byte, i int) int {
 		return next
 	}
 	if f.isSecret(t, i, name, value, how, kind, nameQuoted, v.quoted) {
-		return f.addValue(t, v.from, v.whole(t), kind)
+		to := f.addValue(t, v.from, v.whole(t), kind)
+		if v.quoted {
+			to = f.addPieces(t, to, kind)
+		}
+		return to
 	}
 	return next
+}
+
+// comparedName returns the telling name that stands behind the operator of a
+// comparison, "value" == name, whose last character is at i.
+func comparedName(t []byte, i int) (name []byte, kind string) {
+	if i < 3 || t[i] != '=' || t[i-1] != '=' && t[i-1] != '!' {
+		return nil, ""
+	}
+	from := i + 1
+	for from < len(t) && t[from] == ' ' {
+		from++
+	}
+	to := runEnd(t[:min(len(t), from+maxName)], from, ident)
+	if !mayBeCredential(t[:to], to) || to == from {
+		return nil, ""
+	}
+	kind, _ = classify(t[from:to])
+	return t[from:to], kind
+}
+
+// atCompared masks the text in quotes that a telling name is compared with.
+func (f *finder) atCompared(t []byte, i int, name []byte, kind string) {
+	low := max(0, i-probe)
+	if n := len(f.spans); n > 0 {
+		low = max(low, f.spans[n-1].to)
+	}
+	to := i
+	for to > low && (isOperator(t[to-1]) || has(t[to-1], space)) {
+		to--
+	}
+	if to-1 <= low || !has(t[to-1], quoted) {
+		return
+	}
+	quote := t[to-1]
+	for to--; to > low && t[to-1] == '\\'; to-- {
+	}
+	from := low + bytes.LastIndexByte(t[low:to], quote) + 1
+	if _, how := classify(name); from > low && bytes.IndexByte(t[from:to], '\n') < 0 && f.isSecret(t, i, name, t[from:to], how, kind, false, true) {
+		f.addValue(t, from, to, kind)
+	}
+}
+
+// oddEnd returns the end of a value without quotes that goes on to the end of its
+// line over brackets which do not fit each other, as in no program; or 0.
+func oddEnd(t []byte, v value, how strength) int {
+	const longest = 128
+	if v.quoted || how != strong || v.to == len(t) || bytes.IndexByte([]byte("([{)]}"), t[v.to]) < 0 {
+		return 0
+	}
+	to := v.from
+	for to < len(t) && to <= v.from+longest && t[to] > ' ' {
+		to++
+	}
+	if to < len(t) && t[to] != '\n' && t[to] != '\r' {
+		return 0
+	}
+	for to > v.from && (has(t[to-1], quoted) || t[to-1] == ',' || t[to-1] == ';') {
+		to--
+	}
+	if text := t[v.from:to]; len(text) >= 8 && !pair(text) {
+		return to
+	}
+	return 0
+}
+
+// pair reports whether no bracket is closed by one of another kind.
+func pair(text []byte) bool {
+	var open []byte
+	for _, c := range text {
+		switch c {
+		case '(', '[', '{':
+			open = append(open, c)
+		case ')', ']', '}':
+			if n := len(open); n > 0 {
+				if open[n-1] != c-1 && open[n-1] != c-2 {
+					return false
+				}
+				open = open[:n-1]
+			}
+		}
+	}
+	return true
 }
 
 // isSecret reports whether the value after the operator i looks like a secret, for
@@ -74,6 +172,9 @@ func (f *finder) isSecret(t []byte, i int, name, value []byte, how strength, kin
 		return false
 	case tight && (isShout(name) || afterAny(t, i-len(name), ";?&")): // NAME=value, …;name=value, …&name=value
 		return len(value) >= 4 && (looksRandom(value, 1) || !plainWord(value) || kind == "password")
+	}
+	if len(value) >= minToken && runEnd(value, 0, digit) == len(value) {
+		return true
 	}
 	return len(value) >= 6 && looksRandom(value, 1) && (bytes.IndexByte(value, '.') < 0 || looksRandom(value, 4))
 }

@@ -123,3 +123,31 @@ func stringEnd(raw []byte, from int) int {
 func isURLEnd(c byte) bool {
 	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }
+
+// pastEscape returns the length of the rest of an escape that looks like a part
+// of the word at p: the letter of \n, the digits of \u003e and %3D, the
+// parameters of \x1b[31m.
+func pastEscape(b []byte, p int) int {
+	switch {
+	case p == 0 || p >= len(b):
+		return 0
+	case b[p-1] == '\\' && b[p] == 'u':
+		return 5
+	case b[p-1] == '\\':
+		return 1
+	case b[p-1] == '%':
+		return 2
+	case b[p-1] == '[' || b[p-1] == ';':
+		return runEnd(b, p, digit) + 1 - p
+	}
+	return 0
+}
+
+// pastEscapeStart returns the place behind the rest of an escape, if that is what
+// the word at from begins with.
+func pastEscapeStart(b []byte, from, end int) int {
+	if n := pastEscape(b[:end], from); n > 0 && from+n <= end {
+		return from + n
+	}
+	return from
+}

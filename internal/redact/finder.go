@@ -1,13 +1,17 @@
 package redact
 
+// maxNesting is how many times JSON is looked for in a string of JSON.
+const maxNesting = 4
+
 // A finder collects spans, in the order of the text and without overlap.
 type finder struct {
 	spans []span
 	// curl is true while looking through a text that holds a curl command.
 	curl bool
 
-	encodings int // how many times the text was decoded from base64
+	encodings int // how many times the text was decoded
 	encoded   encoded
+	decoded   int // escapes of URLs before here have been looked at
 }
 
 func (f *finder) add(text []byte, from, to int, kind string) {

@@ -8,9 +8,6 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// maxNesting is how many times JSON is looked for in a string of JSON.
-const maxNesting = 4
-
 // A jsonFinder walks over the strings of one JSON text.
 type jsonFinder struct {
 	*finder
@@ -20,6 +17,7 @@ type jsonFinder struct {
 	// is: a flag in a list of arguments, the name beside a value.
 	expect   string
 	expectAt int // where that string has to begin
+	joinedTo int // strings that begin before here are pieces of one that was masked
 }
 
 // json finds credentials in the strings of a JSON text. Everything else is left
@@ -60,8 +58,15 @@ func (j *jsonFinder) atValue(from, to, next int) {
 		return
 	}
 	j.within(from, to)
-	if to-from > 2 && j.raw[from] == '-' { // "--api-key", "…"
+	switch {
+	case to-from > 2 && j.raw[from] == '-': // "--api-key", "…"
 		j.announce(j.raw[from:to], next)
+	case to-from == 2 && j.raw[from] == '-': // "login", "-p", "…"
+		list := max(0, from-4*maxName)
+		list += max(0, bytes.LastIndexByte(j.raw[list:from], '['))
+		if afterFlag(j.raw[list:], from-list) > 0 {
+			j.announce([]byte("password"), next)
+		}
 	}
 }
 
@@ -152,6 +157,9 @@ func (j *jsonFinder) whole(from, to int, kind string) {
 
 // within looks for credentials in a string.
 func (j *jsonFinder) within(from, to int) {
+	if from >= j.joinedTo {
+		j.joinedTo = max(j.joinedTo, j.atJoined(j.raw, from))
+	}
 	if to-from < Shortest {
 		return
 	}
@@ -168,6 +176,9 @@ func (j *jsonFinder) within(from, to int) {
 // inString calls find with the decoded string, and moves the spans that it
 // adds to where they are in the raw text.
 func (j *jsonFinder) inString(from, to int, find func(content []byte)) {
+	if from < j.joinedTo {
+		return
+	}
 	content := j.raw[from:to]
 	first := len(j.spans)
 	if bytes.IndexByte(content, '\\') < 0 {

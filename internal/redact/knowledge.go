@@ -20,6 +20,7 @@ type knowledge struct {
 	noTokens                            map[string]bool // what stands before "token" where it is no credential
 	types                               []string
 	placeholderBeginnings, placeholders []string
+	flags                               []flagRule
 	tokens                              [256][]*tokenRule // by the first letter of their prefix
 	// The quick tests that spare nearly all text the slow ones: how names end
 	// and how tokens begin.
@@ -34,6 +35,9 @@ func readKnowledge(f wordlist.File) (k knowledge) {
 	k = knowledge{
 		noTokens: f.Of("harmless before token").Set(), types: f.Of("types").Words(),
 		placeholderBeginnings: f.Of("placeholder beginnings").Words(), placeholders: f.Of("placeholders").Words(),
+	}
+	for _, line := range f.Of("password flags").Lines {
+		k.flags = append(k.flags, readFlagRule(strings.Fields(line)))
 	}
 	ends := append(slices.Clone(k.types), "value") // these stand before or instead of one
 	for _, line := range f.Of("names").Lines {
@@ -89,6 +93,11 @@ func readNameRule(columns []string) nameRule {
 		r.kind = ""
 	}
 	return r
+}
+
+// readFlagRule reads the columns of a line under password flags.
+func readFlagRule(columns []string) flagRule {
+	return flagRule{command: columns[0], flag: columns[1][0], apart: slices.Contains(columns[2:], "apart"), attached: slices.Contains(columns[2:], "attached")}
 }
 
 // readTokenRule reads the columns of a line under tokens.
@@ -153,4 +162,12 @@ type tokenRule struct {
 	set      set
 	min, max int
 	digits   bool
+}
+
+// A flagRule is a flag with a password of a command.
+type flagRule struct {
+	command  string
+	flag     byte
+	apart    bool // -p password
+	attached bool // -ppassword
 }

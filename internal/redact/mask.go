@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 )
@@ -25,6 +26,20 @@ const maskOpen = "[masked "
 func appendMask(dst []byte, kind string, sum [4]byte) []byte {
 	dst = append(append(append(dst, maskOpen...), kind...), ' ')
 	return append(hex.AppendEncode(dst, sum[:]), ']')
+}
+
+// HasMask reports whether something in a text was masked, or looks as if it was.
+func HasMask(text []byte) bool {
+	for {
+		at := bytes.Index(text, []byte(maskOpen))
+		if at < 0 {
+			return false
+		}
+		if text = text[at:]; maskLength(text) > 0 {
+			return true
+		}
+		text = text[len(maskOpen):]
+	}
 }
 
 // maskLength returns the length of the mask that text begins with, 0 when it

@@ -10,17 +10,19 @@
 // that looks like an ordinary word under an ordinary name is not found.
 //
 // What is taken for a credential: tokens that can be recognised by their own
-// form, also within base64, private key blocks, what follows Bearer and Basic,
-// passwords in URLs, and the values of members, variables, headers, parameters
-// and flags with a name like password or api_key; the forms and the names stand
-// in credentials.txt. A JSON member of such a name is masked whatever its value;
+// form, also in pieces that a program, a list or lines part, private key blocks,
+// what follows Bearer and Basic, passwords in URLs, and the values of members,
+// variables, headers, parameters, comparisons and flags with a name like password
+// or api_key, or that text tells ("my password is …"), all of them also within
+// base64, hexadecimal digits and the escapes of programs and URLs; the forms and
+// the names stand in credentials.txt. A JSON member of such a name is masked whatever its value;
 // in plain text the value must look like a secret too, as text talks about
 // passwords more often than it holds one.
 //
 // The files stand on one another in this order: chars; knowledge (of
-// credentials.txt), names and tokens; mask, values (what a value looks like) and
-// base64; scan, the quick test; finder, with text, assign and json, which find
-// what is masked; redact and url.
+// credentials.txt), names and tokens; mask, values (what a value looks like), base64
+// and codes; finder, with told, joined and flags; scan, the quick test; encoded,
+// text, assign and json, which find what is masked; redact and url.
 package redact
 
 import (
@@ -99,11 +101,21 @@ func Args(args []string) []string {
 			shown[i] = Text(arg)
 		}
 		expect = ""
-		if flag && !assigned && how == strong {
+		switch {
+		case flag && !assigned && how == strong:
 			expect = kind
+		case takesPassword(args, i):
+			expect = "password"
 		}
 	}
 	return shown
+}
+
+// Tells reports whether a name, also one that tells little, as key, is that of a
+// credential. It is wider than what is masked: it is for asking a person.
+func Tells(name string) bool {
+	kind, _ := classify([]byte(name))
+	return kind != ""
 }
 
 // Hidden returns the parts of raw, from and to as pairs of offsets, that shown

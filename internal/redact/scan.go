@@ -17,26 +17,45 @@ const Shortest = 8
 // and all, eight at a time, and stops at two things: at what joins a name and a
 // value, to look at the name, and at a word long enough to be a token, to look
 // at the places in it where one could begin.
-func suspicious(b []byte) bool {
+func suspicious(b []byte) bool { return suspiciousAt(b, 0) }
+
+// suspiciousAt is suspicious for what stands in a URL, which was decoded depth
+// times.
+func suspiciousAt(b []byte, depth int) bool {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
+		third = 0x80000080000080 // each third byte
 	)
-	covered := 0 // long words that end before here have been looked at
+	decoded := 0      // escapes of URLs that end before here have been looked at
+	covered := 0      // long words that end before here have been looked at
+	last := uint64(0) // the byte before x
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
-		if (x-ones*'+')&^x&highs == 0 && i >= covered { // no byte below '+': all in one word
+		below := (x - ones*'+') &^ x & highs
+		if below == 0 && i >= covered { // no byte below '+': all in one word
 			var found bool
-			if covered, found = longWord(b, i); found {
+			if covered, found = longWord(b, i, depth); found {
 				return true
 			}
 		}
-		// The high bit of each byte that is one of , - : > = \ (and of a few
-		// others, which halt sorts out).
-		commas, colons := (x|ones)^ones*'-', (x|ones*4)^ones*'>'
-		equals, slashes := x^ones*'=', x^ones*'\\'
-		m := ((commas-ones)&^commas | (colons-ones)&^colons | (equals-ones)&^equals | (slashes-ones)&^slashes) & highs
+		if below == third || below == third<<8 || below == third>>8 { // pairs with something between them
+			pair, found := i+bits.TrailingZeros64(below)/8+1, false
+			if b[pair-1] == '%' && pair > decoded {
+				decoded, found = percent(b, pair-1, depth)
+			}
+			if found || dumped(b, pair, minToken/2) > 0 {
+				return true
+			}
+		}
+		// The high bit of each byte that is one of , - = : > \ (and of a few
+		// others, which halt sorts out), and of the w in password.
+		x &^= highs
+		commas, colons := (x|ones*0x11)^ones*'=', (x|ones*4)^ones*'>'
+		slashes, sw := x^ones*'\\', (x^ones*'w')|((x<<8|last)^ones*'s')
+		last = x >> 56
+		m := ((highs - commas) | (highs - colons) | (highs - slashes) | (highs - sw)) & highs
 		for ; m != 0; m &= m - 1 {
 			if j := i + bits.TrailingZeros64(m)/8; glance(b, j) && halt(b, j) {
 				return true
@@ -61,9 +80,11 @@ func glance(b []byte, i int) bool {
 	case ',':
 		return has(before, quoted|space) && (before != '"' || b[i-2] == '\\' || !inJSON(b))
 	case '-':
-		return b[i+1] == '-' || b[i+1] == 'u'
+		return b[i+1] == '-' || b[i+1] == 'u' || has(before, space|quoted) || b[i-2] == '\\'
 	case '\\':
-		return b[i+1] == 'u'
+		return b[i+1] == 'u' || b[i+1] == 'x'
+	case 'w':
+		return before == 's' && (b[i+1] == 'o' || b[i+1] == 'd')
 	case ':':
 		return before != '"' || !has(b[i-2], lower) || mayBeCredential(b, i-1) || b[i+1] == '/' || b[i+1] == '\\'
 	}
@@ -76,16 +97,18 @@ func halt(b []byte, i int) bool {
 	case ':', '=', '>', ',':
 		return joins(b, i)
 	case '-':
-		return i+2 < len(b) && (b[i+1] == '-' || b[i+1] == 'u' && b[i+2] == ' ') && dashes(b, i)
+		return i+2 < len(b) && ((b[i+1] == '-' || b[i+1] == 'u' && b[i+2] == ' ') && dashes(b, i) || mailchimpEnd(b, i) > 0 || afterFlag(b, i) > 0)
 	case '\\':
-		return i+5 < len(b) && b[i+1] == 'u' && b[i+2] == '0' && b[i+3] == '0' && escapedLetter(b, i)
+		return i+5 < len(b) && (b[i+1] == 'u' && b[i+2] == '0' && b[i+3] == '0' && escapedLetter(b, i) || b[i+1] == 'x' && escapedBytes(b, i)-i >= 4*minToken)
+	case 'w':
+		return i > 0 && b[i-1] == 's' && toldRaw(b, runEnd(b, i, alnum))
 	}
 	return false
 }
 
 // longWord looks at the word that holds the eight bytes from i. It returns the
 // end of the word, and whether something in it could be a credential.
-func longWord(b []byte, i int) (end int, found bool) {
+func longWord(b []byte, i, depth int) (end int, found bool) {
 	begin := i
 	for begin > 0 && b[begin-1] >= '+' {
 		begin--
@@ -97,8 +120,17 @@ func longWord(b []byte, i int) (end int, found bool) {
 	if end-begin < minToken {
 		return end, false
 	}
-	if begin > 0 && b[begin-1] == ' ' && isScheme(b[:begin-1]) {
-		return end, true
+	if begin > 1 && (b[begin-1] != '"' || b[begin-2] != ':') { // not the value of a member
+		if b[begin-1] == ' ' && isScheme(b[:begin-1]) || has(b[begin-1], space|quoted) && (toldBefore(b, begin, end) || endsJoined(b, begin)) {
+			return end, true
+		}
+	}
+	covered := end
+	if begin > 0 && b[begin-1] == '%' {
+		if covered, found = percent(b, begin-1, depth); found {
+			return end, true
+		}
+		covered = max(covered, end)
 	}
 	for p := begin; p+minToken <= end; {
 		if has(b[p], alnum) {
@@ -113,38 +145,27 @@ func longWord(b []byte, i int) (end int, found bool) {
 			if p-from >= minEncoded && encodesText(b[from:p]) {
 				return end, true
 			}
+			if p-from >= minHex {
+				if _, to := hexText(b[from:p]); to > 0 {
+					return end, true
+				}
+			}
 			continue
 		}
 		p++
 	}
-	return end, false
+	return covered, false
 }
 
 func startsToken(b []byte, p int) bool {
 	if !mayBeToken(b, p) {
 		return false
 	}
-	end, _ := matchToken(b, p)
-	return end > 0
-}
-
-// pastEscape returns the length of the rest of an escape that looks like a part
-// of the word at p: the letter of \n, the digits of \u003e and %3D, the
-// parameters of \x1b[31m.
-func pastEscape(b []byte, p int) int {
-	switch {
-	case p == 0 || p >= len(b):
-		return 0
-	case b[p-1] == '\\' && b[p] == 'u':
-		return 5
-	case b[p-1] == '\\':
-		return 1
-	case b[p-1] == '%':
-		return 2
-	case b[p-1] == '[' || b[p-1] == ';':
-		return runEnd(b, p, digit) + 1 - p
+	if end, _ := matchToken(b, p); end > 0 {
+		return true
 	}
-	return 0
+	_, ok := joined(b, p)
+	return ok
 }
 
 // isScheme reports whether text ends with a scheme of authorization.
@@ -161,6 +182,11 @@ func joins(b []byte, i int) bool {
 	}
 	if i == 0 {
 		return false
+	}
+	if b[i] == '=' && (b[i-1] == '=' || b[i-1] == '!') {
+		if _, kind := comparedName(b, i); kind != "" {
+			return true
+		}
 	}
 	switch before := b[i-1]; {
 	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && inJSON(b)):
@@ -317,4 +343,16 @@ func escapedLetter(b []byte, i int) bool {
 		return kind != ""
 	}
 	return r < 0x80 && (r == ':' || r == ',' || r == '%' || has(byte(r), ident|slash|equals))
+}
+
+// percent reports whether what stands around the escape of a URL at i hides
+// something, and where that ends.
+func percent(b []byte, i, depth int) (end int, found bool) {
+	const deepest = 4
+	if _, ok := percentByte(b, i); !ok {
+		return i, false
+	}
+	var buffer [512]byte
+	text, _, end := query(buffer[:0], b, max(0, i-4*maxName), i)
+	return end, depth == deepest || suspiciousAt(text, depth+1)
 }

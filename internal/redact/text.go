@@ -5,7 +5,7 @@ import "bytes"
 // text finds credentials in plain text. It goes from left to right and never
 // back behind the end of a span; what it looks at around a character is bounded.
 func (f *finder) text(t []byte) {
-	f.curl, f.encoded = bytes.Contains(t, []byte("curl")), encoded{}
+	f.curl, f.encoded, f.decoded = bytes.Contains(t, []byte("curl")), encoded{}, 0
 	for i := 0; i < len(t); {
 		switch c := t[i]; {
 		case has(c, alnum):
@@ -19,9 +19,9 @@ func (f *finder) text(t []byte) {
 		case c == '[':
 			i += max(1, maskLength(t[i:]))
 		case c == '\\':
-			i = afterBackslash(t, i)
+			i = f.afterBackslash(t, i)
 		case c == '%':
-			i = afterPercent(t, i)
+			i = f.atPercent(t, i)
 		case c == '\x1b':
 			i = afterColor(t, i)
 		default:
@@ -33,6 +33,11 @@ func (f *finder) text(t []byte) {
 // atWord looks at what begins at the letter or digit i, where no letter or
 // digit stands before: a token, or a scheme of authorization.
 func (f *finder) atWord(t []byte, i int) int {
+	if i+3 <= len(t) && known.tokenStarts.has(t[i], t[i+1], t[i+2]) {
+		if end := f.atJoined(t, i); end > 0 {
+			return end
+		}
+	}
 	if end, kind := matchToken(t, i); end > 0 {
 		if kind == "teams-webhook" { // what belongs to it could not stand in another token
 			end = runEnd(t, end, word|slash|dot|atSign)
@@ -48,6 +53,22 @@ func (f *finder) atWord(t []byte, i int) int {
 			return f.addValue(t, from, to, "authorization")
 		}
 	}
+	if end < len(t) && t[end] == ' ' && mayBeCredential(t, end) {
+		if next := f.atTold(t, end); next > end {
+			return next
+		}
+	}
+	if end-i >= minHex {
+		if next, found := f.atHex(t, i, end); found {
+			return next
+		}
+	}
+	if end-i == 2 && f.encodings < maxEncodings {
+		if to := dumped(t, i, minToken); to > 0 {
+			next, _ := f.bytesIn(t, i, to, i+2, 3)
+			return next
+		}
+	}
 	return f.atEncoded(t, i, end)
 }
 
@@ -59,8 +80,15 @@ func (f *finder) atDash(t []byte, i int) int {
 			return end
 		}
 	}
+	if end := mailchimpEnd(t, i); end > 0 && (len(f.spans) == 0 || f.spans[len(f.spans)-1].to <= i-mailchimpDigits) {
+		f.add(t, i-mailchimpDigits, end, "mailchimp-key")
+		return end
+	}
 	if i > 0 && !has(t[i-1], space|quoted|closer) {
 		return i + 1
+	}
+	if end := f.atFlag(t, i); end > 0 {
+		return end
 	}
 	name := i + 1
 	if name < len(t) && t[name] == '-' {
@@ -68,7 +96,7 @@ func (f *finder) atDash(t []byte, i int) int {
 	}
 	end := runEnd(t[:min(len(t), name+maxName)], name, word)
 	if end == name || t[name] == '-' || end >= len(t) || t[end] != ' ' {
-		return max(end, i+1)
+		return max(runEnd(t, end, alnum), i+1)
 	}
 	v := valueAt(t, skipSpace(t, end))
 	if f.curl && (string(t[i:end]) == "-u" || string(t[i:end]) == "--user") {
@@ -140,25 +168,6 @@ func (f *finder) atURL(t []byte, i int) int {
 	return at
 }
 
-// afterBackslash skips an escape such as \n when a token follows it.
-func afterBackslash(t []byte, i int) int {
-	if i+2 < len(t) {
-		if end, _ := matchToken(t, i+2); end > 0 {
-			return i + 2
-		}
-	}
-	return i + 1
-}
-
-// afterPercent skips an escape of a URL, as %3D, whose digits could be taken
-// for a part of what follows.
-func afterPercent(t []byte, i int) int {
-	if i+3 <= len(t) && has(t[i+1], hexAny) && has(t[i+2], hexAny) {
-		return i + 3
-	}
-	return i + 1
-}
-
 // afterColor skips a terminal's escape sequence, as "\x1b[31m".
 func afterColor(t []byte, i int) int {
 	if i+1 >= len(t) || t[i+1] != '[' {
@@ -187,14 +196,9 @@ func (f *finder) atEncoded(t []byte, i, end int) int {
 			continue
 		}
 		to := f.encoded.to
-		text := decode(t[i:to], first)
-		if !suspicious(text) {
-			continue
-		}
-		inner := finder{encodings: f.encodings + 1}
-		if inner.text(text); len(inner.spans) > 0 {
+		if spans := f.inside(decode(t[i:to], first)); len(spans) > 0 {
 			to = runEnd(t, to, equals)
-			f.add(t, i, to, inner.spans[0].kind)
+			f.add(t, i, to, spans[0].kind)
 			return to
 		}
 	}

@@ -14,9 +14,9 @@ func mayBeToken(text []byte, i int) bool {
 		return true
 	}
 	switch c := text[i]; {
-	case '0' <= c && c <= '9': // telegramLength
+	case '0' <= c && c <= '9': // telegramLength, facebookLength
 		n := runEnd(text[:min(len(text), i+17)], i+5, digit)
-		return n < len(text) && text[n] == ':'
+		return n < len(text) && (text[n] == ':' || text[n] == '|')
 	case 'M' <= c && c <= 'O': // discordLength
 		return i+26 < len(text) && (text[i+24] == '.' || text[i+25] == '.' || text[i+26] == '.')
 	}
@@ -51,6 +51,9 @@ func matchToken(text []byte, i int) (end int, kind string) {
 	case has(text[i], digit):
 		if n := telegramLength(rest); n > 0 {
 			return i + n, "telegram-token"
+		}
+		if n := facebookLength(rest); n > 0 {
+			return i + n, "facebook-token"
 		}
 	case 'M' <= text[i] && text[i] <= 'O':
 		if n := discordLength(rest); n > 0 {
@@ -119,6 +122,17 @@ func telegramLength(text []byte) int {
 	return end
 }
 
+// facebookLength returns the length of the token of an app that text begins with:
+// its id of 15 or 16 digits, a bar and 27 more; or 0.
+func facebookLength(text []byte) int {
+	const secret = 27
+	n := runEnd(text[:min(len(text), 17)], 0, digit)
+	if n < 15 || n > 16 || n+1+secret > len(text) || text[n] != '|' || runEnd(text[:min(len(text), n+2+secret)], n+1, word) != n+1+secret {
+		return 0
+	}
+	return n + 1 + secret
+}
+
 // discordLength returns the length of the bot token that text begins with: an id
 // in base64, a time of 6 characters and 27 to 38 more; or 0.
 func discordLength(text []byte) int {
@@ -130,6 +144,21 @@ func discordLength(text []byte) int {
 	}
 	end := runEnd(text[:min(len(text), id+8+39)], id+8, word)
 	if n := end - id - 8; n < 27 || n > 38 {
+		return 0
+	}
+	return end
+}
+
+const mailchimpDigits = 32
+
+// mailchimpEnd returns the end of the Mailchimp key whose last dash is at i: 32
+// hexadecimal digits and the place of the account, as -us12; or 0.
+func mailchimpEnd(t []byte, i int) int {
+	if from := i - mailchimpDigits; from < 0 || i+3 >= len(t) || t[i+1] != 'u' || t[i+2] != 's' || runEnd(t, from, hexLower) != i || from > 0 && has(t[from-1], alnum) && (from < 2 || t[from-2] != '\\') {
+		return 0
+	}
+	end := runEnd(t, i+3, digit)
+	if end == i+3 || end > i+5 || end < len(t) && has(t[end], alnum) {
 		return 0
 	}
 	return end

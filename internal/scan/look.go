@@ -31,6 +31,7 @@ func (s *scanner) look(f *field, v *view) {
 	g := compiled()
 	s.matcher.words = v.n.split(s.matcher.words, g.lex, f.place == placeName || f.place == placeKey)
 	s.cues = s.cues[:0]
+	s.judge(f, v, g)
 	s.match(f, v, g)
 	s.gather(f, v, g)
 	s.raw(f, v)
@@ -61,16 +62,23 @@ func (s *scanner) try(f *field, v *view, g *grammar, candidates []int32, i int) 
 		if !r.places.has(f.place) && v.encoding == "" && !s.isSentence(f) {
 			continue
 		}
-		if end := s.matcher.match(p, i); end > 0 {
+		if end := s.matcher.match(p, i); end > 0 && s.count(int(c)) {
 			if p.rule >= g.firstCue {
 				s.cues = append(s.cues, cue{p.rule - g.firstCue, i, end})
 				continue
 			}
 			mention := p.mention && v.encoding == "" && s.mentioned(v, g, i, end)
-			s.see(f, v, *r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
+			r := *r
+			if r.weak && v.encoding == "" && !s.judging.agrees(i) {
+				r.weaken()
+			}
+			s.see(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
 		}
 	}
 }
+
+// count reports whether a pattern that matches counts.
+func (s *scanner) count(pattern int) bool { return s.counts == nil || s.counts(pattern) }
 
 // isSentence reports whether a name is so long that it says something.
 func (s *scanner) isSentence(f *field) bool {
@@ -152,18 +160,18 @@ func (s *scanner) border(f *field, g *grammar, tail []word, text []byte, head []
 			if both[i].id == 0 || p.rule >= g.firstCue || r.severity < SeverityReview || !r.places.has(f.place) {
 				continue
 			}
-			if end := m.match(p, i); end > len(tail) {
+			if end := m.match(p, i); end > len(tail) && s.count(int(c)) {
+				last := head[end-len(tail)-1].end
 				r.severity = SeverityReview
 				r.reason += "; the text is parted between two strings"
-				excerpt := string(text[both[i].start:]) + string(v.n.lower[:head[end-len(tail)-1].end])
-				s.found(f, r, 0, v.n.origin(int(head[end-len(tail)-1].end)), excerpt)
+				s.found(f, r, 0, v.n.origin(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
 			}
 		}
 	}
 }
 
 // ruleCues is what several kinds of cues in one breath amount to.
-var ruleCues = rule{name: "many-cues", severity: SeverityReview, reason: "steers the model in several ways at once"}
+var ruleCues = rule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
 
 // gather finds where cues of several kinds stand together.
 func (s *scanner) gather(f *field, v *view, g *grammar) {
@@ -190,6 +198,9 @@ func (s *scanner) gather(f *field, v *view, g *grammar) {
 			}
 		}
 		r.reason += ": it " + strings.Join(why, "; ")
+		if v.encoding == "" && !s.judging.agrees(c.start) {
+			r.weaken()
+		}
 		s.see(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.mentioned(v, g, c.start, end))
 		return
 	}

@@ -1,6 +1,9 @@
 package scan
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // mentioned reports whether the words from i to end are spoken of and not said:
 // a guard that detects 'ignore previous instructions' does not ask for it. Then
@@ -69,9 +72,9 @@ func (s *scanner) mention(f *field, r rule, start, end int) {
 	}
 }
 
-// unmask gives the mentions their full weight when something else was found.
+// unmask gives the mentions their full weight when a rule has found something else.
 func (s *scanner) unmask() {
-	if weigh(s.findings) == Clean {
+	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleJudged }) {
 		return
 	}
 	for _, m := range s.mentions {

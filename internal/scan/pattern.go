@@ -91,7 +91,12 @@ func compile(concepts, rules string) *grammar {
 			panic("scan: no place is named " + head[2])
 		}
 		r := rule{name: head[0], reason: reason, places: where}
-		if head[1] != "cue" {
+		switch head[1] {
+		case "cue":
+		case "weak":
+			r.severity, r.weak = SeverityReview, true
+			g.firstCue++
+		default:
 			r.severity = severityNamed(head[1])
 			g.firstCue++
 		}

@@ -91,7 +91,7 @@ func TestNamePlacement(t *testing.T) {
 			t.Logf("missed: %s", name)
 		}
 	}
-	if found*100 < len(seeds)*80 {
+	if found*100 < len(seeds)*85 {
 		t.Errorf("%d of %d found", found, len(seeds))
 	}
 }

@@ -69,7 +69,11 @@ func (s *scanner) raw(f *field, v *view) {
 			continue
 		}
 		found := rule{name: r.name, severity: severity, reason: r.reason}
-		r.find(t, &present, func(start, end int) { s.see(f, v, found, start, end, false) })
+		r.find(t, &present, func(start, end int) {
+			if s.count(len(compiled().patterns) + k) {
+				s.see(f, v, found, start, end, false)
+			}
+		})
 	}
 }
 

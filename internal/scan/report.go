@@ -82,6 +82,9 @@ type Finding struct {
 	Reason  string `json:"reason"`
 }
 
+// RuleJudged is the rule of what the learned judge finds.
+const RuleJudged = "reads-like-poison"
+
 // Report is what a scan found, in the order of the definition.
 type Report struct {
 	Verdict  Verdict   `json:"verdict"`
@@ -109,7 +112,7 @@ func weigh(findings []Finding) Verdict {
 			return Block
 		case SeverityReview:
 			verdict = Review
-			if f.Rule != "incomplete" && f.Rule != "too-large" && !slices.Contains(kinds, f.Rule) {
+			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleJudged && !slices.Contains(kinds, f.Rule) {
 				kinds = append(kinds, f.Rule)
 			}
 		}

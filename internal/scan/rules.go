@@ -15,6 +15,7 @@ type rule struct {
 	severity Severity
 	reason   string
 	places   places // where its patterns are looked for; 0 is everywhere
+	weak     bool   // it counts only where the judge agrees
 }
 
 // place is the kind of a string: rules differ in where they look.

@@ -4,6 +4,10 @@
 // string that a client could see, after normalising and decoding it, and
 // explains each finding with the span that caused it.
 //
+// Beside the rules a judge (package judge) has learned what poison reads like. What
+// it finds is read by a person and never blocks; findings of weak rules count only
+// in sentences where it agrees.
+//
 // It guarantees that the same definition gives the same report, byte for byte;
 // that its work is bounded; and that what it could not look at in full, or
 // where a rule failed, is never called clean. It does no I/O and keeps no
@@ -15,8 +19,8 @@
 // characters, normal (a text as a model reads it), rules (places, word lists);
 // words (lexicon and splitter), pattern (the grammar of the rules), view (a
 // text in which rules look); scanner, and on it what fills it (collect), what
-// looks (look, mention, raw, unicode, hints) and what finds hidden texts
-// (respell, segment, decode, uncover).
+// looks (look, judgement, mention, raw, unicode, hints) and what finds hidden
+// texts (respell, segment, decode, uncover).
 package scan
 
 import (
@@ -24,12 +28,16 @@ import (
 	"fmt"
 	"slices"
 
+	"mcpproxy/internal/judge"
 	"mcpproxy/internal/tool"
 )
 
 // Definition looks at all that a definition says.
-func Definition(d tool.Definition) Report {
-	return reported("definition", func(s *scanner) {
+func Definition(d tool.Definition) Report { return Trial{Judge: judge.Embedded()}.Definition(d) }
+
+// Definition looks at all that a definition says.
+func (t Trial) Definition(d tool.Definition) Report {
+	return reported("definition", t, func(s *scanner) {
 		if s.take(d.Raw) {
 			s.guard("hints", func() { s.hints(d) })
 			s.scan()
@@ -40,7 +48,7 @@ func Definition(d tool.Definition) Report {
 // Text looks at a text that a client could see, such as the instructions of a
 // server. The path of its findings is its name.
 func Text(name, text string) Report {
-	return reported("text", func(s *scanner) {
+	return reported("text", Trial{Judge: judge.Embedded()}, func(s *scanner) {
 		if len(text) > MaxText {
 			s.tooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", MaxText))
 			text = text[:MaxText]
@@ -58,7 +66,7 @@ func Offer(o tool.Offer) Report {
 			return Text("instructions", text)
 		}
 	}
-	return reported("definition", func(s *scanner) {
+	return reported("definition", Trial{Judge: judge.Embedded()}, func(s *scanner) {
 		if s.take(o.Raw) {
 			s.scan()
 		}
@@ -66,8 +74,8 @@ func Offer(o tool.Offer) Report {
 }
 
 // reported runs a scan.
-func reported(what string, scan func(s *scanner)) Report {
-	s := newScanner()
+func reported(what string, t Trial, scan func(s *scanner)) Report {
+	s := newScanner(t)
 	s.guard(what, func() { scan(s) })
 	return s.report()
 }
@@ -91,6 +99,7 @@ func (s *scanner) take(raw []byte) bool {
 
 // report sorts what was found and weighs it.
 func (s *scanner) report() Report {
+	s.verdict()
 	s.unmask()
 	r := Report{Verdict: weigh(s.findings), Findings: s.findings}
 	if r.Findings == nil {

@@ -2,9 +2,11 @@ package scan
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
+	"mcpproxy/internal/judge"
 	"mcpproxy/internal/rawjson"
 )
 
@@ -20,9 +22,19 @@ type scanner struct {
 	matcher  matcher
 	base     view
 	mentions []mentioned
+	judging  judging
+	counts   func(pattern int) bool // nil when all patterns do
 }
 
-func newScanner() *scanner { return &scanner{matcher: matcher{budget: budget}} }
+// Trial is a scan with other means than the program's, for learning.
+type Trial struct {
+	Judge  *judge.Model           // nil for none: then weak rules count everywhere
+	Counts func(pattern int) bool // is asked about each pattern that matches; nil when all count
+}
+
+func newScanner(t Trial) *scanner {
+	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(t.Judge), counts: t.Counts}
+}
 
 func (s *scanner) add(f field) { s.fields = append(s.fields, f) }
 
@@ -115,6 +127,30 @@ type mentioned struct {
 	finding  int
 	severity Severity
 }
+
+// judging is what the learned judge made of the phrases so far.
+type judging struct {
+	model *judge.Model
+	best  int      // the highest score of a phrase that is not only spoken of
+	spans []scored // those of the view that is looked at
+	worst struct {
+		field      *field // nil when no phrase is to be read by a person
+		start, end int
+		excerpt    string
+		core       string // the words that weigh the most
+	}
+	phrase judge.Phrase
+	key    struct { // the last name of a parameter
+		node  int32 // 0 when no sentence can stand beside it
+		text  []byte
+		words []word
+	}
+}
+
+// scored is the score of a phrase.
+type scored struct{ first, end, score int }
+
+func newJudging(m *judge.Model) judging { return judging{model: m, best: math.MinInt} }
 
 // budget bounds the steps of matching in one scan. A real definition takes a
 // few thousand.

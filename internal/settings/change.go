@@ -119,7 +119,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 	whole, shown, refused := s.whole(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
-		a := s.live.Assess(whole)
+		_, a := s.live.Assess(whole)
 		for _, d := range a.Differences {
 			keys = append(keys, d.Key)
 		}
@@ -194,7 +194,7 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 		v.Mistakes = mistakes
 		return v, nil
 	}
-	a := s.live.Assess(whole)
+	_, a := s.live.Assess(whole)
 	if v.OK = a.Err == nil; !v.OK {
 		if v.Mistakes = shown.mistakes(a.Mistakes); v.Mistakes == nil {
 			v.Mistakes = []Mistake{{Message: shown.scrub(problem.From(a.Err).Message), Hint: shown.scrub(problem.From(a.Err).Hint)}}
@@ -209,6 +209,20 @@ func (s *Settings) validate(match, text string) (Validation, error) {
 		v.NeedsRestart = a.NeedsRestart
 	}
 	return v, nil
+}
+
+// Candidate returns the configuration that a text would be, in which placeholders stand
+// for the secrets of the file. The error says with places why it would be refused.
+func (s *Settings) Candidate(text string) (*config.Config, error) {
+	whole, shown, err := s.whole("", text)
+	if err != nil {
+		return nil, err
+	}
+	next, a := s.live.Assess(whole)
+	if a.Err != nil {
+		return nil, s.refusal(a.Err, shown.mistakes(a.Mistakes), shown)
+	}
+	return next, nil
 }
 
 // presentable is a value without what looks like a credential, and without what is

@@ -79,7 +79,7 @@ func (s *Settings) Config(context.Context, Caller, gateway.Nothing) (Config, err
 	}
 	c.Settings = s.settings(text)
 	if err == nil && c.ETag != c.InForceETag && text != nil {
-		a := s.live.Assess(text)
+		_, a := s.live.Assess(text)
 		err, c.Mistakes = a.Err, shown.mistakes(a.Mistakes)
 	}
 	if err == nil && c.ETag != c.InForceETag {

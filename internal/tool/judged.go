@@ -11,6 +11,9 @@ import (
 // hints, and the definition that they and its approval are of.
 type Judged struct {
 	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
+	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
+	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"What the tool seems to do, where its server does not say it, whether that counted or not."`
+	Unsure      bool         `json:"inferred_unsure,omitempty" doc:"That is only the careful choice."`
 	CallWith    string       `json:"call_with,omitempty" words:"variant"`
 	Fingerprint string       `json:"fingerprint,omitempty" doc:"Of the definition that was judged, in hexadecimal digits."`
 	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who has approved this definition: a person, or the trust in its server (trust:scan, trust:auto)."`
@@ -74,6 +77,39 @@ func JudgeHints(effective, override, declared Hints) *JudgedHints {
 	return h
 }
 
+// Declared returns the hints that the server has given: what counted that it has said
+// itself, and what was overridden.
+func (j *Judged) Declared() (h Hints) {
+	said := h.booleans()
+	for _, from := range [...]*JudgedHints{j.Hints, j.Overridden} {
+		if from == nil {
+			continue
+		}
+		for i, fact := range from.all() {
+			if f := *fact; f != nil && f.From == FromServer {
+				*said[i].said = TriOf(f.Value)
+			}
+		}
+	}
+	return h
+}
+
+// Overridden returns what the server has said of the hints that are overridden; nil
+// when that is nothing.
+func Overridden(override, declared Hints) *JudgedHints {
+	var h JudgedHints
+	by, of := override.booleans(), declared.booleans()
+	for i := range by {
+		if *by[i].said != Unsaid && *of[i].said != Unsaid {
+			*h.all()[i] = &HintFact{Value: *of[i].said == True, From: FromServer}
+		}
+	}
+	if h == (JudgedHints{}) {
+		return nil
+	}
+	return &h
+}
+
 // all is in the order of Hints.
 func (h *JudgedHints) all() [4]**HintFact {
 	return [...]**HintFact{&h.ReadOnly, &h.Destructive, &h.Idempotent, &h.OpenWorld}
@@ -95,6 +131,12 @@ func (j *Judged) AppendMembers(dst []byte) []byte {
 	if j.Hints != nil {
 		dst = append(j.Hints.appendLetters(append(dst, `,"hints":"`...)), '"')
 	}
+	if j.Overridden != nil {
+		dst = append(j.Overridden.appendLetters(append(dst, `,"overridden":"`...)), '"')
+	}
+	if j.Unsure {
+		dst = append(dst, `,"inferred_unsure":true`...)
+	}
 	for _, m := range j.texts() {
 		if *m.text != "" {
 			dst = rawjson.AppendString(append(append(append(dst, `,"`...), m.name...), `":`...), *m.text)
@@ -112,6 +154,10 @@ func (j *Judged) Read(name, value []byte) {
 	switch string(name) {
 	case "hints":
 		j.Hints = readLetters(text)
+	case "overridden":
+		j.Overridden = readLetters(text)
+	case "inferred_unsure":
+		j.Unsure = string(value) == "true"
 	case "approved_at":
 		if ms, ok := rawjson.Int(value); ok {
 			at := time.UnixMilli(ms).UTC()
@@ -130,8 +176,8 @@ type textMember struct {
 	text *string
 }
 
-func (j *Judged) texts() [3]textMember {
-	return [...]textMember{{"call_with", &j.CallWith}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
+func (j *Judged) texts() [4]textMember {
+	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
 }
 
 // appendLetters appends a letter for each hint: the first one of its source, a capital

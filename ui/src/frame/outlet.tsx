@@ -41,7 +41,7 @@ function NotFound() {
     <div class="page">
       <h1>There is no such page</h1>
       <p class="lead">MCPProxy {status.data?.version} has no page at this address.</p>
-      <Button href={href("overview")}>Overview</Button>
+      <div class="sec"><Button href={href("overview")}>To the overview</Button></div>
     </div>
   );
 }

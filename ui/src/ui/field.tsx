@@ -10,7 +10,7 @@ export function Field({ label, note, error, required = false, children }: {
   const text = error ?? note;
   return (
     <div>
-      <label class="lab" for={id}>{label}{required && <span class="req" aria-hidden="true"> *</span>}</label>
+      <label class="lab" for={id}>{label}{required && <span class="dim" aria-hidden="true"> required</span>}</label>
       {children({ id, class: "field", ...(text ? { "aria-describedby": id + "-note" } : {}), ...(error ? { "aria-invalid": "true" as const } : {}) })}
       {text && <p id={id + "-note"} class={error ? "field-note bad" : "field-note"} role={error ? "alert" : undefined}>{text}</p>}
     </div>

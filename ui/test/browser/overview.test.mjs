@@ -43,6 +43,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await until("only the broken server needs a person", async () => (await h1(page)) === "One thing needs you");
   assert.match(await page.locator(".todo").innerText(), /gone does not work|gone keeps failing/);
   assert.match(await page.locator("#main").innerText(), /No call in the last 24 hours\s+There was none yet\./);
+  assert.equal(await page.getByRole("link", { name: "Three steps to a first call" }).getAttribute("href"), "/ui/overview?start=1");
   await says(page, "the log was looked at", /records, intact/);
 
   // A definition turns bad, an agent proposes a server: no reload.
@@ -156,6 +157,9 @@ test("the first run: from nothing to a first call", async (t) => {
   assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
   await page.getByText("Listening").waitFor();
+  // What proves no right is refused and on record, but is no call.
+  assert.equal((await fetch(daemon.url + "/api/v1/status", { headers: { "X-API-Key": "wrong" } })).status, 401);
+  await until("the refusal is on record", async () => (await daemon.api("GET", "/activity?type=policy_decision")).total > 0);
   const agent = await daemon.client("Cursor");
   await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "The person asked." } });
   await says(page, "the first record opens in place", /That was the first call\. It took (less than 1|\d+(\.\d+)?) ms and is on record\./);

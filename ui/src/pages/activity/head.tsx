@@ -35,7 +35,7 @@ export function Head({ matched, all, filtered, filters, range, summary, table, o
           <h1>{title(matched, all, filtered)}</h1>
           <p class="lead">
             {span[0]!.toUpperCase() + span.slice(1)}
-            {summary ? <>: <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.refused)}</b> refused, <b>{number(summary.failed)}</b> failed.{summary.cut && " Only the newest records are counted."} </> : ". "}
+            {summary ? <>: <b>{count(summary.calls + summary.refused, "call")}</b>, <b>{number(summary.calls - summary.failed)}</b> ok, <b>{number(summary.refused)}</b> refused, <b>{number(summary.failed)}</b> failed.{summary.cut && " Only the newest records are counted."} </> : ". "}
             <TableToggle on={table} onChange={onTable} />
           </p>
         </div>

@@ -58,8 +58,8 @@ export function Proof({ record: r }: { record: ActivityRecord }) {
     <DrawerPart title="Proof" end={<CopyButton label="Copy the hashes" text={() => JSON.stringify(c, null, 2)} />}>
       <p class={broken ? "chain bad" : looked ? "chain" : "chain open"}>
         <Icon name={broken ? "err" : looked ? "shield-ok" : "shield"} small />
-        {broken ? <span>{v ? <Break answer={v} /> : "The chain was found broken. Verify tells where."}</span> : looked ? <span>{whole} <span class="dim">Verified</span></span> : <span>Not verified since it was written.</span>}
-        {looked ? <Time class="dim" at={last.at} suffix /> : <Button small onClick={verify}>Verify</Button>}
+        {broken ? <span>{v ? <Break answer={v} /> : "The chain was found broken. Verify tells where."}</span> : looked ? <span>{whole} <span class="dim">Verified <Time at={last.at} suffix /></span></span> : <span>Not verified since it was written.</span>}
+        {!looked && <Button small onClick={verify}>Verify</Button>}
       </p>
       <p class="chain-at">Entry {c.seq}{c.end_seq ? ` to ${c.end_seq}` : ""}: <Hash text={c.hash} /> follows <Hash text={c.previous} />{c.end_hash && <>, ended by <Hash text={c.end_hash} /></>}</p>
     </DrawerPart>

@@ -31,18 +31,19 @@ export function Body({ target, diff, view, lanes, server }: { target: Target; di
   if (view === "json") return <JsonView diff={diff} />;
   const whole = view === "whole" || !diff.approved?.definition;
   const isTool = target.kind === "tool";
+  const moved = !whole && isTool && lanes.was !== lanes.is;
   const changedParameters = !whole && diff.changes.some((c) => /^\/(inputSchema\/(properties|required)|arguments)(\/|$)/.test(c.path));
   const rest = whole ? "" : untouched(diff);
   const clean = "The scanner finds nothing in its texts." + (changedParameters || !rest ? "" : " " + rest);
   return (
     <div class="beside">
       <div>
-        {!whole && lanes.was !== lanes.is && isTool && <LaneMove was={lanes.was} is={lanes.is} />}
+        {moved && <LaneMove was={lanes.was} is={lanes.is} />}
         {whole && <Names diff={diff} />}
         <Description target={target} diff={diff} findings={findings} whole={whole} />
         <MarkedTexts diff={diff} findings={findings} main={mainText(target)} />
         <Parameters diff={diff} whole={whole} same={rest} />
-        {isTool && <Hints diff={diff} lane={lanes.is} guessed={lanes.guessed} reason={lanes.reason} overruled={lanes.overruled} />}
+        {isTool && <Hints diff={diff} lane={lanes.is} guessed={lanes.guessed} reason={lanes.reason} overruled={lanes.overruled} moved={moved} />}
         {!whole && <Others changes={otherChanges(diff.changes, mainText(target))} />}
         {diff.truncated && <p class="same">More has changed than is shown here. See all of it under JSON.</p>}
         {whole && object(diff.definition).outputSchema !== undefined && <Part title="Form of the answer"><div class="gap"><Json label="form of the answer" value={object(diff.definition).outputSchema} /></div></Part>}

@@ -83,7 +83,7 @@ export default function Approvals() {
         <div class="pane-list">
           <div class="pane-head">
             <h1>{heading(waiting.length)}</h1>
-            <p class="lead">{waiting.length > 0 ? "None of them can be called until you decide." : "What changes, and what an agent proposes, appears here first."}</p>
+            <p class="lead">{waiting.length > 1 ? "None of them reaches an agent until you decide." : waiting.length > 0 ? "It reaches no agent until you decide." : "What changes, and what an agent proposes, appears here first."}</p>
             {inbox.warnings.map((w) => <p class="note" key={w}>{w}</p>)}
             <div class="chips" role="group" aria-label="Show">
               {(["all", "findings", "clean"] as const).map((show) => (

@@ -76,7 +76,7 @@ function ParameterRow({ p }: { p: Parameter }) {
 }
 
 /** The four hints; where none changed, a sentence. */
-export function Hints({ diff, lane, guessed, reason, overruled }: { diff: Diff; lane: LaneName; guessed?: boolean; reason?: string; overruled: boolean }) {
+export function Hints({ diff, lane, guessed, reason, overruled, moved }: { diff: Diff; lane: LaneName; guessed?: boolean; reason?: string; overruled: boolean; moved: boolean }) {
   const all = hints(diff.definition, diff.approved?.definition, diff.loosened ?? []);
   const changed = all.filter((h) => h.changed).length;
   const said = all.some((h) => h.is !== "not said");
@@ -98,7 +98,7 @@ export function Hints({ diff, lane, guessed, reason, overruled }: { diff: Diff; 
           </tbody>
         </table>
       </div>
-      <p class="same">{calledAs}</p>
+      {(!moved || guessed || overruled) && <p class="same">{calledAs}</p>}
     </Part>
   );
 }

@@ -24,7 +24,7 @@ export function Facts({ of: s }: { of: Summary }) {
       <Fact name="Median call" small={s.calls > 0 && `p95 ${ms(s.p95_ms)}`}>{s.calls > 0 ? ms(s.p50_ms) : "–"}</Fact>
       <Fact name="Added by MCPProxy" small={s.calls > 0 && `p95 ${duration(s.own_p95_us / 1000)}`}>{s.calls > 0 ? duration(s.own_p50_us / 1000) : "–"}</Fact>
       <Fact name="Definitions an agent loads" small={d && `${d.all_bytes > d.loaded_bytes ? "instead of" : "all have"} ${bytes(d.all_bytes)}`}>{d ? bytes(d.loaded_bytes) : "–"}</Fact>
-      <Fact name="Found at first place" small={!!stats?.searches && `of ${count(stats.searches, "search", "searches")}`}>{stats?.searches ? `${Math.round(stats.recall_1 * 100)} %` : "–"}</Fact>
+      <Fact name="Found at first place" small={!!stats?.searches && `of calls after ${count(stats.searches, "search", "searches")}`}>{stats?.searches ? `${Math.round(stats.recall_1 * 100)} %` : "–"}</Fact>
       <Fact
         name="Log"
         small={status && <a href={href("activity")} title={verified ? `Verified ${exact(verified.at)}` : "Not verified since MCPProxy started"}>records, {verified ? (verified.ok ? "intact" : "not intact") : "not verified"}</a>}

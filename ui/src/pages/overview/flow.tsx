@@ -42,7 +42,7 @@ export function Flow({ of: s }: { of: Summary }) {
 
 // ended: the span ends before now, and what came after it is not known here.
 function Last({ at, ended }: { at: string | undefined; ended: boolean }) {
-  if (!at) return <>{ended ? "There was none before it either." : "There was none yet."}</>;
+  if (!at) return ended ? <>There was none before it either.</> : <>There was none yet. <a class="link" href={href("overview", { start: "1" })}>Three steps to a first call</a></>;
   const text = ago(at, now.value);
   return <>The last one was {text === "now" ? "just now" : <time dateTime={at} title={exact(at)}>{text} ago</time>}.</>;
 }

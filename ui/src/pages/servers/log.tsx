@@ -85,8 +85,7 @@ export function LogPart({ name }: { name: string }) {
   const state = log.state === "broken" ? "not followed now" : paused ? (log.held ? `paused, ${log.held >= kept ? "many" : log.held} newer` : "paused") : log.state === "live" ? "followed live" : "";
   return (
     <DrawerPart title="Log" end={<><span class="dim" aria-live="polite">{state}</span><Button kind="quiet" small icon={paused ? "play" : "pause"} pressed={paused} onClick={() => pause(!paused)}>{paused ? "Go on" : "Pause"}</Button><CopyButton text={text} label="Copy the log" /></>}>
-      {log.lines.length > 0 && <LogLines lines={log.lines} stream label={`Log of ${name}`} refTo={box} onScroll={() => {
-        const b = box.current!;
+      {log.lines.length > 0 && <LogLines lines={log.lines} stream label={`Log of ${name}`} refTo={box} onScroll={(b) => {
         atEnd.current = b.scrollTop + b.clientHeight > b.scrollHeight - 24;
       }} />}
       {log.lines.length === 0 && log.state === "live" && <p class="dim">It has written nothing yet. What it writes appears here.</p>}

@@ -16,16 +16,16 @@ import { sentence } from "./model";
 /** Step 3: a sentence for the agent, and the first record, which opens here. */
 export function Ask({ servers }: { servers: readonly Server[] }) {
   const [id, setId] = useState("");
-  // One that came before this page was open counts, too.
-  const before = useResource<ActivityList>("first", (signal) => api.get("/activity", { type: "tool_call,policy_decision", limit: 1 }, signal));
+  // One that came before this page was open counts, too. A request that proved no right was refused as well, but called no tool.
+  const before = useResource<ActivityList>("first", (signal) => api.get("/activity", { type: "tool_call,policy_decision", limit: 20 }, signal));
   useEffect(() => {
-    const there = before.data?.activities[0];
+    const there = before.data?.activities.find((r) => r.tool_name);
     if (there && there.status !== "pending") setId((is) => is || there.id);
   }, [before.data]);
   useEvents((batch) => {
     for (const e of batch) {
       if (e.name === "reset") before.reload();
-      else if (e.name === "activity" && (e.kind === "tool_call.completed" || e.kind === "policy_decision")) setId((is) => is || e.record.id);
+      else if (e.name === "activity" && e.record.tool_name && (e.kind === "tool_call.completed" || e.kind === "policy_decision")) setId((is) => is || e.record.id);
     }
   });
   const record = useResource<ActivityRecord>(id || null, (signal) => api.get(path`/activity/${id}`, undefined, signal));

@@ -1,0 +1,151 @@
+// Package corpora reads the labelled definitions that the scanner is measured
+// with, and learns from: the security corpora, and as honest ones also the tools
+// of real servers and those that retrieval is measured with. It finds them in a
+// directory that the program is told; they are never copied into the project.
+package corpora
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/tool"
+)
+
+// Sample is one labelled definition.
+type Sample struct {
+	ID, Corpus, Technique string
+	Server                string // "" when the corpus does not say it
+	Peers                 []Peer // that stand beside it
+	Malicious             bool
+	Definition            tool.Definition
+}
+
+// Peer is a tool of another server.
+type Peer struct{ Server, Name string }
+
+// Fold returns which of n parts the sample is in. Definitions of one server are in
+// the same part.
+func (s *Sample) Fold(n uint32) uint32 {
+	h := fnv.New32a()
+	io.WriteString(h, cmp.Or(s.Server, s.ID))
+	return h.Sum32() >> 7 % n
+}
+
+// Read reads all samples below a directory, in the same order each time.
+func Read(shared string) ([]Sample, error) {
+	var samples []Sample
+	files, _ := filepath.Glob(filepath.Join(shared, "security-corpora", "*", "corpus.jsonl"))
+	lists, _ := filepath.Glob(filepath.Join(shared, "real-servers", "*.tools.json"))
+	if len(files) == 0 || len(lists) == 0 {
+		return nil, errors.New("there are no corpora: say with --shared where they are")
+	}
+	for _, file := range append(files, filepath.Join(shared, "retrieval", "scale", "tools.jsonl.gz")) {
+		more, err := Lines(file)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, more...)
+	}
+	for _, file := range lists {
+		more, err := list(file)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, more...)
+	}
+	return samples, nil
+}
+
+// row is a line of a corpus; the rest of its members are the definition's.
+type row struct {
+	ID, Label, Surface, Technique, Server string
+	Peers                                 []Peer
+}
+
+// Lines reads a file with a definition a line.
+func Lines(file string) ([]Sample, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if strings.HasSuffix(file, ".gz") {
+		if in, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	corpus := filepath.Base(filepath.Dir(file))
+	var samples []Sample
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		s, ok, err := line(corpus, lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if ok {
+			samples = append(samples, s)
+		}
+	}
+	return samples, lines.Err()
+}
+
+func line(corpus string, text []byte) (Sample, bool, error) {
+	r := row{Label: "benign", Surface: "definition"}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Sample{}, false, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return Sample{}, false, err
+	}
+	if members["name"] == nil || r.Surface != "definition" {
+		return Sample{}, false, nil
+	}
+	for _, label := range []string{"id", "label", "set", "surface", "technique", "server", "peers", "derived", "hard_negative", "resembles"} {
+		delete(members, label)
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return Sample{}, false, err
+	}
+	s, ok := sample(corpus, r, raw)
+	return s, ok, nil
+}
+
+// list reads what a real server answered to tools/list. Variants of a server are
+// that server.
+func list(file string) ([]Sample, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Tools []json.RawMessage }
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	server, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".tools.json"), "-")
+	var samples []Sample
+	for k, raw := range answer.Tools {
+		if s, ok := sample("real-servers", row{ID: fmt.Sprintf("%s/%d", filepath.Base(file), k), Server: server}, raw); ok {
+			samples = append(samples, s)
+		}
+	}
+	return samples, nil
+}
+
+func sample(corpus string, r row, raw []byte) (Sample, bool) {
+	d, err := tool.ParseDefinition("s", bytes.Clone(raw))
+	return Sample{ID: r.ID, Corpus: corpus, Technique: cmp.Or(r.Technique, "-"), Server: r.Server, Peers: r.Peers, Malicious: r.Label == "malicious", Definition: d}, err == nil
+}

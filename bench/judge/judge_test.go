@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpproxy/bench/corpora"
+	"mcpproxy/internal/judge"
+)
+
+func shared(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("MCPPROXY_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "security-corpora")); err != nil {
+		t.Skip("the shared corpora are missing, set MCPPROXY_SHARED")
+	}
+	return dir
+}
+
+// TestSeeds: every seed draws texts without brackets left, of lists that are there.
+func TestSeeds(t *testing.T) {
+	g, err := parseSeeds(seedText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacks, r := 0, random(3)
+	for _, s := range g.seeds {
+		if s.malicious {
+			attacks++
+		}
+		for range 20 {
+			text := g.draw(s.text, &r)
+			if strings.ContainsAny(text, "(){}|") || strings.TrimSpace(text) == "" {
+				t.Errorf("%s: %q", s.text, text)
+			}
+		}
+	}
+	if attacks < 100 || len(g.seeds)-attacks < 40 {
+		t.Errorf("%d seeds, %d attacks", len(g.seeds), attacks)
+	}
+	if _, err := parseSeeds("\tstands alone\n"); err == nil {
+		t.Error("a seed without a head is taken")
+	}
+}
+
+// TestModelIsLearned: the model of the program is what the data give, byte for byte.
+// What was left out of learning is found, and honest servers that were left out are
+// left alone. It takes 15 s of processor time.
+func TestModelIsLearned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it learns anew, eight times")
+	}
+	samples, err := corpora.Read(shared(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	learned, err := newTraining(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(learned.final().Bytes(), judge.Embedded().Bytes()) {
+		t.Error("internal/judge/model.bin is not what is learned: go run ./bench/judge --out internal/judge/model.bin")
+	}
+	recall, all := 0.0, tallies{}
+	sets := learned.sets()
+	for k, set := range sets {
+		attacks, honest := learned.leftOut(set, uint32(k), false)
+		recall += float64(attacks.review) / float64(attacks.all) / float64(len(sets))
+		all.join(honest)
+	}
+	honest := all.sum()
+	if len(sets) != 4 || recall < .6 || honest.review*100 > honest.all || honest.block*2000 > honest.all {
+		t.Errorf("sets %v: %.1f %% found; of %d honest ones %d reviewed, %d blocked", sets, 100*recall, honest.all, honest.review, honest.block)
+	}
+}
+
+// TestFolds: all definitions of a server are in the same fold.
+func TestFolds(t *testing.T) {
+	a, b := corpora.Sample{ID: "1", Server: "s"}, corpora.Sample{ID: "2", Server: "s"}
+	if a.Fold(folds) != b.Fold(folds) {
+		t.Error("a server is in two folds")
+	}
+	var seen []uint32
+	for _, name := range strings.Split("a b c d e f g h i j k l m n o p q r s t u v w x y z", " ") {
+		s := corpora.Sample{Server: name}
+		if f := s.Fold(folds); !slices.Contains(seen, f) {
+			seen = append(seen, f)
+		}
+	}
+	if len(seen) != folds {
+		t.Errorf("folds %v", seen)
+	}
+}

@@ -1,0 +1,81 @@
+// Command judge learns the weights of internal/judge, and says how well they do on what
+// they were not learned from.
+//
+//	go run ./bench/judge --shared DIR [--out internal/judge/model.bin] [FILE...]
+//
+// It learns from the labelled definitions below DIR (package corpora) and from the
+// texts of seeds.txt. The same input gives the same file, byte for byte. Sources
+// and licences stand in internal/judge/model.md. Nothing of their texts can be read
+// from the weights.
+//
+// For each corpus that holds attacks it learns anew without that corpus and
+// without half of the honest servers, sets the thresholds by two thirds of these,
+// and prints what is found of the corpus, and wrongly found of the last third. The
+// rules that stand beside the judge cannot be learned anew: patterns that fire on
+// attacks of that corpus and of no other do not count. What is in FILEs, a definition
+// a line, is judged by what was learned from everything.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+
+	"mcpproxy/bench/corpora"
+	"mcpproxy/internal/judge"
+)
+
+func main() {
+	shared := flag.String("shared", cmp.Or(os.Getenv("MCPPROXY_SHARED"), "../shared"), "where the corpora are")
+	out := flag.String("out", "", "the file to write the weights to")
+	verbose := flag.Bool("v", false, "print what is wrong")
+	flag.Parse()
+	if err := run(*shared, *out, flag.Args(), *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "judge:", err)
+		os.Exit(1)
+	}
+}
+
+func run(shared, out string, unseen []string, verbose bool) error {
+	samples, err := corpora.Read(shared)
+	if err != nil {
+		return err
+	}
+	t, err := newTraining(samples)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "left out\tattacks\treview\tblock\tby the judge\twithout it\thonest\treview\tblock\tby the judge\twithout it\t")
+	all, recall, sets := tallies{}, 0.0, t.sets()
+	for k, set := range sets {
+		attacks, honest := t.leftOut(set, uint32(k), verbose)
+		fmt.Fprintf(w, "%s\t%v\t%v\t\n", set, attacks, honest.sum())
+		all.join(honest)
+		recall += 100 * float64(attacks.review) / float64(attacks.all) / float64(len(sets))
+	}
+	fmt.Fprintf(w, "mean, and all\t\t%.2f %%\t\t\t\t%v\t\n", recall, all.sum())
+	for _, corpus := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(w, "honest of %s\t\t\t\t\t\t%v\t\n", corpus, all[corpus])
+	}
+	m := t.final()
+	for _, file := range unseen {
+		more, err := corpora.Lines(file)
+		if err != nil {
+			return err
+		}
+		attacks, honest := further(more, m, verbose)
+		fmt.Fprintf(w, "%s\t%v\t%v\t\n", filepath.Base(filepath.Dir(file)), attacks, honest)
+	}
+	w.Flush()
+	fmt.Printf("thresholds: review %d, agree %d, in 1/%d\n", m.Review, m.Agree, judge.Unit)
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, m.Bytes(), 0o644)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"mcpproxy/bench/corpora"
+	"mcpproxy/internal/judge"
+	"mcpproxy/internal/scan"
+	"mcpproxy/internal/tool"
+)
+
+// training is what there is to learn from.
+type training struct {
+	samples []labelled
+	seeds   []example
+	owners  map[int]string // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
+}
+
+// labelled is a sample and its phrases.
+type labelled struct {
+	*corpora.Sample
+	phrases []example
+	fold    uint32
+}
+
+// crawl is the corpus that has most of the honest definitions, of any quality.
+const crawl = "scale"
+
+// listed is the corpus whose definitions have licences that are not known, one and
+// all. Thresholds are held against them, no weight is learned from them.
+const listed = "real-servers"
+
+// folds is in how many parts honest servers are split.
+const folds = 6
+
+// How the weights are learned: chosen with the sets left out that are judged.
+var how = recipe{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
+
+const (
+	draws        = 120 // texts made of each seed
+	seedWeight   = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
+	curated      = 4   // of what is of a honest definition that is not of the crawl
+	rounds       = 2   // of choosing the phrases of malicious definitions that are the poison
+	hard         = 4   // of a phrase that is honest, but does not look so
+	hardMargin   = -1  // from which score on it does not
+	poisonMargin = .5  // below the worst phrase, what is poison too
+)
+
+// By how many of honest definitions the thresholds are set: those that the judge
+// alone may have reviewed, and those in which weak rules count.
+const (
+	reviewShare = .002
+	agreeShare  = .05
+)
+
+func newTraining(samples []corpora.Sample) (*training, error) {
+	t := &training{owners: map[int]string{}}
+	for k := range samples {
+		s := &samples[k]
+		l := labelled{s, phrasesOf(s.Definition), s.Fold(folds)}
+		t.samples = append(t.samples, l)
+		if s.Malicious {
+			t.own(s)
+		}
+	}
+	g, err := parseSeeds(seedText)
+	if err != nil {
+		return nil, err
+	}
+	r := random(7)
+	for _, s := range g.seeds {
+		for range draws {
+			d, err := definitionOf(g.draw(s.text, &r))
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range phrasesOf(d) {
+				e.positive, e.weight = s.malicious, seedWeight
+				t.seeds = append(t.seeds, e)
+			}
+		}
+	}
+	return t, nil
+}
+
+// own notes which patterns of the scanner an attack has.
+func (t *training) own(s *corpora.Sample) {
+	scan.Trial{Counts: func(pattern int) bool {
+		if owner, known := t.owners[pattern]; known && owner != s.Corpus {
+			t.owners[pattern] = ""
+		} else {
+			t.owners[pattern] = s.Corpus
+		}
+		return true
+	}}.Definition(s.Definition)
+}
+
+// definitionOf makes a definition of a text; one that begins with a word and a
+// colon is what is said of a parameter of that name.
+func definitionOf(text string) (tool.Definition, error) {
+	members := map[string]any{"name": "x", "description": strings.TrimSpace(text)}
+	if name, said, ok := strings.Cut(text, ": "); ok && !strings.Contains(name, " ") {
+		members = map[string]any{"name": "x", "inputSchema": map[string]any{"properties": map[string]any{name: map[string]any{"description": said}}}}
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return tool.Definition{}, err
+	}
+	return tool.ParseDefinition("s", raw)
+}
+
+// phrasesOf returns the phrases of a definition that say something.
+func phrasesOf(d tool.Definition) (all []example) {
+	scan.Phrases(d, func(p *judge.Phrase) {
+		e := example{weight: 1, sum: p.Sum()}
+		for f := range p.Features {
+			e.features = append(e.features, f)
+		}
+		e.norm = judge.Norm(len(e.features))
+		all = append(all, e)
+	})
+	return all
+}
+
+// sets returns the corpora that hold attacks.
+func (t *training) sets() (names []string) {
+	for _, s := range t.samples {
+		if s.Malicious && !slices.Contains(names, s.Corpus) {
+			names = append(names, s.Corpus)
+		}
+	}
+	return names
+}
+
+// model learns from all but the attacks of a corpus and the honest definitions of
+// some folds.
+func (t *training) model(without string, not ...uint32) *model {
+	base := slices.Clone(t.seeds)
+	seen, honest := map[string]bool{}, map[uint64]bool{}
+	var poisoned []*labelled
+	for k := range t.samples {
+		s := &t.samples[k]
+		switch {
+		case s.Malicious && s.Corpus != without:
+			poisoned = append(poisoned, s)
+		case s.Malicious, s.Corpus == listed, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
+		default:
+			seen[string(s.Definition.Raw)] = true
+			for _, e := range s.phrases {
+				if s.Corpus != crawl {
+					e.weight = curated
+				}
+				honest[e.sum] = true
+				base = append(base, e)
+			}
+		}
+	}
+	m := newModel()
+	m.learn(base, how)
+	for range rounds {
+		more := slices.Clone(base)
+		for i := range more {
+			if e := &more[i]; !e.positive && m.score(e) > hardMargin {
+				e.weight *= hard
+			}
+		}
+		for _, s := range poisoned {
+			more = append(more, s.poison(m, honest)...)
+		}
+		m.learn(more, how)
+	}
+	return m
+}
+
+// poison returns the phrases of a malicious definition that a model finds the
+// worst, but none that honest ones have, too.
+func (s *labelled) poison(m *model, honest map[uint64]bool) (worst []example) {
+	best := math.Inf(-1)
+	for i := range s.phrases {
+		if !honest[s.phrases[i].sum] {
+			best = max(best, m.score(&s.phrases[i]))
+		}
+	}
+	for _, e := range s.phrases {
+		if x := m.score(&e); !honest[e.sum] && (x > 0 || x >= best-poisonMargin) {
+			e.positive, e.weight = true, seedWeight
+			worst = append(worst, e)
+		}
+	}
+	return worst
+}
+
+// calibrate sets the thresholds by the scores of honest definitions that were not
+// learned from.
+func calibrate(m *judge.Model, scores []int) {
+	slices.Sort(scores)
+	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
+	m.Review, m.Agree = at(reviewShare), at(agreeShare)
+}
+
+// honestScores returns the highest score of each honest definition of some folds.
+// One that is not of the crawl counts as several.
+func (t *training) honestScores(m *judge.Model, of ...uint32) (scores []int) {
+	for _, s := range t.samples {
+		if s.Malicious || !slices.Contains(of, s.fold) {
+			continue
+		}
+		best := math.MinInt16
+		scan.Phrases(s.Definition, func(p *judge.Phrase) { best = max(best, m.Score(p)) })
+		scores = append(scores, best)
+		for k := 1; k < curated && s.Corpus != crawl; k++ {
+			scores = append(scores, best)
+		}
+	}
+	return scores
+}
+
+// final learns from everything. Its thresholds are those that models without some
+// folds have on these.
+func (t *training) final() *judge.Model {
+	var scores []int
+	for fold := uint32(0); fold < folds; fold += 2 {
+		scores = append(scores, t.honestScores(t.model("", fold, fold+1).quantized(), fold, fold+1)...)
+	}
+	m := t.model("").quantized()
+	calibrate(m, scores)
+	return m
+}

@@ -1,0 +1,143 @@
+// Command masking measures how well redact finds credentials: in the samples of
+// gitleaks' rules, in the keyword pairs of detect-secrets' tests, in encoded
+// forms that it makes itself from a seed, and in clean text, where it should
+// find none; and how fast it goes through that.
+//
+//	go run ./bench/masking [-gitleaks file] [-detect-secrets dir] [-shared dir]
+//		[-clean dir,…] [-seed n] [-list half]
+//
+// Nothing of the two projects is kept here. In a checkout of gitleaks, tell.go.txt
+// in the place of cmd/generate/config/utils/validate.go has it print its samples,
+// others each time:
+//
+//	cd cmd/generate/config && go run . /tmp/rules.toml > samples.jsonl
+//
+// Its rules are parted by a hash of their name: what redact knows was chosen with
+// one half in view, the other shows what carries over. It prints figures and
+// judges nothing.
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"mcpproxy/internal/redact"
+)
+
+func main() {
+	var (
+		gitleaks = flag.String("gitleaks", "", "file of the samples of gitleaks")
+		keywords = flag.String("detect-secrets", "", "a checkout of Yelp/detect-secrets")
+		shared   = flag.String("shared", "../shared", "directory of definitions of tools, which are clean")
+		clean    = flag.String("clean", "", "further directories of clean text, parted by commas")
+		seed     = flag.Uint64("seed", 1, "what the encoded forms are made from")
+		list     = flag.String("list", "", "list what is missed in a half: seen or unseen")
+	)
+	flag.Parse()
+	if err := run(os.Stdout, *gitleaks, *keywords, *shared, *clean, *seed, *list); err != nil {
+		fmt.Fprintln(os.Stderr, "masking:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, gitleaks, keywords, shared, clean string, seed uint64, list string) error {
+	if gitleaks != "" {
+		samples, err := ofGitleaks(gitleaks)
+		if err != nil {
+			return err
+		}
+		report(w, "rules of gitleaks", samples, list)
+	}
+	if keywords != "" {
+		samples, err := keywordPairs(keywords)
+		if err != nil {
+			return err
+		}
+		report(w, "keyword pairs of detect-secrets", samples, list)
+	}
+	report(w, "encoded forms", encodedForms(seed), list)
+	return cleanText(w, shared, clean, list != "")
+}
+
+// found reports whether a secret is found in a text, and in one that stands in
+// JSON; what is JSON is masked as such.
+func found(s sample) bool {
+	if json.Valid([]byte(s.Text)) {
+		return gone(s, string(redact.JSON(json.RawMessage(s.Text))))
+	}
+	quoted, _ := json.Marshal(map[string]string{"text": s.Text})
+	var answer struct{ Text string }
+	return gone(s, redact.Text(s.Text)) && json.Unmarshal(redact.JSON(quoted), &answer) == nil && gone(s, answer.Text)
+}
+
+// gone reports whether nothing of a secret is left that would be of use: no four
+// characters in ten of it side by side.
+func gone(s sample, left string) bool {
+	if left == s.Text {
+		return false
+	}
+	n := min(len(s.Secret), max(6, len(s.Secret)*4/10))
+	for i := 0; i+n <= len(s.Secret); i++ {
+		if part := s.Secret[i : i+n]; strings.Contains(left, part) && strings.Count(left, part) >= strings.Count(s.Text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// unseen reports whether a rule is of the half that was not looked at.
+func unseen(rule string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(rule))
+	return h.Sum32()%2 == 1
+}
+
+// report prints the mean over the rules of how much of each is found.
+func report(w io.Writer, title string, samples []sample, list string) {
+	type count struct{ found, all int }
+	rules := map[string]count{}
+	for _, s := range samples {
+		c := rules[s.Rule]
+		c.all++
+		if found(s) {
+			c.found++
+		} else if list == "seen" && !unseen(s.Rule) || list == "unseen" && unseen(s.Rule) {
+			fmt.Fprintf(w, "  missed %s: %q, secret %q\n         %q\n", s.Rule, s.Text, s.Secret, redact.Text(s.Text))
+		}
+		rules[s.Rule] = c
+	}
+	mean := func(keep func(string) bool) (sum float64, n int) {
+		for rule, c := range rules {
+			if keep(rule) {
+				sum, n = sum+float64(c.found)/float64(c.all), n+1
+			}
+		}
+		return 100 * sum / float64(max(1, n)), n
+	}
+	seen, ns := mean(func(r string) bool { return !unseen(r) })
+	other, no := mean(unseen)
+	all, n := mean(func(string) bool { return true })
+	fmt.Fprintf(w, "%s: %d samples, mean of %d rules %.1f %% (%d that were looked at %.1f %%, %d others %.1f %%)\n", title, len(samples), n, all, ns, seen, no, other)
+	if list == "" {
+		return
+	}
+	names := make([]string, 0, len(rules))
+	for r, c := range rules {
+		if c.found < c.all && (unseen(r) == (list == "unseen")) {
+			names = append(names, r)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rules[a].found*rules[b].all, rules[b].found*rules[a].all), cmp.Compare(a, b))
+	})
+	for _, r := range names {
+		fmt.Fprintf(w, "  %4d of %4d %s\n", rules[r].found, rules[r].all, r)
+	}
+}

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// scriptedModel answers as the model of Claude Code: it calls one tool after another, and
+// keeps what each call came to.
+type scriptedModel struct {
+	calls [][2]string // of MCPProxy's tools, with their arguments
+
+	mu      sync.Mutex
+	results []string
+}
+
+func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Tools    []struct{ Name string }
+		Messages []struct{ Content json.RawMessage }
+	}
+	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&asked) != nil || len(asked.Tools) == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	var results []string
+	for _, message := range asked.Messages {
+		var parts []struct {
+			Type    string
+			Content json.RawMessage
+		}
+		_ = json.Unmarshal(message.Content, &parts) // a text has no parts
+		for _, part := range parts {
+			if part.Type == "tool_result" {
+				results = append(results, string(part.Content))
+			}
+		}
+	}
+	m.mu.Lock()
+	m.results = results
+	m.mu.Unlock()
+	block, delta, stop := `{"type":"text","text":""}`, `{"type":"text_delta","text":"done"}`, "end_turn"
+	if at := len(results); at < len(m.calls) {
+		arguments, _ := json.Marshal(m.calls[at][1])
+		block = fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"mcp__mcpproxy__%s","input":{}}`, at, m.calls[at][0])
+		delta, stop = fmt.Sprintf(`{"type":"input_json_delta","partial_json":%s}`, arguments), "tool_use"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range [][2]string{
+		{"message_start", `,"message":{"id":"m","type":"message","role":"assistant","model":"scripted","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`},
+		{"content_block_start", `,"index":0,"content_block":` + block},
+		{"content_block_delta", `,"index":0,"delta":` + delta},
+		{"content_block_stop", `,"index":0`},
+		{"message_delta", `,"delta":{"stop_reason":"` + stop + `","stop_sequence":null},"usage":{"output_tokens":1}`},
+		{"message_stop", ""},
+	} {
+		fmt.Fprintf(w, "event: %[1]s\ndata: {\"type\":%[1]q%[2]s}\n\n", event[0], event[1])
+	}
+}
+
+// TestARealClientCalls: a server of Claude Code is taken over, Claude Code is connected
+// and gets its rules, and then it does what the rules say: what reads runs unasked, and
+// what writes does not, since there is nobody who could be asked.
+func TestARealClientCalls(t *testing.T) {
+	program := clientProgram(t, "claude")
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"} {
+		t.Setenv(name, "")
+		_ = os.Unsetenv(name)
+	}
+	d := startDaemon(t, `{}`)
+	d.inHome(".claude.json", fmt.Sprintf(`{"mcpServers": {"notes": {"command": %q, "args": ["demo-upstream", "notes"]}}}`, binary))
+	for _, step := range []string{
+		"upstream import claude-code --yes --remove", "upstream approve notes --yes", "upstream approve notes --yes",
+		"connect claude-code --yes", "permissions claude-code --write --yes",
+	} {
+		if code, out, notes := d.cli(strings.Fields(step)...); code != 0 {
+			t.Fatalf("%s: %d\n%s%s", step, code, out, notes)
+		}
+	}
+	model := &scriptedModel{calls: [][2]string{
+		{"retrieve_tools", `{"query":"list the notes"}`},
+		{"call_tool_read", `{"name":"notes:list_notes"}`},
+		{"call_tool_write", `{"name":"notes:write_note","args":{"title":"t","text":"x"}}`},
+	}}
+	service := httptest.NewServer(model)
+	defer service.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "-p", "look at my notes")
+	cmd.Dir = d.dir
+	cmd.Env = append(os.Environ(), "HOME="+d.dir, "ANTHROPIC_BASE_URL="+service.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	said, err := cmd.CombinedOutput()
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if err != nil || len(model.results) != len(model.calls) {
+		t.Fatalf("%v, %d results\n%s", err, len(model.results), said)
+	}
+	for i, want := range []string{"notes:list_notes", "groceries", "mcp__mcpproxy__call_tool_write"} {
+		if !strings.Contains(model.results[i], want) {
+			t.Errorf("%v came to %s", model.calls[i], model.results[i])
+		}
+	}
+	_, log, _ := d.cli("activity", "list", "--type", "tool_call", "-o", "json")
+	if strings.Count(log, `"tool_name": "list_notes"`) != 1 || strings.Contains(log, "write_note") {
+		t.Errorf("the log: %s", log)
+	}
+}

@@ -1,0 +1,154 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const serviceName = "mcpproxy"
+
+// sendTimeout is how long the endpoint may take for what it is sent.
+const sendTimeout = 10 * time.Second
+
+// sender sends messages of OTLP over HTTP. The exporters of OpenTelemetry would bring
+// gRPC into the program, which is not used: 7 MB. It is an otlptrace.Client.
+type sender struct {
+	client http.Client
+	base   string
+	header http.Header
+}
+
+// headersVar has header lines for the endpoint: name=value, name=value.
+const headersVar = "OTEL_EXPORTER_OTLP_HEADERS"
+
+func newSender(endpoint string) (*sender, error) {
+	s := &sender{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
+	s.client.Timeout = sendTimeout
+	// What is sent goes to the endpoint and nowhere else.
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for line := range strings.SplitSeq(os.Getenv(headersVar), ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if name == "" && !ok {
+			continue
+		}
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if err != nil || !ok {
+			return nil, fmt.Errorf("%s must be name=value, separated by commas, with values encoded as in URLs", headersVar)
+		}
+		s.header.Set(strings.TrimSpace(name), value)
+	}
+	return s, nil
+}
+
+func (s *sender) Start(context.Context) error { return nil }
+
+func (s *sender) Stop(context.Context) error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// UploadTraces implements otlptrace.Client.
+func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+	// On the wire it is the request of the service that takes traces.
+	return s.post(ctx, "/v1/traces", &tracepb.TracesData{ResourceSpans: spans})
+}
+
+func (s *sender) post(ctx context.Context, path string, m proto.Message) error {
+	body, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header = s.header.Clone()
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("the endpoint answered %s to %s", resp.Status, path)
+	}
+	return nil
+}
+
+// metricsOf returns what was gathered as OTLP has it, counted since began.
+func metricsOf(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
+	var out []*metricspb.Metric
+	for _, family := range gathered {
+		m := &metricspb.Metric{Name: family.GetName(), Description: family.GetHelp()}
+		var numbers []*metricspb.NumberDataPoint
+		var histograms []*metricspb.HistogramDataPoint
+		for _, one := range family.GetMetric() {
+			labels := attributes(one.GetLabel())
+			value := one.GetCounter().GetValue() + one.GetGauge().GetValue() + one.GetUntyped().GetValue() // one of them is there
+			if h := one.GetHistogram(); h != nil {
+				histograms = append(histograms, histogram(h, labels, began, now))
+			} else if one.GetSummary() == nil {
+				numbers = append(numbers, &metricspb.NumberDataPoint{Attributes: labels, StartTimeUnixNano: uint64(began.UnixNano()), TimeUnixNano: uint64(now.UnixNano()),
+					Value: &metricspb.NumberDataPoint_AsDouble{AsDouble: value}})
+			}
+		}
+		const cumulative = metricspb.AggregationTemporality_AGGREGATION_TEMPORALITY_CUMULATIVE
+		switch family.GetType() {
+		case dto.MetricType_COUNTER:
+			m.Data = &metricspb.Metric_Sum{Sum: &metricspb.Sum{DataPoints: numbers, IsMonotonic: true, AggregationTemporality: cumulative}}
+		case dto.MetricType_HISTOGRAM:
+			m.Data = &metricspb.Metric_Histogram{Histogram: &metricspb.Histogram{DataPoints: histograms, AggregationTemporality: cumulative}}
+		case dto.MetricType_GAUGE, dto.MetricType_UNTYPED:
+			m.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: numbers}}
+		default:
+			continue // the summary of the pauses of Go's collector, which is on /metrics
+		}
+		out = append(out, m)
+	}
+	about := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", serviceName), text("service.version", version)}}
+	return &metricspb.MetricsData{ResourceMetrics: []*metricspb.ResourceMetrics{{Resource: about,
+		ScopeMetrics: []*metricspb.ScopeMetrics{{Scope: &commonpb.InstrumentationScope{Name: serviceName}, Metrics: out}}}}}
+}
+
+func histogram(h *dto.Histogram, labels []*commonpb.KeyValue, began, now time.Time) *metricspb.HistogramDataPoint {
+	sum := h.GetSampleSum()
+	p := &metricspb.HistogramDataPoint{Attributes: labels, StartTimeUnixNano: uint64(began.UnixNano()), TimeUnixNano: uint64(now.UnixNano()),
+		Count: h.GetSampleCount(), Sum: &sum}
+	below := uint64(0) // Prometheus counts what is in all buckets up to one, OTLP what is in each
+	for _, b := range h.GetBucket() {
+		if math.IsInf(b.GetUpperBound(), 1) {
+			break // the rest is in the last one anyway
+		}
+		p.ExplicitBounds = append(p.ExplicitBounds, b.GetUpperBound())
+		p.BucketCounts = append(p.BucketCounts, b.GetCumulativeCount()-below)
+		below = b.GetCumulativeCount()
+	}
+	p.BucketCounts = append(p.BucketCounts, h.GetSampleCount()-below)
+	return p
+}
+
+func attributes(labels []*dto.LabelPair) (out []*commonpb.KeyValue) {
+	for _, l := range labels {
+		out = append(out, text(l.GetName(), l.GetValue()))
+	}
+	return out
+}
+
+func text(key, value string) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
+}

@@ -1,0 +1,44 @@
+// Nothing runs over an edge: on every page and state, from 320 px to wide, the window has no
+// scroll bar of its own, and no column of a page has one sideways.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, phone, scene } from "./harness.mjs";
+import { places } from "./pages.mjs";
+import { startWorld } from "./world.mjs";
+
+let world, browser;
+before(async () => ([world, browser] = await Promise.all([startWorld(), launch()])));
+after(async () => {
+  await browser?.close();
+  await world?.close();
+});
+
+// In the page: what is larger than the box that holds it.
+function over() {
+  const root = document.documentElement;
+  const name = (el) => `${el.localName}${el.id && "#" + el.id}.${String(el.className)} ${el.textContent.slice(0, 40)}`;
+  const wrong = [];
+  if (root.scrollHeight > innerHeight) {
+    const low = [...document.querySelectorAll("body *")].filter((el) => getComputedStyle(el).position === "absolute" && el.getBoundingClientRect().bottom > innerHeight);
+    wrong.push(`the window scrolls by ${root.scrollHeight - innerHeight} px: ${low.map(name).join("; ")}`);
+  }
+  if (root.scrollWidth > innerWidth) wrong.push(`the window scrolls sideways by ${root.scrollWidth - innerWidth} px`);
+  for (const box of document.querySelectorAll("#main, #main :is(.pane, .pane-list, .review, .drawer .body, .log, .mid)")) {
+    // Beside an open record on a phone the rest is there for screen readers only.
+    if (box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX === "auto" && box.clientWidth > innerWidth / 8) wrong.push(`${name(box)} is ${box.scrollWidth - box.clientWidth} px too wide`);
+  }
+  return wrong;
+}
+
+for (const width of [1440, 390, 320]) {
+  test(`every page and state at ${width} px`, async (t) => {
+    const context = width > 720 ? { viewport: { width, height: 900 } } : { ...phone, viewport: { width, height: 844 } };
+    const { page, visit } = await scene(t, { daemon: world, browser, context });
+    const wrong = [];
+    for (const place of await places(world)) {
+      await visit(place);
+      wrong.push(...(await page.evaluate(over)).map((w) => `${place}: ${w}`));
+    }
+    assert.deepEqual(wrong, []);
+  });
+}
