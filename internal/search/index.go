@@ -28,6 +28,8 @@ type Index struct {
 	spelling       spelling
 	synonyms       map[string][]uint32 // stem as text → stems
 
+	lying []int // vectors of its stems
+
 	scratch sync.Pool // working memory of searches
 }
 
@@ -74,6 +76,11 @@ func Assemble(parts []*Part) *Index {
 	ix.byStem = newLists(stems, len(ix.stems))
 	ix.spelling = newSpelling(ix.words)
 	ix.synonyms = synonymsIn(ix.stems)
+	for row, stem := range ix.ranking.Vectors.stems {
+		if _, ok := ix.stems[stem]; ok {
+			ix.lying = append(ix.lying, row)
+		}
+	}
 	return ix
 }
 

@@ -335,7 +335,7 @@ func (r *reader) guess(q *query, w queryWord) {
 // alike adds words of tools that lie near an unknown one.
 func (r *reader) alike(q *query, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
-	found := v.nearest(stem(w.text), func(s string) bool {
+	found := v.nearest(stem(w.text), r.view.ix.lying, func(s string) bool {
 		_, ok := r.view.stem(s)
 		return ok
 	})

@@ -121,13 +121,14 @@ func (d *direction) likeness(e *direction) float32 {
 // leastAlike is the likeness of words that may stand for each other.
 const leastAlike = 0.4
 
-// nearest returns the stems that lie nearest to one, of those that are wanted.
-func (v *Vectors) nearest(stem string, wanted func(string) bool) (found []near) {
+// nearest returns the stems that lie nearest to one, of those among that are wanted.
+func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []near) {
 	row, ok := v.rows[stem]
 	if !ok {
 		return nil
 	}
-	for at, other := range v.stems {
+	for _, at := range among {
+		other := v.stems[at]
 		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
 			found = append(found, near{other, l})
 		}
