@@ -7,6 +7,8 @@
 //	go run ./bench/retrieval -save before.json DIR...  keep the figures of every query
 //	go run ./bench/retrieval -against before.json DIR  …and compare another build with them, query by query
 //	go run ./bench/retrieval -learn DIR                what learning from use would add, by cross-validation
+//	go run ./bench/retrieval -choose bench/retrieval/rankings.jsonl DIR
+//	                                                   what each set has by the ranking that is best for the other sets
 //
 // A line of tools.jsonl (or tools.jsonl.gz) has id, server, name, description
 // and inputSchema; one of queries.jsonl has id, query, relevant (ids of tools)
@@ -26,14 +28,23 @@ func main() {
 	save := flag.String("save", "", "write the figures of every query to this `file`")
 	against := flag.String("against", "", "compare with the figures in this `file`, query by query")
 	learn := flag.Bool("learn", false, "also measure with learn_from_use, learned from the requests of other parts of a set")
+	choose := flag.String("choose", "", "judge each set by the one of the rankings in this `file` that is best for the others")
+	most := flag.Int("most", 0, "with -choose: look at about so many requests of a set (0: all)")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./bench/retrieval [-save file] [-against file] [-learn] DIR...")
+		fmt.Fprintln(os.Stderr, "usage: go run ./bench/retrieval [-save file] [-against file] [-learn] DIR...\n       go run ./bench/retrieval -choose file [-most n] DIR...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if *choose != "" {
+		if err := chooseAmong(os.Stdout, flag.Args(), *choose, *most); err != nil {
+			fmt.Fprintln(os.Stderr, "retrieval:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if err := run(os.Stdout, flag.Args(), *save, *against, *learn); err != nil {
 		fmt.Fprintln(os.Stderr, "retrieval:", err)
@@ -78,6 +89,15 @@ func run(w io.Writer, dirs []string, save, against string, learn bool) error {
 		return err
 	}
 	return os.WriteFile(save, data, 0o600)
+}
+
+func chooseAmong(w io.Writer, dirs []string, file string, most int) error {
+	sets, err := findSets(dirs)
+	if err != nil {
+		return err
+	}
+	c := &chooser{w: w, sets: sets, most: most}
+	return c.choose(file)
 }
 
 func load(file string) (r results, err error) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
@@ -23,9 +24,11 @@ import (
 type set struct {
 	name    string
 	tools   int
-	catalog *catalog.Snapshot
+	catalog func() *catalog.Snapshot
 	ids     map[tool.ID]string // as the labels call the tools
 	queries []query
+	servers []string
+	lists   map[string][]tool.Definition
 }
 
 // query is a request and the tools that answer it.
@@ -88,6 +91,9 @@ func readSet(dir string) (*set, error) {
 			return err
 		}
 		s.ids[d.ID] = id
+		if lists[d.ID.Server] == nil {
+			s.servers = append(s.servers, d.ID.Server)
+		}
 		lists[d.ID.Server] = append(lists[d.ID.Server], d)
 		s.tools++
 		return nil
@@ -101,7 +107,8 @@ func readSet(dir string) (*set, error) {
 		s.queries = append(s.queries, q)
 		return err
 	})
-	s.catalog = snapshot(lists)
+	s.lists = lists
+	s.catalog = sync.OnceValue(func() *catalog.Snapshot { return snapshot(lists) })
 	return s, err
 }
 

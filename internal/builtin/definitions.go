@@ -23,7 +23,7 @@ const retrieveDefinition = `{"name":"retrieve_tools",` +
 	`call_tool_read for queries, call_tool_write to create or update, call_tool_destructive to delete or do what cannot be undone. ` +
 	`include_disabled also lists tools that exist but cannot be called, and says why.",` +
 	`"inputSchema":{"type":"object","properties":{` +
-	`"query":{"type":"string","description":"What you want to do, in your own words"},` +
+	`"query":{"type":"string","description":"What you want to do, in English, in your own words"},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":100},` +
 	`"operation_type":{"type":"string","enum":["read","write","destructive"]},` +
 	`"detail":{"type":"string","enum":["full","compact"],"description":"compact: signatures, no schemas"},` +

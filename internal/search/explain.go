@@ -79,17 +79,17 @@ func (ix *Index) explained(d *tool.Definition) ([]spoken, *[fields]int) {
 
 // reason gathers the words that answer the term.
 func (v *View) reason(t *queryTerm, words []spoken, lengths *[fields]int) (Reason, bool) {
-	r := Reason{Asked: t.asked, How: t.how}
+	r, rank := Reason{Asked: t.asked, How: t.how}, v.ix.ranking
 	var total float32
 	var in [fields]bool
 	for _, w := range words {
 		if w.stem != t.stem {
 			continue
 		}
-		weight := weigh(&w.count, lengths)
+		weight := rank.weigh(&w.count, lengths)
 		total += weight
 		if t.written && v.ix.words[w.text] == t.word {
-			r.Share += surfaceShare * float64(saturated(weight))
+			r.Share += float64(rank.Surface) * float64(rank.saturated(weight))
 		}
 		r.Found = append(r.Found, w.text)
 		for f, n := range w.count {
@@ -104,6 +104,6 @@ func (v *View) reason(t *queryTerm, words []spoken, lengths *[fields]int) (Reaso
 			r.Fields = append(r.Fields, name)
 		}
 	}
-	r.Share = (r.Share + float64(saturated(total))) * float64(v.idf(t.stem)*t.weight)
+	r.Share = (r.Share + float64(rank.saturated(total))) * float64(v.idf(t.stem)*t.weight)
 	return r, len(r.Found) > 0
 }

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -91,12 +92,14 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 	var all float32
 	for _, word := range words {
 		rare := idf(v.docs, 0)
-		if s, ok := v.stem(word); ok {
+		s, ok := v.stem(word)
+		if ok {
 			rare = v.idf(s)
 		}
 		all += rare
 		for _, e := range h.words[word] {
-			parts[e.tool] += rare * float32(e.times) / float32(e.times+habitTimes)
+			part := rare * float32(e.times) / float32(e.times+habitTimes)
+			parts[e.tool] += part / v.sharing(h.tools[e.tool].Server, s, ok)
 		}
 	}
 	out := make(map[uint32]float32)
@@ -109,6 +112,18 @@ func (v *View) habits(h *Habits, query string) map[uint32]float32 {
 		}
 	}
 	return out
+}
+
+// sharing is the root of how many tools of a server have a word, one at least: what led to
+// one of many that are alike says little about which.
+func (v *View) sharing(server string, stem uint32, known bool) float32 {
+	n := uint32(0)
+	if known {
+		for _, part := range v.ix.byServer[server] {
+			n += v.inPart(part, stem)
+		}
+	}
+	return float32(math.Sqrt(float64(max(1, n))))
 }
 
 // find returns the number of a tool.

@@ -12,19 +12,23 @@ import (
 // Words are found twice: by stem, which finds them in any form, and as they
 // are, so that the very word weighs more than a relative of it.
 type Index struct {
-	parts  []*Part
-	first  []uint32 // part → number of its first tool; one more at the end
-	partOf []uint32 // tool → part
+	ranking *Ranking
+	parts   []*Part
+	first   []uint32 // part → number of its first tool; one more at the end
+	partOf  []uint32 // tool → part
 
 	byServer map[string][]uint32 // name of a server → its parts
 
-	words  map[string]uint32
-	stemOf []uint32 // word → stem
-	stems  map[string]uint32
+	words   map[string]uint32
+	stemOf  []uint32 // word → stem
+	stems   map[string]uint32
+	stemsOf [][]uint32 // part → its stems
 
 	byStem, byWord lists
 	spelling       spelling
 	synonyms       map[string][]uint32 // stem as text → stems
+
+	lying []int // vectors of its stems
 
 	scratch sync.Pool // working memory of searches
 }
@@ -44,8 +48,11 @@ func (l *lists) of(word uint32) []piece {
 // Assemble makes an index of the parts. Tools are numbered through the parts
 // in their order.
 func Assemble(parts []*Part) *Index {
-	ix := &Index{parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
+	ix := &Index{ranking: product(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
+	if len(parts) > 0 {
+		ix.ranking = parts[0].ranking
+	}
 	for i, p := range parts {
 		ix.first[i+1] = ix.first[i] + uint32(len(p.ids))
 		most, all = max(most, len(p.words)), all+len(p.words)
@@ -64,10 +71,16 @@ func Assemble(parts []*Part) *Index {
 		}
 		words[i], stems[i] = ix.number(p)
 	}
+	ix.stemsOf = stems
 	ix.byWord = newLists(words, len(ix.words))
 	ix.byStem = newLists(stems, len(ix.stems))
 	ix.spelling = newSpelling(ix.words)
 	ix.synonyms = synonymsIn(ix.stems)
+	for row, stem := range ix.ranking.Vectors.stems {
+		if _, ok := ix.stems[stem]; ok {
+			ix.lying = append(ix.lying, row)
+		}
+	}
 	return ix
 }
 

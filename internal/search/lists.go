@@ -16,9 +16,22 @@ var wordsText string
 
 // What words.txt has.
 var (
-	wordFile  = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
-	stopWords = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
-	fillers   = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	wordFile   = sync.OnceValue(func() wordlist.File { return wordlist.Read(wordsText) })
+	stopWords  = sync.OnceValue(func() map[string]bool { return wordFile().Of("stop words").Set() })
+	fillers    = sync.OnceValue(func() map[string]bool { return wordFile().Of("fillers").Set() })
+	otherStops = sync.OnceValue(func() (languages []map[string]bool) {
+		for _, line := range wordFile().Of("other stop words").Lines {
+			set := make(map[string]bool)
+			for _, word := range strings.Fields(line) {
+				set[word] = true
+			}
+			languages = append(languages, set)
+		}
+		return languages
+	})
+	verbs     = sync.OnceValue(func() map[string]bool { return wordFile().Of("verbs").Set() })
+	particles = sync.OnceValue(func() map[string]bool { return wordFile().Of("particles").Set() })
+	compounds = sync.OnceValue(func() map[string]bool { return wordFile().Of("compounds").Set() })
 	asking    = sync.OnceValue(func() map[string]bool { return wordFile().Of("asking").Set() })
 )
 
@@ -47,13 +60,6 @@ var families = sync.OnceValue(func() map[string]string {
 	}
 	return out
 })
-
-// What a synonym counts: beside the word itself, and for a word that no tool
-// uses.
-const (
-	synonymShare   = 0.1
-	synonymInstead = 0.9
-)
 
 // synonymStems are the groups by their stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {

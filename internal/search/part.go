@@ -15,10 +15,11 @@ import (
 // that changes costs its own tools and no more. What a word weighs in a tool
 // depends on that tool alone.
 type Part struct {
-	ids    []tool.ID
-	server []string // its words, for queries that begin with them
-	named  names    // by lower-case name
-	meant  names    // by what the words of the name mean
+	ranking *Ranking
+	ids     []tool.ID
+	server  []string // its words, for queries that begin with them
+	named   names    // by lower-case name
+	meant   names    // by what the words of the name mean
 
 	// deprecated has the tools that are, with the tools that they name: those to use
 	// instead.
@@ -32,6 +33,10 @@ type Part struct {
 	// byWord has the words that share their stem with another word of the
 	// part; the postings of any other word are those of its stem.
 	byWord postings
+
+	headed     []uint32    // stem → number of tools that have it in their heads
+	nameStems  [][]uint32  // tool → the stems of its name
+	directions []direction // tool → where its words lie
 }
 
 // postings are the tools of each word, in one piece.
@@ -43,11 +48,20 @@ type postings struct {
 // posting is a word in a tool. Its weight is complete but for how rare the
 // word is: where it stands, how often, in how long a field.
 type posting struct {
-	doc    uint32 // within the part; with inNameBit
+	at     uint32 // tool within the part, and bits
 	weight float32
 }
 
-const inNameBit = 1 << 31
+// The bits of a posting: where else the word stands.
+const (
+	inNameBit = 1 << 31
+	inHeadBit = 1 << 30 // in the name, the title or the first sentence
+	whereBits = inNameBit | inHeadBit
+)
+
+func (e posting) doc() uint32  { return e.at &^ whereBits }
+func (e posting) named() bool  { return e.at&inNameBit != 0 }
+func (e posting) headed() bool { return e.at&inHeadBit != 0 }
 
 func (p *postings) of(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
@@ -61,9 +75,14 @@ func (p *Part) ofWord(word uint32) []posting {
 	return p.byStem.of(p.stemOf[word])
 }
 
-// NewPart analyses the tools of a server.
+// NewPart analyses the tools of a server, for the ranking of the product.
 func NewPart(server string, tools []tool.Definition) *Part {
-	b := newPartBuilder(server, len(tools))
+	return product().Part(server, tools)
+}
+
+// Part analyses the tools of a server.
+func (r *Ranking) Part(server string, tools []tool.Definition) *Part {
+	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
 		b.document(uint32(i), &tools[i])
 	}
@@ -108,6 +127,7 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
+	rows     []int32           // stem → its vector, -1 if it has none
 
 	// What postings are made of, in the order of tools.
 	stems, words []entry
@@ -120,11 +140,12 @@ type entry struct {
 	posting
 }
 
-func newPartBuilder(server string, tools int) *partBuilder {
+func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 	return &partBuilder{
 		part: &Part{
-			ids: make([]tool.ID, 0, tools), server: plainWords(server),
-			named: newNames(tools), meant: newNames(tools),
+			ranking: r,
+			ids:     make([]tool.ID, 0, tools), server: plainWords(server),
+			named: newNames(tools), meant: newNames(tools), directions: make([]direction, 0, tools), nameStems: make([][]uint32, 0, tools),
 		},
 		analyzer: newAnalyzer(),
 		index:    make(map[string]uint32),
@@ -143,13 +164,34 @@ func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 	first := len(b.stems)
 	for i := range terms {
 		t := &terms[i]
-		b.add(doc, t, weigh(&t.count, lengths))
+		b.add(doc, t, p.ranking.weigh(&t.count, lengths))
 	}
 	for i := first; i < len(b.stems); i++ {
 		e := &b.stems[i]
-		e.weight = saturated(e.weight)
+		e.weight = p.ranking.saturated(e.weight)
 		b.slot[e.of] = 0
 	}
+	b.place(b.stems[first:])
+}
+
+// place notes where the words of a tool lie, and which stand in its name.
+func (b *partBuilder) place(stems []entry) {
+	p := b.part
+	var sum vector
+	var named []uint32
+	for _, e := range stems {
+		if row := b.rows[e.of]; row >= 0 {
+			p.ranking.Vectors.addRow(&sum, int(row), pull(e.weight))
+		}
+		if e.headed() {
+			p.headed[e.of]++
+		}
+		if e.named() {
+			named = append(named, e.of)
+		}
+	}
+	p.directions = append(p.directions, sum.direction())
+	p.nameStems = append(p.nameStems, named)
 }
 
 // successors notes which tools a deprecated one names.
@@ -192,6 +234,8 @@ func (b *partBuilder) intern() {
 			p.stems = append(p.stems, root)
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
+			p.headed = append(p.headed, 0)
+			b.rows = append(b.rows, p.ranking.Vectors.row(root))
 		}
 		b.forms[s]++
 		p.stemOf = append(p.stemOf, s)
@@ -199,16 +243,19 @@ func (b *partBuilder) intern() {
 }
 
 func (b *partBuilder) add(doc uint32, t *term, weight float32) {
-	e := entry{of: t.word, posting: posting{doc, saturated(weight)}}
+	e := entry{of: t.word, posting: posting{doc, b.part.ranking.saturated(weight)}}
 	if t.count[inName] > 0 {
-		e.doc |= inNameBit
+		e.at |= inNameBit
+	}
+	if t.count[inName]|t.count[inTitle]|t.count[inSummary] > 0 {
+		e.at |= inHeadBit
 	}
 	b.words = append(b.words, e)
 	s := b.part.stemOf[t.word]
 	if at := b.slot[s]; at > 0 {
 		of := &b.stems[at-1]
 		of.weight += weight
-		of.doc |= e.doc
+		of.at |= e.at & whereBits
 		return
 	}
 	e.of, e.weight = s, weight

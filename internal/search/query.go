@@ -12,22 +12,17 @@ const (
 	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
 	maxMisspelt   = 6 // words that spelling is tried for
-)
-
-// What else a word of a query counts.
-const (
-	repeatShare   = 0.2  // each time that it is said again
-	compoundShare = 0.7  // being a part of what two words mean together
-	meantShare    = 0.45 // having the meaning of such two words
-	joinedShare   = 0.3  // written as one word instead of two, or the other way
+	maxAlike      = 3 // …and words that lie near
 )
 
 // query is the words of a query, each once, found in the vocabulary.
 type query struct {
 	terms   []queryTerm
 	clauses int
-	context uint32  // bit set of the clauses that only tell the circumstances
-	ideal   float32 // what a tool would score with every word at its best
+	context uint32                 // bit set of the clauses that only tell the circumstances
+	ideal   float32                // what a tool would score with every word at its best
+	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
+	meant   []direction
 }
 
 type queryTerm struct {
@@ -57,6 +52,13 @@ type reader struct {
 	seen    map[string]int
 	clauses int
 	context uint32
+	phrases []phrase
+}
+
+// phrase is a verb with its particle, such as "log into", which is a login.
+type phrase struct {
+	verb, asked, word string
+	clauses           uint32
 }
 
 type queryWord struct {
@@ -67,9 +69,14 @@ type queryWord struct {
 }
 
 func (r *reader) read(text string, skipStops bool) {
+	foreign := foreignStops(text)
+	list := !strings.ContainsAny(text, ".?!")
+	before := ""
 	sp := splitter{emit: func(word []byte) {
 		w := string(word)
-		if skipStops && (stopWords()[w] || fillers()[w]) {
+		r.phrase(before, w)
+		before = w
+		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
 			return
 		}
 		i, ok := r.seen[w]
@@ -85,21 +92,55 @@ func (r *reader) read(text string, skipStops bool) {
 		r.words[i].clauses |= 1 << r.clauses
 	}}
 	for text != "" {
+		before = ""
 		var clause string
-		clause, text = cutClause(text)
-		before := len(r.words)
+		clause, text = cutClause(text, list)
+		had := len(r.words)
 		sp.text(clause)
 		if tellsCircumstances(clause) {
 			r.context |= 1 << r.clauses
 		}
-		if len(r.words) > before && r.clauses < maxClauses-1 {
+		if len(r.words) > had && r.clauses < maxClauses-1 {
 			r.clauses++
 		}
 	}
 }
 
+// phrase notes two words that are one where tools have it.
+func (r *reader) phrase(a, b string) {
+	if a == "" || !particles()[b] || stopWords()[a] {
+		return
+	}
+	word := stem(a) + strings.TrimSuffix(b, "to")
+	if _, ok := r.view.word(word); ok && len(r.phrases) < maxClauses {
+		r.phrases = append(r.phrases, phrase{a, a + " " + b, word, 1 << r.clauses})
+	}
+}
+
+// foreignStops returns the stop words of the language that a query seems to be in,
+// nothing for English and for what has none of its own.
+func foreignStops(text string) (stops map[string]bool) {
+	words := plainWords(text)
+	most := 1
+	for _, language := range otherStops() {
+		n := 0
+		for _, w := range words {
+			switch {
+			case language[w] && !stopWords()[w]:
+				n++
+			case stopWords()[w] && !language[w]:
+				n--
+			}
+		}
+		if n > most {
+			most, stops = n, language
+		}
+	}
+	return stops
+}
+
 // cutClause cuts after the first sentence, or before what is wanted next.
-func cutClause(text string) (clause, rest string) {
+func cutClause(text string, list bool) (clause, rest string) {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
 		case '.', '?', '!', ';', '\n':
@@ -112,9 +153,45 @@ func cutClause(text string) (clause, rest string) {
 					return text[:i], text[i+len(then):]
 				}
 			}
+			if strings.Contains(text[:i], " ") {
+				for _, mark := range [...]string{", ", " + ", " and ", " or "} {
+					if rest, ok := strings.CutPrefix(text[i:], mark); ok && beginsWish(mark, rest, list) {
+						return text[:i], rest
+					}
+				}
+			}
 		}
 	}
 	return text, ""
+}
+
+// place adds the vector of a word.
+func (q *query) place(v *Vectors, stem string, weight float32, clauses uint32) {
+	if !v.add(&q.sums[0], stem, weight) || q.clauses < 2 {
+		return
+	}
+	for c := range q.clauses {
+		if clauses&(1<<c) != 0 {
+			v.add(&q.sums[1+c], stem, weight)
+		}
+	}
+}
+
+// directions are where the query lies, and each of its clauses.
+func (q *query) directions() (out []direction) {
+	for i := range q.sums {
+		if d := q.sums[i].direction(); d != (direction{}) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// beginsWish reports whether a wish of its own begins behind the mark: several words
+// behind one that lists, a verb behind another.
+func beginsWish(mark, text string, list bool) bool {
+	word, rest, more := strings.Cut(text, " ")
+	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
 }
 
 // resolve finds the words in the vocabulary, and what may be meant by those
@@ -124,18 +201,31 @@ func (r *reader) resolve() query {
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
+		q.place(r.view.ix.ranking.Vectors, stem(w.text), 1, w.clauses)
 		if t, ok := r.view.lookup(w.text); ok {
 			used[t.stem] = true
 			t.asked = w.text
-			q.add(r.view, t, 1+repeatShare*float32(min(w.count, 8)-1), w.clauses)
+			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
 			w.known = true
 		}
 	}
-	misspelt := 0
+	for _, p := range r.phrases {
+		if t, ok := r.view.lookup(p.word); ok && !r.said(p.word) {
+			for i := range q.terms {
+				if q.terms[i].asked == p.verb {
+					q.terms[i].weight *= r.view.ix.ranking.Compound
+				}
+			}
+			t.asked, t.how = p.asked, Joined
+			q.add(r.view, t, 1, p.clauses)
+			used[t.stem] = true
+		}
+	}
+	misspelt, alike := 0, 0
 	for i, w := range r.words {
-		share := float32(synonymInstead)
+		share := r.view.ix.ranking.Instead
 		if w.known {
-			share = synonymShare
+			share = r.view.ix.ranking.Synonym
 		}
 		for _, st := range r.view.ix.synonyms[stem(w.text)] {
 			if !used[st] && r.view.stemsIn[st] > 0 {
@@ -147,6 +237,10 @@ func (r *reader) resolve() query {
 			r.joined(&q, r.words[i-1], w)
 		}
 		if r.parted(&q, w) {
+			continue
+		}
+		if !r.words[i].known && alike < maxAlike && r.alike(&q, w) {
+			alike++
 			continue
 		}
 		if !r.words[i].known && misspelt < maxMisspelt {
@@ -175,7 +269,7 @@ func (r *reader) joined(q *query, a, b queryWord) {
 	}
 	t, _ := r.view.lookup(word)
 	t.asked, t.how = a.text+" "+b.text, Joined
-	q.add(r.view, t, joinedShare, a.clauses&b.clauses)
+	q.add(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
 // compound reads two neighbours that together are a word of the table of synonyms,
@@ -188,12 +282,12 @@ func (r *reader) compound(q *query, a, b queryWord, word string) {
 	}
 	for i := range q.terms {
 		if t := &q.terms[i]; t.how <= Stem && (t.asked == a.text || t.asked == b.text) {
-			t.weight *= compoundShare
+			t.weight *= r.view.ix.ranking.Compound
 		}
 	}
 	for _, st := range others {
 		if r.view.stemsIn[st] > 0 && !slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.stem == st && t.how != Synonym }) {
-			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, meantShare, a.clauses&b.clauses)
+			q.add(r.view, queryTerm{stem: st, asked: a.text + " " + b.text, how: Synonym}, r.view.ix.ranking.Meant, a.clauses&b.clauses)
 		}
 	}
 }
@@ -201,11 +295,15 @@ func (r *reader) compound(q *query, a, b queryWord, word string) {
 // parted adds the words that a word is when it is several written as one, and
 // reports whether tools have any.
 func (r *reader) parted(q *query, w queryWord) (found bool) {
-	for _, piece := range segments(w.text) {
+	pieces := segments(w.text)
+	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
+		pieces = halves(w.text)
+	}
+	for _, piece := range pieces {
 		if t, ok := r.view.lookup(piece); ok && !stopWords()[piece] && !r.said(piece) {
 			found = true
 			t.asked, t.how = w.text, Joined
-			q.add(r.view, t, joinedShare, w.clauses)
+			q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 		}
 	}
 	return found
@@ -216,12 +314,12 @@ func (r *reader) parted(q *query, w queryWord) (found bool) {
 func (r *reader) guess(q *query, w queryWord) {
 	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
-		first, ok := r.view.word(w.text[:i])
-		second, also := r.view.word(w.text[i:])
+		first, ok := r.view.lookup(w.text[:i])
+		second, also := r.view.lookup(w.text[i:])
 		if ok && also {
-			for _, part := range [2]uint32{first, second} {
-				t := queryTerm{stem: r.view.ix.stemOf[part], word: part, written: true, asked: w.text, how: Joined}
-				q.add(r.view, t, joinedShare, w.clauses)
+			for _, t := range [2]queryTerm{first, second} {
+				t.asked, t.how = w.text, Joined
+				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
 			}
 			return
 		}
@@ -232,6 +330,20 @@ func (r *reader) guess(q *query, w queryWord) {
 			q.add(r.view, t, near.weight, w.clauses)
 		}
 	}
+}
+
+// alike adds words of tools that lie near an unknown one.
+func (r *reader) alike(q *query, w queryWord) bool {
+	v := r.view.ix.ranking.Vectors
+	found := v.nearest(stem(w.text), r.view.ix.lying, func(s string) bool {
+		_, ok := r.view.stem(s)
+		return ok
+	})
+	for _, n := range found {
+		st, _ := r.view.stem(n.word)
+		q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, r.view.ix.ranking.Alike*n.weight/float32(len(found)), w.clauses)
+	}
+	return len(found) > 0
 }
 
 func (v *View) lookup(word string) (queryTerm, bool) {
@@ -245,7 +357,7 @@ func (v *View) lookup(word string) (queryTerm, bool) {
 func (q *query) add(v *View, t queryTerm, weight float32, clauses uint32) {
 	t.weight, t.clauses = weight, clauses
 	q.terms = append(q.terms, t)
-	q.ideal += weight * v.idf(t.stem) * (1 + surfaceShare)
+	q.ideal += weight * v.idf(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
 // Relation is how a word of the query is found in a tool.

@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Search returns the n best matches that keep allows, the best first, and how
 // many match at all and are allowed. A nil keep allows every tool. The answer
@@ -36,18 +39,10 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		s.touch(doc)
 	}
 	s.finish(&q)
-	top := best{ix: v.ix, n: n}
-	for _, doc := range s.touched {
-		if keep != nil && !keep(int(doc)) {
-			continue
-		}
-		total++
-		if n > 0 {
-			top.add(int32(doc), s.placed(doc, &named, used))
-		}
-	}
+	place := placing{scratch: s, named: &named, used: used, keep: keep}
+	top, total := place.best(n, q.directions())
 	s.view = nil
-	ideal := q.ideal * bestShares
+	ideal := q.ideal * v.ix.ranking.best()
 	if h != nil {
 		ideal = max(ideal, 1) * (1 + habitShare)
 	}
@@ -64,20 +59,16 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 type scratch struct {
 	view    *View
 	clauses int
-	sums    []float32  // tool × (1 + clauses): the whole query, then each clause
-	named   []float32  // tool → idf of the words of its name that are asked for
-	servers []standing // by part
+	sums    []float32 // tool × (1 + clauses): the whole query, then each clause
+	named   []float32 // tool → idf of the words of its name that are asked for
+	servers []float32 // part → the score of its best tool
 	touched []uint32
+	plain   []float32 // of touched: the score without likeness, -1 for what is left out
 	stamp   []uint32
 	round   uint32
 
-	top, covered float32 // the highest sum over the whole query, and coverage
-}
-
-// standing is how well the tools of a server answer.
-type standing struct {
-	best  float32 // the score of its best tool
-	cover float32 // each word of the query where it scores best
+	top  float32                 // the highest sum over the whole query
+	tops [1 + maxClauses]float32 // …and over each clause
 }
 
 func (s *scratch) reset(v *View, clauses int) {
@@ -93,7 +84,7 @@ func (s *scratch) reset(v *View, clauses int) {
 	}
 	if len(s.stamp) != docs {
 		s.stamp, s.named, s.round = make([]uint32, docs), make([]float32, docs), 0
-		s.servers = make([]standing, len(v.ix.parts))
+		s.servers = make([]float32, len(v.ix.parts))
 	}
 	clear(s.servers)
 	s.touched = s.touched[:0]
@@ -121,22 +112,24 @@ func (s *scratch) row(doc uint32) []float32 {
 
 func (s *scratch) score(t *queryTerm) {
 	ix := s.view.ix
-	weight := s.view.idf(t.stem) * t.weight
+	rare, headed := s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
 	for _, p := range ix.byStem.of(t.stem) {
-		first, best := ix.first[p.part], float32(0)
+		first := ix.first[p.part]
 		for _, e := range ix.parts[p.part].byStem.of(p.word) {
-			doc := first + e.doc&^inNameBit
+			doc := first + e.doc()
 			if !s.view.shows(doc) {
 				continue
 			}
 			s.touch(doc)
-			if e.doc&inNameBit != 0 {
+			weight := rare
+			if e.headed() {
+				weight = headed
+			}
+			if e.named() {
 				s.named[doc] += weight
 			}
 			s.add(doc, weight*e.weight, t.clauses)
-			best = max(best, e.weight)
 		}
-		s.servers[p.part].cover += weight * best
 	}
 	if !t.written {
 		return
@@ -144,8 +137,12 @@ func (s *scratch) score(t *queryTerm) {
 	for _, p := range ix.byWord.of(t.word) {
 		first := ix.first[p.part]
 		for _, e := range ix.parts[p.part].ofWord(p.word) {
-			if doc := first + e.doc&^inNameBit; s.view.shows(doc) {
-				s.add(doc, surfaceShare*weight*e.weight, t.clauses)
+			if doc := first + e.doc(); s.view.shows(doc) {
+				weight := rare
+				if e.headed() {
+					weight = headed
+				}
+				s.add(doc, ix.ranking.Surface*weight*e.weight, t.clauses)
 			}
 		}
 	}
@@ -170,7 +167,8 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 			top[c] = max(top[c], score)
 		}
 	}
-	s.top = top[0]
+	r := s.view.ix.ranking
+	s.top, s.tops = top[0], top
 	clauses := top[1 : 1+s.clauses]
 	most := float32(0)
 	for _, score := range clauses {
@@ -180,9 +178,9 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 		if score == 0 {
 			continue
 		}
-		share := clauseShare * (1 - massShare*(1-score/most))
+		share := r.Clause * (1 - r.Mass*(1-score/most))
 		if q.context&(1<<c) != 0 {
-			share *= contextShare
+			share *= r.Context
 		}
 		scales[c] = share * top[0] / score
 	}
@@ -191,23 +189,27 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 
 // finish works out the score of every match, which stands first in its row then.
 func (s *scratch) finish(q *query) {
-	scales := s.scales(q)
+	scales, r := s.scales(q), s.view.ix.ranking
 	for _, doc := range s.touched {
 		row := s.row(doc)
-		extra := clauseShare * row[0]
+		extra := r.Clause * row[0]
+		bonus := float32(0)
 		if s.clauses > 0 {
 			extra = 0
 			for c, score := range row[1:] {
 				extra = max(extra, score*scales[c])
+				if score == s.tops[1+c] && score > 0 && q.context&(1<<c) == 0 {
+					bonus = r.Best * s.top
+				}
 			}
 		}
-		row[0] += extra + nameShare*s.named[doc]
+		row[0] += extra + r.Name*s.named[doc]
+		if sum := s.view.nameSum[doc]; sum > 0 {
+			row[0] *= 1 + r.Covered*min(1, s.named[doc]/sum)
+		}
+		row[0] += bonus
 		server := &s.servers[s.view.ix.partOf[doc]]
-		server.best = max(server.best, row[0])
-	}
-	s.covered = 0
-	for i := range s.servers {
-		s.covered = max(s.covered, s.servers[i].cover)
+		*server = max(*server, row[0])
 	}
 }
 
@@ -216,25 +218,79 @@ func (s *scratch) finish(q *query) {
 func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	score := s.row(doc)[0]
 	part := s.view.ix.partOf[doc]
-	server := &s.servers[part]
-	score += serverShare * server.best
-	if s.covered > 0 {
-		score += coverShare * s.top * server.cover / s.covered
-	}
+	r := s.view.ix.ranking
+	score += r.Server * s.servers[part]
 	if named.servers[part] || named.meant[doc] {
-		score += s.top * bestShares
+		score += s.top * r.best()
 	}
 	if named.listed[part] {
-		score += 2 * s.top * bestShares
+		score += 2 * s.top * r.best()
 	}
 	return score + named.bonus[doc]
 }
 
-// placed is the score of a match among the others. A deprecated one comes
+// placing gives every match its place among the others.
+type placing struct {
+	*scratch
+	named *naming
+	used  map[uint32]float32
+	keep  func(doc int) bool
+}
+
+// best returns the n best matches that are kept, and how many are. What likeness to the
+// query adds is bounded, so that only those need be looked at that it can bring among them.
+func (p *placing) best(n int, to []direction) (top best, total int) {
+	top = best{ix: p.view.ix, n: n}
+	p.plain = p.plain[:0]
+	for _, doc := range p.touched {
+		score := float32(-1)
+		if p.keep == nil || p.keep(int(doc)) {
+			total++
+			if n > 0 {
+				score = p.of(doc, nil)
+				top.add(int32(doc), score)
+			}
+		}
+		p.plain = append(p.plain, score)
+	}
+	if len(top.list) == 0 || len(to) == 0 {
+		return top, total
+	}
+	like := best{ix: p.view.ix, n: n}
+	for _, r := range top.list { // most of them stay
+		like.add(r.doc, p.of(uint32(r.doc), to))
+	}
+	last := top.list[len(top.list)-1].score
+	bound := p.view.ix.ranking.Vector * p.top * 1.0001
+	for i, doc := range p.touched {
+		switch score := p.plain[i]; {
+		case score < 0 || len(like.list) == n && score+bound < like.list[n-1].score:
+		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
+		default:
+			like.add(int32(doc), p.of(doc, to))
+		}
+	}
+	return like, total
+}
+
+// likeness is how like a tool is to what it is most like, of a query and its clauses.
+func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
+	part := ix.partOf[doc]
+	d := &ix.parts[part].directions[doc-ix.first[part]]
+	for i := range to {
+		most = max(most, d.likeness(&to[i]))
+	}
+	return most
+}
+
+// of is the score of a match among the others. A deprecated one comes
 // right after those to use instead, or counts less where these do not match. Its id
 // finds it all the same.
-func (s *scratch) placed(doc uint32, named *naming, used map[uint32]float32) float32 {
-	of := func(doc uint32) float32 { return s.ofServer(doc, named) + habitShare*s.top*used[doc] }
+func (p *placing) of(doc uint32, to []direction) float32 {
+	s, named := p.scratch, p.named
+	of := func(doc uint32) float32 {
+		return s.ofServer(doc, named) + habitShare*s.top*p.used[doc] + s.view.ix.ranking.Vector*s.top*s.view.ix.likeness(doc, to)
+	}
 	score, part := of(doc), s.view.ix.partOf[doc]
 	first := s.view.ix.first[part]
 	instead, deprecated := s.view.ix.parts[part].deprecated[doc-first]

@@ -1,6 +1,9 @@
 package search
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds on what is taken for words written as one.
 const (
@@ -35,6 +38,9 @@ func segments(word string) []string {
 		}
 	}
 	if best[len(word)] >= never {
+		if name, ok := strings.CutSuffix(word, "db"); ok { // cosmosdb
+			return []string{name, "db"}
+		}
 		return nil
 	}
 	var out []string
@@ -46,4 +52,17 @@ func segments(word string) []string {
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// halves cuts a word into two common ones, the first as short as it can be.
+func halves(word string) []string {
+	costs := wordCosts()
+	for i := 3; i+3 <= len(word); i++ {
+		_, first := costs[word[:i]]
+		_, second := costs[strings.TrimSuffix(word[i:], "s")]
+		if first && second {
+			return []string{word[:i], word[i:]}
+		}
+	}
+	return nil
 }

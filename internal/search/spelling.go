@@ -28,7 +28,6 @@ type near struct {
 const (
 	minSpelling = 4 // shorter words have too many neighbours
 	maxNear     = 3
-	nearWeight  = 0.7
 )
 
 func newSpelling(vocabulary map[string]uint32) spelling {

@@ -17,6 +17,9 @@ type View struct {
 	of      []showing // part → how much of it is shown
 	stemsIn []uint32  // stem → number of tools shown that have it
 	wordsIn []uint32
+	rare    []float32 // stem → how rare it is
+	headed  []float32 // stem → …where it stands in a name or a first sentence
+	nameSum []float32 // tool → how rare the words of its name are together
 }
 
 // showing is how much of a part is shown.
@@ -37,7 +40,47 @@ func (ix *Index) View(shown func(doc int) bool) *View {
 	}
 	v.stemsIn = v.count(&ix.byStem, func(p *Part, word uint32) []posting { return p.byStem.of(word) })
 	v.wordsIn = v.count(&ix.byWord, (*Part).ofWord)
+	v.weighWords()
 	return v
+}
+
+// weighWords works out how rare words are. Words that stand in every schema but in few
+// names keep their weight in those.
+func (v *View) weighWords() {
+	v.rare, v.headed = make([]float32, len(v.stemsIn)), make([]float32, len(v.stemsIn))
+	share := v.ix.ranking.HeadIDF
+	for st, n := range v.stemsIn {
+		if n == 0 {
+			continue
+		}
+		v.rare[st] = idf(v.docs, int(n))
+		v.headed[st] = (1-share)*v.rare[st] + share*idf(v.docs, int(v.headsWith(uint32(st))))
+	}
+	v.nameSum = make([]float32, v.ix.Len())
+	for part, p := range v.ix.parts {
+		for doc, named := range p.nameStems {
+			for _, st := range named {
+				v.nameSum[v.ix.first[part]+uint32(doc)] += v.headed[v.ix.stemsOf[part][st]]
+			}
+		}
+	}
+}
+
+// headsWith returns the number of tools shown that have the stem in their heads.
+func (v *View) headsWith(stem uint32) (n uint32) {
+	for _, p := range v.ix.byStem.of(stem) {
+		switch part := v.ix.parts[p.part]; v.of[p.part] {
+		case wholly:
+			n += part.headed[p.word]
+		case partly:
+			for _, e := range part.byStem.of(p.word) {
+				if e.headed() && v.shows(v.ix.first[p.part]+e.doc()) {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 func (v *View) mask(shown func(doc int) bool) {
@@ -74,7 +117,7 @@ func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint
 				counts[word] += uint32(len(docs(v.ix.parts[p.part], p.word)))
 			case partly:
 				for _, e := range docs(v.ix.parts[p.part], p.word) {
-					if v.shows(v.ix.first[p.part] + e.doc&^inNameBit) {
+					if v.shows(v.ix.first[p.part] + e.doc()) {
 						counts[word]++
 					}
 				}
@@ -82,6 +125,21 @@ func (v *View) count(l *lists, docs func(p *Part, word uint32) []posting) []uint
 		}
 	}
 	return counts
+}
+
+// inPart is the number of tools shown of a part that have a stem.
+func (v *View) inPart(part, stem uint32) (n uint32) {
+	for _, p := range v.ix.byStem.of(stem) {
+		if p.part != part {
+			continue
+		}
+		for _, e := range v.ix.parts[part].byStem.of(p.word) {
+			if v.shows(v.ix.first[part] + e.doc()) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (v *View) shows(doc uint32) bool {
@@ -103,7 +161,7 @@ func (v *View) stem(text string) (uint32, bool) {
 	return s, ok && v.stemsIn[s] > 0
 }
 
-func (v *View) idf(stem uint32) float32 { return idf(v.docs, int(v.stemsIn[stem])) }
+func (v *View) idf(stem uint32) float32 { return v.headed[stem] }
 
 // nearest returns the words with the fewest mistakes between them and word: one
 // mistake from four letters on, two from eight.
@@ -138,7 +196,7 @@ func (v *View) nearest(word string) []near {
 	found = found[:min(len(found), maxNear)]
 	out := make([]near, len(found))
 	for i, w := range found {
-		out[i] = near{w, nearWeight / float32(len(found))}
+		out[i] = near{w, v.ix.ranking.Misspelt / float32(len(found))}
 	}
 	return out
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"mcpproxy/internal/search"
+)
+
+// chooser tries rankings on every set and says which one each set would have got without it:
+// the one that is best for the mean of the others.
+type chooser struct {
+	w    io.Writer
+	sets []*set
+	most int // requests of a set that are looked at, about; 0 for all
+}
+
+// group is what is left out together: sets that share their tools.
+func group(set string) string {
+	if strings.HasPrefix(set, "livemcp_") {
+		return "livemcp"
+	}
+	return set
+}
+
+// pair is recall among five and nDCG among ten.
+type pair [2]float64
+
+func (p pair) mean() float64 { return (p[0] + p[1]) / 2 }
+
+// choose reads rankings, a line each, as what differs from that of the product in JSON.
+func (c *chooser) choose(file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	all := make([][]pair, len(lines)) // ranking → its figures on the sets
+	for i, line := range lines {
+		r := search.Default()
+		if err := json.Unmarshal([]byte(line), r); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, i+1, err)
+		}
+		var mean pair
+		for _, s := range c.sets {
+			f := s.figures(r, c.most)
+			all[i] = append(all[i], f)
+			mean[0] += f[0] / float64(len(c.sets))
+			mean[1] += f[1] / float64(len(c.sets))
+		}
+		fmt.Fprintf(c.w, "%.4f / %.4f  %s\n", mean[0], mean[1], line)
+	}
+	var mean pair
+	for i, s := range c.sets {
+		best := c.without(group(s.name), all)
+		f := all[best][i]
+		fmt.Fprintf(c.w, "%-18s %.4f / %.4f  chosen without it: %s\n", s.name, f[0], f[1], lines[best])
+		mean[0] += f[0] / float64(len(c.sets))
+		mean[1] += f[1] / float64(len(c.sets))
+	}
+	fmt.Fprintf(c.w, "%-18s %.4f / %.4f\n", "mean", mean[0], mean[1])
+	return nil
+}
+
+// without returns the ranking that is best for all sets but those of a group.
+func (c *chooser) without(left string, all [][]pair) (best int) {
+	most := 0.0
+	for i, figures := range all {
+		sum := 0.0
+		for j, s := range c.sets {
+			if group(s.name) != left {
+				sum += figures[j].mean()
+			}
+		}
+		if sum > most {
+			best, most = i, sum
+		}
+	}
+	return best
+}
+
+// figures are those of a set with a ranking.
+func (s *set) figures(r *search.Ranking, most int) (sum pair) {
+	var parts []*search.Part
+	var ids []string
+	for _, server := range s.servers {
+		parts = append(parts, r.Part(server, s.lists[server]))
+		for i := range s.lists[server] {
+			ids = append(ids, s.ids[s.lists[server][i].ID])
+		}
+	}
+	view := search.Assemble(parts).View(nil)
+	step := 1
+	if most > 0 {
+		step = max(1, len(s.queries)/most)
+	}
+	n := 0.0
+	for i := 0; i < len(s.queries); i += step {
+		q := &s.queries[i]
+		hits, _ := view.Search(nil, q.Text, 10, nil)
+		found := make([]string, len(hits))
+		for i, h := range hits {
+			found[i] = ids[h.Doc]
+		}
+		sum[0] += recall(q, found, 5)
+		sum[1] += ndcg(q, found, 10)
+		n++
+	}
+	return pair{sum[0] / n, sum[1] / n}
+}

@@ -1,0 +1,107 @@
+// Command vectors learns where the words of tools lie: it writes the table that
+// internal/search embeds, from texts of published tools alone.
+//
+//	go run ./bench/vectors -o internal/search/vectors.bin ../shared
+//
+// The texts are those of retrieval/scale (Apache-2.0, MIT) and of
+// security-corpora/benign-docker-registry (MIT). No request of any set is read, and what a
+// set that the search is judged by says of a tool is left out. The same texts give the same
+// bytes on amd64; other processors may round sums another way.
+//
+// A word's vector is learned so that what somebody may ask, the name of a tool or a sentence
+// of its description, points to where the rest of its definition does, and away from other
+// tools: see train.go.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+)
+
+func main() {
+	out := flag.String("o", "", "write the table to this `file`")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: go run ./bench/vectors -o file DIR")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 || *out == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	table, err := learn(flag.Arg(0))
+	if err == nil {
+		err = os.WriteFile(*out, table, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "vectors:", err)
+		os.Exit(1)
+	}
+}
+
+// Which words get a vector.
+const (
+	minTools = 3    // words of fewer tools are left out
+	maxStems = 9000 // those of the most tools
+)
+
+// learn returns the table that the texts in a folder give.
+func learn(dir string) ([]byte, error) {
+	tools, err := readTools(dir)
+	if err != nil {
+		return nil, err
+	}
+	stems, in := vocabulary(tools)
+	rng := rand.New(rand.NewPCG(1, 2))
+	m := newModel(rng, stems, in, len(tools))
+	m.train(rng, examples(tools, stems))
+	return m.table(stems), nil
+}
+
+// vocabulary returns the stems that get a vector, and the number of tools that have each.
+func vocabulary(tools []published) (stems []string, in map[string]int) {
+	in = map[string]int{}
+	for _, t := range tools {
+		for _, w := range t.words {
+			in[w.Stem]++
+		}
+	}
+	for stem, n := range in {
+		if n >= minTools && len(stem) > 1 && (stem[0] < '0' || stem[0] > '9') {
+			stems = append(stems, stem)
+		}
+	}
+	slices.SortFunc(stems, func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), cmp.Compare(a, b)) })
+	stems = stems[:min(len(stems), maxStems)]
+	slices.Sort(stems)
+	return stems, in
+}
+
+// table writes the vectors as search.ReadVectors reads them.
+func (m *model) table(stems []string) []byte {
+	var b bytes.Buffer
+	b.WriteString(strings.Join(stems, " ") + "\n")
+	steps := make([]byte, 0, len(m.at))
+	for i := range stems {
+		row := m.at[i*dims : (i+1)*dims]
+		most := float32(0)
+		for _, x := range row {
+			most = max(most, x, -x)
+		}
+		scale := most / 127
+		b.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(scale)))
+		for _, x := range row {
+			steps = append(steps, byte(int8(math.Round(float64(x/scale)))))
+		}
+	}
+	b.Write(steps)
+	return b.Bytes()
+}

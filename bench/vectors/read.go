@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpproxy/internal/search"
+	"mcpproxy/internal/tool"
+)
+
+// learned are the texts to learn from, judged those that the search is judged by.
+var (
+	learned = []string{"retrieval/scale/tools.jsonl.gz", "security-corpora/benign-docker-registry/corpus.jsonl"}
+	judged  = []string{"bfcl", "livemcp_agentq", "metatool", "ref065", "sealtools", "stabletoolbench"}
+)
+
+// published is a tool as the search reads it.
+type published struct {
+	name  string
+	words []search.Word
+}
+
+// readTools reads every description once, and none that a judged set has.
+func readTools(dir string) (tools []published, err error) {
+	seen := map[string]bool{}
+	for _, set := range judged {
+		err := readDefinitions(filepath.Join(dir, "retrieval", set, "tools.jsonl"), func(d *tool.Definition) {
+			seen[strings.ToLower(d.Description)] = true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	ranking := search.Default()
+	for _, file := range learned {
+		err := readDefinitions(filepath.Join(dir, file), func(d *tool.Definition) {
+			if text := strings.ToLower(d.Description); !seen[text] {
+				seen[text] = true
+				tools = append(tools, published{strings.ToLower(d.ID.Tool), ranking.Words(d)})
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return tools, nil
+}
+
+func readDefinitions(file string, each func(*tool.Definition)) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if filepath.Ext(file) == ".gz" {
+		if r, err = gzip.NewReader(f); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var t struct {
+			Server, Name, Title, Description string
+			InputSchema                      json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &t); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		each(&tool.Definition{
+			ID: tool.ID{Server: t.Server, Tool: t.Name}, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		})
+	}
+	return lines.Err()
+}

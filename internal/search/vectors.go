@@ -1,0 +1,150 @@
+package search
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Dimensions is the length of a vector.
+const Dimensions = 128
+
+// Vectors are places of stems in a space in which words of the same tools lie near
+// each other. They are learned by bench/vectors from texts of tools.
+type Vectors struct {
+	stems   []string
+	rows    map[string]int
+	scales  []float32 // row → what one of its steps is
+	steps   string    // row → a signed byte a dimension
+	lengths []float32 // row → the length of its steps
+}
+
+// vectorsFile is what bench/vectors has written.
+//
+//go:embed vectors.bin
+var vectorsFile string
+
+var embedded = sync.OnceValue(func() *Vectors {
+	v, err := ReadVectors(vectorsFile)
+	if err != nil {
+		panic(err)
+	}
+	return v
+})
+
+// ReadVectors reads a table: a line of stems with a blank between them, then for each a
+// scale (float32, little endian) and its steps.
+func ReadVectors(table string) (*Vectors, error) {
+	head, rows, _ := strings.Cut(table, "\n")
+	stems := strings.Fields(head)
+	if len(rows) != len(stems)*(4+Dimensions) {
+		return nil, fmt.Errorf("search: a table of vectors for %d stems has %d bytes", len(stems), len(rows))
+	}
+	v := &Vectors{stems: stems, rows: make(map[string]int, len(stems)), scales: make([]float32, len(stems)), lengths: make([]float32, len(stems))}
+	v.steps = rows[4*len(stems):]
+	for i, stem := range stems {
+		v.rows[stem] = i
+		v.scales[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(rows[4*i : 4*i+4])))
+		v.lengths[i] = 1
+		squares := 0
+		for _, step := range []byte(v.steps[i*Dimensions : (i+1)*Dimensions]) {
+			squares += int(int8(step)) * int(int8(step))
+		}
+		if squares > 0 {
+			v.lengths[i] = float32(math.Sqrt(float64(squares)))
+		}
+	}
+	return v, nil
+}
+
+// vector is a sum of the vectors of words.
+type vector [Dimensions]float32
+
+// add adds the vector of a stem and reports whether there is one.
+func (v *Vectors) add(to *vector, stem string, weight float32) bool {
+	row := v.row(stem)
+	if row < 0 {
+		return false
+	}
+	v.addRow(to, int(row), weight)
+	return true
+}
+
+// row is which of the vectors a stem has, -1 for none.
+func (v *Vectors) row(stem string) int32 {
+	if row, ok := v.rows[stem]; ok {
+		return int32(row)
+	}
+	return -1
+}
+
+func (v *Vectors) addRow(to *vector, row int, weight float32) {
+	weight *= v.scales[row]
+	steps := v.steps[row*Dimensions : (row+1)*Dimensions]
+	for i := range to {
+		to[i] += weight * float32(int8(steps[i]))
+	}
+}
+
+// direction is a vector of length 127 in whole steps; that of nothing is zero.
+type direction [Dimensions]int8
+
+func (v *vector) direction() (d direction) {
+	squares := float32(0)
+	for _, x := range v {
+		squares += x * x
+	}
+	if squares == 0 {
+		return d
+	}
+	scale := 127 / float32(math.Sqrt(float64(squares)))
+	for i, x := range v {
+		d[i] = int8(math.Round(float64(x * scale)))
+	}
+	return d
+}
+
+// likeness is the cosine of the angle between two directions, 0 if it is obtuse.
+func (d *direction) likeness(e *direction) float32 {
+	sum := int32(0)
+	for i := range d {
+		sum += int32(d[i]) * int32(e[i])
+	}
+	return float32(max(0, sum)) / (127 * 127)
+}
+
+// leastAlike is the likeness of words that may stand for each other.
+const leastAlike = 0.4
+
+// nearest returns the stems that lie nearest to one, of those among that are wanted.
+func (v *Vectors) nearest(stem string, among []int, wanted func(string) bool) (found []near) {
+	row, ok := v.rows[stem]
+	if !ok {
+		return nil
+	}
+	for _, at := range among {
+		other := v.stems[at]
+		if l := v.likeness(row, at); l >= leastAlike && wanted(other) {
+			found = append(found, near{other, l})
+		}
+	}
+	slices.SortFunc(found, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(a.word, b.word))
+	})
+	return found[:min(len(found), maxNear)]
+}
+
+// likeness is the cosine of the angle between two rows.
+func (v *Vectors) likeness(i, j int) float32 {
+	a, b := v.steps[i*Dimensions:(i+1)*Dimensions], v.steps[j*Dimensions:(j+1)*Dimensions]
+	sum := int32(0)
+	for d := range Dimensions {
+		sum += int32(int8(a[d])) * int32(int8(b[d]))
+	}
+	return float32(sum) / (v.lengths[i] * v.lengths[j])
+}
