@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +141,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
-		data = appendPayload(data, &payload{Record: r, kind: KindWhole})
+		data = append(data, newBody(&payload{Record: r, kind: KindWhole}).data...)
 		if bytes.ContainsAny(data, "\n\r") {
 			t.Fatalf("an entry of more than one line: %q", data)
 		}
@@ -160,7 +163,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		r := drawRecord(t)
 		r.Response, r.ResponseTruncated = nil, false
 		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
-		entry = appendPayload(entry, &payload{Record: r, kind: KindBegin})
+		entry = append(entry, newBody(&payload{Record: r, kind: KindBegin}).data...)
 		text := rapid.String()
 		o := Outcome{
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
@@ -174,7 +177,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
 		p := ending(7, &o)
 		p.ResponseTruncated = truncated
-		outcome = appendPayload(outcome, &p)
+		outcome = append(outcome, newBody(&p).data...)
 		want := ended(r, o, o.Response, truncated)
 		got, err := Decode(entry, outcome)
 		if err != nil {
@@ -208,15 +211,45 @@ func ended(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-func TestEntriesAreJSON(t *testing.T) {
-	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte(`{"x":[1]}`), Response: []byte(`"y"`),
-		Metadata: Metadata{Warnings: []string{"one", "two"}}}
+// TestEntriesAreTwoObjects pins the format, and that what is sealed commits to what is open.
+func TestEntriesAreTwoObjects(t *testing.T) {
+	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
+		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	data = appendPayload(data, &payload{Record: r, kind: KindWhole})
-	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","raw":[9,3],` +
-		`"type":"tool_call","server_name":"a\tb","metadata":{"warnings":["one","two"]},"arguments":{"x":[1]},"response":"y"}`
-	if string(data) != want || !json.Valid(data) {
-		t.Fatalf("got  %s\nwant %s", data, want)
+	data = append(data, newBody(&payload{Record: r, kind: KindWhole}).data...)
+	sealed, open, _ := bytes.Cut(data, []byte{'\t'})
+	if !json.Valid(sealed) {
+		t.Fatalf("%s", sealed)
+	}
+	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","type":"tool_call","server_name":"a\tb",` +
+		`"metadata":{"intent":{"operation_type":"read"},"search":{"rank":2},"detail":"seen"},"commit":{`
+	if !strings.HasPrefix(string(sealed), want) {
+		t.Errorf("got  %s\nwant %s", sealed, want)
+	}
+	inner := regexp.MustCompile(`"([a-z_]+)":\[(\d+),("[A-Za-z0-9_-]{22}",(.*?))\](?:,"|}$)`)
+	var commits, fields []string
+	for at := 0; at < len(open)-1; {
+		found := inner.FindSubmatchIndex(open[at:])
+		if found == nil {
+			t.Fatalf("%s", open[at:])
+		}
+		m := [5][]byte{}
+		for i := range m {
+			m[i] = open[at+found[2*i] : at+found[2*i+1]]
+		}
+		at += found[1] - 1
+		sum := sha256.Sum256(m[3])
+		commits = append(commits, fmt.Sprintf(`"%s":"%x"`, m[1], sum))
+		fields = append(fields, string(m[1])+string(m[4]))
+		if string(m[2]) != strconv.Itoa(len(m[3])) {
+			t.Errorf("%s has %d bytes", m[0], len(m[3]))
+		}
+	}
+	if got := strings.Join(fields, " "); got != "arguments{\"x\":\t[1]} response{\"not JSON error_message\"é\\n\" reason\"why\" declared{} query\"q\" warnings[\"one\",\"two\"]" {
+		t.Error(got)
+	}
+	if want := `"commit":{` + strings.Join(commits, ",") + "}}"; !bytes.HasSuffix(sealed, []byte(want)) {
+		t.Errorf("got %s, want %s", sealed, want)
 	}
 }
 
@@ -227,7 +260,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	line := append(make([]byte, hexLen), " "+payload...)
 	h := seal(line, prev)
 	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
-	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || chainHash(prev, []byte(payload)) != h {
+	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || chainHash(prev, []byte(payload+"\t{what is open}")) != h {
 		t.Fatalf("line %s does not have the hash %x", line, sum)
 	}
 }
@@ -235,9 +268,9 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	f.Add(appendPayload(data, &payload{Record: r, kind: KindWhole}))
-	f.Add([]byte(`{"raw":[99999999999999999999,1]}`))
-	f.Add([]byte(`"raw":[1,0]"arguments":}`))
+	f.Add(append(data, newBody(&payload{Record: r, kind: KindWhole}).data...))
+	f.Add([]byte(`{"kind":"end","raw":[99999999999999999999,1]}`))
+	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := json.Marshal(DecodeAny(data, data)); err != nil {
 			t.Fatalf("cannot be shown: %v", err)
@@ -252,6 +285,14 @@ func FuzzDecode(f *testing.F) {
 		}
 		placeOf(data)
 		splitLine(data)
+		follows(Hash{}, data, chainHash(Hash{}, data))
+		for _, in := range []bool{false, true} {
+			sealed, _, _ := parts(data)
+			erased, had := erase(data, []Field{FieldArguments, FieldResponse}, time.Unix(0, 0), in)
+			if again, _, _ := parts(erased); string(again) != string(sealed) || had && in && len(erased) != len(data) {
+				t.Fatalf("%q became %q", data, erased)
+			}
+		}
 		parseHeader(data)
 	})
 }

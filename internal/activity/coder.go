@@ -82,32 +82,47 @@ func (c *coder) flag(head string, v *bool) {
 	}
 }
 
-// json is a JSON value that is left out when there is none.
-func (c *coder) json(head string, v *json.RawMessage) {
-	if !c.reading && len(*v) > 0 {
-		c.out = rawjson.AppendLine(append(c.out, head...), *v)
-	} else if c.takes(head) {
-		*v = asJSON(c.value)
+// was reads a text that stands in the open part by now, where an earlier version has
+// written it.
+func (c *coder) was(head string, v *string) {
+	if c.takes(head) {
+		*v = c.string(c.value)
 	}
+}
+
+// wereTexts is was for some texts.
+func (c *coder) wereTexts(head string, v *[]string) {
+	if c.takes(head) {
+		*v = c.strings(c.value)
+	}
+}
+
+func (c *coder) strings(value []byte) (texts []string) {
+	c.fail(rawjson.Elements(value, func(value []byte) error {
+		texts = append(texts, c.string(value))
+		return c.err
+	}))
+	return texts
 }
 
 // texts are left out when there are none.
 func (c *coder) texts(head string, v *[]string) {
-	if c.takes(head) {
-		c.fail(rawjson.Elements(c.value, func(value []byte) error {
-			*v = append(*v, c.string(value))
-			return c.err
-		}))
-	} else if !c.reading && len(*v) > 0 {
-		c.out = append(append(c.out, head...), '[')
-		for i, text := range *v {
-			if i > 0 {
-				c.out = append(c.out, ',')
-			}
-			c.out = rawjson.AppendString(c.out, text)
-		}
-		c.out = append(c.out, ']')
+	if !c.reading && len(*v) > 0 {
+		c.out = appendTexts(append(c.out, head...), *v)
+	} else {
+		c.wereTexts(head, v)
 	}
+}
+
+func appendTexts[T ~string](dst []byte, texts []T) []byte {
+	dst = append(dst, '[')
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = rawjson.AppendString(dst, text)
+	}
+	return append(dst, ']')
 }
 
 func (c *coder) moment(head string, v *time.Time) {

@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/rawjson"
 )
 
-// takeApart cuts the raw parts, which nobody has checked, off an entry. head is
-// a copy.
-func takeApart(data []byte) (head, args, response []byte, err error) {
+// takeOld cuts the raw parts, which nobody has checked, off an entry of an earlier
+// version. head is a copy.
+func takeOld(data []byte) (head, args, response []byte, err error) {
 	a, r, err := rawLengths(data)
 	if err != nil {
 		return nil, nil, nil, err
@@ -30,17 +30,27 @@ func takeApart(data []byte) (head, args, response []byte, err error) {
 	return append(head, '}'), args, response, nil
 }
 
+const (
+	argumentsName = `,"arguments":`
+	responseName  = `,"response":`
+)
+
 // parse reads an entry but for its raw parts, which it returns. trusted reports
 // whether the hash of the entry was checked. p holds no reference to data.
 func parse(data []byte, trusted bool) (p payload, args, response []byte, err error) {
-	head, args, response, err := takeApart(data)
+	head, open, old := parts(data)
+	if old {
+		head, args, response, err = takeOld(data)
+	}
 	if err == nil && !trusted && !json.Valid(head) {
 		err = errPayload
 	}
-	if err != nil {
-		return p, nil, nil, err
+	if err == nil {
+		err = p.read(head)
 	}
-	err = p.read(head)
+	if err == nil && !old {
+		args, response, err = p.readOpen(open)
+	}
 	return p, args, response, err
 }
 
@@ -97,10 +107,20 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if err != nil {
 		return p.Record, err
 	}
+	return p.endedBy(&o), nil
+}
+
+// endedBy is the record with its outcome.
+func (p *payload) endedBy(o *payload) Record {
 	r := p.Record
 	if o.kind == KindRepeat && o.LastTime != nil {
 		r.repeat(o.Repeated, *o.LastTime, o.ErrorMessage)
-		return r, nil
+		return r
+	}
+	for _, gone := range o.Erased {
+		if !r.HasErased(gone.Field) {
+			r.Erased = append(r.Erased, gone)
+		}
 	}
 	r.Status = o.Status
 	r.DurationMS, r.OwnUS = o.DurationMS, o.OwnUS
@@ -111,7 +131,7 @@ func Decode(entry, outcome []byte) (Record, error) {
 	if d := r.Metadata.Decision; d != nil && o.check != "" {
 		d.Outcome, d.Check = Refused, o.check
 	}
-	return r, nil
+	return r
 }
 
 // DecodeAny is Decode for a record that has to be shown in any case: one that is
@@ -135,6 +155,11 @@ func decodeOrphan(outcome []byte) (Record, error) {
 	if err != nil {
 		return p.Record, err
 	}
+	return p.orphan(), nil
+}
+
+// orphan is the record of an outcome whose beginning is lost.
+func (p *payload) orphan() Record {
 	r := p.Record
 	if r.Type == "" {
 		r.Type = ToolCall
@@ -143,7 +168,7 @@ func decodeOrphan(outcome []byte) (Record, error) {
 		r.Timestamp = time.UnixMilli(ms).UTC()
 	}
 	r.Metadata.Detail = "The beginning of this record is lost."
-	return r, nil
+	return r
 }
 
 // Texts calls fn with the JSON of everything of a record that a full text search
@@ -154,17 +179,34 @@ func Texts(entry, outcome []byte, fn func(text []byte)) {
 		if len(data) == 0 {
 			continue
 		}
-		head, args, response, err := takeApart(data)
-		if err != nil {
+		head, open, old := parts(data)
+		if old {
+			oldTexts(data, fn)
 			continue
 		}
-		fn(args)
-		fn(response)
-		fn(rawjson.Find(head, "error_message"))
-		metadata := rawjson.Find(head, "metadata")
-		fn(rawjson.Find(metadata, "detail"))
-		fn(rawjson.Find(rawjson.Find(metadata, "intent"), "reason"))
+		// What stands behind a damaged field is left out.
+		_ = eachOpen(open, func(f openField) {
+			switch {
+			case f.erased() != nil:
+			case f.name == FieldArguments, f.name == FieldResponse, f.name == FieldError, f.name == FieldReason:
+				fn(f.value())
+			}
+		})
+		fn(rawjson.Find(rawjson.Find(head, "metadata"), "detail"))
 	}
+}
+
+func oldTexts(data []byte, fn func(text []byte)) {
+	head, args, response, err := takeOld(data)
+	if err != nil {
+		return
+	}
+	fn(args)
+	fn(response)
+	fn(rawjson.Find(head, "error_message"))
+	metadata := rawjson.Find(head, "metadata")
+	fn(rawjson.Find(metadata, "detail"))
+	fn(rawjson.Find(rawjson.Find(metadata, "intent"), "reason"))
 }
 
 // decodeEntry reads an entry from the spool into what the Store gets. trusted
@@ -182,7 +224,7 @@ func decodeEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 		facts := FactsOf(&p.Record)
 		e.Facts = Facts{}.EndedBy(&facts)
 	default:
-		e.Facts = FactsOf(&p.Record)
+		e.Facts, e.Redacts = FactsOf(&p.Record), p.redacts()
 	}
 	return e, nil
 }

@@ -11,12 +11,14 @@ type draft struct {
 	id    string // KindEnd and KindRepeat
 	of    int64  // KindEnd and KindRepeat
 	owed  bool   // KindEnd only: room was made for it when the record began
-	body  []byte // the payload without its prefix
+	body  body
 	facts Facts
+	// redacts is what the entry erases of another record.
+	redacts *Redaction
 }
 
 // size is the most that the entry takes in the file.
-func (d *draft) size() int64 { return int64(lineExtra + prefixMax + len(d.body)) }
+func (d *draft) size() int64 { return int64(lineExtra + prefixMax + len(d.body.data)) }
 
 // stamp is the place that an entry got.
 type stamp struct {

@@ -45,14 +45,14 @@ func (e *ends) write(d draft, p *payload) error {
 
 // shortOutcome is an outcome within endRoom: without its response and, unless
 // that is short, its message.
-func shortOutcome(p *payload) []byte {
+func shortOutcome(p *payload) body {
 	short := p.withoutResponse()
 	short.Metadata = Metadata{ErrorCode: clip(p.Metadata.ErrorCode, 64)}
 	short.ErrorMessage = clip(p.ErrorMessage, 256)
-	d := draft{body: appendPayload(nil, short)}
+	d := draft{body: newBody(short)}
 	if d.size() > endRoom {
 		short.Metadata.ErrorCode, short.ErrorMessage = "", ""
-		d.body = appendPayload(nil, short)
+		d.body = newBody(short)
 	}
 	return d.body
 }
@@ -62,14 +62,14 @@ func shortOutcome(p *payload) []byte {
 func (e *ends) keep(d draft, p *payload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	size := len(d.body)
+	size := len(d.body.data)
 	for i := range e.waiting {
-		size += len(e.waiting[i].body)
+		size += len(e.waiting[i].body.data)
 	}
 	if size > maxUnwritten {
-		d.body = appendPayload(nil, p.withoutResponse())
+		d.body = newBody(p.withoutResponse())
 	} else {
-		d.body = bytes.Clone(d.body)
+		d.body.data = bytes.Clone(d.body.data)
 	}
 	e.waiting = append(e.waiting, d)
 	if err := e.spool.keepEnd(&d); err != nil {
@@ -137,9 +137,9 @@ func (e *ends) interrupt(pending []Unfinished, past string) {
 		d := draft{kind: KindEnd, id: u.ID, of: u.Seq}
 		if kept, ok := e.spool.kept[u.ID]; ok && kept.Of == u.Seq {
 			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
-			d.body, end = kept.Body, Facts{Status: kept.Status, Duration: kept.Duration, Own: kept.Own, ErrorCode: kept.Error}
+			d.body, end = bodyOf(kept.Body), Facts{Status: kept.Status, Duration: kept.Duration, Own: kept.Own, ErrorCode: kept.Error}
 		} else {
-			d.body = appendPayload(nil, &p)
+			d.body = newBody(&p)
 		}
 		d.facts = u.Facts.EndedBy(&end)
 		if _, err := e.spool.append(&d); err != nil {

@@ -3,8 +3,11 @@ package activity
 import (
 	"bytes"
 	"cmp"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"time"
 	"unicode"
 )
 
@@ -42,6 +45,10 @@ type Entry struct {
 	// without (Facts.Type is empty): the store then takes those of the beginning,
 	// EndedBy these. A KindRepeat changes Times alone.
 	Facts Facts
+	// Redacts is what the entry erases of another record; nil of most.
+	Redacts *Redaction
+	// Signature is that of the place after the entry, when it is one that is signed.
+	Signature *Checkpoint
 
 	segment int64 // where the entry ends in the spool
 	offset  int64
@@ -96,15 +103,23 @@ type ChainPart struct {
 	// Record is the place among all records of the one that the entry begins, from 1
 	// on; 0 of an entry that begins none.
 	Record int64
+	// Pruned reports whether what is gone was the beginning of the log, which the retention has
+	// removed.
+	Pruned bool
+	// Checkpoint is set for a place that was signed, which is no entry.
+	Checkpoint *Checkpoint
 }
 
 // id returns the id of the entry's record, "" when there is none to be read.
-func (p *ChainPart) id() string {
+func (p *ChainPart) id() string { return idOf(p.Payload) }
+
+// idOf returns the id in a payload, "" when there is none to be read.
+func idOf(payload []byte) string {
 	const at = len(`{"id":"`)
-	if len(p.Payload) < at+ulidLen || !IsIDPrefix(string(p.Payload[at:at+ulidLen])) {
+	if len(payload) < at+ulidLen || !IsIDPrefix(string(payload[at:at+ulidLen])) {
 		return ""
 	}
-	return string(p.Payload[at : at+ulidLen])
+	return string(payload[at : at+ulidLen])
 }
 
 // A line of the spool is
@@ -112,40 +127,19 @@ func (p *ChainPart) id() string {
 //	<hash in hex> <payload>\n
 //
 // so that the chain can be checked with nothing but a shell: the hash of a line
-// is sha256sum of "<hash of the line before> <payload>".
+// is sha256sum of "<hash of the line before> <sealed part of the payload>".
 const (
 	hexLen    = 2 * sha256.Size
 	lineExtra = hexLen + 2 // the blank and the newline
 )
 
 // seal hashes the line in buf, which holds room for the hash, the blank and the
-// payload, and writes the hash into its place.
+// sealed part of the payload, and writes the hash into its place.
 func seal(buf []byte, prev Hash) Hash {
 	hex.Encode(buf, prev[:])
 	h := Hash(sha256.Sum256(buf))
 	hex.Encode(buf, h[:])
 	return h
-}
-
-// chainHash returns the hash of payload after prev.
-func chainHash(prev Hash, payload []byte) Hash {
-	d := sha256.New()
-	var head [hexLen + 1]byte
-	hex.Encode(head[:], prev[:])
-	head[hexLen] = ' '
-	d.Write(head[:])
-	d.Write(payload)
-	return Hash(d.Sum(nil))
-}
-
-// ChainHash returns the hash of the entry with this payload in a chain, after the one
-// whose hash is before; nil when that is no hash.
-func ChainHash(before, payload []byte) []byte {
-	if len(before) != len(Hash{}) {
-		return nil
-	}
-	h := chainHash(Hash(before), payload)
-	return h[:]
 }
 
 // splitLine takes a line without its newline apart.
@@ -158,4 +152,45 @@ func splitLine(line []byte) (h Hash, payload []byte, ok bool) {
 	}
 	canonical := bytes.IndexFunc(line[:hexLen], unicode.IsUpper) < 0
 	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
+}
+
+// Checkpoint is a signed place in the chain: that the log had this entry by then, with
+// everything before it.
+type Checkpoint struct {
+	Chain     string
+	Seq       int64
+	Hash      Hash
+	Time      time.Time
+	Pruned    bool // what is up to there was removed by the retention
+	Key       []byte
+	Signature []byte
+}
+
+// statement is what is signed.
+func (c *Checkpoint) statement() []byte {
+	what := "checkpoint"
+	if c.Pruned {
+		what = "pruned"
+	}
+	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
+}
+
+// Signed reports whether the signature is one of the key over the rest.
+func (c *Checkpoint) Signed() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.statement(), c.Signature)
+}
+
+// Redaction is what one entry erases: fields of a record.
+type Redaction struct {
+	ID     string
+	Fields []Field
+	At     time.Time // whole seconds
+}
+
+// Redaction is what the entry erases; ok is false of most.
+func (e *Entry) Redaction() (r Redaction, ok bool) {
+	if e.Redacts == nil {
+		return r, false
+	}
+	return Redaction{e.Redacts.ID, e.Redacts.Fields, time.UnixMicro(e.Facts.Time).UTC().Truncate(time.Second)}, true
 }

@@ -55,7 +55,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			dir, st := t.TempDir(), &memory{}
-			opt := Options{Dir: dir, maxSegment: 1 << (14 + seed%3), maxQueue: 1 << 17}
+			opt := Options{Dir: dir, maxSegment: 24 << (10 + seed%3), maxQueue: 1 << 17}
 			l, err := Open(opt, st)
 			if err != nil {
 				t.Fatal(err)

@@ -20,6 +20,9 @@ type Options struct {
 	// RecentDir is where a second copy of the newest entries is kept, for when the
 	// disk of Dir dies: see MemoryDir. Without one the copy ends with the process.
 	RecentDir string
+	// KeyFile has the key that places of the chain are signed with; it is made when it
+	// is not there. Without one nothing is signed.
+	KeyFile string
 	// Alongside, when set, is called after each look at the spool: once a second.
 	Alongside func()
 	Logger    *slog.Logger
@@ -78,6 +81,9 @@ type Log struct {
 	watching sync.WaitGroup
 
 	verifier verifier
+	key      *Key
+
+	redacting sync.Mutex // one redacts at a time
 
 	mu   sync.Mutex // guards open
 	open map[string]running
@@ -92,6 +98,10 @@ func Open(opt Options, st Store) (*Log, error) {
 		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: queue{max: opt.maxQueue},
 		kick: newSignal(), ill: newSignal(), recentDir: opt.RecentDir,
 	}
+	key, err := openKey(opt.KeyFile)
+	if err != nil {
+		return nil, err
+	}
 	notes, err := s.openSpool()
 	if err != nil {
 		return nil, fmt.Errorf("open the activity log: %w", err)
@@ -101,20 +111,28 @@ func Open(opt Options, st Store) (*Log, error) {
 		spool: s, store: st, logger: opt.Logger, open: map[string]running{}, stop: stop,
 		recorder: &recorder{spool: s, logger: opt.Logger, maxResponse: opt.MaxResponse},
 		ends:     &ends{spool: s, logger: opt.Logger},
+		key:      key,
 		progress: &progress{spool: s, logger: opt.Logger, asked: newSignal(), ended: make(chan struct{})},
 	}
 	l.refusals = newRefusals(l.recorder)
 	go l.refusals.work(ctx)
 	p := &projector{
 		recorder: l.recorder, ends: l.ends, progress: l.progress, spool: s, store: st,
-		retain: opt.Retention, opened: s.end(), past: s.ids.text(),
+		retain: opt.Retention, checkpoints: checkpoints{Key: key}, opened: s.end(), past: s.ids.text(),
 	}
 	go func() {
 		defer close(l.progress.ended)
 		l.recorder.tell(notes)
 		p.work(ctx)
 	}()
-	l.watching.Go(func() { (&watcher{s}).work(ctx, opt.lookEvery, opt.Alongside) })
+	l.watching.Go(func() {
+		(&watcher{s}).work(ctx, opt.lookEvery, func() {
+			if err := key.keep(); err != nil {
+				opt.Logger.Error("the key of the activity log was deleted and cannot be written again", "error", err)
+			}
+			opt.Alongside()
+		})
+	})
 	return l, nil
 }
 
@@ -165,9 +183,8 @@ func (l *Log) End(id string, o Outcome) error {
 	bound(&p.Record, l.recorder.maxResponse)
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
-	*buf = appendPayload(*buf, &p)
 	facts := FactsOf(&p.Record)
-	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: *buf, facts: run.facts.EndedBy(&facts)}, &p)
+	return l.ends.write(draft{kind: KindEnd, id: id, of: run.seq, owed: true, body: buf.body(&p), facts: run.facts.EndedBy(&facts)}, &p)
 }
 
 // Close projects what is there and closes the spool. Records that are open stay
@@ -187,3 +204,6 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	return l.spool.close(l.ends.none())
 }
+
+// Key is what the log signs with; nil where nothing is signed.
+func (l *Log) Key() *Key { return l.key }

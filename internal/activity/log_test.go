@@ -193,7 +193,7 @@ func TestOutcomesThatWaitTakeBoundedMemory(t *testing.T) {
 	}
 	size := 0
 	for _, d := range l.ends.waiting {
-		size += len(d.body)
+		size += len(d.body.data)
 	}
 	if len(l.ends.waiting) != len(ids) || size > maxUnwritten+4096 {
 		t.Errorf("%d outcomes with %d bytes wait", len(l.ends.waiting), size)

@@ -127,7 +127,7 @@ func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	if err := os.Truncate(s.last.path, 0); err != nil {
 		t.Fatal(err)
 	}
-	d := draft{kind: KindWhole, body: []byte(`"kind":"record","raw":[0,0]}`)}
+	d := draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0]}`))}
 	if _, err := s.append(&d); err == nil {
 		t.Fatal("an entry was written to a file that is gone")
 	}

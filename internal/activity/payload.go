@@ -43,10 +43,10 @@ func (p *payload) members(c *coder) {
 		c.number(`,"duration_ms":`, &p.DurationMS)
 		c.number(`,"own_us":`, &p.OwnUS)
 		c.number(`,"response_bytes":`, &p.ResponseBytes)
-		c.text(`,"error_message":`, &p.ErrorMessage)
+		c.was(`,"error_message":`, &p.ErrorMessage)
 		c.text(`,"error_code":`, &p.Metadata.ErrorCode)
 		c.text(`,"check":`, &p.check)
-		c.texts(`,"warnings":`, &p.Metadata.Warnings)
+		c.wereTexts(`,"warnings":`, &p.Metadata.Warnings)
 		c.flag(`,"response_truncated":`, &p.ResponseTruncated)
 	case KindRepeat:
 		c.fullNumber(`,"of":`, &p.of)
@@ -57,7 +57,7 @@ func (p *payload) members(c *coder) {
 		if p.LastTime != nil {
 			c.moment(`,"last_time":`, p.LastTime)
 		}
-		c.text(`,"error_message":`, &p.ErrorMessage) // in the place of the record's
+		c.was(`,"error_message":`, &p.ErrorMessage) // in the place of the record's
 	default:
 		c.text(`,"type":`, (*string)(&p.Type))
 		c.text(`,"status":`, (*string)(&p.Status))
@@ -65,7 +65,7 @@ func (p *payload) members(c *coder) {
 		c.text(`,"tool_name":`, &p.ToolName)
 		c.flag(`,"arguments_truncated":`, &p.ArgumentsTruncated)
 		c.flag(`,"response_truncated":`, &p.ResponseTruncated)
-		c.text(`,"error_message":`, &p.ErrorMessage)
+		c.was(`,"error_message":`, &p.ErrorMessage)
 		c.number(`,"duration_ms":`, &p.DurationMS)
 		c.number(`,"own_us":`, &p.OwnUS)
 		c.number(`,"request_bytes":`, &p.RequestBytes)
@@ -90,11 +90,13 @@ func (m *Metadata) members(c *coder) {
 	for m.Intent != nil && c.object(`,"intent":`) {
 		c.fullText(`,"operation_type":`, &m.Intent.OperationType)
 		c.text(`,"data_sensitivity":`, &m.Intent.DataSensitivity)
-		c.text(`,"reason":`, &m.Intent.Reason)
-		c.json(`,"declared":`, &m.Intent.Declared)
+		c.was(`,"reason":`, &m.Intent.Reason)
+		if c.takes(`,"declared":`) {
+			m.Intent.Declared = asJSON(c.value)
+		}
 	}
 	c.text(`,"tool_variant":`, &m.ToolVariant)
-	c.texts(`,"warnings":`, &m.Warnings)
+	c.wereTexts(`,"warnings":`, &m.Warnings)
 	c.text(`,"error_code":`, &m.ErrorCode)
 	if m.Decision == nil && c.takes(`,"decision":`) {
 		m.Decision = &Decision{Outcome: Allowed}
@@ -107,12 +109,60 @@ func (m *Metadata) members(c *coder) {
 	}
 	for m.Search != nil && c.object(`,"search":`) {
 		rank := int64(m.Search.Rank)
-		c.fullText(`,"query":`, &m.Search.Query)
+		c.was(`,"query":`, &m.Search.Query)
 		c.number(`,"rank":`, &rank)
 		m.Search.Rank = int(rank)
 	}
 	c.text(`,"action":`, &m.Action)
 	c.text(`,"detail":`, &m.Detail)
+	if m.Redacted == nil && c.takes(`,"redacted":`) {
+		m.Redacted = &Redacted{}
+	}
+	for m.Redacted != nil && c.object(`,"redacted":`) {
+		c.text(`,"id":`, &m.Redacted.ID)
+		m.Redacted.Fields = codeFields(c, `,"fields":`, m.Redacted.Fields)
+	}
+}
+
+// readOpen reads the values of an open part, but for arguments and response, which it returns
+// as they are.
+func (p *payload) readOpen(open []byte) (args, response []byte, err error) {
+	c := coder{reading: true}
+	ok := eachOpen(open, func(f openField) {
+		if f.erased() != nil {
+			at, _ := f.erasedAt() // of another one there is no more to show
+			p.Erased = append(p.Erased, Erased{f.name, at})
+			return
+		}
+		switch v := f.value(); f.name {
+		case FieldArguments:
+			args = v
+		case FieldResponse:
+			response = v
+		case FieldError:
+			p.ErrorMessage = c.string(v)
+		case FieldReason:
+			p.intent().Reason = c.string(v)
+		case FieldDeclared:
+			p.intent().Declared = asJSON(v)
+		case FieldQuery:
+			if p.Metadata.Search == nil {
+				p.Metadata.Search = &Search{}
+			}
+			p.Metadata.Search.Query = c.string(v)
+		case FieldWarnings:
+			p.Metadata.Warnings = c.strings(v)
+		}
+	})
+	c.check(ok)
+	return args, response, c.err
+}
+
+func (p *payload) intent() *Intent {
+	if p.Metadata.Intent == nil {
+		p.Metadata.Intent = &Intent{}
+	}
+	return p.Metadata.Intent
 }
 
 // read reads the members of a well-formed payload without its raw parts.
@@ -133,4 +183,25 @@ func (p *payload) read(head []byte) error {
 		err = errPayload
 	}
 	return err
+}
+
+// redacts is what the payload erases, but for the time.
+func (p *payload) redacts() *Redaction {
+	said := p.Metadata.Redacted
+	if p.kind != KindWhole || said == nil {
+		return nil
+	}
+	return &Redaction{ID: said.ID, Fields: said.Fields}
+}
+
+// codeFields writes or reads fields, which are left out when there are none.
+func codeFields(c *coder, head string, v []Field) []Field {
+	if c.takes(head) {
+		for _, text := range c.strings(c.value) {
+			v = append(v, Field(text))
+		}
+	} else if !c.reading && len(v) > 0 {
+		c.out = appendTexts(append(c.out, head...), v)
+	}
+	return v
 }

@@ -2,10 +2,12 @@ package activity
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -33,6 +35,10 @@ type projector struct {
 	spool    *spool
 	store    Store
 	retain   func() Retention
+
+	checkpoints checkpoints
+	signedBy    string // the key that is on record
+	erasing     bool   // something is to be erased from the files
 
 	pos    Position
 	batch  []Entry      // what was taken from memory last
@@ -115,9 +121,44 @@ func (p *projector) resume(ctx context.Context) error {
 		pos.Seq = p.opened
 	}
 	p.resumed = true
+	p.signedBy, p.erasing = pos.Signer, p.erasing || pos.Erasing
 	p.advance(pos)
 	p.recorder.tell(notes)
-	return nil
+	p.tellKey()
+	return p.erase(ctx)
+}
+
+// tellKey puts on record with which key is signed from now on.
+func (p *projector) tellKey() {
+	key := p.checkpoints.public()
+	if text := hex.EncodeToString(key); key != nil && text != p.signedBy {
+		r := keyRecord(key)
+		if _, err := p.recorder.write(KindWhole, &r); err != nil {
+			p.recorder.logger.Error("the key of the activity log cannot be put on record", "error", err)
+			return
+		}
+		p.signedBy = text
+	}
+}
+
+// erase erases from the files what is erased in the store. What cannot be done now is
+// done later.
+func (p *projector) erase(ctx context.Context) error {
+	if !p.erasing {
+		return nil
+	}
+	todo, err := p.store.Erasing(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range todo {
+		if err := p.spool.erase(r); err != nil {
+			return err
+		}
+	}
+	done, err := p.store.Erased(ctx, todo)
+	p.erasing = !done
+	return err
 }
 
 // loop serves until something fails or ctx ends.
@@ -178,8 +219,13 @@ func (p *projector) project(ctx context.Context) error {
 			return nil
 		}
 		last := entries[len(entries)-1]
-		pos := Position{p.spool.chain, last.Seq, last.Hash, last.segment, last.offset}
+		pos := Position{Chain: p.spool.chain, Seq: last.Seq, Hash: last.Hash, Segment: last.segment, Offset: last.offset, Signer: p.signedBy}
+		p.checkpoints.add(pos.Chain, entries, p.spool.now())
 		if err := p.store.Project(ctx, entries, pos); err != nil {
+			return err
+		}
+		p.erasing = p.erasing || slices.ContainsFunc(entries, func(e Entry) bool { return e.Redacts != nil })
+		if err := p.erase(ctx); err != nil {
 			return err
 		}
 		p.lost = false
@@ -280,6 +326,9 @@ func (p *projector) tidy(ctx context.Context) (again time.Duration, err error) {
 	if err := p.spool.prune(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
 	}
+	if err := p.erase(ctx); err != nil {
+		return 0, err
+	}
 	idle := p.spool.idle(idleAfter)
 	now := p.spool.now()
 	more, err := p.store.Tidy(ctx, now, p.retention(now), idle)
@@ -300,6 +349,9 @@ func (p *projector) retention(now time.Time) Retention {
 	keep := p.retain()
 	if !p.clock.steady(now, time.Now()) {
 		keep.Days = 0
+	}
+	if p.checkpoints.Key != nil {
+		keep.Signer = p.checkpoints.Key
 	}
 	return keep
 }

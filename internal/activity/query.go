@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -88,6 +89,12 @@ func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 	return p, l.queryError(ctx, err)
 }
 
+// All reports whether the filter selects everything, but for its page.
+func (f Filter) All() bool {
+	f.Limit, f.Offset, f.Cursor = 0, 0, ""
+	return reflect.ValueOf(f).IsZero()
+}
+
 // Each calls fn for every record that f selects, whatever its page, the newest
 // first: those that were appended before it. One that is pruned meanwhile is left
 // out. What fn gets is its own.
@@ -96,9 +103,10 @@ func (l *Log) Each(ctx context.Context, f Filter, fn func(*Record) error) error 
 		return err
 	}
 	var failed error
-	err := l.store.Each(ctx, f.masked(), func(r *Record) error {
-		l.refusals.show(r)
-		failed = fn(r)
+	err := l.store.Each(ctx, f.masked(), func(s *Stored) error {
+		r := DecodeAny(s.Entry, s.Outcome)
+		l.refusals.show(&r)
+		failed = fn(&r)
 		return failed
 	})
 	if failed != nil {
@@ -159,7 +167,7 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if err != nil {
 		return Verification{}, err
 	}
-	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}}
+	c := chainCheck{spool: link{m.end.Seq, m.end.Hash}, signatures: signatures{key: l.key.public()}}
 	records, end, err := l.store.Chain(ctx, c.add)
 	if err != nil && !errors.Is(err, errBroken) {
 		return Verification{}, l.queryError(ctx, err)
@@ -167,13 +175,18 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if err == nil {
 		c.end(end, m.end.Chain)
 	}
+	if c.first == nil && inSpool == nil {
+		if inSpool, err = m.openBreak(&c.erasures); err != nil {
+			return Verification{}, err
+		}
+	}
 	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
 		c.first = inSpool
 	}
 	if c.first != nil {
 		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
-	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), FirstBreak: c.first}, nil
+	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
 func (l *Log) queryError(ctx context.Context, err error) error {

@@ -228,7 +228,7 @@ func (r *spoolReader) entry(line []byte) (e Entry, ok bool, err error) {
 	if !ok {
 		return e, false, r.keepAside(line)
 	}
-	linked := r.known && chainHash(r.at.Hash, data) == h
+	linked := r.known && follows(r.at.Hash, data, h)
 	if e, err = decodeEntry(h, data, linked); err != nil {
 		return e, false, r.keepAside(line)
 	}

@@ -140,7 +140,7 @@ func readStretch(half []byte) (s stretch, ok bool) {
 		line, _, whole := bytes.Cut(rest[n:], []byte{'\n'})
 		hash, data, ok := splitLine(line)
 		seq, at, placed := placeOf(data)
-		if !whole || !ok || !placed || seq != s.last.seq+1 || chainHash(s.last.hash, data) != hash {
+		if !whole || !ok || !placed || seq != s.last.seq+1 || !follows(s.last.hash, data, hash) {
 			s.lines, s.rest = rest[:n], rest[n:]
 			return s, true
 		}
@@ -209,7 +209,7 @@ func (r *recent) keepEnd(d *draft) error {
 	if r.ends == nil {
 		return nil
 	}
-	line, err := json.Marshal(keptEnd{d.id, d.of, d.body, d.facts.Status, d.facts.Duration, d.facts.Own, d.facts.ErrorCode})
+	line, err := json.Marshal(keptEnd{d.id, d.of, d.body.data, d.facts.Status, d.facts.Duration, d.facts.Own, d.facts.ErrorCode})
 	if err == nil {
 		_, err = r.ends.Write(append(line, '\n'))
 	}

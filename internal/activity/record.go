@@ -19,6 +19,7 @@ package activity
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/auth"
@@ -107,11 +108,18 @@ type Record struct {
 	Repeated  int64      `json:"repeated,omitempty"`
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
+	// Erased is what the record had, and a person has erased.
+	Erased []Erased `json:"erased,omitempty" doc:"Fields that the record had and a person has erased."`
 	// Chain is where the record is in the log: of a record that was asked for alone.
 	Chain *Chain `json:"chain,omitempty"`
 	// Origin is the connection that a call came by. It is not stored: what one
 	// connection can write by being refused is bounded.
 	Origin string `json:"-"`
+}
+
+// HasErased reports whether the record had a field that was erased.
+func (r *Record) HasErased(f Field) bool {
+	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
 // By puts into the record who asks and from where.
@@ -134,6 +142,14 @@ type Metadata struct {
 	// Action and Detail describe the other types: "restart", "tools_listed", …
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Redacted is what the record says was erased.
+	Redacted *Redacted `json:"redacted,omitempty" doc:"Which fields of which record were erased."`
+}
+
+// Redacted names fields of a record that were erased.
+type Redacted struct {
+	ID     string  `json:"id" doc:"The record that had them."`
+	Fields []Field `json:"fields"`
 }
 
 // Intent is the declared intent as the record keeps it.
@@ -207,4 +223,29 @@ type Page struct {
 	// Incomplete reports whether the newest records are not in it: the database cannot
 	// take them at this time.
 	Incomplete bool
+}
+
+// Field is a value of a record that can be erased.
+type Field string
+
+// The fields.
+const (
+	FieldArguments Field = "arguments"
+	FieldResponse  Field = "response"
+	FieldError     Field = "error_message"
+	FieldReason    Field = "reason"   // of the intent
+	FieldDeclared  Field = "declared" // in the intent
+	FieldQuery     Field = "query"    // of the search
+	FieldWarnings  Field = "warnings"
+)
+
+// Words are all fields.
+func (Field) Words() []string {
+	return []string{string(FieldArguments), string(FieldResponse), string(FieldError), string(FieldReason), string(FieldDeclared), string(FieldQuery), string(FieldWarnings)}
+}
+
+// Erased is a field that a record had.
+type Erased struct {
+	Field Field     `json:"field"`
+	At    time.Time `json:"at"`
 }

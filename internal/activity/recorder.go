@@ -28,9 +28,8 @@ func (c *recorder) write(k Kind, r *Record) (running, error) {
 	bound(&p.Record, c.maxResponse)
 	buf := c.buffers.get()
 	defer c.buffers.put(buf)
-	*buf = appendPayload(*buf, &p)
 	facts := FactsOf(&p.Record)
-	st, err := c.spool.append(&draft{kind: k, body: *buf, facts: facts})
+	st, err := c.spool.append(&draft{kind: k, body: buf.body(&p), facts: facts, redacts: p.redacts()})
 	if err != nil {
 		return running{}, unavailable(err)
 	}

@@ -363,7 +363,7 @@ func (f *refusals) write(now time.Time, all bool) (next time.Time) {
 	for i := range due {
 		d := &due[i]
 		p := payload{kind: KindRepeat, of: d.seq, Record: Record{Repeated: d.times, LastTime: &d.last, ErrorMessage: d.message}}
-		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: appendPayload(nil, &p), facts: Facts{Times: d.times}})
+		_, err := f.log.spool.append(&draft{kind: KindRepeat, id: d.id, of: d.seq, body: newBody(&p), facts: Facts{Times: d.times}})
 		if errors.Is(err, errClosed) {
 			return time.Time{}
 		}

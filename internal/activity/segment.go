@@ -179,7 +179,7 @@ func lastLink(buf []byte, from int64) (tail, bool) {
 		}
 		prev, _, ok := splitLine(buf[before : start-1])
 		h, data, ok2 := splitLine(buf[start:end])
-		if ok && ok2 && chainHash(prev, data) == h {
+		if ok && ok2 && follows(prev, data, h) {
 			if seq, at, ok := placeOf(data); ok {
 				return tail{seq: seq, hash: h, at: at, size: from + int64(end) + 1}, true
 			}
@@ -195,10 +195,6 @@ func placeOf(data []byte) (seq, at int64, ok bool) {
 		ID  string `json:"id"`
 		Seq int64  `json:"seq"`
 		At  int64  `json:"at"`
-	}
-	args, response, err := rawLengths(data)
-	if err != nil || args+response > len(data) {
-		return 0, 0, false
 	}
 	head, _, found := bytes.Cut(data, []byte(`,"kind":`))
 	if !found || json.Unmarshal(append(bytes.Clone(head), '}'), &p) != nil {

@@ -173,18 +173,19 @@ func (s *spool) encode(d *draft) stamp {
 		st.id = s.ids.next(st.time)
 		d.facts.Time = st.time.UnixMicro()
 	}
-	b := s.queue.blockFor(lineExtra + prefixMax + len(d.body))
+	b := s.queue.blockFor(lineExtra + prefixMax + len(d.body.data))
 	start := len(b.data)
 	line := b.data[start : start+hexLen+1]
 	line[hexLen] = ' '
 	line = appendPrefix(line, d.kind, st.id, st.seq, st.time, max(s.ids.ms, st.time.UnixMilli()))
-	line = append(line, d.body...)
-	s.head = link{st.seq, seal(line, s.head.hash)}
+	sealed := len(line) + d.body.sealed
+	line = append(line, d.body.data...)
+	s.head = link{st.seq, seal(line[:sealed], s.head.hash)}
 	b.data = append(b.data[:start+len(line)], '\n')
 	s.pending += int64(len(line)) + 1
 	b.entries = append(b.entries, Entry{
 		Seq: st.seq, Kind: d.kind, ID: st.id, Of: d.of, Hash: s.head.hash,
-		Payload: line[hexLen+1 : len(line) : len(line)], Facts: d.facts,
+		Payload: line[hexLen+1 : len(line) : len(line)], Facts: d.facts, Redacts: d.redacts,
 	})
 	return st
 }

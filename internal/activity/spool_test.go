@@ -39,7 +39,7 @@ func appendN(t *testing.T, s *spool, n int) {
 	t.Helper()
 	for i := range n {
 		body := fmt.Sprintf(`"kind":"record","raw":[0,0],"type":"system","tool_name":"%d"}`, i)
-		if _, err := s.append(&draft{kind: KindWhole, body: []byte(body)}); err != nil {
+		if _, err := s.append(&draft{kind: KindWhole, body: bodyOf([]byte(body))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +348,7 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 		go func() {
 			defer wg.Done()
 			for range 10 {
-				st, err := s.append(&draft{kind: KindWhole, body: []byte(`"kind":"record","raw":[0,0],"type":"system"}`)})
+				st, err := s.append(&draft{kind: KindWhole, body: bodyOf([]byte(`"kind":"record","raw":[0,0],"type":"system"}`))})
 				mu.Lock()
 				if err == nil {
 					ok = append(ok, st.id)

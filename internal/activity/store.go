@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,8 @@ type Store interface {
 	// like. It is called at the start and after every failure.
 	Resume(ctx context.Context) (pos Position, notes []string, err error)
 	// Project stores entries in their order, and how far the log is then, all or
-	// nothing. An end makes its beginning a finished record.
+	// nothing. An end makes its beginning a finished record; what an entry redacts is
+	// erased.
 	Project(ctx context.Context, entries []Entry, pos Position) error
 	// Pending returns the records that have no end.
 	Pending(ctx context.Context) ([]Unfinished, error)
@@ -49,7 +51,18 @@ type Store interface {
 	ToolUse(ctx context.Context) (map[[2]string]Use, error)
 	// Each calls fn for every record that f selects when it is called, the newest
 	// first, and holds up nothing while fn takes its time. The error of fn ends it.
-	Each(ctx context.Context, f Filter, fn func(*Record) error) error
+	Each(ctx context.Context, f Filter, fn func(*Stored) error) error
+	// Stored returns the record with this id: NOT_FOUND.
+	Stored(ctx context.Context, id string) (Stored, error)
+	// Erasing returns what projected entries have erased from the store, and is still
+	// in the files of the spool.
+	Erasing(ctx context.Context) ([]Redaction, error)
+	// Erased notes that the spool is done with it, when the files of the store have
+	// nothing left of it, either; if they have at this time, it is not done.
+	Erased(ctx context.Context, what []Redaction) (done bool, err error)
+	// Marks calls fn for the runs of entries that are gone, and for the signed places, in
+	// the order of their numbers.
+	Marks(ctx context.Context, fn func(ChainPart) error) error
 	// Chain calls fn for every entry and for those that are gone by the retention, in
 	// the order of their numbers, all as they are at one time. It holds up nobody. It
 	// returns the number of records, and how far the log is by then. The error of fn
@@ -89,7 +102,12 @@ type Retention struct {
 	Days       int
 	MaxRecords int64
 	MaxBytes   int64
+	// Signer signs the place up to which the log is pruned; nil: nobody does.
+	Signer Signer
 }
+
+// Signer signs places of the chain.
+type Signer interface{ Sign(Checkpoint) Checkpoint }
 
 // The limits of Filter.Limit.
 const (
@@ -113,4 +131,38 @@ type Position struct {
 	Hash    Hash
 	Segment int64 // the number of the first entry of the segment
 	Offset  int64
+	// Signer is the key that is on record, in hexadecimal digits, and Erasing whether Erasing
+	// returns something. They are no part of the place.
+	Signer  string
+	Erasing bool
+}
+
+// Stored is a record as the log has it: the entry that began it and the one that ended
+// it, or counted a refusal last, with their places in the chain. One of them may not
+// be there.
+type Stored struct {
+	Entry, Outcome []byte
+	Seq, EndSeq    int64
+	Hash, EndHash  []byte
+}
+
+// look finds which of the fields the record has, and which are erased already.
+func (s *Stored) look(fields []Field) (there, already []Field, old bool) {
+	for _, payload := range [][]byte{s.Entry, s.Outcome} {
+		if len(payload) == 0 {
+			continue
+		}
+		_, open, before := parts(payload)
+		old = old || before
+		_ = eachOpen(open, func(f openField) {
+			switch {
+			case !slices.Contains(fields, f.name):
+			case f.erased() == nil && !slices.Contains(there, f.name):
+				there = append(there, f.name)
+			case f.erased() != nil:
+				already = append(already, f.name)
+			}
+		})
+	}
+	return there, already, old
 }

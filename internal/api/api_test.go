@@ -41,7 +41,7 @@ func concrete(o *operation) string {
 func sound(o *operation) string {
 	special := map[string]string{
 		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "importServers": `{"ids":["x"]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
-		"changeConfig": `{"set":{"tools_limit":null}}`,
+		"redactActivity": `{"fields":["arguments"]}`, "changeConfig": `{"set":{"tools_limit":null}}`,
 	}
 	if body, ok := special[o.id]; ok {
 		return body

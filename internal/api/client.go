@@ -81,15 +81,9 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+asks.path, reader)
+	resp, err := c.send(ctx, wait, cancel, method, asks, reader)
 	if err != nil {
-		return problem.From(fmt.Errorf("make the request: %w", err))
-	}
-	req.Header = asks.header
-	c.setHeaders(req, asks.body != nil)
-	resp, err := c.send(req, wait, cancel)
-	if err != nil {
-		return c.unreachable(ctx, err)
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
@@ -107,12 +101,57 @@ func (c *Client) do(ctx context.Context, wait time.Duration, method string, asks
 }
 
 // send sends a request and gives up on it when no header comes within wait.
-func (c *Client) send(req *http.Request, wait time.Duration, cancel context.CancelCauseFunc) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, wait time.Duration, cancel context.CancelCauseFunc, method string, asks request, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+Prefix+asks.path, body)
+	if err != nil {
+		return nil, problem.From(fmt.Errorf("make the request: %w", err))
+	}
+	req.Header = asks.header
+	c.setHeaders(req, asks.body != nil)
 	if wait > 0 {
 		timer := time.AfterFunc(wait, func() { cancel(errSilent) })
 		defer timer.Stop()
 	}
-	return c.http.Do(req)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	return resp, nil
+}
+
+// pour sends a request without a body, and writes the answer to w as it comes. The error of w
+// ends it.
+func (c *Client) pour(ctx context.Context, method string, asks request, w io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	resp, err := c.send(ctx, patience, cancel, method, asks, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return c.unreachable(ctx, err)
+		}
+		return readProblem(resp, answer)
+	}
+	out := &poured{to: w}
+	if _, err = io.Copy(out, resp.Body); err == nil || out.err != nil {
+		return out.err
+	}
+	return c.unreachable(ctx, err)
+}
+
+// poured tells an error of who writes from one of who reads.
+type poured struct {
+	to  io.Writer
+	err error
+}
+
+func (p *poured) Write(b []byte) (n int, err error) {
+	n, p.err = p.to.Write(b)
+	return n, p.err
 }
 
 func (c *Client) setHeaders(req *http.Request, body bool) {

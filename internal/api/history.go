@@ -11,6 +11,7 @@ var (
 	GetSummary     = declare("GET /activity/summary", "getActivitySummary", Look, "What calls came to: by time, and by lane, server, tool or client", (*history.History).Summary).without("limit", "offset", "cursor").checked(checkSummary)
 	ExportActivity = declare("GET /activity/export", "exportActivity", Look, "The log as a file, newest first: what is in it when the export begins", (*history.History).Export).without("limit", "offset", "cursor").as("application/x-ndjson").checked(checkExport)
 	VerifyActivity = declare("GET /activity/verify", "verifyActivity", Look, "Whether the log is as it was written: the whole of it is read", (*history.History).Verify).within(0)
+	RedactActivity = declare("POST /activity/{id}/redact", "redactActivity", Decide, "Erases fields of a record for good; that it was done is on record", (*history.History).Redact).within(0)
 	ListSessions   = declare("GET /sessions", "listSessions", Look, "The sessions of clients, by the log, the newest first", (*history.History).Sessions)
 )
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -205,6 +206,11 @@ func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, erro
 // Call has the daemon of a client do the operation.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
 	return out, c.do(ctx, o.wait, o.method, o.input().request(o.path, in), &out)
+}
+
+// Pour has the daemon of a client do the operation, and writes its answer as it comes.
+func (o *Op[In, Out]) Pour(ctx context.Context, c *Client, in In, w io.Writer) error {
+	return c.pour(ctx, o.method, o.input().request(o.path, in), w)
 }
 
 func (o *Op[In, Out]) head() *operation { return &o.operation }

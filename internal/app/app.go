@@ -254,6 +254,7 @@ func (d *daemon) openLog() error {
 		MaxResponse: cfg.Activity.MaxResponseSize,
 		Durability:  string(cfg.Activity.Durability),
 		RecentDir:   activity.MemoryDir(),
+		KeyFile:     filepath.Join(cfg.DataDir, "activity_key"),
 		Alongside: func() {
 			d.store.Look()
 			select {

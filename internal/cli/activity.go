@@ -16,17 +16,23 @@ type listFlags struct {
 	noIcons         bool
 }
 
+// filters are the flags that all commands have which select records.
+func filters(f *activity.Filter, flags *listFlags) map[string]any {
+	return map[string]any{
+		"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
+		"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaList)(&f.IntentTypes),
+		"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
+		"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
+	}
+}
+
 func activityList(r *run) command {
 	var flags listFlags
 	f := activity.Filter{Limit: 50}
+	all := filters(&f, &flags)
+	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return command{
-		flags: map[string]any{
-			"type": (*commaList)(&flags.types), "status": (*commaList)(&flags.statuses), "server": (*commaList)(&f.Servers), "tool": &f.Tools,
-			"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaList)(&f.IntentTypes),
-			"sensitivity": (*commaList)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
-			"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
-			"limit": &atMostFlag{&f.Limit, 1000}, "cursor": &f.Cursor, "no-icons": &flags.noIcons,
-		},
+		flags: all,
 		run: does(r, api.ListActivity, func([]string) (activity.Filter, error) { return filter(r, f, flags) },
 			func(p *printer, page gateway.ActivityList) { writeActivities(p, page, flags.noIcons) }),
 	}

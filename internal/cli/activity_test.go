@@ -78,3 +78,27 @@ func TestShortIDs(t *testing.T) {
 		}
 	}
 }
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	got := w.run("activity", "summary", "--group", "client")
+	want := `From      2026-01-14 11:00:00
+To        2026-01-15 11:00:00
+Calls     40
+Refused   3
+Failed    5 (4 by the tool, 1 by the server)
+Duration  12ms half, 340ms 19 of 20
+Own time  210µs half, 900µs 19 of 20
+
+CLIENT                      CALLS  REFUSED  FAILED  ERRORS   P50    P95  OWN P50  LAST
+client github:create_issue     30        3       3   10.0%  15ms  500ms    200µs  2026-01-15 10:00:00
+-                              10        0       0    0.0%   0ms    0ms       0s
+`
+	if got.code != 0 || got.stdout != want {
+		t.Errorf("%+v\nwant\n%s", got, want)
+	}
+	if got := w.run("activity", "watch", "--type", "calls"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "tool_call") {
+		t.Errorf("%+v", got)
+	}
+}

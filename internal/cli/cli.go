@@ -79,8 +79,13 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy": {flags: map[string]any{
 			"config": &r.configPath, "data-dir": &r.dataDir, "output": &r.output, "json": &r.asJSON, "no-color": &r.noColor,
 		}},
+		"mcpproxy activity export":       activityExport(r),
 		"mcpproxy activity list":         activityList(r),
+		"mcpproxy activity redact":       activityRedact(r),
 		"mcpproxy activity show":         activityShow(r),
+		"mcpproxy activity summary":      activitySummary(r),
+		"mcpproxy activity verify":       activityVerify(r),
+		"mcpproxy activity watch":        activityWatch(r),
 		"mcpproxy approvals":             {run: does(r, api.ListApprovals, nothing, writeWaiting)},
 		"mcpproxy call tool-destructive": callTool(r, policy.CallToolDestructive),
 		"mcpproxy call tool-read":        callTool(r, policy.CallToolRead),

@@ -349,7 +349,7 @@ func TestCompletion(t *testing.T) {
 		"activity list --intent-type ": "read write destructive",
 		"status -o ":                   "table json yaml",
 		"completion ":                  "bash zsh fish powershell",
-		"help activity ":               "list show",
+		"help activity ":               "export list redact show summary verify watch",
 	} {
 		typed := strings.Split(line, " ")
 		got := w.run(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)

@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/history"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
@@ -57,6 +58,12 @@ func vocabulary(name string) []string {
 		return doctor.Codes()
 	case "tool status":
 		return api.ListTools.Words("status")
+	case "field":
+		return activity.Field("").Words()
+	case "export format":
+		return history.Format("").Words()
+	case "group":
+		return activity.Group("").Words()
 	case "record status":
 		return api.ListActivity.Words("status")
 	case "record type":

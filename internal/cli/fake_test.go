@@ -322,6 +322,18 @@ func (f *fake) instead() []api.Operation {
 	all := []api.Operation{
 		api.TryPolicy.As(f.try), api.Can.As(f.can),
 		api.GetStatus.As(f.Status), api.ListActivity.As(f.Activities), api.GetActivity.As(f.Activity),
+		api.VerifyActivity.As(func(context.Context, gateway.Caller, gateway.Nothing) (activity.Verification, error) {
+			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
+		}),
+		api.GetSummary.As(func(_ context.Context, _ gateway.Caller, in history.SummaryQuery) (history.Summary, error) {
+			s := history.Summary{Since: at("2026-01-14T10:00:00Z"), Until: at("2026-01-15T10:00:00Z")}
+			s.Summary = activity.Summary{Calls: 40, Refused: 3, Failed: 5, FailedTool: 4, FailedServer: 1, P50: 12, P95: 340, OwnP50: 210, OwnP95: 900,
+				Groups: []activity.Tally{{Key: string(in.Group) + " github:create_issue", Calls: 30, Refused: 3, Failed: 3, P50: 15, P95: 500, OwnP50: 200, Last: at("2026-01-15T09:00:00Z")}, {Key: "", Calls: 10}}}
+			return s, nil
+		}),
+		api.RedactActivity.As(func(ctx context.Context, c gateway.Caller, in history.RedactInput) (activity.Record, error) {
+			return f.Activity(ctx, c, gateway.RecordRef{ID: in.ID})
+		}),
 		api.ListServers.As(func(ctx context.Context, c gateway.Caller, in gateway.Nothing) (all inspect.ServerList, err error) {
 			list, err := f.Servers(ctx, c, in)
 			for _, s := range list.Servers {

@@ -80,7 +80,8 @@ var shown = map[string]struct {
 	line  string
 	table bool
 }{
-	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "approvals": {"approvals", true},
+	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "activity verify": {"activity verify", false}, "activity summary": {"activity summary", true}, "activity redact": {"activity redact 01JG2K4 --field arguments --yes", false},
+	"approvals":       {"approvals", true},
 	"config validate": {"config validate", false}, "secrets list": {"secrets list", true},
 	"secrets delete": {"secrets delete GITHUB_TOKEN --yes", false}, "status": {"status", false}, "tools list": {"tools list", true},
 	"service install": {"service install", false}, "service status": {"service status", false}, "service uninstall": {"service uninstall", false},
@@ -100,7 +101,7 @@ var shown = map[string]struct {
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "profile show", "secrets set", "serve", "stdio",
+	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",
 	"upstream login", "upstream logs", "version",
 }

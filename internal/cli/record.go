@@ -157,6 +157,9 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	f.add("Tool", oneLine(a.ToolName))
 	f.add("Action", oneLine(a.Metadata.Action))
 	f.add("Detail", printable(a.Metadata.Detail))
+	if done := a.Metadata.Redacted; done != nil {
+		f.add("Erased", strings.Join(each(done.Fields, func(f activity.Field) string { return oneLine(string(f)) }), ", ")+" of "+oneLine(done.ID))
+	}
 	f.add("Searched", searchedFor(a.Metadata.Search))
 	f.add("Actor", oneLine(a.Actor))
 	f.add("Source", oneLine(string(a.Source)))
@@ -170,6 +173,14 @@ func writeRecord(p *printer, a activity.Record, noIcons bool) {
 	if a.ErrorMessage != "" {
 		fmt.Fprintf(p, "\nError %s\n", oneLine(a.Metadata.ErrorCode))
 		p.text("  ", printable(a.ErrorMessage))
+	}
+	if len(a.Erased) > 0 {
+		fmt.Fprint(p, "\nErased\n")
+		gone := fields{indent: "  "}
+		for _, e := range a.Erased {
+			gone.add(oneLine(string(e.Field)), e.At.In(p.local).Format("2006-01-02 15:04:05 -07:00"))
+		}
+		gone.write(p)
 	}
 	for i, warning := range a.Metadata.Warnings {
 		if i == 0 {

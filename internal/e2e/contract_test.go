@@ -217,8 +217,18 @@ var contractCases = map[string]contractCase{
 	"getActivitySummary": {ok: at("/activity/summary?period=24h&step=30m&group=lane"), no404: namesNothing, no409: changesNone},
 	"exportActivity":     {ok: at("/activity/export?format=jsonl"), no404: namesNothing, no409: changesNone},
 	"verifyActivity":     {ok: at("/activity/verify"), no404: namesNothing, no409: changesNone},
-	"listSessions":       {ok: at("/sessions"), no404: namesNothing, no409: changesNone},
-	"streamEvents":       {ok: at("/events"), no404: namesNothing, no409: changesNone},
+	"redactActivity": {ok: func(c *contract) (string, string) {
+		_, body := c.rest("POST", "/tools/call", `{"tool_variant":"call_tool_destructive","name":"s:plain","args":{"a":1}}`)
+		var made struct {
+			ID string `json:"activity_id"`
+		}
+		if err := json.Unmarshal(body, &made); err != nil || made.ID == "" {
+			c.t.Fatalf("%s, %v", body, err)
+		}
+		return "/activity/" + made.ID + "/redact", `{"fields":["arguments"]}`
+	}, missing: with("/activity/01AAAAAAAAAAAAAAAAAAAAAAAA/redact", `{"fields":["arguments"]}`), conflict: with("/activity/0/redact", `{"fields":["arguments"]}`)},
+	"listSessions": {ok: at("/sessions"), no404: namesNothing, no409: changesNone},
+	"streamEvents": {ok: at("/events"), no404: namesNothing, no409: changesNone},
 
 	"listActivity": {ok: at("/activity?limit=5"), no404: namesNothing, no409: changesNone},
 	"getActivity": {ok: func(c *contract) (string, string) { return "/activity/" + c.record(), "" }, missing: at("/activity/01AAAAAAAAAAAAAAAAAAAAAAAA"),

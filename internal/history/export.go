@@ -3,7 +3,11 @@ package history
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"hash"
 	"io"
 	"strconv"
 	"strings"
@@ -11,13 +15,12 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/gateway"
-	"mcpproxy/internal/rawjson"
 )
 
 // ExportQuery asks for records as a file.
 type ExportQuery struct {
 	activity.Filter
-	Format Format `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, but for its place in the chain; or csv (text/csv): a table of what matters. jsonl when it is left out."`
+	Format Format `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
 	Bodies bool   `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
 }
 
@@ -52,31 +55,22 @@ func (h *History) Export(_ context.Context, _ gateway.Caller, in ExportQuery) (g
 const exportWrite = 64 << 10
 
 func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) error {
+	if in.Format == JSONL {
+		return h.exportLines(ctx, in, w)
+	}
 	var buf bytes.Buffer
 	table := csv.NewWriter(&buf)
-	add := func(r *activity.Record) error {
-		line, err := rawjson.Marshal(r)
-		buf.Write(line)
-		buf.WriteByte('\n')
+	if err := table.Write(columns(in.Bodies)); err != nil {
 		return err
-	}
-	if in.Format == CSV {
-		if err := table.Write(columns(in.Bodies)); err != nil {
-			return err
-		}
-		add = func(r *activity.Record) error {
-			err := table.Write(cells(r, in.Bodies))
-			table.Flush()
-			return err
-		}
 	}
 	err := h.log.Each(ctx, in.Filter, func(r *activity.Record) error {
 		gateway.CompleteIntent(r)
-		if !in.Bodies {
-			r.Arguments, r.Response = nil, nil
-		}
-		if err := add(r); err != nil || buf.Len() < exportWrite {
+		if err := table.Write(cells(r, in.Bodies)); err != nil {
 			return err
+		}
+		table.Flush()
+		if buf.Len() < exportWrite {
+			return nil
 		}
 		_, err := buf.WriteTo(w)
 		return err
@@ -86,6 +80,57 @@ func (h *History) export(ctx context.Context, in *ExportQuery, w io.Writer) erro
 	}
 	table.Flush()
 	_, err = buf.WriteTo(w)
+	return err
+}
+
+// exportLines writes records in lines, each with its proof, and behind them what proves
+// the whole.
+func (h *History) exportLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
+	out := lineWriter{to: w, sum: sha256.New()}
+	end := exportEnd{Format: exportFormat, Filtered: !in.Filter.All(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.Key().String()}
+	at, err := h.log.Export(ctx, in.Filter, func(s *activity.Stored) error {
+		end.Records++
+		line, err := recordLine(s, end.Records, in.Bodies)
+		if err != nil {
+			return err
+		}
+		return out.add(line)
+	})
+	if err != nil {
+		return err
+	}
+	end.at(at)
+	if err := h.log.Marks(ctx, func(p activity.ChainPart) error { return out.add(markLine(&p)) }); err != nil {
+		return err
+	}
+	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))
+	line, err := end.line(h.log.Key().SignText)
+	if err == nil {
+		err = out.add(line)
+	}
+	return errors.Join(err, out.flush())
+}
+
+// lineWriter writes lines, some at a time.
+type lineWriter struct {
+	to  io.Writer
+	sum hash.Hash
+	buf bytes.Buffer
+}
+
+func (w *lineWriter) add(line []byte) error {
+	w.buf.Write(line)
+	w.buf.WriteByte('\n')
+	w.sum.Write(line)
+	w.sum.Write([]byte{'\n'})
+	if w.buf.Len() < exportWrite {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *lineWriter) flush() error {
+	_, err := w.buf.WriteTo(w.to)
 	return err
 }
 

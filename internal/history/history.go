@@ -1,11 +1,12 @@
 // Package history is the operations that read the log as a whole: what calls came to
-// (summary.go), all of it as a file (export.go), whether it is as it was written, and
-// the sessions of clients. Each operation is a method.
+// (summary.go), all of it as a file (export.go), whether it is as it was written, here and
+// in such a file (proof.go), the sessions of clients, and that fields of a record are erased.
+// Each operation is a method.
 //
 // It guarantees that what is counted and written out is what the same filters select in
 // a list; that an export is what there was when it began, takes memory for one record,
-// and can be opened as a table without being run as formulas; and that the work for one
-// request is bounded. It changes nothing, and how the log is kept is package activity's.
+// and can be opened as a table without being run as formulas; that what is changed in an export in lines is named; and that the work for one
+// request is bounded. It does not decide what is recorded; how the log is kept is package activity's.
 package history
 
 import (
@@ -24,6 +25,10 @@ type Log interface {
 	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
 	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
 	Verify(ctx context.Context) (activity.Verification, error)
+	Redact(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.Field) (activity.Record, error)
+	Export(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) (activity.Position, error)
+	Marks(ctx context.Context, fn func(activity.ChainPart) error) error
+	Key() *activity.Key
 }
 
 // History is the operations.
@@ -41,6 +46,21 @@ const most = 2_000_000
 // Verify checks the whole log.
 func (h *History) Verify(ctx context.Context, _ gateway.Caller, _ gateway.Nothing) (activity.Verification, error) {
 	return h.log.Verify(ctx)
+}
+
+// RedactInput names what is to be erased.
+type RedactInput struct {
+	ID     string           `path:"id"`
+	Fields []activity.Field `json:"fields" required:"true" doc:"What to erase of it, for good."`
+}
+
+// Redact erases fields of a record, and puts that on record.
+func (h *History) Redact(ctx context.Context, c gateway.Caller, in RedactInput) (activity.Record, error) {
+	by := activity.Record{}
+	by.By(&c)
+	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
+	gateway.CompleteIntent(&r)
+	return r, err
 }
 
 // SessionQuery asks for sessions.

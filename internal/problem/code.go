@@ -79,6 +79,7 @@ var (
 	NotFound          = declare("NOT_FOUND", 404, ExitNotFound, rpcInvalidParams, "There is no such record, stored result, file or address.")
 	Ambiguous         = declare("AMBIGUOUS", 409, ExitUsage, rpcInvalidParams, "More than one record begins like this.")
 	Conflict          = declare("CONFLICT", 409, ExitFailed, rpcInvalidParams, "What is there is not what the request was made for: it exists already, or has changed meanwhile.")
+	Unproven          = declare("UNPROVEN", 500, ExitFailed, rpcInternal, "The activity log, or an export of it, is not as it was written; the message names the first break.")
 	Unauthorized      = declare("UNAUTHORIZED", 401, ExitRefused, rpcInvalidRequest, "The key is missing or wrong, or the session of the web UI has ended.")
 	Forbidden         = declare("FORBIDDEN", 403, ExitRefused, rpcInvalidRequest, "The request comes from another site, or the caller lacks the right.")
 	LoginNeeded       = declare("LOGIN_NEEDED", 502, ExitLogin, rpcInternal, "The server wants a login, or refuses the credentials it was given.")

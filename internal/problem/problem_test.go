@@ -72,7 +72,7 @@ func TestEveryCodeIsMapped(t *testing.T) {
 // login needed, 7 timed out or overloaded, 130 interrupted.
 func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
-		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict, problem.Unhealthy},
+		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict, problem.Unhealthy, problem.Unproven},
 		2:   {problem.InvalidName, problem.InvalidArgs, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage},
 		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden, problem.PermissionsDiffer},
 		4:   {problem.DaemonNotRunning},

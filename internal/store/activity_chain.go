@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"slices"
 	"time"
+
+	"mcpproxy/internal/activity"
 )
 
 // link is a place in the chain.
@@ -36,10 +38,10 @@ func readLinks(ctx context.Context, db querier, from, past int64, want func(key 
 	return out, keys, err
 }
 
-// cutChain writes a checkpoint for the records that are about to go. The chain
+// cutChain writes a checkpoint, signed, for the records that are about to go. The chain
 // can be verified from the last entry that belongs to none that stays; entries
 // behind it that go too, the ends of long calls, leave their hash.
-func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) error {
+func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time, signer activity.Signer) error {
 	cut := link{}
 	found, err := first(ctx, c, into{&cut.seq}, "SELECT seq - 1 FROM activity WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1", to)
 	if err == nil && !found { // nothing stays
@@ -61,12 +63,19 @@ func cutChain(ctx context.Context, c *rawConn, from, to int64, now time.Time) er
 	}
 	c.do("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
-	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(records), 0) FROM activity_checkpoint").Scan(&before); err != nil {
+	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}
+	copy(at.Hash[:], cut.hash)
+	err = c.QueryRowContext(ctx, "SELECT chain, (SELECT coalesce(sum(records), 0) FROM activity_checkpoint) FROM activity_position").Scan(&at.Chain, &before)
+	if err != nil {
 		return err
 	}
+	if signer != nil {
+		at = signer.Sign(at)
+	}
+	c.do("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
 	c.do("DELETE FROM activity_checkpoint")
-	c.do("INSERT INTO activity_checkpoint (seq, hash, time, records) VALUES (?, ?, ?, ?)",
-		cut.seq, cut.hash, now.UnixMicro(), before+to-from)
+	c.do("INSERT INTO activity_checkpoint (seq, hash, time, records, chain, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, orNull(at.Key), orNull(at.Signature))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 // Each calls fn for every record that f selects when it is called, the newest first.
 // What is selected are bits in memory; each record is read by itself, so that a slow
 // fn keeps no snapshot of the database open.
-func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error {
+func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
 	q, err := db.query(ctx, &f)
 	if err != nil {
 		return err
@@ -19,7 +19,7 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Rec
 	if err := q.within(ctx, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
-	stmt, err := q.e.reads.PrepareContext(ctx, selectRecord)
+	stmt, err := q.e.reads.PrepareContext(ctx, selectStored)
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Rec
 		if err = ctx.Err(); err != nil {
 			return false
 		}
-		var r activity.Record
-		r, err = readRecord(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
+		var r activity.Stored
+		r, err = readStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
 		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
 			err = nil
 			return true

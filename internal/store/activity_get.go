@@ -33,8 +33,7 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 	}
 	switch len(keys) {
 	case 0:
-		return activity.Record{}, problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
-			WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
+		return activity.Record{}, noActivity(prefix)
 	case 1:
 		return readChained(ctx, e.reads, keys[0])
 	}
@@ -42,29 +41,40 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 		WithHint("Give more of the id.")
 }
 
+func noActivity(prefix string) error {
+	return problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
+		WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
+}
+
 // readChained returns a record with its place in the chain.
 func readChained(ctx context.Context, db querier, key int64) (activity.Record, error) {
-	var began, ended link
-	var endSeq sql.NullInt64
-	var entry, outcome []byte
-	err := db.QueryRowContext(ctx, "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?", key).
-		Scan(&began.seq, &began.hash, &endSeq, &ended.hash, &entry, &outcome)
+	s, err := readStored(db.QueryRowContext(ctx, selectStored, key))
 	if err != nil {
 		return activity.Record{}, err
 	}
-	r := activity.DecodeAny(entry, outcome)
-	r.Chain = &activity.Chain{Seq: began.seq, Hash: hex.EncodeToString(began.hash)}
-	if ended.hash != nil {
-		r.Chain.EndSeq, r.Chain.EndHash = endSeq.Int64, hex.EncodeToString(ended.hash)
+	r := activity.DecodeAny(s.Entry, s.Outcome)
+	r.Chain = &activity.Chain{Seq: s.Seq, Hash: hex.EncodeToString(s.Hash)}
+	if s.EndHash != nil {
+		r.Chain.EndSeq, r.Chain.EndHash = s.EndSeq, hex.EncodeToString(s.EndHash)
 	}
-	if entry != nil {
-		before, err := hashBefore(ctx, db, key, began.seq)
-		if err == nil && string(activity.ChainHash(before, entry)) == string(began.hash) {
+	if s.Entry != nil {
+		before, err := hashBefore(ctx, db, key, s.Seq)
+		if err == nil && string(activity.ChainHash(before, s.Entry)) == string(s.Hash) {
 			r.Chain.Previous = hex.EncodeToString(before)
 		}
 		return r, err
 	}
 	return r, nil
+}
+
+// selectStored selects what readStored reads.
+const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
+
+func readStored(row *sql.Row) (s activity.Stored, err error) {
+	var endSeq sql.NullInt64
+	err = row.Scan(&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome)
+	s.EndSeq = endSeq.Int64
+	return s, err
 }
 
 // hashBefore returns the hash of the entry before that which began a record; what is

@@ -26,8 +26,8 @@ func (db *DB) Resume(ctx context.Context) (activity.Position, []string, error) {
 		return pos, nil, db.failed(e, err)
 	}
 	var hash []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset FROM activity_position").
-		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset)
+	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset, signer, EXISTS (SELECT 1 FROM activity_erasing) FROM activity_position").
+		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing)
 	if err != nil {
 		return pos, nil, db.failed(e, err)
 	}
@@ -87,7 +87,7 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 		return errUnresumed
 	}
 	e.writing.Lock()
-	err = e.project(ctx, split(entries), pos)
+	err = e.project(ctx, entries, pos)
 	if err == nil {
 		err = e.seal(ctx)
 	}
@@ -98,7 +98,8 @@ func (db *DB) Project(ctx context.Context, entries []activity.Entry, pos activit
 	return db.failed(e, err)
 }
 
-func (e *engine) project(ctx context.Context, b batch, pos activity.Position) error {
+func (e *engine) project(ctx context.Context, entries []activity.Entry, pos activity.Position) error {
+	b := split(entries)
 	p := projection{e: e, next: e.index.nextKey, rollUp: rollUp{map[hour]counts{}, map[took]int64{}}, sealed: map[int64]map[int64]uint64{}}
 	err := e.conn.tx(ctx, func() error {
 		for i := range b.rows {
@@ -115,12 +116,22 @@ func (e *engine) project(ctx context.Context, b batch, pos activity.Position) er
 				return err
 			}
 		}
+		for i := range entries {
+			if r, ok := entries[i].Redaction(); ok {
+				if err := p.erase(ctx, r); err != nil {
+					return err
+				}
+			}
+			if s := entries[i].Signature; s != nil {
+				p.sign(s)
+			}
+		}
 		if err := p.changeColumns(ctx); err != nil {
 			return err
 		}
 		p.rollUp.save(e.conn)
-		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?",
-			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next)
+		e.conn.do("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
+			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next, pos.Signer)
 		return nil
 	})
 	if err == nil {
@@ -142,6 +153,7 @@ func (e *engine) publish(p *projection) {
 		t.columns[c.field][c.key-t.first] = c.value
 	}
 	e.index.nextKey = p.next
+	e.index.publishIndexed(p.indexed)
 	if e.used != nil {
 		for k, n := range p.rollUp.hours {
 			e.used.add(k, n.records, n.last)
@@ -161,6 +173,8 @@ type projection struct {
 	refusedBytes int64    // the size of the refusals among the new ones
 	// sealed is what it changes of records in chunks: column → position → value.
 	sealed map[int64]map[int64]uint64
+	// indexed is the text index of chunks, where it was made anew.
+	indexed map[int64][]segment
 }
 
 // change is a new value of a record.

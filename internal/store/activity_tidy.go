@@ -44,7 +44,7 @@ func (e *engine) tidy(ctx context.Context, now time.Time, keep activity.Retentio
 		return false, err
 	}
 	if to > 0 {
-		return true, e.prune(ctx, to, now)
+		return true, e.prune(ctx, to, now, keep.Signer)
 	}
 	if _, n := e.unindexed(); n > 0 && (idle || n > maxUnindexed) {
 		return e.indexNext(ctx)
@@ -180,13 +180,13 @@ func tooLarge(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 
 // prune removes the records below key to, and leaves what is needed to verify
 // the rest of the chain.
-func (e *engine) prune(ctx context.Context, to int64, now time.Time) error {
+func (e *engine) prune(ctx context.Context, to int64, now time.Time, signer activity.Signer) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	from := e.index.firstKey
 	firstChunk := min(to/chunkSize, e.index.firstChunk+int64(len(e.index.chunks)))
 	err := e.conn.tx(ctx, func() error {
-		if err := cutChain(ctx, e.conn, from, to, now); err != nil {
+		if err := cutChain(ctx, e.conn, from, to, now, signer); err != nil {
 			return err
 		}
 		e.conn.do("DELETE FROM activity WHERE key < ?", to)

@@ -1,10 +1,11 @@
 package store
 
 import (
-	"cmp"
+	"bytes"
 	"container/heap"
 	"context"
 	"database/sql"
+	"time"
 
 	"mcpproxy/internal/activity"
 )
@@ -22,8 +23,8 @@ const (
 
 // Chain calls fn for every entry in order. Readers of this database see it as it was
 // when they began, and hold up no writer.
-func (db *DB) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
-	e, err := db.use(ctx)
+func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.Position, err error) {
+	e, err := p.db.use(ctx)
 	if err != nil {
 		return 0, end, err
 	}
@@ -41,7 +42,7 @@ func (db *DB) Chain(ctx context.Context, fn func(activity.ChainPart) error) (rec
 	}
 	copy(end.Hash[:], hash)
 	w := chainWalk{tx: tx, fn: fn}
-	if err := w.readGone(ctx); err != nil {
+	if err := w.readMarks(ctx, end.Chain); err != nil {
 		return 0, end, err
 	}
 	for more := true; more; {
@@ -78,10 +79,15 @@ type chainPart struct {
 // chainParts is a heap: that with the lowest number is on top.
 type chainParts []chainPart
 
-func (h chainParts) Len() int           { return len(h) }
-func (h chainParts) Less(i, j int) bool { return cmp.Compare(h[i].First, h[j].First) < 0 }
-func (h chainParts) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *chainParts) Push(x any)        { *h = append(*h, x.(chainPart)) }
+func (h chainParts) Len() int { return len(h) }
+func (h chainParts) Less(i, j int) bool {
+	if h[i].First != h[j].First {
+		return h[i].First < h[j].First
+	}
+	return h[i].Checkpoint == nil && h[j].Checkpoint != nil // which comes after its entry
+}
+func (h chainParts) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *chainParts) Push(x any)   { *h = append(*h, x.(chainPart)) }
 func (h *chainParts) Pop() any {
 	last := (*h)[len(*h)-1]
 	(*h)[len(*h)-1] = chainPart{}
@@ -89,16 +95,56 @@ func (h *chainParts) Pop() any {
 	return last
 }
 
-// readGone reads what was pruned.
-func (w *chainWalk) readGone(ctx context.Context) error {
-	var from, seq int64
-	var hash sql.RawBytes
-	return each(ctx, w.tx, into{&from, &seq, &hash}, func() error {
-		p := chainPart{ChainPart: activity.ChainPart{First: from, Seq: seq, Gone: true}}
+// Marks calls fn for what is gone and for what is signed.
+func (p proofs) Marks(ctx context.Context, fn func(activity.ChainPart) error) error {
+	e, err := p.db.use(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	ctx = context.WithoutCancel(ctx)
+	var chain string
+	if err := tx.QueryRowContext(ctx, "SELECT chain FROM activity_position").Scan(&chain); err != nil {
+		return err
+	}
+	return eachMark(ctx, tx, chain, fn)
+}
+
+// eachMark calls fn for what is gone and for what is signed of a chain, in the order of the
+// numbers.
+func eachMark(ctx context.Context, db querier, chain string, fn func(activity.ChainPart) error) error {
+	var from, seq, at int64
+	var hash, key, signature []byte
+	var what string
+	return each(ctx, db, into{&from, &seq, &hash, &at, &key, &signature, &what}, func() error {
+		p := activity.ChainPart{First: from, Seq: seq, Gone: what != "signed", Pruned: what == "pruned"}
 		copy(p.Hash[:], hash)
-		heap.Push(&w.waiting, p)
+		if p.Gone {
+			if err := fn(p); err != nil {
+				return err
+			}
+		}
+		if signature == nil {
+			return nil
+		}
+		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.Checkpoint{
+			Chain: chain, Seq: seq, Hash: p.Hash, Time: time.UnixMicro(at).UTC(), Pruned: p.Pruned, Key: bytes.Clone(key), Signature: bytes.Clone(signature),
+		}})
+	}, `SELECT 1 AS first, seq, hash, time, key, signature, 'pruned' FROM activity_checkpoint
+		UNION ALL SELECT first, seq, hash, 0, NULL, NULL, 'gone' FROM activity_gap
+		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE chain = ? ORDER BY first, seq`, chain)
+}
+
+// readMarks reads what was pruned and what was signed.
+func (w *chainWalk) readMarks(ctx context.Context, chain string) error {
+	return eachMark(ctx, w.tx, chain, func(p activity.ChainPart) error {
+		heap.Push(&w.waiting, chainPart{ChainPart: p})
 		return nil
-	}, "SELECT 1, seq, hash FROM activity_checkpoint UNION ALL SELECT first, seq, hash FROM activity_gap")
+	})
 }
 
 // readRows reads some rows and passes on whose turn it is. It reports whether there
@@ -141,7 +187,11 @@ func (w *chainWalk) push(p chainPart, hash []byte) {
 // pass passes on the entries whose turn it is, or all.
 func (w *chainWalk) pass(ctx context.Context, all bool) error {
 	for len(w.waiting) > 0 {
-		if w.waiting[0].First > w.last+1 && w.ahead <= w.last+1+chainAhead && !all {
+		next := w.last + 1
+		if w.waiting[0].Checkpoint != nil { // its entry comes before it
+			next = w.last
+		}
+		if w.waiting[0].First > next && w.ahead <= w.last+1+chainAhead && !all {
 			return nil
 		}
 		p := heap.Pop(&w.waiting).(chainPart)
@@ -151,7 +201,9 @@ func (w *chainWalk) pass(ctx context.Context, all bool) error {
 				return err
 			}
 		}
-		w.last = max(w.last, p.Seq)
+		if p.Checkpoint == nil {
+			w.last = max(w.last, p.Seq)
+		}
 		if err := w.fn(p.ChainPart); err != nil {
 			return err
 		}

@@ -88,6 +88,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 		ALTER TABLE activity_chunk DROP COLUMN gone; ALTER TABLE activity_chunk DROP COLUMN refused_bytes;
 		DROP INDEX activity_gap_first; ALTER TABLE activity_gap DROP COLUMN first;
 		DROP TABLE token; ALTER TABLE result DROP COLUMN tool; DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last;
+		DROP TABLE activity_signed; DROP TABLE activity_erasing; ALTER TABLE activity_position DROP COLUMN signer; ALTER TABLE activity_checkpoint DROP COLUMN chain; ALTER TABLE activity_checkpoint DROP COLUMN key; ALTER TABLE activity_checkpoint DROP COLUMN signature;
 		DELETE FROM goose_db_version WHERE version_id >= 3`); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,9 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 			blocked BLOB, blocked_by TEXT, blocked_at INTEGER, off_by TEXT, off_at INTEGER, PRIMARY KEY (server, tool)) WITHOUT ROWID;
 		INSERT INTO before SELECT server, tool, approved, hints, definition, approved_by, approved_at, blocked, blocked_by, blocked_at, off_by, off_at FROM approval;
 		DROP TABLE held; DROP TABLE approval; ALTER TABLE before RENAME TO approval;
-		DROP TABLE token; ALTER TABLE result DROP COLUMN tool; DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last; DELETE FROM goose_db_version WHERE version_id >= 6`); err != nil {
+		DROP TABLE token; ALTER TABLE result DROP COLUMN tool; DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last;
+		DROP TABLE activity_signed; DROP TABLE activity_erasing; ALTER TABLE activity_position DROP COLUMN signer; ALTER TABLE activity_checkpoint DROP COLUMN chain; ALTER TABLE activity_checkpoint DROP COLUMN key; ALTER TABLE activity_checkpoint DROP COLUMN signature;
+		DELETE FROM goose_db_version WHERE version_id >= 6`); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Close(); err != nil {

@@ -75,6 +75,10 @@ func (e *engine) open(ctx context.Context) error {
 	if e.conn, err = openRaw(ctx, e.writes); err != nil {
 		return err
 	}
+	// What is erased must not stay in pages that are free.
+	if err := e.conn.exec("PRAGMA secure_delete = ON"); err != nil {
+		return err
+	}
 	if err := e.shortenResults(); err != nil {
 		return err
 	}

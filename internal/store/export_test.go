@@ -44,8 +44,10 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 	return durations, own, nil
 }
 
-// Chained returns the hash that an entry has after the one with the hash prev.
+// Chained returns the hash that an entry has after the one with the hash prev: what is
+// behind a tab is not chained.
 func Chained(prev, payload []byte) []byte {
+	payload, _, _ = bytes.Cut(payload, []byte{'\t'})
 	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, payload))
 	return h[:]
 }

@@ -112,6 +112,8 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 		"ALTER TABLE activity_chunk DROP COLUMN gone", "ALTER TABLE activity_chunk DROP COLUMN refused_bytes",
 		"DROP INDEX activity_gap_first", "ALTER TABLE activity_gap DROP COLUMN first",
 		"DROP TABLE token", "DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",
+		"DROP TABLE activity_signed", "DROP TABLE activity_erasing", "ALTER TABLE activity_position DROP COLUMN signer",
+		"ALTER TABLE activity_checkpoint DROP COLUMN chain", "ALTER TABLE activity_checkpoint DROP COLUMN key", "ALTER TABLE activity_checkpoint DROP COLUMN signature",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
 		t.Fatal("the test has no result in the clear")

@@ -22,6 +22,7 @@ import (
 
 // DB is the database. It is safe for concurrent use.
 type DB struct {
+	proofs
 	path     string
 	logger   *slog.Logger
 	clock    clock
@@ -39,6 +40,9 @@ type DB struct {
 	halted  error    // why nothing is written now, though engine is there
 	wrong   int      // how often rows could not be right, in a file that is well
 }
+
+// proofs is what a DB does so that its records can be proven, and erased.
+type proofs struct{ db *DB }
 
 const (
 	openFirst = 250 * time.Millisecond
@@ -63,6 +67,7 @@ func open(path string, logger *slog.Logger, pause time.Duration) *DB {
 		path: path, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop, pause: pause,
 		done: make(chan struct{}), reopened: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	db.db = db
 	go db.keepOpen(ctx)
 	return db
 }

@@ -61,7 +61,7 @@ const (
 	whyApproval = "It is not known whether the definition would have been accepted."
 	whyStatus   = "It could not be told then what was decided about the tool."
 	whyToken    = "The token of that name is gone, or another one, and what it may reach counts."
-	whyMasked   = "The arguments are masked or cut in the record, and would be held to the tool's schema."
+	whyMasked   = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
 	whySchema   = "The definition is not known any more, and the arguments would be held to its schema."
 	whyPlace    = "It was refused as too many calls were waiting, and the limits are others."
 	whyWaited   = "It was refused after it had waited, by what had changed meanwhile."
@@ -286,7 +286,7 @@ func fitOf(r *activity.Record, t *catalog.Tool) (fit activity.Fit, why string) {
 		return "", whySchema
 	case t.Arguments().Broken() != nil:
 		return "", "" // nobody holds them to it
-	case r.ArgumentsTruncated || redact.HasMask(args):
+	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
 		return "", whyMasked
 	case len(args) == 0:
 		args = json.RawMessage("{}")

@@ -1,0 +1,48 @@
+package activity
+
+import (
+	"context"
+	"slices"
+
+	"mcpproxy/internal/problem"
+)
+
+// Redact erases fields of a record, for good: the values, what they are found by, and what the
+// files of the log hold of them. by says who asks. That it was done is a record of its own,
+// which comes first. Its problems are NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and
+// CONFLICT.
+func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields []Field) (Record, error) {
+	l.redacting.Lock()
+	defer l.redacting.Unlock()
+	r, err := l.Get(ctx, idOrPrefix)
+	if err != nil {
+		return r, err
+	}
+	if r.Status == Pending {
+		return r, problem.Newf(problem.Conflict, "The call of record %s is under way.", r.ID).WithHint("Try again when it has ended.")
+	}
+	stored, err := l.store.Stored(ctx, r.ID)
+	if err != nil {
+		return r, l.queryError(ctx, err)
+	}
+	there, already, old := stored.look(fields)
+	for _, f := range fields {
+		if slices.Contains(there, f) || slices.Contains(already, f) {
+			continue
+		}
+		if old {
+			return r, problem.Newf(problem.Conflict, "Record %s was written by an earlier version, which chained its values as they are: nothing of it can be erased without breaking the chain.", r.ID).
+				WithHint("It goes with the retention: see activity_retention_days.")
+		}
+		return r, problem.Newf(problem.InvalidParameter, "Record %s has no %s.", r.ID, f).With("parameter", "field").With("value", string(f))
+	}
+	if len(there) == 0 {
+		return r, nil
+	}
+	by.Type, by.Status = System, Success
+	by.Metadata = Metadata{Action: "redact", Redacted: &Redacted{r.ID, there}}
+	if err := l.Append(&by); err != nil {
+		return r, err
+	}
+	return l.Get(ctx, r.ID) // which waits for it
+}

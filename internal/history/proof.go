@@ -1,0 +1,444 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+)
+
+// An export in lines is
+//
+//	a record, with the member "proof": its line and its entries
+//	…
+//	{"gone":…}        entries in a row that are not in the log any more
+//	{"checkpoint":…}  a place that was signed
+//	…
+//	{"end":…}         the end of the chain, the key, the SHA-256 of all lines before, a signature
+//
+// Every line is held against what it would be when it was written from what it says, so
+// that no byte can differ.
+
+// exportFormat is the number of this format.
+const exportFormat = 1
+
+// exportEnd is the last line of an export.
+type exportEnd struct {
+	Format   int       `json:"format"`
+	Records  int64     `json:"records"`
+	Filtered bool      `json:"filtered"`
+	Bodies   bool      `json:"bodies"`
+	Time     time.Time `json:"time"`
+	Chain    string    `json:"chain"`
+	Seq      int64     `json:"seq"`
+	Hash     string    `json:"hash"`
+	Signer   string    `json:"signer"`
+	SHA256   string    `json:"sha256"`
+}
+
+func (e *exportEnd) at(p activity.Position) {
+	e.Chain, e.Seq, e.Hash = p.Chain, p.Seq, hex.EncodeToString(p.Hash[:])
+}
+
+func (e *exportEnd) position() (p activity.Position, ok bool) {
+	p.Chain, p.Seq = e.Chain, e.Seq
+	n, err := hex.Decode(p.Hash[:], []byte(e.Hash)[:min(len(e.Hash), 2*len(p.Hash))])
+	return p, err == nil && n == len(p.Hash)
+}
+
+const (
+	recordStart    = `{"id":"`
+	proofMember    = `,"proof":{"line":`
+	signatureStart = `,"signature":"`
+	endStart       = `{"end":`
+)
+
+// line is {"end":{…},"signature":"…"}. What is signed is all before the signature's comma.
+func (e *exportEnd) line(sign func([]byte) []byte) ([]byte, error) {
+	text, err := rawjson.Marshal(e)
+	line := append([]byte(endStart), text...)
+	signature := sign(line)
+	line = hex.AppendEncode(append(line, signatureStart...), signature)
+	return append(line, `"}`...), err
+}
+
+// recordLine is a record with its proof.
+func recordLine(s *activity.Stored, n int64, bodies bool) ([]byte, error) {
+	r := activity.DecodeAny(s.Entry, s.Outcome)
+	return lineOf(&r, n, s.Export(bodies), bodies)
+}
+
+func lineOf(r *activity.Record, n int64, entries []activity.Exported, bodies bool) ([]byte, error) {
+	gateway.CompleteIntent(r)
+	if !bodies {
+		r.Arguments, r.Response = nil, nil
+	}
+	line, err := rawjson.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return appendProof(line[:len(line)-1], n, entries), nil
+}
+
+func appendProof(line []byte, n int64, entries []activity.Exported) []byte {
+	line = append(strconv.AppendInt(append(line, proofMember...), n, 10), `,"entries":[`...)
+	for i := range entries {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = entries[i].Append(line)
+	}
+	return append(line, "]}}"...)
+}
+
+// mark is a line that is neither a record nor the end.
+type mark struct {
+	Gone       *gone       `json:"gone,omitempty"`
+	Checkpoint *checkpoint `json:"checkpoint,omitempty"`
+}
+
+type gone struct {
+	First  int64  `json:"first"`
+	Seq    int64  `json:"seq"`
+	Hash   string `json:"hash"`
+	Pruned bool   `json:"pruned,omitempty"`
+}
+
+type checkpoint struct {
+	Chain     string    `json:"chain"`
+	Seq       int64     `json:"seq"`
+	Hash      string    `json:"hash"`
+	Time      time.Time `json:"time"`
+	Pruned    bool      `json:"pruned,omitempty"`
+	Key       string    `json:"key"`
+	Signature string    `json:"signature"`
+}
+
+func markLine(p *activity.ChainPart) []byte {
+	m := mark{}
+	if c := p.Checkpoint; c != nil {
+		m.Checkpoint = &checkpoint{c.Chain, c.Seq, hex.EncodeToString(c.Hash[:]), c.Time, c.Pruned, hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)}
+	} else {
+		m.Gone = &gone{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
+	}
+	line, _ := rawjson.Marshal(m) // texts, numbers and a time: it never fails
+	return line
+}
+
+// readMark reads what markLine has written.
+func readMark(line []byte) (p activity.ChainPart, ok bool) {
+	var m mark
+	if json.Unmarshal(line, &m) != nil {
+		return p, false
+	}
+	var errs []error
+	text := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		errs = append(errs, err)
+		return b
+	}
+	switch {
+	case m.Checkpoint != nil:
+		c := m.Checkpoint
+		p.Checkpoint = &activity.Checkpoint{Chain: c.Chain, Seq: c.Seq, Time: c.Time, Pruned: c.Pruned, Key: text(c.Key), Signature: text(c.Signature)}
+		copy(p.Checkpoint.Hash[:], text(c.Hash))
+	case m.Gone != nil:
+		p = activity.ChainPart{First: m.Gone.First, Seq: m.Gone.Seq, Gone: true, Pruned: m.Gone.Pruned}
+		copy(p.Hash[:], text(m.Gone.Hash))
+	default:
+		return p, false
+	}
+	return p, errors.Join(errs...) == nil && bytes.Equal(markLine(&p), line)
+}
+
+// FileVerification is what was found in an export.
+type FileVerification struct {
+	OK         bool            `json:"ok"`
+	Records    int64           `json:"records"`
+	Entries    int64           `json:"entries"`
+	Linked     int64           `json:"linked"`
+	Withheld   int64           `json:"withheld"`
+	Erased     int64           `json:"erased"`
+	Filtered   bool            `json:"filtered"`
+	Bodies     bool            `json:"bodies"`
+	Written    time.Time       `json:"written"`
+	Signer     string          `json:"signer"`
+	Line       int64           `json:"line,omitempty"`
+	FirstBreak *activity.Break `json:"first_break,omitempty"`
+}
+
+// maxLine is how long a line of an export may be.
+const maxLine = 256 << 20
+
+// VerifyFile checks an export in lines, with nothing but itself. What it says of who has
+// signed it is true of whom has that key: key, when it is not empty, must be it.
+func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
+	v := fileVerifier{key: key, sum: sha256.New()}
+	for _, read := range []func(line []byte) *activity.Break{v.tail, v.line} {
+		v.n = 0
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
+		}
+		b, err := v.read(f, read)
+		if err != nil {
+			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
+		}
+		if b == nil {
+			b = v.ended()
+		}
+		if b != nil {
+			v.found.FirstBreak, v.found.Line = b, v.n
+			return v.found, nil
+		}
+	}
+	v.found.OK = true
+	return v.found, nil
+}
+
+// fileVerifier reads a file twice: first what stands behind the records.
+type fileVerifier struct {
+	key      string
+	n        int64 // the line
+	end      *exportEnd
+	endLine  []byte
+	closed   bool // the last line was read
+	audit    *activity.Audit
+	sum      hash.Hash
+	marks    []activity.ChainPart
+	last     string // the id of the record before
+	lastSeq  int64
+	proofs   int64
+	checking bool
+	found    FileVerification
+}
+
+// read calls fn for the lines.
+func (v *fileVerifier) read(f io.Reader, fn func(line []byte) *activity.Break) (*activity.Break, error) {
+	in := bufio.NewReaderSize(f, 1<<20)
+	var long []byte
+	for {
+		line, err := in.ReadSlice('\n')
+		if err == bufio.ErrBufferFull && len(long) < maxLine {
+			long = append(long, line...)
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		if len(long) > 0 {
+			line = append(long, line...)
+			long = long[:0]
+		}
+		if err == io.EOF {
+			if len(line) > 0 {
+				v.n++
+				return v.broken("The last line is cut off."), nil
+			}
+			return nil, nil
+		}
+		v.n++
+		if b := fn(line[:len(line)-1]); b != nil {
+			return b, nil
+		}
+	}
+}
+
+// broken is a break at the line.
+func (v *fileVerifier) broken(reason string, args ...any) *activity.Break {
+	return &activity.Break{ID: v.last, Seq: v.lastSeq, Reason: fmt.Sprintf("Line %d: ", v.n) + fmt.Sprintf(reason, args...)}
+}
+
+// tail reads what stands behind the records. Records it leaves for later.
+func (v *fileVerifier) tail(line []byte) *activity.Break {
+	switch {
+	case v.end != nil:
+		v.end = nil // it was not the last line; the second time finds out what it is
+		return nil
+	case bytes.HasPrefix(line, []byte(endStart)):
+		v.readEnd(line)
+	case !bytes.HasPrefix(line, []byte(recordStart)):
+		if p, ok := readMark(line); ok {
+			v.marks = append(v.marks, p)
+		}
+	}
+	return nil
+}
+
+func (v *fileVerifier) readEnd(line []byte) {
+	text, _, ok := bytes.Cut(line[len(endStart):], []byte(signatureStart))
+	var e exportEnd
+	if ok && json.Unmarshal(text, &e) == nil && e.Format == exportFormat {
+		v.end, v.endLine = &e, bytes.Clone(line)
+	}
+}
+
+// ended is called after each reading.
+func (v *fileVerifier) ended() *activity.Break {
+	if v.checking {
+		if !v.closed {
+			return v.broken("The export ends without its last line: it was cut off.")
+		}
+		return v.audit.Finish()
+	}
+	v.checking = true
+	e := exportEnd{}
+	if v.end != nil {
+		e = *v.end
+	}
+	at, ok := e.position()
+	signer, err := hex.DecodeString(e.Signer)
+	if v.end != nil && (!ok || err != nil || len(signer) != ed25519.PublicKeySize) {
+		return v.broken("The end of the export was changed, or is not signed.")
+	}
+	v.found.Filtered, v.found.Bodies, v.found.Written, v.found.Signer = e.Filtered, e.Bodies, e.Time, e.Signer
+	if v.key != "" && v.key != e.Signer {
+		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", orNone(e.Signer), v.key)}
+	}
+	v.audit = activity.NewAudit(e.Filtered, signer, at)
+	for _, p := range v.marks {
+		if b := v.audit.Mark(p); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// line checks a line.
+func (v *fileVerifier) line(line []byte) *activity.Break {
+	if v.closed {
+		return v.broken("It stands behind the last line.")
+	}
+	var b *activity.Break
+	switch {
+	case bytes.HasPrefix(line, []byte(endStart)):
+		return v.checkEnd(line)
+	case bytes.HasPrefix(line, []byte(recordStart)):
+		b = v.record(line)
+	default:
+		if _, ok := readMark(line); !ok {
+			b = v.broken("It is none of an export, or was changed.")
+		}
+	}
+	v.sum.Write(line)
+	v.sum.Write([]byte{'\n'})
+	return b
+}
+
+func (v *fileVerifier) record(line []byte) *activity.Break {
+	n, entries, ok := v.readProof(line)
+	if !ok {
+		return v.broken("The record was changed.")
+	}
+	v.found.Records++
+	v.proofs++
+	if n != v.proofs {
+		return v.broken("It was written as line %d: what was before it is missing, or it was moved or inserted.", n)
+	}
+	for i := range entries {
+		if b := v.audit.Add(v.last, &entries[i]); b != nil {
+			return b
+		}
+	}
+	v.found.Entries, v.found.Linked, v.found.Withheld, v.found.Erased = v.audit.Entries, v.audit.Linked, v.audit.Withheld, v.audit.Erased
+	if v.end == nil { // then it is not known what is left out
+		return nil
+	}
+	again, err := []byte(nil), error(nil)
+	if r, proven := activity.RecordOf(entries); proven {
+		again, err = lineOf(&r, n, entries, v.found.Bodies)
+	} else {
+		at := bytes.LastIndex(line, []byte(proofMember))
+		again = appendProof(bytes.Clone(line[:max(at, 0)]), n, entries)
+	}
+	if err != nil || !bytes.Equal(again, line) {
+		return v.broken("The record is not what its entries say.")
+	}
+	return nil
+}
+
+// readProof reads the proof of a record. What it names is the place of what is wrong.
+func (v *fileVerifier) readProof(line []byte) (n int64, entries []activity.Exported, ok bool) {
+	v.lastSeq = 0
+	id := ""
+	var proof []byte
+	err := rawjson.Members(line, func(name, value []byte) error {
+		switch string(name) {
+		case "id":
+			id, _ = rawjson.String(value)
+		case "proof":
+			proof = value
+		}
+		return nil
+	})
+	v.last = id
+	if err != nil || proof == nil {
+		return 0, nil, false
+	}
+	ok = true
+	err = rawjson.Members(proof, func(name, value []byte) error {
+		if string(name) == "line" {
+			n, ok = rawjson.Int(value)
+			return nil
+		}
+		return rawjson.Elements(value, func(value []byte) error {
+			e, good := activity.ReadExported(value)
+			if v.lastSeq == 0 {
+				v.lastSeq = e.Seq
+			}
+			entries = append(entries, e)
+			ok = ok && good
+			return nil
+		})
+	})
+	return n, entries, ok && err == nil
+}
+
+// checkEnd checks the last line.
+func (v *fileVerifier) checkEnd(line []byte) *activity.Break {
+	v.closed = true
+	if v.end == nil || !bytes.Equal(line, v.endLine) {
+		return v.broken("The end of the export was changed, or something stands behind it.")
+	}
+	var signature []byte
+	signed, _ := v.end.line(func(text []byte) []byte {
+		signature, _ = hex.DecodeString(v.signature())
+		if v.audit.Key != nil && !ed25519.Verify(v.audit.Key, text, signature) {
+			return nil
+		}
+		return signature
+	})
+	switch {
+	case !bytes.Equal(signed, line):
+		return v.broken("The signature of the export does not fit.")
+	case v.end.Records != v.found.Records:
+		return v.broken("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
+	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
+		return v.broken("The lines before are not those that were signed.")
+	}
+	return nil
+}
+
+func (v *fileVerifier) signature() string {
+	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
+	return string(bytes.TrimSuffix(rest, []byte(`"}`)))
+}

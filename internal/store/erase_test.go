@@ -1,0 +1,239 @@
+package store_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+)
+
+// proven opens a log that signs, and its database.
+func proven(t *testing.T, dir string) (*activity.Log, *store.DB) {
+	t.Helper()
+	db := store.OpenImpatient(filepath.Join(dir, "mcpproxy.db"))
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "activity_key"), RecentDir: filepath.Join(dir, "memory")}, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, db
+}
+
+// verified fails unless the whole log is as it was written.
+func verified(t *testing.T, l *activity.Log) activity.Verification {
+	t.Helper()
+	v, err := l.Verify(t.Context())
+	if err != nil || !v.OK {
+		t.Fatalf("%+v, %+v, %v", v, v.FirstBreak, err)
+	}
+	return v
+}
+
+var secretFields = []activity.Field{"arguments", "response", "reason", "query", "warnings", "declared", "error_message"}
+
+// secretCall makes a call with words of its own in each field.
+func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
+	t.Helper()
+	r := activity.Record{Type: activity.ToolCall, ServerName: "notes", ToolName: "read", Arguments: []byte(`{"a":"in` + word + `arguments"}`),
+		Metadata: activity.Metadata{Intent: &activity.Intent{OperationType: "read", Reason: "in" + word + "reason", Declared: []byte(`{"in` + word + `declared":1}`)},
+			Search: &activity.Search{Query: "in" + word + "query", Rank: 1}, Warnings: []string{"in" + word + "warnings"}}}
+	if err := l.Begin(&r); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.End(r.ID, activity.Outcome{Status: activity.Failed, ErrorMessage: "in" + word + "message", Warnings: []string{"in" + word + "more"},
+		Response: []byte(`{"b":"in` + word + `response` + strings.Repeat("in"+word+"x ", 2000) + `"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// found returns the files below a folder that hold a text.
+func found(t *testing.T, dir, text string) (in []string) {
+	t.Helper()
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(text)) {
+			in = append(in, filepath.Base(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// TestErasedIsGone erases every field of records in chunks with a text index and of new ones: nothing of
+// them is in any file, nothing is found by them, the chain holds, and the others are as they
+// were.
+func TestErasedIsGone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "memory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, db := proven(t, dir)
+	old := secretCall(t, l, "hunter")
+	other := secretCall(t, l, "gatherer")
+	addCalls(t, l, 2500)
+	if p, err := l.List(t.Context(), activity.Filter{Search: "inhunterreason"}); err != nil || p.Total != 1 { // which makes the index
+		t.Fatalf("%+v, %v", p, err)
+	}
+	young := secretCall(t, l, "hunter")
+	for _, id := range []string{old.ID, young.ID} {
+		r, err := l.Redact(t.Context(), activity.Record{Actor: "admin", Source: activity.SourceCLI}, id, secretFields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Erased) != len(secretFields) || r.Arguments != nil || r.Response != nil || r.ErrorMessage != "" || r.Metadata.Warnings != nil ||
+			r.Metadata.Intent.Reason != "" || r.Metadata.Intent.OperationType != "read" || time.Since(r.Erased[0].At) > time.Minute || r.Status != activity.Failed {
+			t.Errorf("%+v", r)
+		}
+	}
+	left, err := l.Get(t.Context(), other.ID)
+	if err != nil || !strings.Contains(string(left.Response), "ingathererresponse") || left.Erased != nil {
+		t.Errorf("%+v, %v", left, err)
+	}
+	for _, word := range []string{"inhunterarguments", "inhunterresponse", "inhunterreason", "inhuntermessage", "inhunterx"} {
+		if p, err := l.List(t.Context(), activity.Filter{Search: word}); err != nil || p.Total != 0 {
+			t.Errorf("%s finds %d, %v", word, p.Total, err)
+		}
+	}
+	if p, err := l.List(t.Context(), activity.Filter{Search: "ingathererreason"}); err != nil || p.Total != 1 {
+		t.Errorf("found %d, %v", p.Total, err)
+	}
+	if in := found(t, dir, "inhunter"); in != nil {
+		t.Errorf("it is in %v", in)
+	}
+	if in := found(t, dir, "ingatherer"); len(in) < 3 {
+		t.Errorf("the test looks into the wrong files: %v", in)
+	}
+	verified(t, l)
+	p, err := l.List(t.Context(), activity.Filter{Types: []activity.Type{activity.System}, Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Records[0]; r.Metadata.Action != "redact" || r.Metadata.Redacted.ID != young.ID || len(r.Metadata.Redacted.Fields) != len(secretFields) || r.Actor != "admin" {
+		t.Errorf("%+v", r)
+	}
+	if again, err := l.Redact(t.Context(), activity.Record{}, old.ID, secretFields[:1]); err != nil || len(again.Erased) != len(secretFields) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	closeBoth(t, l, db)
+	l, db = proven(t, dir)
+	defer closeBoth(t, l, db)
+	verified(t, l)
+	if in := found(t, dir, "inhunter"); in != nil {
+		t.Errorf("it is in %v", in)
+	}
+}
+
+// TestWhatCannotBeErased: a call that is under way, a field that is not there, a record of an
+// earlier version.
+func TestWhatCannotBeErased(t *testing.T) {
+	dir := t.TempDir()
+	l, db := proven(t, dir)
+	defer closeBoth(t, l, db)
+	open := activity.Record{Type: activity.ToolCall, Arguments: []byte(`1`)}
+	if err := l.Begin(&open); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		id    string
+		field activity.Field
+		code  problem.Code
+	}{{open.ID, "arguments", problem.Conflict}, {secretCall(t, l, "x").ID, "nothing", problem.InvalidParameter}, {"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", "arguments", problem.NotFound}} {
+		_, err := l.Redact(t.Context(), activity.Record{}, tt.id, []activity.Field{tt.field})
+		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != tt.code {
+			t.Errorf("%s: %v, want %s", tt.field, err, tt.code)
+		}
+	}
+}
+
+// unpack puts what an earlier version had left, when it was killed, into a folder.
+func unpack(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob("testdata/before-proof/*.gz")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "spool"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		packed, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer packed.Close()
+		r, err := gzip.NewReader(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(path), ".gz")
+		if strings.HasSuffix(name, ".spool") {
+			name = filepath.Join("spool", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestALogFromBefore opens a log of the version before entries had an open part: of a process that
+// was killed, with five records that only the spool has.
+func TestALogFromBefore(t *testing.T) {
+	dir := unpack(t)
+	l, db := proven(t, dir)
+	addCalls(t, l, 10)
+	v := verified(t, l)
+	p, err := l.List(t.Context(), activity.Filter{Limit: 100})
+	if err != nil || v.Records != p.Total || p.Total != 40+1+5+10+1 { // the last is the key
+		t.Fatalf("%d records, %d verified, %v", p.Total, v.Records, err)
+	}
+	interrupted := 0
+	for _, r := range p.Records {
+		if r.Status == activity.Interrupted {
+			interrupted++
+		}
+	}
+	first := p.Records[len(p.Records)-1]
+	if string(first.Arguments) != "{\"n\":\t0,\"text\":\"old arguments\"}" || first.Metadata.Intent.Reason != "an old reason" || string(first.Metadata.Intent.Declared) != `{"intent":"write"}` ||
+		first.Metadata.Search.Query != "words" || first.Metadata.Warnings[0] != "one" || !strings.Contains(string(first.Response), "old response") || interrupted != 1 {
+		t.Errorf("%+v, %d interrupted", first, interrupted)
+	}
+	if p, err := l.List(t.Context(), activity.Filter{Search: "failed old"}); err != nil || p.Total != 9 {
+		t.Errorf("%d, %v", p.Total, err)
+	}
+	_, err = l.Redact(t.Context(), activity.Record{}, first.ID, []activity.Field{"arguments"})
+	if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
+		t.Errorf("got %v", err)
+	}
+	closeBoth(t, l, db)
+	l, db = proven(t, dir)
+	verified(t, l)
+	closeBoth(t, l, db)
+	raw := database(t, filepath.Join(dir, "mcpproxy.db"))
+	for key, want := range map[int]string{3: "it failed of old", 40: "refused of old"} {
+		var said string
+		if err := raw.QueryRow("SELECT error FROM activity_record WHERE key = ?", key).Scan(&said); err != nil || said != want {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+}
