@@ -22,7 +22,6 @@ type query struct {
 	context uint32                 // bit set of the clauses that only tell the circumstances
 	ideal   float32                // what a tool would score with every word at its best
 	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
-	meant   []direction
 }
 
 type queryTerm struct {
