@@ -151,7 +151,7 @@ func (r *run) root() *cobra.Command {
 	r.foldHelp(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.SetVersionTemplate("mcpproxy {{.Version}}\n")
+
 	return root
 }
 
