@@ -112,10 +112,12 @@ func Args(args []string) []string {
 }
 
 // Tells reports whether a name, also one that tells little, as key, is that of a
-// credential. It is wider than what is masked: it is for asking a person.
+// credential. It is wider than what is masked: it is for asking a person. A limit
+// (MAX_TOKENS) and what is public (PUBLIC_KEY) are none.
 func Tells(name string) bool {
+	first, _, _ := strings.Cut(strings.ToLower(name), "_")
 	kind, _ := classify([]byte(name))
-	return kind != ""
+	return kind != "" && first != "max" && first != "public"
 }
 
 // Hidden returns the parts of raw, from and to as pairs of offsets, that shown
