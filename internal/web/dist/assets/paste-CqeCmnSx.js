@@ -1,4 +1,4 @@
-import{a as e,d as t,f as n,p as r,s as i,t as a}from"./preact-jjpkShYw.js";import{Ct as o,St as s,ft as c,q as l,xt as u}from"./index-DzN4Lguv.js";import{c as d,r as f}from"./values-__JwJq8k.js";import{a as p,i as m,n as h,o as g,r as _,s as v}from"./paste-DmwWfyqI.js";var y=`{ "mcpServers": { "files": { "command": "npx", "args": ["-y", "…"] } } }
+import{a as e,d as t,f as n,p as r,s as i,t as a}from"./preact-jjpkShYw.js";import{Ct as o,St as s,ft as c,q as l,xt as u}from"./index-BmOBa-a3.js";import{c as d,r as f}from"./values-C_7yrnN_.js";import{a as p,i as m,n as h,o as g,r as _,s as v}from"./paste-DmwWfyqI.js";var y=`{ "mcpServers": { "files": { "command": "npx", "args": ["-y", "…"] } } }
 
 npx -y @modelcontextprotocol/server-filesystem ~/code
 
