@@ -163,7 +163,7 @@ func TestMetrics(t *testing.T) {
 	const secret = "xK9-planted-argument"
 	away := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	away.Close()
-	d := startDaemon(t, `{"telemetry":{"endpoint":"`+away.URL+`"},"mcpServers":{"s":{"url":"`+startUpstream(t, saysReads).URL+`"}}}`)
+	d := startDaemon(t, `{"telemetry":{"endpoint":"`+away.URL+`"},"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)
 	d.awaitTools("s:look")
 	a := d.legacy()
 	a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"s:look","args":{}}}}`, nil)
@@ -193,7 +193,7 @@ func TestMetrics(t *testing.T) {
 // Where MCP needs a token or the key, so do the metrics, and one that is bound does not
 // see them: they name all servers.
 func TestMetricsNeedAToken(t *testing.T) {
-	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, saysReads).URL+`"}}}`)
+	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)
 	token := func(args ...string) string {
 		code, out, notes := d.cli(append([]string{"token", "create", "-o", "json"}, args...)...)
 		text, ok := rawjson.String(rawjson.Find([]byte(out), "token"))
@@ -214,3 +214,5 @@ func TestMetricsNeedAToken(t *testing.T) {
 		t.Errorf("a foreign origin: %d %s", status, text)
 	}
 }
+
+const looksTool = `{"name":"look","description":"Looks.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
