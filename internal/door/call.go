@@ -85,6 +85,8 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 	}
 	d.describe(c, activity.ToolCall, policy.NoCheck)
 	if err := d.Log.Begin(&c.record); err != nil {
+		took := time.Since(c.started)
+		c.observed(activity.Blocked, string(problem.From(err).Code), took, took)
 		return session.Reply{}, err
 	}
 	c.id = c.record.ID
