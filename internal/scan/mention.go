@@ -72,7 +72,7 @@ func (s *scanner) mention(f *field, r rule, start, end int) {
 	}
 }
 
-// unmask gives the mentions their full weight when a rule has found something else.
+// unmask sets the mentions to their full weight when a rule has found something else.
 func (s *scanner) unmask() {
 	if !slices.ContainsFunc(s.findings, func(f Finding) bool { return f.Severity > SeverityNote && f.Rule != RuleJudged }) {
 		return

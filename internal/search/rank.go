@@ -229,7 +229,7 @@ func (s *scratch) ofServer(doc uint32, named *naming) float32 {
 	return score + named.bonus[doc]
 }
 
-// placing gives every match its place among the others.
+// placing sets for every match its place among the others.
 type placing struct {
 	*scratch
 	named *naming
