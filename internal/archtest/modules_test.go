@@ -11,6 +11,7 @@ import (
 // is worth it.
 var allowed = map[string]string{
 	"filippo.io/age":                                    "seals logins and secrets in a file where there is no keyring",
+	"mvdan.cc/sh/v3":                                    "the syntax of shell lines, whose commands decide what a call does",
 	"github.com/zalando/go-keyring":                     "logins and secrets in the keyring of the system",
 	"charm.land/lipgloss/v2":                            "tables in the terminal whose columns are right for wide characters and colours",
 	"github.com/fsnotify/fsnotify":                      "a saved configuration is applied at once",

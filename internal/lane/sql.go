@@ -11,8 +11,7 @@ func readSQL(text string) Verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
-	var buffer [512]token
-	l := lexer{text: text, words: sqlWords(), tokens: buffer[:0]}
+	l := lexer{text: text, words: sqlWords(), tokens: make([]token, 0, len(text)/4+8)}
 	matters := differs(text)
 	var done [len(dialects)]dialect
 	worst, sound := Verdict{}, false
@@ -190,6 +189,8 @@ func (s statement) pragma() Verdict {
 func (s statement) verb(i int) Verdict {
 	c := s.tokens[i].class
 	switch {
+	case c&(sqlDestroys|sqlWrites|sqlPair) == 0:
+		return reading
 	case s.kind(i-1) == '.' && c&sqlWrites != 0 && s.is(i, "nextval"): // of a sequence
 	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber: // the name of something
 		return reading

@@ -26,11 +26,12 @@ const (
 	sqlPlainPragma
 	sqlSchema
 	sqlFunction
+	sqlPair
 )
 
 var sqlSections = map[class]string{
 	sqlReads: "reads", sqlDestroys: "destroys", sqlDestroysFirst: "destroys first", sqlWrites: "writes", sqlObject: "objects",
-	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions",
+	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions", sqlPair: "pairs",
 }
 
 var sqlWords = sync.OnceValue(func() map[string]class {
