@@ -122,10 +122,23 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 		}
 	}
 	out = append(out, '"')
+	if by := laneBy(t); by != "" {
+		out = text(out, `,"lane_by":`, by)
+	}
 	if t.Deprecated() {
 		out = append(out, `,"deprecated":true`...)
 	}
 	return append(out, '}')
+}
+
+// laneBy says by which argument a tool is judged, and as what: "$.sql (sql)"; "" when by
+// none.
+func laneBy(t *catalog.Tool) string {
+	r := t.JudgedBy()
+	if r == nil || t.Judges == policy.JudgeOff {
+		return ""
+	}
+	return r.Argument + " (" + string(r.By) + ")"
 }
 
 // guessNotes says what to do with a guess that differs from call_with.
