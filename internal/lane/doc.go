@@ -15,6 +15,6 @@
 // expand anything, and it does not decide about calls; policy does.
 //
 // On verdict stand the readers of each language (sql on its words and lexer; shell on
-// programs; web, which reads HTTP and GraphQL; action), and on these lane, which knows
+// programs; http, graphql, action), and on these lane, which knows
 // rules, and detect, which finds them in schemas.
 package lane
