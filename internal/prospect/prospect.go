@@ -5,7 +5,7 @@
 // nothing is called or recorded; that what a client does is said from its files alone
 // (package permission); and that a token that one of them holds is looked up and never
 // shown. What is momentary (too many calls at once, a server that crashes) it does not
-// foresee, nor what the arguments do to a tool.
+// foresee.
 package prospect
 
 import (
