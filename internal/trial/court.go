@@ -62,7 +62,7 @@ const (
 	whyStatus   = "It could not be told then what was decided about the tool."
 	whyToken    = "The token of that name is gone, or another one, and what it may reach counts."
 	whyMasked   = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
-	whyLane     = "The arguments are masked, cut or erased in the record, and what they do counts."
+	whyLane     = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
 	whySchema   = "The definition is not known any more, and the arguments would be held to its schema."
 	whyPlace    = "It was refused as too many calls were waiting, and the limits are others."
 	whyWaited   = "It was refused after it had waited, by what had changed meanwhile."
@@ -88,6 +88,8 @@ func (c *court) judge(r *activity.Record) verdict {
 	switch {
 	case decided.Verdict == policy.Reject && doubt.of == decided.Check && doubt.of != policy.NoCheck:
 		return unknown(doubt.why)
+	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.JudgedBy().Declared:
+		return unknown(why) // what the arguments do might count instead
 	case decided.Verdict == policy.Reject:
 		return verdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
 	case doubt.why != "":
@@ -304,10 +306,11 @@ func (c *court) does(r *activity.Record, d *activity.Decision, t *catalog.Tool, 
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	if !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
+	alone := r.Repeated <= 1 // else it has the arguments of the first of many refusals
+	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
 		return rule.Judge(args), ""
 	}
-	if l := d.Lane; l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
+	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
 		does = recorded(l)
 		does.Declared = rule.Declared
 		return does, ""
