@@ -138,7 +138,7 @@ func TestReadsUnaskedWritesAsked(t *testing.T) {
 
 	runs("read", "sh:run_command", "command", "cat "+note, "a note")
 	refused("read", "sh:run_command", "command", "rm "+note, "These arguments make 'sh:run_command' destructive (rm), use call_tool_destructive instead of call_tool_read", "rm")
-	refused("read", "sh:run_command", "command", "cat "+note+" > "+note+".copy", "These arguments make 'sh:run_command' write (> "+note+".copy), use call_tool_write instead of call_tool_read", "> "+note+".copy")
+	refused("read", "sh:run_command", "command", "cat "+note+" > copy.txt", "These arguments make 'sh:run_command' write (> copy.txt), use call_tool_write instead of call_tool_read", "> copy.txt")
 	if _, err := os.Stat(note); err != nil {
 		t.Error(err)
 	}
