@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -44,11 +47,34 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 	return durations, own, nil
 }
 
-// Chained returns the hash that an entry has after the one with the hash prev: what is
-// behind a tab is not chained.
+// Chained returns the hash that an entry has after the one with the hash prev. It reads the
+// format by itself: what is behind a tab follows as commitments.
 func Chained(prev, payload []byte) []byte {
-	payload, _, _ = bytes.Cut(payload, []byte{'\t'})
-	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, payload))
+	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
+	if found {
+		sealed = slices.Concat(sealed[:len(sealed)-1], []byte(`,"commit":{`))
+		for rest := open[1:]; ; {
+			name, after, _ := bytes.Cut(rest, []byte(`:[`))
+			length, after, _ := bytes.Cut(after, []byte{','})
+			n, err := strconv.Atoi(string(length))
+			if err != nil || n >= len(after) {
+				return nil
+			}
+			commit := sha256.Sum256(after[:n])
+			if after[21] == ' ' { // a time: it was erased
+				if _, err := base64.RawURLEncoding.Decode(commit[:], after[22:22+43]); err != nil {
+					return nil
+				}
+			}
+			sealed = fmt.Appendf(sealed, `%s:"%x"`, name, commit)
+			if rest = after[n+1:]; rest[0] == '}' {
+				break
+			}
+			sealed, rest = append(sealed, ','), rest[1:]
+		}
+		sealed = append(sealed, "}}"...)
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, sealed))
 	return h[:]
 }
 
