@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,6 +77,39 @@ func Chained(prev, payload []byte) []byte {
 	}
 	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, sealed))
 	return h[:]
+}
+
+// MigrateTo makes a database with the schema of a version.
+func MigrateTo(ctx context.Context, path string, version int64) error {
+	if err := prepareFile(path); err != nil {
+		return err
+	}
+	db, err := connect(path, 1)
+	if err != nil {
+		return err
+	}
+	p, err := sources(db)
+	if err == nil {
+		err = checkOwner(ctx, db)
+	}
+	if err == nil {
+		_, err = p.UpTo(ctx, version)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// Newest is the version of the schema.
+func Newest(t *testing.T) int64 {
+	t.Helper()
+	steps, err := migrations.ReadDir("migrations/sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := strconv.ParseInt(steps[len(steps)-1].Name()[:5], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newest
 }
 
 // CheckSpool checks the chain of the spool in dir.
