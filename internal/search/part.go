@@ -37,6 +37,7 @@ type Part struct {
 	headed     []uint32    // stem → number of tools that have it in their heads
 	nameStems  [][]uint32  // tool → the stems of its name
 	directions []direction // tool → where its words lie
+	rows       []int32     // stem → its vector, -1 if it has none
 }
 
 // postings are the tools of each word, in one piece.
@@ -127,7 +128,6 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
-	rows     []int32           // stem → its vector, -1 if it has none
 	roots    map[string]string // word → its stem
 
 	// What postings are made of, in the order of tools.
@@ -192,7 +192,7 @@ func (b *partBuilder) place(stems []entry) {
 	var sum vector
 	var named []uint32
 	for _, e := range stems {
-		if row := b.rows[e.of]; row >= 0 {
+		if row := p.rows[e.of]; row >= 0 {
 			p.ranking.Vectors.addRow(&sum, int(row), pull(e.weight))
 		}
 		if e.headed() {
@@ -247,7 +247,7 @@ func (b *partBuilder) intern() {
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
 			p.headed = append(p.headed, 0)
-			b.rows = append(b.rows, p.ranking.Vectors.row(root))
+			p.rows = append(p.rows, p.ranking.Vectors.row(root))
 		}
 		b.forms[s]++
 		p.stemOf = append(p.stemOf, s)
