@@ -117,7 +117,7 @@ func (s statement) judge() Verdict {
 		case aDoubt:
 			worst = worst.worse(unread("a character that is not read"))
 		case aWord:
-			if i > skip || i == first {
+			if s.tokens[i].class&(sqlDestroys|sqlWrites|sqlPair) != 0 && (i > skip || i == first) {
 				worst = worst.worse(s.verb(i))
 			}
 			if s.kind(i+1) == '(' {
@@ -189,8 +189,6 @@ func (s statement) pragma() Verdict {
 func (s statement) verb(i int) Verdict {
 	c := s.tokens[i].class
 	switch {
-	case c&(sqlDestroys|sqlWrites|sqlPair) == 0:
-		return reading
 	case s.kind(i-1) == '.' && c&sqlWrites != 0 && s.is(i, "nextval"): // of a sequence
 	case s.kind(i-1) == '.' && i > 1 && s.kind(i-2) != aNumber: // the name of something
 		return reading
