@@ -85,10 +85,12 @@ func programIn(name []string) string {
 	return ""
 }
 
-// actions sorts the values of an enum, and reports whether they differ in what they do.
+// actions sorts the values of an enum, and reports whether they differ in what they do:
+// one of them clearly changes something.
 func (r *Rule) actions(values []string) bool {
-	writes := 0
+	writes, changes := 0, false
 	for _, v := range values {
+		changes = changes || effect.Changes(v)
 		switch effect.OfName(v) {
 		case policy.Destructive:
 			r.Destructive = append(r.Destructive, v)
@@ -101,7 +103,7 @@ func (r *Rule) actions(values []string) bool {
 			return false
 		}
 	}
-	return len(r.Read) > 0 && writes+len(r.Destructive) > 0 || len(r.Destructive) > 0 && writes > 0
+	return changes && (len(r.Read) > 0 && writes+len(r.Destructive) > 0 || len(r.Destructive) > 0 && writes > 0)
 }
 
 // maxParameters is how many properties of a schema are looked at.

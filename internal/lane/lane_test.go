@@ -61,6 +61,7 @@ func TestDetect(t *testing.T) {
 		`{"name":"graphql","inputSchema":{"properties":{"query":{"type":"string"}}}}`:                                                                         "graphql $.query",
 		`{"name":"manage_user","inputSchema":{"properties":{"action":{"type":"string","enum":["list","create","delete"]}}}}`:                                  "action $.action read list destructive delete",
 		`{"name":"sort","inputSchema":{"properties":{"mode":{"type":"string","enum":["asc","desc"]}}}}`:                                                       "",
+		`{"name":"get_node","inputSchema":{"properties":{"mode":{"type":"string","enum":["info","docs","search_properties"]}}}}`:                              "",
 		`{"name":"get_user","inputSchema":{"properties":{"id":{"type":"string"}}}}`:                                                                           "",
 		`{"name":"count","description":"How many rows a SQL query has","inputSchema":{"properties":{"limit":{"type":"integer"},"query":{"type":"integer"}}}}`: "",
 		`{"name":"none"}`: "",
