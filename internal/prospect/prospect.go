@@ -178,7 +178,7 @@ func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
 	case policy.CheckHints:
 		return "Hints are corrected with hint_overrides: `mcpproxy upstream set " + id.Server + " hint_overrides`, see `mcpproxy help upstream set`."
 	case policy.CheckLane:
-		return "By which argument a tool is judged is said with lanes: `mcpproxy help upstream set`, and the reference of the configuration."
+		return "Call it in the lane that its arguments have. By which argument it is judged is said with `lanes` of '" + id.Server + "' in mcp_config.json."
 	case policy.CheckSchema, policy.CheckArguments:
 		return "See its input schema with `mcpproxy tools show " + id.String() + "`."
 	case policy.CheckExists:
