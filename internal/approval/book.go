@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,6 +23,10 @@ const (
 	// MaxProposals is how many servers wait as proposals.
 	MaxProposals = 50
 )
+
+// ErrStale is that somebody else has decided something since the decisions were loaded:
+// they have to be loaded again before anything is decided by them.
+var ErrStale = errors.New("something else was decided meanwhile")
 
 // Keeper stores the decisions. SaveApprovals stores a change wholly or not at
 // all; RestoreApprovals makes the store have what is given and nothing else, but
