@@ -27,6 +27,41 @@ func masked(raw string) string {
 	return mask
 }
 
+// masked is what may be shown of the value of a key.
+func (k key) masked(raw string) string {
+	if k.mask != nil {
+		return k.mask(raw)
+	}
+	return masked(raw)
+}
+
+// maskedDatabase masks the password in the address of a database.
+func maskedDatabase(raw string) string {
+	scheme, rest, isAddress := strings.Cut(raw, "://")
+	if !isAddress {
+		if raw == "sqlite" {
+			return raw
+		}
+		return masked(raw)
+	}
+	address, query, more := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		if user, password, has := strings.Cut(address[:at], ":"); has {
+			address = user + ":" + masked(password) + address[at:]
+		}
+	}
+	if !more {
+		return scheme + "://" + address
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		if name, value, _ := strings.Cut(p, "="); strings.Contains(strings.ToLower(name), "password") {
+			params[i] = name + "=" + masked(value)
+		}
+	}
+	return scheme + "://" + address + "?" + strings.Join(params, "&")
+}
+
 // Shown is c as it may be shown: references instead of their values, and the
 // other values of env, headers and api_key masked.
 func (c Config) Shown() *Config {
@@ -68,7 +103,7 @@ func hide(keys []key) {
 		}
 		switch v := k.to.(type) {
 		case *string:
-			*v = masked(*v)
+			*v = k.masked(*v)
 		case *map[string]string:
 			*v = maps.Clone(*v)
 			for name, value := range *v {

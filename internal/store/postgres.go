@@ -138,7 +138,7 @@ func instanceName(dir string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	name := rand.Text()
+	name := rand.Text()[:10]
 	return name, ondisk.Replace(path, []byte(name+"\n"))
 }
 
