@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,8 @@ const (
 	pgPing = 400 * time.Millisecond
 	pgSlow = 500 * time.Millisecond
 	pgGone = 5 * time.Second
+	// pgAgain is how long is waited at most before the next try to connect.
+	pgAgain = time.Second
 	// pgReaders is how many connections read at a time. There is one that writes and
 	// one that listens, too.
 	pgReaders = 4
@@ -165,13 +168,13 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 			db.set(nil, err)
 		}
 		if ctx.Err() == nil {
-			db.logger.Error("the database is away", "host", db.config.Host, "error", err)
+			db.logger.Error("the database is away", "host", db.config.Host, "error", onOneLine{err})
 		}
 		if !sleep(ctx, wait) {
 			db.set(nil, errClosed)
 			return
 		}
-		wait = min(2*wait, openLast)
+		wait = min(2*wait, pgAgain)
 	}
 }
 
@@ -180,12 +183,27 @@ func (db *Postgres) set(e *pgEngine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if err != nil {
-		err = fmt.Errorf("the database %s is away: %w", db.config.Host, err)
+		err = fmt.Errorf("the database is away: %w", onOneLine{err})
 	}
 	db.engine, db.err = e, err
 	close(db.changed)
 	db.changed = make(chan struct{})
 }
+
+// onOneLine is an error whose text tells each thing once, on one line.
+type onOneLine struct{ error }
+
+func (e onOneLine) Error() string {
+	var lines []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+func (e onOneLine) Unwrap() error { return e.error }
 
 // use waits until it is known whether the database is there.
 func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
@@ -200,6 +218,33 @@ func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// pgAwait is how long await waits.
+const pgAwait = 2 * time.Second
+
+// await is use that waits a while for a database that is away.
+func (db *Postgres) await(ctx context.Context) (*pgEngine, error) {
+	limit := time.NewTimer(pgAwait)
+	defer limit.Stop()
+	for {
+		db.mu.Lock()
+		e, err, changed := db.engine, db.err, db.changed
+		db.mu.Unlock()
+		if e != nil {
+			return e, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-limit.C:
+			if err == nil {
+				err = errors.New("the database has not answered yet")
+			}
+			return nil, err
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (p pgChain) walk(ctx context.Context, stopped func() error, fn func(activit
 
 // Others calls fn for the other instances, with a function that reads the chain of each as Chain
 // does.
-func (p pgProofs) Others(ctx context.Context, fn func(name string, chain func(func(activity.ChainPart) error) (records int64, end activity.Position, err error)) error) error {
+func (p pgProofs) Others(ctx context.Context, fn func(name string, chain activity.Chained) error) error {
 	stopped := ctx.Err
 	return p.db.view(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {

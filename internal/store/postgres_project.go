@@ -8,7 +8,7 @@ import (
 
 // Resume returns how far the spool is in the database.
 func (db *Postgres) Resume(ctx context.Context) (pos activity.Position, notes []string, err error) {
-	e, err := db.use(ctx)
+	e, err := db.await(ctx)
 	if err != nil {
 		return pos, nil, err
 	}
@@ -248,22 +248,34 @@ func (p *pgProjection) repeat(ctx context.Context, repeats []*activity.Entry) er
 	return nil
 }
 
-// saveRollUp adds what the transaction changes to the hours. The order is that of the
-// keys, so that two transactions never wait for each other.
+// saveRollUp adds what the transaction changes to the hours, all in two statements.
 func (p *pgProjection) saveRollUp(ctx context.Context) {
+	var texts [5][]string
+	var numbers [5][]int64
 	for k, n := range p.rollUp.hours {
-		p.batch.do(ctx, `INSERT INTO activity_hour (instance, hour, type, server, tool, intent, status, records, duration, max_duration, last)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-			ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
-			duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
-			last = greatest(activity_hour.last, excluded.last)`,
-			p.e.instance, k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest, n.last)
+		for i, v := range []string{k.kind, k.server, k.tool, k.intent, k.status} {
+			texts[i] = append(texts[i], v)
+		}
+		for i, v := range []int64{k.hour, n.records, n.duration, n.longest, n.last} {
+			numbers[i] = append(numbers[i], v)
+		}
 	}
+	p.batch.do(ctx, `INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
+		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
+		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
+		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
+		last = greatest(activity_hour.last, excluded.last)`,
+		p.e.instance, pgTexts(texts[0]), pgTexts(texts[1]), pgTexts(texts[2]), pgTexts(texts[3]), pgTexts(texts[4]),
+		pgIntegers(numbers[0]), pgIntegers(numbers[1]), pgIntegers(numbers[2]), pgIntegers(numbers[3]), pgIntegers(numbers[4]))
+	var servers []string
+	var hours, buckets, records []int64
 	for k, n := range p.rollUp.took {
-		p.batch.do(ctx, `INSERT INTO activity_took (instance, hour, server, bucket, records) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
-			p.e.instance, k.hour, k.server, k.bucket, n)
+		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
 	}
+	p.batch.do(ctx, `INSERT INTO activity_took (instance, server, hour, bucket, records)
+		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
+		p.e.instance, pgTexts(servers), pgIntegers(hours), pgIntegers(buckets), pgIntegers(records))
 }
 
 // Pending returns the records of this instance that have no end.

@@ -165,21 +165,22 @@ func (s *Server) Stop() {
 // Address is where the server listens, host:port.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Database makes a database and returns its address as a URL.
+// Database makes a database, of a role with its name, d1 and so on, and returns its address as a
+// URL.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	s.names++
 	name := "d" + strconv.Itoa(s.names)
-	if out, err := s.Query("CREATE DATABASE " + name); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for _, statement := range []string{"CREATE ROLE " + name + " LOGIN", "CREATE DATABASE " + name + " OWNER " + name} {
+		if out, err := s.Query(statement); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
-	return s.URL(name)
+	return "postgres://" + name + ":" + Password + "@" + s.Address() + "/" + name + "?sslmode=disable"
 }
 
-// URL is the address of a database.
-func (s *Server) URL(database string) string {
-	return "postgres://postgres:nobody-knows@" + s.Address() + "/" + database
-}
+// Password is that of all addresses. The server lets everybody in.
+const Password = "n0body-kn0ws"
 
 // Query runs statements in the database postgres, and returns what psql prints.
 func (s *Server) Query(statements string) (string, error) { return s.QueryIn("postgres", statements) }
