@@ -316,7 +316,7 @@ func (d *daemon) wire() error {
 	})
 	operations := admin.New(d.gateway, d.live)
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
-	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
+	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
 	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
 	authenticator := auth.New(d.key, d.tokens)

@@ -74,5 +74,9 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 	if s.All || s.Tokens {
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
+	if d.events.Listening() && (len(s.Log) > 0 || s.Missed) {
+		steps, missed, also := d.shared.Steps(ctx, s.Log)
+		d.events.Elsewhere(steps, s.Missed || missed || also != nil)
+	}
 	return err
 }

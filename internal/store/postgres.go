@@ -109,7 +109,10 @@ func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	for param, value := range map[string]string{
-		"application_name": "mcpproxy", "jit": "off", "search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatement.Milliseconds()),
+		"application_name": "mcpproxy",
+		// Every statement has its index, whatever the server knows of how much there is.
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatement.Milliseconds()),
 		// What a connection that was cut off holds must not hold up the next one.
 		"idle_in_transaction_session_timeout": fmt.Sprint(pgGone.Milliseconds()),
 	} {

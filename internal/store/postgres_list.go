@@ -93,6 +93,21 @@ func (s *pgSource) take(n int) (keys []int64) {
 	return keys
 }
 
+// skip leaves n keys out.
+func (s *pgSource) skip(n int64) {
+	for len(s.chunks) > 0 && n > 0 {
+		ch := s.chunks[0]
+		if s.before >= ch.first+chunkSize {
+			if all := (selection{words: ch.words}).count(); all <= n {
+				n, s.chunks = n-all, s.chunks[1:]
+				continue
+			}
+		}
+		keys := s.take(int(min(n, chunkSize)))
+		n -= int64(len(keys))
+	}
+}
+
 // fill makes n records ready, as far as there are so many. Of one source alone the places
 // need not be known.
 func (s *pgSource) fill(ctx context.Context, c *pgConn, n int, alone bool) error {
@@ -115,6 +130,10 @@ func (s *pgSource) fill(ctx context.Context, c *pgConn, n int, alone bool) error
 
 // next returns the next records, up to n, but for those that are skipped.
 func (m *pgMerge) next(ctx context.Context, c *pgConn, skip, n int) (out []pgKey, err error) {
+	if len(m.sources) == 1 {
+		m.sources[0].skip(int64(skip))
+		skip = 0
+	}
 	for len(out) < n {
 		var newest *pgSource
 		for _, s := range m.sources {
@@ -206,6 +225,15 @@ const pgEachRecords = 256
 // What is selected are bits in memory; records are read some at a time, so that a slow
 // fn holds up nothing.
 func (db *Postgres) Each(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+	return db.eachOf(ctx, f, false, fn)
+}
+
+// EachOwn is Each for the records of this instance.
+func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.Stored) error) error {
+	return db.eachOf(ctx, f, true, fn)
+}
+
+func (db *Postgres) eachOf(ctx context.Context, f activity.Filter, own bool, fn func(*activity.Stored) error) error {
 	if f.Search != "" {
 		if err := db.indexText(ctx); err != nil {
 			return err
@@ -216,6 +244,9 @@ func (db *Postgres) Each(ctx context.Context, f activity.Filter, fn func(*activi
 		v, err := newView(ctx, e, c, &f)
 		if err == nil {
 			m, err = v.merge(ctx, nil)
+		}
+		if own && err == nil {
+			m.sources = slices.DeleteFunc(m.sources, func(s *pgSource) bool { return s.instance != e.instance })
 		}
 		return err
 	})

@@ -57,6 +57,7 @@ type pgProjection struct {
 	next    int64          // key
 	sealed  int64          // the number of the first chunk without columns
 	place   string         // of the record before
+	ended   []int64        // keys of records that were there
 	changed map[int64]bool // chunks whose columns are not what their records say any more
 }
 
@@ -73,6 +74,7 @@ func (p *pgProjection) project(ctx context.Context, entries []activity.Entry, po
 	if at != p.e.at {
 		return errUnresumed
 	}
+	from := p.next
 	b := split(entries)
 	p.rows.into = pgActivity
 	for i := range b.rows {
@@ -117,7 +119,7 @@ func (p *pgProjection) project(ctx context.Context, entries []activity.Entry, po
 	p.batch.do(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
 		signer = $9, place = $10, seen = now() WHERE id = $1`,
 		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.next, p.sealed, pos.Signer, p.place)
-	p.batch.do(ctx, "SELECT pg_notify($1, $2)", pgChannel, pgToldLog)
+	p.batch.do(ctx, "SELECT pg_notify($1, $2)", pgChannel, toldLog(p.e.instance, from, p.next, p.ended))
 	return p.batch.run(ctx)
 }
 
@@ -206,6 +208,7 @@ func (p *pgProjection) endLate(ctx context.Context, late []*activity.Entry) erro
 		p.rollUp.add(f)
 		p.batch.do(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.Own)
+		p.ended = append(p.ended, b.key)
 		p.change(b.key)
 	}
 	return p.batch.run(ctx)
