@@ -16,9 +16,6 @@ const browserPatience = 10 * time.Minute
 // TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
 // against the binary: one subtest a file.
 func TestBrowser(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector sees nothing of the browser, the page or the binary")
-	}
 	ui, err := filepath.Abs(filepath.Join("..", "..", "ui"))
 	if err != nil {
 		t.Fatal(err)

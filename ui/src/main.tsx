@@ -2,9 +2,20 @@ import { render } from "preact";
 import "./styles/tokens.css";
 import "./styles/app.css";
 import "./styles/kit.css";
+import { explain } from "./api/client";
+import { start, takeCode } from "./api/signin";
 import { App } from "./app";
-import { takeCode } from "./api/signin";
+import { pageOf } from "./frame/pages";
+import { place } from "./router";
 
 // The code leaves the address before anything is drawn or asked.
 const code = takeCode();
-render(<App code={code} />, document.getElementById("root")!);
+// The page's own file comes meanwhile; a failure is told where the page is shown.
+pageOf(place.value.page)?.load().catch(() => {});
+const error = await start(code).then(() => "", (cause) => {
+  const { message, hint } = explain(cause);
+  return [message, hint].filter(Boolean).join(" ");
+});
+const root = document.getElementById("root")!;
+root.replaceChildren();
+render(<App error={error} />, root);

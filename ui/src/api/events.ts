@@ -192,4 +192,4 @@ offline.subscribe((o) => void (o && running && !reads && setTimeout(tryNow, 1000
 // A page left alone offline looks again at once when it is looked at, or the network is back.
 addEventListener("online", tryNow);
 addEventListener("visibilitychange", () => document.visibilityState === "visible" && offline.value && tryNow());
-signedIn.subscribe((s) => (s === "yes" ? startEvents() : s === "no" ? stopEvents() : undefined));
+signedIn.subscribe((s) => (s ? startEvents() : stopEvents()));

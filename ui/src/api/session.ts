@@ -6,8 +6,8 @@ import { signal } from "@preact/signals";
 const place = "mcpproxy.session";
 const devPlace = "mcpproxy.dev.key";
 
-/** Whether the page may ask the daemon: "unknown" until the first answer. */
-export const signedIn = signal<"unknown" | "yes" | "no">("unknown");
+/** Whether the page may ask the daemon. */
+export const signedIn = signal(false);
 
 const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(place);
 tabs?.addEventListener("message", (e: MessageEvent) => {
@@ -29,12 +29,12 @@ export function proof(): Record<string, string> {
 
 export function keepSession(value: string): void {
   sessionStorage.setItem(place, value);
-  signedIn.value = "yes";
+  signedIn.value = true;
 }
 
 export function dropSession(): void {
   sessionStorage.removeItem(place);
-  signedIn.value = "no";
+  signedIn.value = false;
 }
 
 /** Keeps the key for development, where the dev server and not the daemon serves the page. */

@@ -18,8 +18,8 @@ export async function start(code: string): Promise<void> {
   await askOtherTabs();
   // The cookie alone proves nothing: without the value of this tab the answer is 401.
   await api.get(import.meta.env.DEV ? "/status" : "/session").then(
-    () => void (signedIn.value = "yes"),
-    (error) => void (signedIn.value = error.name === "OfflineError" ? "yes" : "no"),
+    () => void (signedIn.value = true),
+    (error) => void (signedIn.value = error.name === "OfflineError"),
   );
 }
 
@@ -28,14 +28,14 @@ export async function open(proof: { code: string } | { key: string }): Promise<v
   if (import.meta.env.DEV && "key" in proof) {
     keepDevKey(proof.key);
     await api.get("/status");
-    signedIn.value = "yes";
+    signedIn.value = true;
     return;
   }
   try {
     const session = await api.post<Session>("/session", proof);
     keepSession(session.value);
   } catch (error) {
-    signedIn.value = "no";
+    signedIn.value = false;
     throw error;
   }
 }

@@ -45,7 +45,7 @@ function shared<T>(fetcher: () => Promise<T>, stale: (event: LiveEvent) => boole
   };
   const soon = () => void (timer ||= window.setTimeout(run, gather));
   onEvents((batch) => wanted && batch.some(stale) && soon());
-  signedIn.subscribe((s) => s === "yes" && wanted && void run());
+  signedIn.subscribe((s) => s && wanted && void run());
   return {
     state,
     reload: () => void run(),
@@ -53,7 +53,7 @@ function shared<T>(fetcher: () => Promise<T>, stale: (event: LiveEvent) => boole
     want: () => {
       if (wanted) return;
       wanted = true;
-      if (signedIn.peek() === "yes") void run();
+      if (signedIn.peek()) void run();
     },
   };
 }

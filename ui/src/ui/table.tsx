@@ -93,10 +93,10 @@ export function Table<T>(p: TableProps<T>) {
 
   const body: ComponentChildren[] = [];
   for (let i = first; i < last; i++) {
-    const row = p.rows.row(i);
+    const row = view.hasty ? undefined : p.rows.row(i);
     const key = row === undefined ? undefined : p.rowKey(row);
     body.push(
-      <Row key={key ?? `#${i}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} detail={p.detail as RowProps["detail"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
+      <Row key={key ?? `#${i - first}`} i={i} row={row} columns={p.columns as readonly Column<unknown>[]} heading={p.heading as RowProps["heading"]} detail={p.detail as RowProps["detail"]} open={key !== undefined && key === p.open} picked={key !== undefined && !!p.picked?.has(key)} />,
     );
   }
   return (
@@ -204,12 +204,21 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
   const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900, undefined, extras.current);
   now.current = compute();
 
+  // Whether the last frame went on by more than half of what is in view: then nobody can read rows, and
+  // drawing them would make the next frame late. They are drawn when a frame stays.
+  const hasty = useRef(false);
+  const asked = useRef(false); // by show: a jump to a row is one, and the row is wanted
   const frame = useRef(0);
   const look = () => {
     frame.current = 0;
     const next = compute();
+    const { first, last } = now.current;
+    const was = hasty.current;
+    hasty.current = !asked.current && last > first && 2 * Math.abs(next.first - first) * height.current > (box.current?.clientHeight ?? Infinity);
+    asked.current = false;
+    if (hasty.current) frame.current = requestAnimationFrame(() => latest.current());
     if (weigh(box.current, now.current, extras.current)) return draw();
-    if (next.first !== now.current.first || next.last !== now.current.last) draw();
+    if (was !== hasty.current || next.first !== first || next.last !== last) draw();
     const atTop = (box.current?.scrollTop ?? 0) < height.current;
     if (atTop !== top.current) onTop?.((top.current = atTop));
   };
@@ -236,11 +245,14 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
   }, [total > 0]);
   return {
     drawn: now.current,
+    hasty: hasty.current,
     scrolled: () => void (frame.current ||= requestAnimationFrame(() => latest.current())),
     show: (i: number) => {
       const b = box.current!;
       const to = reveal(i, total, height.current, b.scrollTop, b.clientHeight, headHeight, extras.current);
-      if (to !== b.scrollTop) b.scrollTop = to;
+      if (to === b.scrollTop) return;
+      asked.current = true;
+      b.scrollTop = to;
     },
   };
 }

@@ -11,7 +11,7 @@ import { withSetting, withText, type Draft } from "./model";
 
 const draft = signal<Draft | undefined>(undefined);
 // What was typed may be a secret: it does not stay for the next person.
-signedIn.subscribe((s) => s === "no" && (draft.value = undefined));
+signedIn.subscribe((s) => !s && (draft.value = undefined));
 
 const pause = 200; // ms without typing before a draft is checked
 

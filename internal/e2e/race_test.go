@@ -1,6 +1,0 @@
-//go:build race
-
-package e2e
-
-// underRace reports whether the race detector watches.
-const underRace = true

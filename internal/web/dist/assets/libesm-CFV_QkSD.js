@@ -1,0 +1,1 @@
+export{o as applyPatch,n as createPatch,l as diffLines}from"./diff-DP8eXssu.js";
