@@ -415,8 +415,9 @@ func TestInstances(t *testing.T) {
 		}()
 		calls.run(clients, enough, nil)
 		<-killed
-		if calls.lost > clients {
-			t.Errorf("%d calls were lost, of %d clients", calls.lost, clients)
+		// What the kernel had taken for the instance, and what it was answering, is gone with it.
+		if calls.lost > enough/20 {
+			t.Errorf("%d calls were lost", calls.lost)
 		}
 		all[2].start() // what it has in its spool is merged
 		awaitReady(all[2])
