@@ -4,7 +4,7 @@
 //
 //	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
 //	go run ./bench start     from the start of the process to the first answer
-//	go run ./bench catalog   10,000 tools on 100 servers: until all are searchable; search; memory
+//	go run ./bench catalog   10,000 tools on 100 servers (-servers 400: 40,000): until all are searchable; search; memory
 //	go run ./bench sizes     a result of 10 MB, and idle sessions: time, memory
 //	go run ./bench hostile   servers that crash, hang, flood and lie beside a healthy one: ends with 1 when a bound is missed
 //	go run ./bench refusals  1,000,000 refused calls: what is left of the others, how much the log grows; ends with 1 when a bound is missed
@@ -45,6 +45,7 @@ func main() {
 	flag.StringVar(&o.cache, "cache", "", "firstday: the npm cache, which is kept; one that is there makes it the second day only")
 	flag.StringVar(&o.binary, "binary", "", "faults: the binary to break things under; empty: it is built")
 	flag.Uint64Var(&o.seed, "seed", 0, "faults: what decides about the moments; 0: another one each time")
+	flag.IntVar(&o.servers, "servers", manyServers, "catalog: servers, of a hundred tools each")
 	flag.Usage = usage
 	mcptest.Child(hostileServers())
 	if len(os.Args) < 2 {

@@ -18,4 +18,5 @@ type options struct {
 	cache    string
 	binary   string
 	seed     uint64
+	servers  int
 }

@@ -43,18 +43,29 @@ func (*nowhere) Tidy(context.Context, time.Time, Retention, bool) (bool, error) 
 func (*nowhere) List(context.Context, Filter) (Page, error)  { return Page{}, nil }
 func (*nowhere) Get(context.Context, string) (Record, error) { return Record{}, nil }
 
-// BenchmarkBeginEnd is what recording costs on the path of a call.
+// away is a store that never is ready: nothing is projected.
+type away struct{ nowhere }
+
+func (*away) Resume(ctx context.Context) (Position, []string, error) {
+	<-ctx.Done()
+	return Position{}, nil, ctx.Err()
+}
+
+// BenchmarkBeginEnd is what recording costs on the path of a call. The rest is what
+// BenchmarkPaced of the package store counts, too.
 func BenchmarkBeginEnd(b *testing.B) {
 	for _, bb := range []struct {
 		durability string
 		writers    int
 	}{{"process", 1}, {"process", 64}, {DurabilityPower, 1}, {DurabilityPower, 64}} {
 		b.Run(fmt.Sprintf("%s/writers=%d", bb.durability, bb.writers), func(b *testing.B) {
-			l, err := Open(Options{Dir: b.TempDir(), Durability: bb.durability}, &nowhere{})
+			l, err := Open(Options{Dir: b.TempDir(), Durability: bb.durability}, &away{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer l.Close(context.Background())
+			gone, stop := context.WithCancel(b.Context())
+			stop()
+			defer l.Close(gone)
 			b.ReportAllocs()
 			b.ResetTimer()
 			began := processTime()

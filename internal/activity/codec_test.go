@@ -137,11 +137,16 @@ var sameRecord = cmp.Options{
 	}),
 }
 
+// stored is a payload with a prefix as it is stored.
+func stored(prefix []byte, b body) []byte {
+	return b.finish(append(prefix, b.data[:b.chained]...))
+}
+
 func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		data := appendPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
-		data = append(data, newBody(&payload{Record: r, kind: KindWhole}).data...)
+		data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
 		if bytes.ContainsAny(data, "\n\r") {
 			t.Fatalf("an entry of more than one line: %q", data)
 		}
@@ -163,7 +168,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		r := drawRecord(t)
 		r.Response, r.ResponseTruncated = nil, false
 		entry := appendPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
-		entry = append(entry, newBody(&payload{Record: r, kind: KindBegin}).data...)
+		entry = stored(entry, newBody(&payload{Record: r, kind: KindBegin}))
 		text := rapid.String()
 		o := Outcome{
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
@@ -177,7 +182,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		outcome := appendPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
 		p := ending(7, &o)
 		p.ResponseTruncated = truncated
-		outcome = append(outcome, newBody(&p).data...)
+		outcome = stored(outcome, newBody(&p))
 		want := ended(r, o, o.Response, truncated)
 		got, err := Decode(entry, outcome)
 		if err != nil {
@@ -211,22 +216,22 @@ func ended(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-// TestEntriesAreTwoObjects pins the format, and that what is sealed commits to what is open.
+// TestEntriesAreTwoObjects pins the format, and that what is chained commits to what is open.
 func TestEntriesAreTwoObjects(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	data = append(data, newBody(&payload{Record: r, kind: KindWhole}).data...)
+	data = stored(data, newBody(&payload{Record: r, kind: KindWhole}))
 	sealed, open, _ := bytes.Cut(data, []byte{'\t'})
 	if !json.Valid(sealed) {
 		t.Fatalf("%s", sealed)
 	}
 	want := `{"id":"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4","seq":7,"timestamp":"1970-01-01T00:00:00.005Z","kind":"record","type":"tool_call","server_name":"a\tb",` +
-		`"metadata":{"intent":{"operation_type":"read"},"search":{"rank":2},"detail":"seen"},"commit":{`
-	if !strings.HasPrefix(string(sealed), want) {
+		`"metadata":{"intent":{"operation_type":"read"},"search":{"rank":2},"detail":"seen"}}`
+	if string(sealed) != want {
 		t.Errorf("got  %s\nwant %s", sealed, want)
 	}
-	inner := regexp.MustCompile(`"([a-z_]+)":\[(\d+),("[A-Za-z0-9_-]{22}",(.*?))\](?:,"|}$)`)
+	inner := regexp.MustCompile(`"([a-z_]+)":\[(\d+),("[A-Za-z0-9_-]{22} *",(.*?))\](?:,"|}$)`)
 	var commits, fields []string
 	for at := 0; at < len(open)-1; {
 		found := inner.FindSubmatchIndex(open[at:])
@@ -241,15 +246,61 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 		sum := sha256.Sum256(m[3])
 		commits = append(commits, fmt.Sprintf(`"%s":"%x"`, m[1], sum))
 		fields = append(fields, string(m[1])+string(m[4]))
-		if string(m[2]) != strconv.Itoa(len(m[3])) {
+		if string(m[2]) != strconv.Itoa(len(m[3])) || len(m[3]) < innerLen {
 			t.Errorf("%s has %d bytes", m[0], len(m[3]))
 		}
 	}
 	if got := strings.Join(fields, " "); got != "arguments{\"x\":\t[1]} response{\"not JSON error_message\"é\\n\" reason\"why\" declared{} query\"q\" warnings[\"one\",\"two\"]" {
 		t.Error(got)
 	}
-	if want := `"commit":{` + strings.Join(commits, ",") + "}}"; !bytes.HasSuffix(sealed, []byte(want)) {
-		t.Errorf("got %s, want %s", sealed, want)
+	want = strings.TrimSuffix(want, "}") + `,"commit":{` + strings.Join(commits, ",") + "}}"
+	if chained, ok := appendChained(nil, sealed, open); !ok || string(chained) != want {
+		t.Errorf("got %s, want %s", chained, want)
+	}
+	b := newBody(&payload{Record: r, kind: KindWhole})
+	if again := bodyOf(b.data); again.chained != b.chained || again.commits != b.commits {
+		t.Errorf("got %+v, want %+v", again, b)
+	}
+}
+
+// TestEveryByteIsChained: what is written, and what is left when fields are erased, in the files and in
+// the database. Of an erased field the time, and that nothing else is left, are for a record to prove.
+func TestEveryByteIsChained(t *testing.T) {
+	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
+	whole := stored(appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), newBody(&payload{Record: r, kind: KindWhole}))
+	prev := Hash{1, 2, 3}
+	h, ok := payloadHash(prev, whole)
+	if !ok {
+		t.Fatalf("%s", whole)
+	}
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	inFile, had := erase(whole, []Field{FieldArguments, FieldResponse}, at, true)
+	inStore, had2 := erase(inFile, []Field{FieldArguments, FieldResponse, FieldWarnings}, at, false)
+	if !had || !had2 || len(inFile) != len(whole) || bytes.Contains(inStore, []byte("long")) {
+		t.Fatalf("%s\n%s", inFile, inStore)
+	}
+	for _, data := range [][]byte{whole, inFile, inStore} {
+		if !follows(prev, data, h) {
+			t.Fatalf("%s does not follow", data)
+		}
+		for i := range data {
+			for bit := range 8 {
+				changed := bytes.Clone(data)
+				changed[i] ^= 1 << bit
+				c := erasures{recorded: map[erasure]bool{}, said: map[erasure]int64{}}
+				for _, f := range fields {
+					c.recorded[erasure{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
+				}
+				if follows(prev, changed, h) && c.add(7, changed) && c.end() == nil {
+					t.Fatalf("%s is taken for %s", changed, data)
+				}
+			}
+		}
+	}
+	for _, data := range []string{string(whole) + "\t", string(whole) + " ", strings.Replace(string(whole), "\t{", "\t{{", 1), string(whole[:bytes.IndexByte(whole, '\t')+1])} {
+		if follows(prev, []byte(data), h) {
+			t.Errorf("%s is taken for %s", data, whole)
+		}
 	}
 }
 
@@ -260,7 +311,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	line := append(make([]byte, hexLen), " "+payload...)
 	h := seal(line, prev)
 	sum := sha256.Sum256([]byte(hex.EncodeToString(prev[:]) + " " + payload))
-	if h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || chainHash(prev, []byte(payload+"\t{what is open}")) != h {
+	if is, ok := payloadHash(prev, []byte(payload)); h != sum || string(line) != hex.EncodeToString(sum[:])+" "+payload || !ok || is != h {
 		t.Fatalf("line %s does not have the hash %x", line, sum)
 	}
 }
@@ -268,7 +319,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
 	data := appendPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	f.Add(append(data, newBody(&payload{Record: r, kind: KindWhole}).data...))
+	f.Add(stored(data, newBody(&payload{Record: r, kind: KindWhole})))
 	f.Add([]byte(`{"kind":"end","raw":[99999999999999999999,1]}`))
 	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -285,7 +336,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		placeOf(data)
 		splitLine(data)
-		follows(Hash{}, data, chainHash(Hash{}, data))
+		is, _ := payloadHash(Hash{}, data)
+		follows(Hash{}, data, is)
 		for _, in := range []bool{false, true} {
 			sealed, _, _ := parts(data)
 			erased, had := erase(data, []Field{FieldArguments, FieldResponse}, time.Unix(0, 0), in)

@@ -18,7 +18,9 @@ type draft struct {
 }
 
 // size is the most that the entry takes in the file.
-func (d *draft) size() int64 { return int64(lineExtra + prefixMax + len(d.body.data)) }
+func (d *draft) size() int64 {
+	return int64(lineExtra + prefixMax + len(d.body.data) - d.body.commits + 1)
+}
 
 // stamp is the place that an entry got.
 type stamp struct {

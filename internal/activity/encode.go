@@ -14,7 +14,8 @@ import (
 )
 
 // The sealed part of a payload is one JSON object. What the spool knows first stands
-// first (id, seq, time); then comes what the record says; last, what it commits to.
+// first (id, seq, time); then comes what the record says. What is chained has the commitments
+// behind it (see open.go).
 
 // buffer is memory that entries are encoded into, and salts for them.
 type buffer struct {
@@ -50,10 +51,11 @@ func (b *buffer) body(p *payload) body {
 	return out
 }
 
-// body is a payload without its prefix.
+// body is a payload without its prefix, as it is chained: with its commitments.
 type body struct {
-	data   []byte
-	sealed int // how much of it is
+	data    []byte
+	chained int // how much of it is
+	commits int // how much of that the commitments are
 }
 
 // newBody encodes a payload without its prefix.
@@ -61,8 +63,21 @@ func newBody(p *payload) body { return new(buffer).body(p) }
 
 // bodyOf is a body that was written earlier.
 func bodyOf(data []byte) body {
-	sealed, _, _ := parts(data)
-	return body{data, len(sealed)}
+	chained, open, _ := parts(data)
+	b := body{data: data, chained: len(chained)}
+	if open != nil {
+		b.commits = len(chained) - max(0, bytes.LastIndex(chained, []byte(commitName)))
+	}
+	return b
+}
+
+// finish makes a line that ends with what is chained one that ends as it is stored.
+func (b *body) finish(line []byte) []byte {
+	if b.commits == 0 {
+		return line
+	}
+	line = append(line[:len(line)-b.commits], '}')
+	return append(line, b.data[b.chained:]...)
 }
 
 // appendPrefix writes the part of the payload that is known only when the entry
@@ -91,7 +106,7 @@ type value struct {
 }
 
 // values are those that the payload has.
-func (p *payload) values(all *[7]value) []value {
+func (p *payload) values(all *[len(fields)]value) []value {
 	n := 0
 	if len(p.Arguments) > 0 {
 		all[n].field, all[n].raw = FieldArguments, p.Arguments
@@ -143,43 +158,39 @@ func appendBody(dst []byte, p *payload, salts *salts) body {
 	c := coder{out: append(append(dst, `"kind":`...), kinds[p.kind]...)}
 	p.members(&c)
 	dst = c.out
-	var room [7]value
+	var room [len(fields)]value
 	values := p.values(&room)
 	if len(values) == 0 {
 		dst = append(dst, '}')
-		return body{dst[start:], len(dst) - start}
+		return body{data: dst[start:], chained: len(dst) - start}
 	}
-	dst = append(dst, commitName[:len(commitName)-1]...)
-	before := byte('{')
+	from := len(dst)
+	dst = append(dst, commitName...)
 	for i := range values {
-		dst = append(append(append(dst, before, '"'), values[i].field...), `":"`...)
-		dst = append(append(dst, zeros[:]...), '"')
-		before = ','
+		dst = append(append(append(dst, '"'), values[i].field...), `":"`+noHash+`",`...)
 	}
-	dst = append(dst, "}}"...)
-	sealed := len(dst)
+	dst = append(dst[:len(dst)-1], "}}"...)
+	chained := len(dst)
 	dst = append(dst, '\t')
-	before = '{'
-	commit := sealed - len("}}") // the end of the last one
-	for i := range values {
-		commit -= len(values[i].field) + len(`,"":""`) + hexLen
-	}
+	before, commit := byte('{'), from+len(commitName)
 	for i := range values {
 		v := &values[i]
-		commit += len(v.field) + len(`,"":""`) + hexLen
+		commit += len(v.field) + len(`"":"`)
 		dst = append(append(append(dst, before, '"'), v.field...), `":[`...)
 		before = ','
 		var inner []byte
 		dst, inner = appendInner(dst, v, salts)
 		sum := sha256.Sum256(inner)
-		hex.Encode(dst[commit-1-hexLen:], sum[:])
+		hex.Encode(dst[commit:], sum[:])
+		commit += hexLen + len(`",`)
 		dst = append(dst, ']')
 	}
 	dst = append(dst, '}')
-	return body{dst[start:], sealed - start}
+	return body{dst[start:], chained - start, chained - from}
 }
 
-var zeros [hexLen]byte
+// noHash is in the place of a hash that comes later.
+const noHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // appendInner writes the length of a salt with a value, and these.
 func appendInner(dst []byte, v *value, salts *salts) (_, inner []byte) {
@@ -187,16 +198,23 @@ func appendInner(dst []byte, v *value, salts *salts) (_, inner []byte) {
 		if !utf8.Valid(v.raw) {
 			v.raw = bytes.ToValidUTF8(v.raw, []byte("\uFFFD"))
 		}
-		dst = append(strconv.AppendInt(dst, int64(saltText+len(`"",`)+len(v.raw)), 10), ',')
-		start := len(dst)
-		dst = v.append(append(salts.append(dst), ','))
-		return dst, dst[start:]
+		dst, n := appendSalt(dst, len(v.raw), salts)
+		dst = v.append(dst)
+		return dst, dst[len(dst)-n:]
 	}
 	start := len(dst)
-	dst = v.append(append(salts.append(dst), ','))
-	n := len(dst) - start
-	var number [20]byte
-	length := append(strconv.AppendInt(number[:0], int64(n), 10), ',')
-	dst = slices.Insert(dst, start, length...)
-	return dst, dst[start+len(length):]
+	dst = v.append(dst)
+	var room [innerLen + 24]byte
+	head, n := appendSalt(room[:0], len(dst)-start, salts)
+	dst = slices.Insert(dst, start, head...)
+	return dst, dst[len(dst)-n:]
+}
+
+// appendSalt writes what stands before a value of a length, and returns the length n of a salt
+// with it.
+func appendSalt(dst []byte, length int, salts *salts) (_ []byte, n int) {
+	bare := saltText + len(`"",`) + length
+	n = max(bare, innerLen)
+	dst = append(strconv.AppendInt(dst, int64(n), 10), ',')
+	return append(salts.append(dst, n-bare), ','), n
 }

@@ -127,14 +127,14 @@ func idOf(payload []byte) string {
 //	<hash in hex> <payload>\n
 //
 // so that the chain can be checked with nothing but a shell: the hash of a line
-// is sha256sum of "<hash of the line before> <sealed part of the payload>".
+// is sha256sum of "<hash of the line before> <what is chained of the payload>".
 const (
 	hexLen    = 2 * sha256.Size
 	lineExtra = hexLen + 2 // the blank and the newline
 )
 
-// seal hashes the line in buf, which holds room for the hash, the blank and the
-// sealed part of the payload, and writes the hash into its place.
+// seal hashes the line in buf, which holds room for the hash, the blank and what is
+// chained of the payload, and writes the hash into its place.
 func seal(buf []byte, prev Hash) Hash {
 	hex.Encode(buf, prev[:])
 	h := Hash(sha256.Sum256(buf))

@@ -80,7 +80,7 @@ func (s *segment) erase(r Redaction) (err error) {
 				return
 			}
 			from := len(sealed) + 1 + field.at
-			for _, part := range [][2]int{{from, from + erasedLen}, {from + erasedLen, from + len(field.inner)}} {
+			for _, part := range [][2]int{{from, from + innerLen}, {from + innerLen, from + len(field.inner)}} {
 				_, err := f.WriteAt(erased[part[0]:part[1]], int64(at+part[0]))
 				errs = append(errs, err)
 			}

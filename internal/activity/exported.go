@@ -3,7 +3,6 @@ package activity
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
 	"time"
@@ -16,13 +15,14 @@ import (
 type Exported struct {
 	Seq    int64
 	Hash   Hash
-	Sealed []byte // what is chained; nil where it would tell what is left out
+	Sealed []byte // what is chained, with its commitments; nil where it would tell what is left out
 	Open   []Opened
 
 	whole []byte // see payload
 }
 
-// Opened is the text that a commitment is made of, or the time when it was erased.
+// Opened is the text that a commitment is made of, or that takes its place when it was
+// erased.
 type Opened struct {
 	Field Field
 	Text  []byte
@@ -39,9 +39,12 @@ func (s *Stored) Export(bodies bool) (entries []Exported) {
 			continue
 		}
 		sealed, open, old := parts(e.payload)
-		out := Exported{Seq: e.seq, Hash: Hash(e.hash), Sealed: sealed}
-		if old && !bodies || !utf8.Valid(sealed) {
-			out.Sealed = nil
+		out := Exported{Seq: e.seq, Hash: Hash(e.hash)}
+		if !old || bodies { // what is damaged is not what was chained, and is named for it
+			chained, ok := appendChained([]byte{}, sealed, open)
+			if out.Sealed = chained; !ok || !utf8.Valid(chained) {
+				out.Sealed = bytes.ToValidUTF8(append([]byte{}, sealed...), []byte("\uFFFD"))
+			}
 		}
 		_ = eachOpen(open, func(f openField) {
 			if bodies || f.erased() != nil || f.name != FieldArguments && f.name != FieldResponse {
@@ -141,7 +144,8 @@ func (e *Exported) opened() (left int, ok bool) {
 		for len(commits) > 0 && commits[0].name != f.name {
 			commits = commits[1:]
 		}
-		ok = ok && len(commits) > 0 && (f.erased() != nil || sha256.Sum256(f.inner) == commits[0].hash)
+		commit, good := f.commitment()
+		ok = ok && good && len(commits) > 0 && commit == commits[0].hash
 		left--
 	}) && ok
 }

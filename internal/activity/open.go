@@ -12,54 +12,68 @@ import (
 )
 
 // The payload of an entry has two parts. What is sealed is one JSON object, which is
-// chained. Of a value that may have to be erased it has a commitment, in the member
-// "commit", its last. Behind a tab, which no JSON of ours holds, is what is open: an
-// object with these values,
+// chained. Behind a tab, which no JSON of ours holds, is what may have to be erased
+// later: an object with these values,
 //
 //	"<field>":[<length>,"<salt>",<value>]
 //
-// where the commitment is the SHA-256 of the <length> bytes from the salt's quote to
-// the last of the value. They are as they came, so they may be no JSON: it is the
-// length that says where they end. Of a field that was erased there is the time in the
-// place of its salt and its value, and blanks where they were longer.
+// The commitment to a value is the SHA-256 of the <length> bytes from the salt's quote
+// to the last of the value. They are as they came, so they may be no JSON: it is the
+// length that says where they end. What is chained has the commitments as its last
+// member, "commit". They are not stored, since they follow from the values; but of a
+// field that was erased there is
+//
+//	"<time> <commitment>"
+//
+// in the place of its salt and its value, and blanks where these were longer. So that they
+// never are shorter, the salt of a short value ends in blanks.
 //
 // Entries of earlier versions have one part, with everything in it, and say
 // "raw":[…] behind their kind.
 
 const (
 	commitName = `,"commit":{`
-	saltBytes  = 16
-	saltText   = 22 // in base64
+	saltText   = 22
 	erasedText = "2006-01-02T15:04:05Z"
-	// erasedLen is shorter than any salt with its value.
-	erasedLen = len(erasedText) + 2
+	commitText = 43 // in base64
+	// innerLen is the least length of a salt with its value, and that of what takes their
+	// place.
+	innerLen = len(erasedText) + commitText + len(`" "`)
+	// commitsMax is room for all commitments.
+	commitsMax = len(commitName) + len(fields)*(16+hexLen+len(`"":"",`)) + len("}}")
 )
 
 // prefixMax is room for everything appendPrefix writes.
 const prefixMax = 160
 
-// salts are random bytes, some beforehand.
+// salts are random texts of 132 bits, made beforehand.
 type salts struct {
-	random [64 * saltBytes]byte
-	left   int
+	texts [64 * saltText]byte
+	left  int
 }
 
-// append appends a salt as a JSON text.
-func (s *salts) append(dst []byte) []byte {
-	if s.left < saltBytes {
-		_, _ = rand.Read(s.random[:]) // it never fails
-		s.left = len(s.random)
+const saltLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// append appends a salt with some blanks as a JSON text.
+func (s *salts) append(dst []byte, blanks int) []byte {
+	if s.left == 0 {
+		_, _ = rand.Read(s.texts[:]) // it never fails
+		for i, b := range s.texts {
+			s.texts[i] = saltLetters[b%64]
+		}
+		s.left = len(s.texts)
 	}
-	salt := s.random[s.left-saltBytes : s.left]
-	dst = append(dst, '"')
-	dst = base64.RawURLEncoding.AppendEncode(dst, salt)
+	salt := s.texts[s.left-saltText : s.left]
+	dst = append(append(dst, '"'), salt...)
 	clear(salt)
-	s.left -= saltBytes
-	return append(dst, '"')
+	s.left -= saltText
+	return append(append(dst, spaces[:blanks]...), '"')
 }
 
-// parts takes a payload apart. old reports whether an earlier version wrote it: then all of
-// it is sealed.
+const spaces = "                                                                  " // innerLen
+
+// parts takes a payload apart. open is nil when there is no such part. old reports whether
+// an earlier version wrote it: then all of it is sealed.
 func parts(payload []byte) (sealed, open []byte, old bool) {
 	_, rest, _ := bytes.Cut(payload[:min(len(payload), prefixMax+32)], []byte(`"kind":"`))
 	_, rest, _ = bytes.Cut(rest, []byte{'"'})
@@ -74,26 +88,56 @@ func parts(payload []byte) (sealed, open []byte, old bool) {
 type openField struct {
 	name  Field
 	at    int    // where inner begins
-	inner []byte // what is committed to, or the time when it was erased
+	inner []byte // what is committed to, or what stands there since it was erased
 }
 
 // erased is when the field was erased, as a text; nil when it was not.
 func (f *openField) erased() []byte {
-	if f.inner[erasedLen-1] != '"' { // in a salt there is none
+	if f.inner[1+len(erasedText)] != ' ' { // a salt is longer
 		return nil
 	}
-	return f.inner[1 : erasedLen-1]
+	return f.inner[1 : 1+len(erasedText)]
 }
 
 // erasedAt is the time of erased; ok is false when it is none, or more is left than
 // blanks.
 func (f *openField) erasedAt() (at time.Time, ok bool) {
 	at, err := time.Parse(erasedText, string(f.erased()))
-	return at, err == nil && len(bytes.TrimLeft(f.inner[erasedLen:], " ")) == 0
+	return at, err == nil && len(bytes.TrimLeft(f.inner[innerLen:], " ")) == 0
 }
 
-// value is what the field holds.
-func (f *openField) value() []byte { return f.inner[saltText+len(`"",`):] }
+// erasedInner is what takes the place of a field that is erased.
+func erasedInner(at time.Time, commit Hash) []byte {
+	inner := append(at.UTC().AppendFormat([]byte{'"'}, erasedText), ' ')
+	return append(base64.RawURLEncoding.AppendEncode(inner, commit[:]), '"')
+}
+
+// commitment is that to the value; ok is false when it is not as it was written.
+func (f *openField) commitment() (h Hash, ok bool) {
+	if f.erased() == nil {
+		return sha256.Sum256(f.inner), true
+	}
+	var raw [len(h) + 1]byte
+	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], f.inner[innerLen-1-commitText:innerLen-1])
+	return Hash(raw[:len(h)]), err == nil && n == len(h)
+}
+
+// value is what the field holds; nil when it was erased.
+func (f *openField) value() []byte {
+	if f.erased() != nil {
+		return nil
+	}
+	return f.inner[f.saltEnd()+1:]
+}
+
+// saltEnd is where the comma behind the salt is; -1 when there is no salt.
+func (f *openField) saltEnd() int {
+	n := bytes.IndexByte(f.inner[1:], '"') + 2
+	if n < saltText+2 || n >= len(f.inner) || f.inner[n] != ',' || len(bytes.TrimRight(f.inner[1+saltText:n-1], " ")) > 0 {
+		return -1
+	}
+	return n
+}
 
 // nextOpen reads a field of an open part, from at on, and returns where it ends. ok is
 // false when it is not as it was written.
@@ -102,23 +146,39 @@ func nextOpen(open []byte, at int) (f openField, next int, ok bool) {
 	name, rest, found := bytes.Cut(rest, []byte(`":[`))
 	number, rest, digits := bytes.Cut(rest[:min(len(rest), 1<<30)], []byte{','})
 	n, err := strconv.Atoi(string(number))
-	if !ok || !found || !digits || err != nil || n < erasedLen || n >= len(rest) || rest[n] != ']' || len(number) > 1 && number[0] == '0' || number[0] == '+' {
+	if !ok || !found || !digits || err != nil || n < innerLen || n >= len(rest) || rest[n] != ']' || number[0] == '0' || number[0] == '+' {
 		return f, 0, false
 	}
-	f = openField{name: Field(name), at: len(open) - len(rest), inner: rest[:n]}
-	if f.inner[0] != '"' || f.erased() == nil && (n < saltText+4 || f.inner[saltText+1] != '"' || f.inner[saltText+2] != ',') {
+	f = openField{name: fieldNamed(name), at: len(open) - len(rest), inner: rest[:n]}
+	switch {
+	case f.name == "" || f.inner[0] != '"':
 		return f, 0, false
+	case f.erased() != nil:
+		ok = f.inner[innerLen-1] == '"'
+	default:
+		ok = f.saltEnd() > 0
 	}
-	return f, f.at + n + 1, true
+	return f, f.at + n + 1, ok
+}
+
+// fieldNamed returns the field with a name, "" when there is none: what is no name could
+// stand for more than one commitment.
+func fieldNamed(name []byte) Field {
+	for _, f := range fields {
+		if string(name) == string(f) {
+			return f
+		}
+	}
+	return ""
 }
 
 // eachOpen calls fn for the fields of an open part. ok is false when it is not as it
 // was written.
 func eachOpen(open []byte, fn func(f openField)) (ok bool) {
-	if len(open) == 0 {
+	if open == nil {
 		return true
 	}
-	if open[0] != '{' || open[len(open)-1] != '}' {
+	if len(open) == 0 || open[0] != '{' || open[len(open)-1] != '}' {
 		return false
 	}
 	for at := 1; ; at++ {
@@ -136,20 +196,44 @@ func eachOpen(open []byte, fn func(f openField)) (ok bool) {
 	}
 }
 
-// commitment is what a sealed part says of one field.
+// appendChained appends what is chained of a payload: what is sealed, with its commitments.
+// ok is false when it is not as it was written.
+func appendChained(dst, sealed, open []byte) (_ []byte, ok bool) {
+	if open == nil {
+		return append(dst, sealed...), true
+	}
+	if len(sealed) == 0 || sealed[len(sealed)-1] != '}' {
+		return dst, false
+	}
+	dst = append(dst, sealed[:len(sealed)-1]...)
+	head, all := commitName, true
+	ok = eachOpen(open, func(f openField) {
+		commit, good := f.commitment()
+		dst = appendCommitment(append(dst, head...), f.name, commit)
+		head, all = ",", all && good
+	})
+	return append(dst, "}}"...), ok && all
+}
+
+func appendCommitment(dst []byte, name Field, commit Hash) []byte {
+	dst = append(append(append(dst, '"'), name...), `":"`...)
+	return append(hex.AppendEncode(dst, commit[:]), '"')
+}
+
+// commitment is what a chained text says of one field.
 type commitment struct {
 	name Field
 	hash Hash
 }
 
-// commitments reads those of a sealed part. ok is false when they are not as they were
+// commitments reads those of a chained text. ok is false when they are not as they were
 // written.
-func commitments(sealed []byte) (all []commitment, ok bool) {
-	at := bytes.LastIndex(sealed, []byte(commitName))
+func commitments(chained []byte) (all []commitment, ok bool) {
+	at := bytes.LastIndex(chained, []byte(commitName))
 	if at < 0 {
 		return nil, true
 	}
-	rest := sealed[at+len(commitName):]
+	rest := chained[at+len(commitName):]
 	for {
 		name, after, found := bytes.Cut(rest, []byte(`":"`))
 		if len(name) < 2 || name[0] != '"' || !found || len(after) < hexLen+3 || after[hexLen] != '"' {
@@ -170,25 +254,15 @@ func commitments(sealed []byte) (all []commitment, ok bool) {
 	}
 }
 
-// opens reports whether the open part is what the sealed part commits to. Of a field that
-// was erased only that is looked at: a kill may have left something of it.
-func opens(sealed, open []byte) bool {
-	commits, ok := commitments(sealed)
-	n := 0
-	return ok && eachOpen(open, func(f openField) {
-		ok = ok && n < len(commits) && f.name == commits[n].name && (f.erased() != nil || sha256.Sum256(f.inner) == commits[n].hash)
-		n++
-	}) && ok && n == len(commits)
-}
-
 // erase returns the payload without fields, and whether it had one of them. in keeps the length of what
 // is erased, which blanks take the place of.
 func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte, had bool) {
 	sealed, open, old := parts(payload)
-	if old || len(open) == 0 {
+	if old || open == nil {
 		return payload, false
 	}
 	out := append(bytes.Clone(sealed), "\t{"...)
+	all := true
 	ok := eachOpen(open, func(f openField) {
 		if out[len(out)-1] != '{' {
 			out = append(out, ',')
@@ -196,7 +270,8 @@ func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte
 		inner := f.inner
 		if slices.Contains(fields, f.name) {
 			had = true
-			inner = append(at.UTC().AppendFormat([]byte{'"'}, erasedText), '"')
+			commit, good := f.commitment()
+			inner, all = erasedInner(at, commit), all && good
 			if in {
 				inner = append(inner, bytes.Repeat([]byte{' '}, len(f.inner)-len(inner))...)
 			}
@@ -205,7 +280,7 @@ func erase(payload []byte, fields []Field, at time.Time, in bool) (erased []byte
 		out = append(append(strconv.AppendInt(out, int64(len(inner)), 10), ','), inner...)
 		out = append(out, ']')
 	})
-	if !ok || !had {
+	if !ok || !all || !had {
 		return payload, false
 	}
 	return append(out, '}'), true

@@ -239,9 +239,16 @@ const (
 	FieldWarnings  Field = "warnings"
 )
 
+// fields are all that there are, in the order in which they stand.
+var fields = [...]Field{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
+
 // Words are all fields.
 func (Field) Words() []string {
-	return []string{string(FieldArguments), string(FieldResponse), string(FieldError), string(FieldReason), string(FieldDeclared), string(FieldQuery), string(FieldWarnings)}
+	var words []string
+	for _, f := range fields {
+		words = append(words, string(f))
+	}
+	return words
 }
 
 // Erased is a field that a record had.

@@ -178,9 +178,9 @@ func (s *spool) encode(d *draft) stamp {
 	line := b.data[start : start+hexLen+1]
 	line[hexLen] = ' '
 	line = appendPrefix(line, d.kind, st.id, st.seq, st.time, max(s.ids.ms, st.time.UnixMilli()))
-	sealed := len(line) + d.body.sealed
-	line = append(line, d.body.data...)
-	s.head = link{st.seq, seal(line[:sealed], s.head.hash)}
+	line = append(line, d.body.data[:d.body.chained]...)
+	s.head = link{st.seq, seal(line, s.head.hash)}
+	line = d.body.finish(line)
 	b.data = append(b.data[:start+len(line)], '\n')
 	s.pending += int64(len(line)) + 1
 	b.entries = append(b.entries, Entry{

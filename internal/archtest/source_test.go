@@ -53,6 +53,9 @@ var packages = sync.OnceValues(func() ([]*sourcePackage, error) {
 		if d.IsDir() && file != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "node_modules") {
 			return filepath.SkipDir
 		}
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && file != root && err == nil {
+			return filepath.SkipDir // a module of its own, which the product cannot import
+		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
 		}

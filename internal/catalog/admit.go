@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"mcpproxy/internal/approval"
@@ -98,11 +97,12 @@ func (c *Catalog) rules(server string) (rules approval.Rules, decided *approval.
 func (c *Catalog) configured(server string) (s config.Server, infer policy.InferMode, there bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.servers, func(s config.Server) bool { return s.Name == server })
-	if i < 0 {
-		return config.Server{}, c.infer, false
+	for i := range c.servers { // a config.Server is large to hand about
+		if s := &c.servers[i]; s.Name == server {
+			return *s, infers(*s, c.infer), true
+		}
 	}
-	return c.servers[i], infers(c.servers[i], c.infer), true
+	return config.Server{}, c.infer, false
 }
 
 // admitRest tries again what could not be accepted, and judges anew what a

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,9 @@ type Catalog struct {
 
 	// wake tells Run that something changed; unsaved that a list was received.
 	wake, unsaved chan struct{}
+
+	// receiving has a place for each list that is being taken over.
+	receiving chan struct{}
 
 	// building is held while a snapshot is made, so that snapshots are
 	// published in the order of what they are made from.
@@ -89,6 +93,7 @@ func New(o Options) *Catalog {
 		Options: o, servers: o.Servers, infer: o.Infer, names: neighbours.New(),
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
+		receiving: make(chan struct{}, receivingPerCore*runtime.GOMAXPROCS(0)),
 	}
 	c.Refresh()
 	o.Book.Follow(c.decided)
@@ -106,8 +111,14 @@ func (c *Catalog) StateChanged(s upstream.State) {
 	signal(c.wake)
 }
 
+// receivingPerCore is how many lists are taken over at a time. Were it all that come at
+// once, each would be done when the last is, and its time to be stored over by then.
+const receivingPerCore = 4
+
 // ToolsListed implements upstream.Observer.
 func (c *Catalog) ToolsListed(server string, tools []tool.Definition) {
+	c.receiving <- struct{}{}
+	defer func() { <-c.receiving }()
 	ctx, cancel := context.WithTimeout(context.Background(), admitTime)
 	defer cancel()
 	if c.receive(ctx, server, tools, true) {
@@ -239,9 +250,9 @@ func (c *Catalog) Run(ctx context.Context) {
 		}
 		started := time.Now()
 		c.Refresh()
-		// When many servers list at once, that takes half the time at
-		// most; what arrives meanwhile goes into the next snapshot.
-		pause(ctx, time.Since(started))
+		// When many servers list at once, that takes a quarter of the time of a
+		// core at most; what arrives meanwhile goes into the next snapshot.
+		pause(ctx, 3*time.Since(started))
 	}
 }
 
@@ -330,13 +341,15 @@ func (c *Catalog) unkept() (save map[string]*list, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	save = map[string]*list{}
-	maps.DeleteFunc(c.offers, func(server string, _ *Offers) bool {
-		return !slices.ContainsFunc(c.servers, func(s config.Server) bool { return s.Name == server })
-	})
+	configured := make(map[string]bool, len(c.servers))
+	for i := range c.servers {
+		configured[c.servers[i].Name] = true
+	}
+	maps.DeleteFunc(c.offers, func(server string, _ *Offers) bool { return !configured[server] })
 	for _, server := range slices.Sorted(maps.Keys(c.lists)) {
 		l := c.lists[server]
 		switch {
-		case !slices.ContainsFunc(c.servers, func(s config.Server) bool { return s.Name == server }):
+		case !configured[server]:
 			delete(c.lists, server)
 			delete(c.states, server)
 			c.names.Remove(server)

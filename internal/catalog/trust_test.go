@@ -182,6 +182,29 @@ func TestListsWaitForTheBook(t *testing.T) {
 	})
 }
 
+// When very many servers list at once, the time in which a list has to be stored begins
+// when its turn comes.
+func TestListsAreTakenOverInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Options{Servers: []config.Server{enabled("s")}, Book: new(approvaltest.Memory).Book(), Logger: quiet()})
+		for range cap(c.receiving) {
+			c.receiving <- struct{}{}
+		}
+		var listing sync.WaitGroup
+		listing.Go(func() { c.ToolsListed("s", named(t, "s", "a")) })
+		pause(t.Context(), 2*admitTime) // of the bubble
+		if c.lists["s"] != nil {
+			t.Error("a list is taken over while others have all places")
+		}
+		<-c.receiving
+		listing.Wait()
+		c.Refresh()
+		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != policy.Callable {
+			t.Errorf("after its turn it is %s", s)
+		}
+	})
+}
+
 // Another trust judges anew what waits, and takes nothing back.
 func TestATrustThatChanges(t *testing.T) {
 	server := enabled("s")

@@ -2,41 +2,50 @@ package e2e
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
 
-// The crash test: how many calls, from how many clients.
-const (
-	crashCalls   = 10_000
-	crashClients = 64
-)
+// crashes is how often the daemon is killed.
+var crashes = flag.Int("crashes", 2, "TestNoAnsweredCallIsLost: how often the daemon is killed during its calls")
 
-// After kill -9 in the middle of 10,000 calls, every call that a client got an
-// answer to is in the log, and every call that reached the upstream too.
-func TestNoAnsweredCallIsLost(t *testing.T) {
+// durable holds what clients were told against the log.
+type durable struct {
+	*daemon
+	upstream *fakeUpstream
+	answered sync.Map
+	count    atomic.Int64 // of these
+	next     atomic.Int64 // the number of the last call
+}
+
+func startDurable(t *testing.T) *durable {
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
-	d := startDaemon(t, upstream.config("m", ""))
+	d := &durable{daemon: startDaemon(t, upstream.config("m", "")), upstream: upstream}
 	d.awaitTools("m:echo")
+	return d
+}
 
-	var (
-		answered sync.Map
-		count    atomic.Int64
-		next     atomic.Int64
-		clients  sync.WaitGroup
-		half     = make(chan struct{})
-	)
-	for range crashClients {
-		a := d.legacy()
-		a.client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
-		clients.Go(func() {
+// call has clients call, as fast as they can, up to a number of calls, or until the daemon is gone. It
+// calls then once when so many were answered.
+func (d *durable) call(clients int, upTo, when int64, then func()) {
+	var all sync.WaitGroup
+	var once sync.Once
+	sessions := make([]*agent, clients)
+	for i := range sessions {
+		sessions[i] = d.legacy()
+		sessions[i].client = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	}
+	for _, a := range sessions {
+		all.Go(func() {
 			defer a.client.CloseIdleConnections()
 			for {
-				n := next.Add(1)
-				if n > crashCalls {
+				n := d.next.Add(1)
+				if n > upTo {
 					return
 				}
 				mark := fmt.Sprintf("call-%d", n)
@@ -45,19 +54,53 @@ func TestNoAnsweredCallIsLost(t *testing.T) {
 					return // the daemon is gone
 				}
 				if !r.IsError && r.rpcError == nil {
-					answered.Store(mark, true)
-					if count.Add(1) == crashCalls/2 {
-						close(half)
+					d.answered.Store(mark, true)
+					if d.count.Add(1) >= when {
+						once.Do(then)
 					}
 				}
 			}
 		})
 	}
-	<-half
-	d.kill()
-	clients.Wait()
-	d.start()
+	all.Wait()
+}
 
+// After kill -9 at random moments of 10,000 calls from 32 sessions, every call that a client got an
+// answer to is in the log, and every call that reached the upstream too.
+func TestNoAnsweredCallIsLost(t *testing.T) {
+	const calls, clients = 10_000, 32
+	d := startDurable(t)
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	for i := range int64(*crashes) {
+		part := int64(calls * 9 / 10 / *crashes)
+		running := d.cmd.Process
+		d.call(clients, calls, i*part+random.Int64N(part), func() { _ = running.Kill() })
+		d.kill()
+		d.start()
+		d.awaitTools("m:echo")
+	}
+	d.call(clients, calls, calls, func() {})
+	d.check(t)
+	t.Logf("seed %d, killed %d times", seed, *crashes)
+}
+
+// 6,000 calls from 200 sessions as fast as they go are all answered, and are in the log.
+func TestOverloadLosesNoCall(t *testing.T) {
+	const calls, clients = 6000, 200
+	d := startDurable(t)
+	d.call(clients, calls, calls, func() {})
+	if n := d.count.Load(); n != calls {
+		t.Errorf("%d of %d calls were answered", n, calls)
+	}
+	if recorded := d.check(t); recorded != calls {
+		t.Errorf("%d of %d calls are in the log", recorded, calls)
+	}
+}
+
+// check reads the log, and returns how many calls it has.
+func (d *durable) check(t *testing.T) int {
+	t.Helper()
 	recorded, interrupted := map[string]string{}, 0
 	cursor := ""
 	for {
@@ -96,7 +139,7 @@ func TestNoAnsweredCallIsLost(t *testing.T) {
 		}
 	}
 	missing := 0
-	answered.Range(func(mark, _ any) bool {
+	d.answered.Range(func(mark, _ any) bool {
 		if recorded[mark.(string)] == "" {
 			missing++
 		}
@@ -105,8 +148,9 @@ func TestNoAnsweredCallIsLost(t *testing.T) {
 	if missing > 0 {
 		t.Errorf("%d answered calls are not in the log", missing)
 	}
-	if reached := upstream.calls.Load(); int64(len(recorded)) < reached {
+	if reached := d.upstream.calls.Load(); int64(len(recorded)) < reached {
 		t.Errorf("%d calls reached the upstream, %d are in the log", reached, len(recorded))
 	}
-	t.Logf("%d answered, %d reached the upstream, %d recorded, %d interrupted", count.Load(), upstream.calls.Load(), len(recorded), interrupted)
+	t.Logf("%d answered, %d reached the upstream, %d recorded, %d interrupted", d.count.Load(), d.upstream.calls.Load(), len(recorded), interrupted)
+	return len(recorded)
 }

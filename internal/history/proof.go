@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -187,12 +189,12 @@ const maxLine = 256 << 20
 // signed it is true of whom has that key: key, when it is not empty, must be it.
 func VerifyFile(f io.ReadSeeker, key string) (FileVerification, error) {
 	v := fileVerifier{key: key, sum: sha256.New()}
-	for _, read := range []func(line []byte) *activity.Break{v.tail, v.line} {
+	for _, read := range []func(io.Reader) (*activity.Break, error){v.readTail, v.readLines} {
 		v.n = 0
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
 		}
-		b, err := v.read(f, read)
+		b, err := read(f)
 		if err != nil {
 			return v.found, problem.Newf(problem.Internal, "The export cannot be read: %v.", err)
 		}
@@ -225,8 +227,69 @@ type fileVerifier struct {
 	found    FileVerification
 }
 
-// read calls fn for the lines.
-func (v *fileVerifier) read(f io.Reader, fn func(line []byte) *activity.Break) (*activity.Break, error) {
+// readTail reads what stands behind the records.
+func (v *fileVerifier) readTail(f io.Reader) (*activity.Break, error) {
+	return v.cutOff(eachLine(f, func(line []byte) bool {
+		v.n++
+		v.tail(line)
+		return true
+	}))
+}
+
+// readLines checks the lines, each by itself on all processors, and then in their order.
+func (v *fileVerifier) readLines(f io.Reader) (first *activity.Break, err error) {
+	processors := runtime.GOMAXPROCS(0)
+	work, inOrder, stop := make(chan *batch, 2*processors), make(chan *batch, 2*processors), make(chan struct{})
+	var running sync.WaitGroup
+	for range processors {
+		running.Go(func() {
+			for b := range work {
+				b.look(v.end != nil, v.found.Bodies)
+			}
+		})
+	}
+	cut := false
+	running.Go(func() {
+		defer close(inOrder)
+		defer close(work)
+		cut, err = eachBatch(f, func(b *batch) bool {
+			select {
+			case <-stop:
+				return false
+			case inOrder <- b:
+			}
+			work <- b
+			return true
+		})
+	})
+	for b := range inOrder {
+		<-b.looked
+		for i := 0; i < len(b.lines) && first == nil; i++ {
+			v.n++
+			if first = v.line(b.lines[i], &b.said[i]); first != nil {
+				close(stop)
+			}
+		}
+	}
+	running.Wait()
+	if first != nil {
+		return first, nil
+	}
+	return v.cutOff(cut, err)
+}
+
+// cutOff is what comes of it that the last line has no end.
+func (v *fileVerifier) cutOff(cut bool, err error) (*activity.Break, error) {
+	if err != nil || !cut {
+		return nil, err
+	}
+	v.n++
+	return v.broken("The last line is cut off."), nil
+}
+
+// eachLine calls fn for the lines, until it returns false. cut reports whether the last one has
+// no end.
+func eachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	var long []byte
 	for {
@@ -236,24 +299,80 @@ func (v *fileVerifier) read(f io.Reader, fn func(line []byte) *activity.Break) (
 			continue
 		}
 		if err != nil && err != io.EOF {
-			return nil, err
+			return false, err
 		}
 		if len(long) > 0 {
 			line = append(long, line...)
 			long = long[:0]
 		}
 		if err == io.EOF {
-			if len(line) > 0 {
-				v.n++
-				return v.broken("The last line is cut off."), nil
-			}
-			return nil, nil
+			return len(line) > 0, nil
 		}
-		v.n++
-		if b := fn(line[:len(line)-1]); b != nil {
-			return b, nil
+		if !fn(line[:len(line)-1]) {
+			return false, nil
 		}
 	}
+}
+
+// batch is some lines, with what each says by itself.
+type batch struct {
+	lines  [][]byte
+	said   []said
+	looked chan struct{} // closed when said is known
+}
+
+// said is what a line with a record says.
+type said struct {
+	n        int64  // the number of the line
+	id       string // of the record
+	firstSeq int64  // of its entries
+	entries  []activity.Exported
+	ok       bool // it is what is written
+	same     bool // as its entries, where it is known what is left out
+}
+
+// batchBytes is how much is looked at at a time, about.
+const batchBytes = 256 << 10
+
+// eachBatch is eachLine for some at a time, which stay valid.
+func eachBatch(f io.Reader, fn func(*batch) bool) (cut bool, err error) {
+	b, size, goesOn := &batch{looked: make(chan struct{})}, 0, true
+	cut, err = eachLine(f, func(line []byte) bool {
+		b.lines = append(b.lines, bytes.Clone(line))
+		if size += len(line); size >= batchBytes {
+			goesOn = fn(b)
+			b, size = &batch{looked: make(chan struct{})}, 0
+		}
+		return goesOn
+	})
+	if goesOn {
+		fn(b)
+	}
+	return cut, err
+}
+
+// look reads the records among the lines.
+func (b *batch) look(known, bodies bool) {
+	defer close(b.looked)
+	b.said = make([]said, len(b.lines))
+	for i, line := range b.lines {
+		if s := &b.said[i]; bytes.HasPrefix(line, []byte(recordStart)) {
+			s.read(line)
+			s.same = !s.ok || !known || s.is(line, bodies)
+		}
+	}
+}
+
+// is reports whether the line is what is written of a record with these entries.
+func (s *said) is(line []byte, bodies bool) bool {
+	again, err := []byte(nil), error(nil)
+	if r, proven := activity.RecordOf(s.entries); proven {
+		again, err = lineOf(&r, s.n, s.entries, bodies)
+	} else {
+		at := bytes.LastIndex(line, []byte(proofMember))
+		again = appendProof(bytes.Clone(line[:max(at, 0)]), s.n, s.entries)
+	}
+	return err == nil && bytes.Equal(again, line)
 }
 
 // broken is a break at the line.
@@ -261,12 +380,11 @@ func (v *fileVerifier) broken(reason string, args ...any) *activity.Break {
 	return &activity.Break{ID: v.last, Seq: v.lastSeq, Reason: fmt.Sprintf("Line %d: ", v.n) + fmt.Sprintf(reason, args...)}
 }
 
-// tail reads what stands behind the records. Records it leaves for later.
-func (v *fileVerifier) tail(line []byte) *activity.Break {
+// tail reads a line that stands behind the records. Records it leaves for later.
+func (v *fileVerifier) tail(line []byte) {
 	switch {
 	case v.end != nil:
 		v.end = nil // it was not the last line; the second time finds out what it is
-		return nil
 	case bytes.HasPrefix(line, []byte(endStart)):
 		v.readEnd(line)
 	case !bytes.HasPrefix(line, []byte(recordStart)):
@@ -274,7 +392,6 @@ func (v *fileVerifier) tail(line []byte) *activity.Break {
 			v.marks = append(v.marks, p)
 		}
 	}
-	return nil
 }
 
 func (v *fileVerifier) readEnd(line []byte) {
@@ -324,7 +441,7 @@ func orNone(s string) string {
 }
 
 // line checks a line.
-func (v *fileVerifier) line(line []byte) *activity.Break {
+func (v *fileVerifier) line(line []byte, s *said) *activity.Break {
 	if v.closed {
 		return v.broken("It stands behind the last line.")
 	}
@@ -333,7 +450,7 @@ func (v *fileVerifier) line(line []byte) *activity.Break {
 	case bytes.HasPrefix(line, []byte(endStart)):
 		return v.checkEnd(line)
 	case bytes.HasPrefix(line, []byte(recordStart)):
-		b = v.record(line)
+		b = v.record(s)
 	default:
 		if _, ok := readMark(line); !ok {
 			b = v.broken("It is none of an export, or was changed.")
@@ -344,73 +461,60 @@ func (v *fileVerifier) line(line []byte) *activity.Break {
 	return b
 }
 
-func (v *fileVerifier) record(line []byte) *activity.Break {
-	n, entries, ok := v.readProof(line)
-	if !ok {
+func (v *fileVerifier) record(s *said) *activity.Break {
+	v.last, v.lastSeq = s.id, s.firstSeq
+	if !s.ok {
 		return v.broken("The record was changed.")
 	}
 	v.found.Records++
 	v.proofs++
-	if n != v.proofs {
-		return v.broken("It was written as line %d: what was before it is missing, or it was moved or inserted.", n)
+	if s.n != v.proofs {
+		return v.broken("It was written as line %d: what was before it is missing, or it was moved or inserted.", s.n)
 	}
-	for i := range entries {
-		if b := v.audit.Add(v.last, &entries[i]); b != nil {
+	for i := range s.entries {
+		if b := v.audit.Add(v.last, &s.entries[i]); b != nil {
 			return b
 		}
 	}
 	v.found.Entries, v.found.Linked, v.found.Withheld, v.found.Erased = v.audit.Entries, v.audit.Linked, v.audit.Withheld, v.audit.Erased
-	if v.end == nil { // then it is not known what is left out
-		return nil
-	}
-	again, err := []byte(nil), error(nil)
-	if r, proven := activity.RecordOf(entries); proven {
-		again, err = lineOf(&r, n, entries, v.found.Bodies)
-	} else {
-		at := bytes.LastIndex(line, []byte(proofMember))
-		again = appendProof(bytes.Clone(line[:max(at, 0)]), n, entries)
-	}
-	if err != nil || !bytes.Equal(again, line) {
+	if !s.same {
 		return v.broken("The record is not what its entries say.")
 	}
 	return nil
 }
 
-// readProof reads the proof of a record. What it names is the place of what is wrong.
-func (v *fileVerifier) readProof(line []byte) (n int64, entries []activity.Exported, ok bool) {
-	v.lastSeq = 0
-	id := ""
+// read reads the proof of a record. What it names is the place of what is wrong.
+func (s *said) read(line []byte) {
 	var proof []byte
 	err := rawjson.Members(line, func(name, value []byte) error {
 		switch string(name) {
 		case "id":
-			id, _ = rawjson.String(value)
+			s.id, _ = rawjson.String(value)
 		case "proof":
 			proof = value
 		}
 		return nil
 	})
-	v.last = id
 	if err != nil || proof == nil {
-		return 0, nil, false
+		return
 	}
-	ok = true
+	s.ok = true
 	err = rawjson.Members(proof, func(name, value []byte) error {
 		if string(name) == "line" {
-			n, ok = rawjson.Int(value)
+			s.n, s.ok = rawjson.Int(value)
 			return nil
 		}
 		return rawjson.Elements(value, func(value []byte) error {
 			e, good := activity.ReadExported(value)
-			if v.lastSeq == 0 {
-				v.lastSeq = e.Seq
+			if s.firstSeq == 0 {
+				s.firstSeq = e.Seq
 			}
-			entries = append(entries, e)
-			ok = ok && good
+			s.entries = append(s.entries, e)
+			s.ok = s.ok && good
 			return nil
 		})
 	})
-	return n, entries, ok && err == nil
+	s.ok = s.ok && err == nil
 }
 
 // checkEnd checks the last line.

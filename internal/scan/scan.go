@@ -29,6 +29,7 @@ import (
 	"slices"
 
 	"mcpproxy/internal/judge"
+	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
 )
 
@@ -76,6 +77,7 @@ func Offer(o tool.Offer) Report {
 // reported runs a scan.
 func reported(what string, t Trial, scan func(s *scanner)) Report {
 	s := newScanner(t)
+	defer s.borrow()()
 	s.guard(what, func() { scan(s) })
 	return s.report()
 }
@@ -83,7 +85,7 @@ func reported(what string, t Trial, scan func(s *scanner)) Report {
 // take collects the strings of a definition. It reports whether there is
 // something to look at.
 func (s *scanner) take(raw []byte) bool {
-	if !json.Valid(raw) {
+	if rawjson.Check(raw, rawjson.Limits{}) != nil && !json.Valid(raw) { // Check is quicker, and wants more
 		s.broken("the definition is not JSON")
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mcpproxy/internal/judge"
 	"mcpproxy/internal/rawjson"
@@ -34,6 +35,35 @@ type Trial struct {
 
 func newScanner(t Trial) *scanner {
 	return &scanner{matcher: matcher{budget: budget}, judging: newJudging(t.Judge), counts: t.Counts}
+}
+
+// scratch is the memory of a scan that the next one can use.
+type scratch struct {
+	fields []field
+	nodes  []node
+	words  []word
+	base   normal
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is how many strings a scan has at most whose memory is kept.
+const maxScratch = 4096
+
+// borrow takes memory of an earlier scan; give hands it on to the next.
+func (s *scanner) borrow() (give func()) {
+	m := scratches.Get().(*scratch)
+	s.fields, s.nodes, s.matcher.words, s.base.n = m.fields, m.nodes, m.words, m.base
+	return func() {
+		if len(s.nodes) > maxScratch || cap(s.base.n.lower) > MaxText {
+			return
+		}
+		clear(s.fields)
+		clear(s.nodes)
+		*m = scratch{s.fields[:0], s.nodes[:0], s.matcher.words[:0], s.base.n}
+		m.base.marks = marks{}
+		scratches.Put(m)
+	}
 }
 
 func (s *scanner) add(f field) { s.fields = append(s.fields, f) }

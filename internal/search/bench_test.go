@@ -40,7 +40,7 @@ func hundreds(defs []tool.Definition) (parts []*Part) {
 }
 
 func scaleQueries(tb testing.TB) (queries []string) {
-	for _, set := range []string{"ref065", "metatool", "bfcl", "stabletoolbench"} {
+	for _, set := range []string{"ref065", "metatool", "bfcl", "stabletoolbench", "livemcp_agentq", "livemcp_tasks", "sealtools"} {
 		for i, q := range readQueries(tb, set) {
 			if i%5 == 0 {
 				queries = append(queries, q.Query)

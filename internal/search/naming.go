@@ -122,7 +122,7 @@ func (v *View) wordingOf(words []string) wording {
 			mended[i] = near[0].word
 		}
 	}
-	return newWording(mended)
+	return newWording(mended, stem)
 }
 
 // Mentions returns what reports whether a query has a word of a name. Servers of

@@ -37,6 +37,7 @@ type Part struct {
 	headed     []uint32    // stem → number of tools that have it in their heads
 	nameStems  [][]uint32  // tool → the stems of its name
 	directions []direction // tool → where its words lie
+	rows       []int32     // stem → its vector, -1 if it has none
 }
 
 // postings are the tools of each word, in one piece.
@@ -127,7 +128,7 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
-	rows     []int32           // stem → its vector, -1 if it has none
+	roots    map[string]string // word → its stem
 
 	// What postings are made of, in the order of tools.
 	stems, words []entry
@@ -149,13 +150,24 @@ func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 		},
 		analyzer: newAnalyzer(),
 		index:    make(map[string]uint32),
+		roots:    make(map[string]string),
 	}
+}
+
+// stem is stem for the words of a part, most of which come again.
+func (b *partBuilder) stem(word string) string {
+	root, ok := b.roots[word]
+	if !ok {
+		root = stem(word)
+		b.roots[word] = root
+	}
+	return root
 }
 
 func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 	p := b.part
 	p.ids = append(p.ids, d.ID)
-	name, meaning := strings.ToLower(d.ID.Tool), nameWording(d.ID.Tool).meaning
+	name, meaning := strings.ToLower(d.ID.Tool), newWording(apart(plainWords(d.ID.Tool)), b.stem).meaning
 	p.named.add(name, doc)
 	p.meant.add(meaning, doc)
 
@@ -180,7 +192,7 @@ func (b *partBuilder) place(stems []entry) {
 	var sum vector
 	var named []uint32
 	for _, e := range stems {
-		if row := b.rows[e.of]; row >= 0 {
+		if row := p.rows[e.of]; row >= 0 {
 			p.ranking.Vectors.addRow(&sum, int(row), pull(e.weight))
 		}
 		if e.headed() {
@@ -226,7 +238,7 @@ func (b *partBuilder) intern() {
 	p := b.part
 	p.words = b.analyzer.words
 	for i := len(p.stemOf); i < len(p.words); i++ {
-		root := stem(p.words[i])
+		root := b.stem(p.words[i])
 		s, ok := b.index[root]
 		if !ok {
 			s = uint32(len(p.stems))
@@ -235,7 +247,7 @@ func (b *partBuilder) intern() {
 			b.forms = append(b.forms, 0)
 			b.slot = append(b.slot, 0)
 			p.headed = append(p.headed, 0)
-			b.rows = append(b.rows, p.ranking.Vectors.row(root))
+			p.rows = append(p.rows, p.ranking.Vectors.row(root))
 		}
 		b.forms[s]++
 		p.stemOf = append(p.stemOf, s)

@@ -22,6 +22,15 @@ type query struct {
 	context uint32                 // bit set of the clauses that only tell the circumstances
 	ideal   float32                // what a tool would score with every word at its best
 	sums    [1 + maxClauses]vector // the words' vectors: of the whole query, then of each clause
+	asked   []asked
+}
+
+// asked is a word that the query says.
+type asked struct {
+	stem  uint32
+	known bool  // stem is set
+	row   int32 // of its vector, -1 if it has none
+	rare  float32
 }
 
 type queryTerm struct {
@@ -176,6 +185,15 @@ func (q *query) place(v *Vectors, stem string, weight float32, clauses uint32) {
 	}
 }
 
+// ask notes a stem that the query says.
+func (q *query) ask(v *View, root string) {
+	a := asked{row: v.ix.ranking.Vectors.row(root), rare: idf(v.docs, 0)}
+	if a.stem, a.known = v.stem(root); a.known {
+		a.rare = v.idf(a.stem)
+	}
+	q.asked = append(q.asked, a)
+}
+
 // directions are where the query lies, and each of its clauses.
 func (q *query) directions() (out []direction) {
 	for i := range q.sums {
@@ -200,7 +218,9 @@ func (r *reader) resolve() query {
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
-		q.place(r.view.ix.ranking.Vectors, stem(w.text), 1, w.clauses)
+		root := stem(w.text)
+		q.place(r.view.ix.ranking.Vectors, root, 1, w.clauses)
+		q.ask(r.view, root)
 		if t, ok := r.view.lookup(w.text); ok {
 			used[t.stem] = true
 			t.asked = w.text

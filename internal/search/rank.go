@@ -39,8 +39,8 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 		s.touch(doc)
 	}
 	s.finish(&q)
-	place := placing{scratch: s, named: &named, used: used, keep: keep}
-	top, total := place.best(n, q.directions())
+	place := placing{scratch: s, named: &named, used: used, keep: keep, to: q.directions()}
+	top, total := place.best(n, &q)
 	s.view = nil
 	ideal := q.ideal * v.ix.ranking.best()
 	if h != nil {
@@ -235,11 +235,40 @@ type placing struct {
 	named *naming
 	used  map[uint32]float32
 	keep  func(doc int) bool
+	to    []direction        // of the query and its clauses
+	near  map[uint32]float32 // of those that are looked at closely: how near their names are
 }
 
-// best returns the n best matches that are kept, and how many are. What likeness to the
-// query adds is bounded, so that only those need be looked at that it can bring among them.
-func (p *placing) best(n int, to []direction) (top best, total int) {
+// closely is how many of the best are looked at word by word. They stay before all others.
+const closely = 50
+
+// best returns the n best matches that are kept, and how many are.
+func (p *placing) best(n int, q *query) (top best, total int) {
+	if n == 0 {
+		return p.likest(0)
+	}
+	top, total = p.likest(max(n, closely))
+	first := top.list[:min(closely, len(top.list))]
+	names := nearness{view: p.view, asked: q.asked}
+	p.near = make(map[uint32]float32, len(first))
+	for _, r := range first {
+		p.near[uint32(r.doc)] = names.of(uint32(r.doc))
+	}
+	again := best{ix: p.view.ix, n: len(first)}
+	for _, r := range first {
+		again.add(r.doc, p.of(uint32(r.doc), p.to))
+	}
+	copy(first, again.list)
+	for i := 1; i < len(top.list); i++ {
+		top.list[i].score = min(top.list[i].score, top.list[i-1].score)
+	}
+	top.list = top.list[:min(n, len(top.list))]
+	return top, total
+}
+
+// likest returns the n best by words and likeness. What likeness to the query adds is
+// bounded, so that only those need be looked at that it can bring among them.
+func (p *placing) likest(n int) (top best, total int) {
 	top = best{ix: p.view.ix, n: n}
 	p.plain = p.plain[:0]
 	for _, doc := range p.touched {
@@ -253,12 +282,12 @@ func (p *placing) best(n int, to []direction) (top best, total int) {
 		}
 		p.plain = append(p.plain, score)
 	}
-	if len(top.list) == 0 || len(to) == 0 {
+	if len(top.list) == 0 || len(p.to) == 0 {
 		return top, total
 	}
 	like := best{ix: p.view.ix, n: n}
 	for _, r := range top.list { // most of them stay
-		like.add(r.doc, p.of(uint32(r.doc), to))
+		like.add(r.doc, p.of(uint32(r.doc), p.to))
 	}
 	last := top.list[len(top.list)-1].score
 	bound := p.view.ix.ranking.Vector * p.top * 1.0001
@@ -267,7 +296,7 @@ func (p *placing) best(n int, to []direction) (top best, total int) {
 		case score < 0 || len(like.list) == n && score+bound < like.list[n-1].score:
 		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
 		default:
-			like.add(int32(doc), p.of(doc, to))
+			like.add(int32(doc), p.of(doc, p.to))
 		}
 	}
 	return like, total
@@ -289,7 +318,7 @@ func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
 func (p *placing) of(doc uint32, to []direction) float32 {
 	s, named := p.scratch, p.named
 	of := func(doc uint32) float32 {
-		return s.ofServer(doc, named) + habitShare*s.top*p.used[doc] + s.view.ix.ranking.Vector*s.top*s.view.ix.likeness(doc, to)
+		return s.ofServer(doc, named) + habitShare*s.top*p.used[doc] + s.view.ix.ranking.Vector*s.top*s.view.ix.likeness(doc, to) + s.view.ix.ranking.Near*s.top*p.near[doc]
 	}
 	score, part := of(doc), s.view.ix.partOf[doc]
 	first := s.view.ix.first[part]

@@ -1,6 +1,8 @@
 package search
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +29,77 @@ func TestLikeness(t *testing.T) {
 		hits, _ := ix.Search(nil, query, 2, nil)
 		if got := ix.names(hits); len(got) == 0 || got[0] != want {
 			t.Errorf("%q finds %v, want %s first", query, got, want)
+		}
+	}
+}
+
+// Of the best, one whose name says what is asked in other words comes before one whose name
+// says something else, and what is hidden or the limit moves none of that.
+func TestNames(t *testing.T) {
+	text := "Looks at the currency of a shop and gives the result"
+	ix := build([]tool.Definition{
+		definition("a", "get_exchange_rate", text, ""),
+		definition("b", "get_banana", text, ""),
+		definition("c", "get_chair", text, ""),
+	})
+	q := ix.parse("currency conversion")
+	names := nearness{view: ix, asked: q.asked}
+	near := map[string]float32{}
+	for doc := range uint32(3) {
+		near[ix.ix.id(doc).Tool] = names.of(doc)
+	}
+	if near["get_exchange_rate"] < 0.1 || near["get_exchange_rate"] < 2*near["get_banana"] || near["get_exchange_rate"] > 1 {
+		t.Errorf("how near the names are: %v", near)
+	}
+	hits, _ := ix.Search(nil, "currency conversion", 3, nil)
+	if got := ix.names(hits); got[0] != "a:get_exchange_rate" {
+		t.Errorf("finds %v", got)
+	}
+	for _, of := range []string{"exchange rate", "rate exchange", "get exchange rates"} {
+		q := ix.parse(of)
+		if got := (&nearness{view: ix, asked: q.asked}).of(0); got != 1 {
+			t.Errorf("%q is the name, and it says %v of that", of, got)
+		}
+	}
+	if got := (&nearness{view: ix}).of(0); got != 0 {
+		t.Errorf("of no words the name says %v", got)
+	}
+}
+
+// Behind those that are looked at closely the order goes on, and no score is higher than one
+// before it.
+func TestBehindTheBest(t *testing.T) {
+	var defs []tool.Definition
+	for i := range 3 * closely {
+		name := fmt.Sprintf("tool_%c%c", 'a'+i%26, 'a'+i/26)
+		switch {
+		case i%7 == 0:
+			name = "issue_" + name
+		case i%11 == 0:
+			name = "ticket_" + name
+		}
+		d := definition(fmt.Sprint("s", i%9), name, strings.Repeat("A word. ", i%5)+"About an issue", "")
+		if i%5 == 0 {
+			d.Description = "Deprecated: use issue_tool_aa. An issue"
+		}
+		defs = append(defs, d)
+	}
+	ix := build(defs)
+	for _, query := range []string{"issue", "an issue of a tool", "tickets"} {
+		all, total := ix.Search(nil, query, len(defs), nil)
+		if len(all) != total || total < 2*closely && query != "tickets" {
+			t.Errorf("%q: %d of %d", query, len(all), total)
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i].Score > all[i-1].Score {
+				t.Errorf("%q: %d has %v, and the one before it %v", query, i, all[i].Score, all[i-1].Score)
+			}
+		}
+		for _, n := range []int{1, closely - 1, closely, closely + 1, 2 * closely} {
+			some, _ := ix.Search(nil, query, n, nil)
+			if !slices.Equal(some, all[:min(n, len(all))]) {
+				t.Errorf("%q: the first %d are others when no more are asked for", query, n)
+			}
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Ranking struct {
 	Best     float32 // the tool that answers a clause best, as a part of the best sum
 	Server   float32 // the best tool of the same server
 	Vector   float32 // likeness to the query, as a part of the best sum
+	Near     float32 // the words of the query that the name says, or nearly so, as a part of the best sum
 	Synonym  float32 // a synonym, beside the word itself
 	Instead  float32 // …and for a word that no tool uses
 	Repeat   float32 // each time that a word is said again
@@ -46,7 +47,7 @@ func Default() *Ranking {
 		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
-		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5,
+		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5, Near: 0.6,
 		Synonym: 0.12, Instead: 0.9, Repeat: 0.2, Compound: 0.4, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
 		Vectors: embedded(),
 	}
@@ -66,7 +67,7 @@ func (r *Ranking) saturated(w float32) float32 { return w / (w + r.Saturation) }
 
 // best is how many times its words a tool scores at most.
 func (r *Ranking) best() float32 {
-	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector
+	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector + r.Near
 }
 
 func idf(docs, with int) float32 {

@@ -17,7 +17,7 @@ func plainWords(text string) (words []string) {
 // issues" have the same stems, and "make a ticket" has the same meaning.
 type wording struct{ stems, meaning string }
 
-func nameWording(name string) wording { return newWording(apart(plainWords(name))) }
+func nameWording(name string) wording { return newWording(apart(plainWords(name)), stem) }
 
 // apart returns the words with those parted that are written as one.
 func apart(words []string) []string {
@@ -32,11 +32,12 @@ func apart(words []string) []string {
 	return out
 }
 
-func newWording(words []string) wording {
+// newWording is the wording of words whose stems root gives.
+func newWording(words []string, root func(word string) string) wording {
 	said := make([]string, 0, len(words))
 	for _, word := range words {
 		if !stopWords()[word] {
-			said = append(said, stem(word))
+			said = append(said, root(word))
 		}
 	}
 	if len(said) == 0 { // a name of stop words alone, such as what_is

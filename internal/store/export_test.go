@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -44,12 +48,68 @@ func (db *DB) Times(ctx context.Context) (durations, own []uint64, err error) {
 	return durations, own, nil
 }
 
-// Chained returns the hash that an entry has after the one with the hash prev: what is
-// behind a tab is not chained.
+// Chained returns the hash that an entry has after the one with the hash prev. It reads the
+// format by itself: what is behind a tab follows as commitments.
 func Chained(prev, payload []byte) []byte {
-	payload, _, _ = bytes.Cut(payload, []byte{'\t'})
-	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, payload))
+	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
+	if found {
+		sealed = slices.Concat(sealed[:len(sealed)-1], []byte(`,"commit":{`))
+		for rest := open[1:]; ; {
+			name, after, _ := bytes.Cut(rest, []byte(`:[`))
+			length, after, _ := bytes.Cut(after, []byte{','})
+			n, err := strconv.Atoi(string(length))
+			if err != nil || n >= len(after) {
+				return nil
+			}
+			commit := sha256.Sum256(after[:n])
+			if after[21] == ' ' { // a time: it was erased
+				if _, err := base64.RawURLEncoding.Decode(commit[:], after[22:22+43]); err != nil {
+					return nil
+				}
+			}
+			sealed = fmt.Appendf(sealed, `%s:"%x"`, name, commit)
+			if rest = after[n+1:]; rest[0] == '}' {
+				break
+			}
+			sealed, rest = append(sealed, ','), rest[1:]
+		}
+		sealed = append(sealed, "}}"...)
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%x %s", prev, sealed))
 	return h[:]
+}
+
+// MigrateTo makes a database with the schema of a version.
+func MigrateTo(ctx context.Context, path string, version int64) error {
+	if err := prepareFile(path); err != nil {
+		return err
+	}
+	db, err := connect(path, 1)
+	if err != nil {
+		return err
+	}
+	p, err := sources(db)
+	if err == nil {
+		err = checkOwner(ctx, db)
+	}
+	if err == nil {
+		_, err = p.UpTo(ctx, version)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// Newest is the version of the schema.
+func Newest(t *testing.T) int64 {
+	t.Helper()
+	steps, err := migrations.ReadDir("migrations/sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := strconv.ParseInt(steps[len(steps)-1].Name()[:5], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newest
 }
 
 // CheckSpool checks the chain of the spool in dir.

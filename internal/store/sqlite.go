@@ -63,11 +63,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := checkOwner(ctx, db); err != nil {
 		return err
 	}
-	dir, err := fs.Sub(migrations, "migrations/sqlite")
-	if err != nil {
-		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
+	p, err := sources(db)
 	if err != nil {
 		return err
 	}
@@ -83,6 +79,15 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("bring the database up to date: %w", err)
 	}
 	return nil
+}
+
+// sources are the steps of the schema.
+func sources(db *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, "migrations/sqlite")
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
 }
 
 // checkOwner marks a new file as ours and refuses one that is not.

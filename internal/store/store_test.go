@@ -17,6 +17,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runCrashing(dir))
 		os.Exit(1)
 	}
+	if path := os.Getenv(migrateFile); path != "" {
+		if err := runMigrating(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,0 +1,54 @@
+package search
+
+// nearness tells how far names say what a query asks for: each of its words by the word of
+// the name that lies nearest, by how rare it is.
+type nearness struct {
+	view  *View
+	asked []asked
+	likes map[int32][]float32 // vector of a word in names → its likeness to each word of the query
+}
+
+// of returns the part of the query that the name of a tool says, or nearly so.
+func (n *nearness) of(doc uint32) float32 {
+	ix := n.view.ix
+	part := ix.partOf[doc]
+	p, stems := ix.parts[part], ix.stemsOf[part]
+	said, all := float32(0), float32(0)
+	for i := range n.asked {
+		a := &n.asked[i]
+		most := float32(0)
+		for _, st := range p.nameStems[doc-ix.first[part]] {
+			if a.known && stems[st] == a.stem {
+				most = 1
+				break
+			}
+			if a.row >= 0 && p.rows[st] >= 0 {
+				most = max(most, n.like(p.rows[st])[i])
+			}
+		}
+		said += a.rare * most
+		all += a.rare
+	}
+	if all == 0 {
+		return 0
+	}
+	return said / all
+}
+
+// like returns how like each word of the query is to a word of a name.
+func (n *nearness) like(row int32) []float32 {
+	if likes, ok := n.likes[row]; ok {
+		return likes
+	}
+	likes := make([]float32, len(n.asked))
+	for i := range n.asked {
+		if other := n.asked[i].row; other >= 0 {
+			likes[i] = n.view.ix.ranking.Vectors.likeness(int(other), int(row))
+		}
+	}
+	if n.likes == nil {
+		n.likes = make(map[int32][]float32)
+	}
+	n.likes[row] = likes
+	return likes
+}

@@ -1,0 +1,72 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"mcpproxy/internal/faultfs"
+	"mcpproxy/internal/store"
+)
+
+// TestKilledWhileItUpgrades kills the process at writes of the file from the first to the last one of
+// the migrations. Then the schema is that of one version, the next start goes on, and all is
+// there. With MCPPROXY_KILLS it is killed so often.
+func TestKilledWhileItUpgrades(t *testing.T) {
+	faultfs.Needed(t)
+	kills := 12
+	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_KILLS")); err == nil {
+		kills = set
+	}
+	dir := ofVersion(t, approvalsSince)
+	image, err := os.ReadFile(filepath.Join(dir, "mcpproxy.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := filepath.Join(t.TempDir(), "trace")
+	if err := migrateUnder(filepath.Join(dir, "mcpproxy.db"), "-e", "trace=pwrite64", "-o", trace); err != nil {
+		t.Fatalf("nobody has killed it: %v", err)
+	}
+	said, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := bytes.Count(said, []byte("pwrite64("))
+	if writes < 50 {
+		t.Fatalf("%d writes", writes)
+	}
+	var left []int64
+	for i := range kills {
+		at := 1 + i*(writes-1)/max(1, kills-1)
+		dir := ofVersion(t, approvalsSince)
+		path := filepath.Join(dir, "mcpproxy.db")
+		if err := os.WriteFile(path, image, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The writes of each thread are counted, so it may come later, and the last ones may not.
+		killed := migrateUnder(path, "-e", "trace=pwrite64", "-o", os.DevNull, "-e", fmt.Sprintf("inject=pwrite64:signal=SIGKILL:when=%d", at))
+		version := isOneVersion(t, path)
+		if killed == nil && version != store.Newest(t) {
+			t.Errorf("write %d: it ended by itself with version %d", at, version)
+		}
+		left = append(left, version)
+		upgraded(t, dir, approvalsSince)
+	}
+	t.Logf("%d writes; after %d kills the versions were %v", writes, kills, left)
+	if slices.Sort(left); len(slices.Compact(left)) < 3 {
+		t.Errorf("the kills do not lie in the migrations: %v", left)
+	}
+}
+
+// migrateUnder opens a database in a process of its own, under strace.
+func migrateUnder(path string, args ...string) error {
+	cmd := exec.Command("strace", append(append([]string{"-f", "-qq"}, args...), os.Args[0])...)
+	cmd.Env = append(os.Environ(), migrateFile+"="+path, "GOMAXPROCS=1")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
+}
