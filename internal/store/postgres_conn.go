@@ -292,7 +292,7 @@ func (c *pgCopy) run(ctx context.Context, conn *pgConn) error {
 	return err
 }
 
-// pgTx runs fn in a transaction.
+// tx runs fn in a transaction.
 func (c *pgConn) tx(ctx context.Context, begin string, fn func() error) error {
 	if err := c.run(ctx, begin); err != nil {
 		return err
@@ -320,12 +320,4 @@ const (
 // pgClean is a text as PostgreSQL can have it: UTF-8, and no NUL.
 func pgClean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// pgCode is the code of what the server has said; "" when it was not the server.
-func pgCode(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code
-	}
-	return ""
 }
