@@ -1,6 +1,10 @@
 package activity
 
-import "mcpproxy/internal/tool"
+import (
+	"strings"
+
+	"mcpproxy/internal/tool"
+)
 
 // Verdict is what was decided about a call.
 type Verdict string
@@ -39,6 +43,16 @@ const (
 // Words are all fits.
 func (Fit) Words() []string { return []string{string(Fits), string(Unfit)} }
 
+// ArgumentLane is what a call does by its arguments, and what decided that.
+type ArgumentLane struct {
+	Operation string `json:"operation" words:"operation" doc:"What the call does by its arguments."`
+	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
+	By        string `json:"by" words:"lane_by" doc:"How the argument was read."`
+	Argument  string `json:"argument" doc:"The path of the argument."`
+	Declared  bool   `json:"declared,omitempty" doc:"A person has said so, with lanes; else the schema shows it, and what is judged only makes the call count as more."`
+	Unread    bool   `json:"unread,omitempty" doc:"The argument could not be read to its end."`
+}
+
 // Decision is the facts that decided about a call, as they were then. Where it was not
 // known which tool is meant, there is nothing of the tool.
 type Decision struct {
@@ -47,11 +61,12 @@ type Decision struct {
 	Called   Manner  `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
 	Declared bool    `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
 	tool.Judged
-	Status         string   `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
-	Further        []string `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
-	Arguments      Fit      `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
-	Profile        string   `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
-	ConfigRevision string   `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
+	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
+	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
+	Arguments      Fit           `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
+	Lane           *ArgumentLane `json:"lane,omitempty" doc:"What the call does by its arguments; absent where they are not judged."`
+	Profile        string        `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
+	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
 
 func (d *Decision) members(c *coder) {
@@ -62,12 +77,33 @@ func (d *Decision) members(c *coder) {
 	d.how(c)
 	c.text(`,"status":`, &d.Status)
 	c.texts(`,"further_statuses":`, &d.Further)
+	d.lane(c)
 	c.text(`,"profile":`, &d.Profile)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
 		d.Judged.Read(c.name, c.value)
 	} else {
 		c.out = d.Judged.AppendMembers(c.out)
+	}
+}
+
+// lane is a list of texts: operation, word, by, argument, and a letter each for declared
+// and unread.
+func (d *Decision) lane(c *coder) {
+	var parts []string
+	if l := d.Lane; l != nil && !c.reading {
+		flags := ""
+		if l.Declared {
+			flags += "d"
+		}
+		if l.Unread {
+			flags += "u"
+		}
+		parts = []string{l.Operation, l.Word, l.By, l.Argument, flags}
+	}
+	c.texts(`,"lane":`, &parts)
+	if c.reading && len(parts) == 5 {
+		d.Lane = &ArgumentLane{parts[0], parts[1], parts[2], parts[3], strings.Contains(parts[4], "d"), strings.Contains(parts[4], "u")}
 	}
 }
 

@@ -30,6 +30,8 @@ func vocabulary(name string) []string {
 		return policy.Sensitivities()
 	case "trust":
 		return config.TrustWords()
+	case "lane_by":
+		return policy.LaneByWords()
 	case "infer":
 		return config.InferWords()
 	}

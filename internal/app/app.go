@@ -282,6 +282,7 @@ func (d *daemon) wire() error {
 	d.book = approval.NewBook(d.decisions(cfg.DataDir))
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
+		Judge:   cfg.Intent.JudgeArguments,
 		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})

@@ -16,6 +16,8 @@ var byHand = map[string]string{
 	"redact":                     "finds credentials in any text, of which JSON is one",
 	"activity.stepString":        "ends a text that was cut anywhere, and so is no JSON",
 	"jsonc.Extent":               "JSON with comments",
+	"lane.stringEnd":             "the strings of GraphQL",
+	"lane.differs":               "the quotes of SQL, in all its dialects",
 	"oauth.clipCode":             "leaves characters out of a code",
 	"scan.escapeAt":              "undoes escapes of many languages in prose",
 	"store.escape":               "takes words out of texts that may be cut, and hold JSON in JSON",

@@ -11,6 +11,7 @@ import (
 // is worth it.
 var allowed = map[string]string{
 	"filippo.io/age":                                    "seals logins and secrets in a file where there is no keyring",
+	"mvdan.cc/sh/v3":                                    "the syntax of shell lines, whose commands decide what a call does",
 	"github.com/zalando/go-keyring":                     "logins and secrets in the keyring of the system",
 	"charm.land/lipgloss/v2":                            "tables in the terminal whose columns are right for wide characters and colours",
 	"github.com/fsnotify/fsnotify":                      "a saved configuration is applied at once",
@@ -39,6 +40,7 @@ var allowed = map[string]string{
 	"golang.org/x/sync":                                 "weighted semaphores for the bounds on concurrent calls and on large messages, one renewal of a login for all who wait",
 	"golang.org/x/sys":                                  "file locks and process groups of each system",
 	"golang.org/x/term":                                 "whether and how wide a terminal is",
+	"github.com/wasilibs/go-pgquery":                    "tests: PostgreSQL's own parser, the oracle of what SQL does",
 	"golang.org/x/text":                                 "folding and normal forms of Unicode",
 	"modernc.org/sqlite":                                "the database, without cgo",
 	"pgregory.net/rapid":                                "tests: properties over drawn inputs",

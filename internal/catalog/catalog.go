@@ -62,6 +62,7 @@ type Catalog struct {
 	mu      sync.Mutex // guards the fields below
 	servers []config.Server
 	infer   policy.InferMode
+	judges  policy.JudgeMode
 	states  map[string]upstream.State
 	lists   map[string]*list
 	offers  map[string]*Offers
@@ -79,6 +80,7 @@ type doubts struct {
 type Options struct {
 	Servers []config.Server  // that are configured at the start
 	Infer   policy.InferMode // as configured at the start
+	Judge   policy.JudgeMode
 	Keeper  Keeper
 	Book    *approval.Book
 	// Observe is told what became of definitions that were not approved before.
@@ -90,7 +92,7 @@ type Options struct {
 // New makes a catalog of the configured servers; Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, infer: o.Infer, names: neighbours.New(),
+		Options: o, servers: o.Servers, infer: o.Infer, judges: o.Judge, names: neighbours.New(),
 		states: map[string]upstream.State{}, lists: map[string]*list{}, offers: map[string]*Offers{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
 		receiving: make(chan struct{}, receivingPerCore*runtime.GOMAXPROCS(0)),
@@ -140,7 +142,7 @@ func (c *Catalog) Prepare(next *config.Config) (func(), error) {
 	}
 	return func() {
 		c.mu.Lock()
-		c.servers, c.infer = next.Servers, next.Intent.InferHints
+		c.servers, c.infer, c.judges = next.Servers, next.Intent.InferHints, next.Intent.JudgeArguments
 		for _, l := range c.lists {
 			l.admitted = false // by another trust, perhaps
 		}
@@ -392,6 +394,7 @@ func (c *Catalog) Refresh() {
 			parts = append(parts, l.part)
 			for _, e := range l.entries {
 				t := newTool(configured, decided, infers(configured, c.infer), e)
+				t.Judges = c.judges
 				server.Tools = append(server.Tools, t)
 				if amongWhich(t) == amongCallable {
 					server.Callable++

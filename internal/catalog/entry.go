@@ -10,7 +10,7 @@ import (
 
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/effect"
+	"mcpproxy/internal/lane"
 	"mcpproxy/internal/neighbours"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/schema"
@@ -48,7 +48,7 @@ type entry struct {
 	definition tool.Definition
 	arguments  func() *schema.Schema
 	scanned    *neighbours.Scanned
-	inferred   func() effect.Inference
+	nature     lane.Nature
 }
 
 func newEntry(d tool.Definition, names *neighbours.Index) *entry {
@@ -56,7 +56,7 @@ func newEntry(d tool.Definition, names *neighbours.Index) *entry {
 		definition: d,
 		scanned:    names.Tool(d),
 		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
-		inferred:   sync.OnceValue(func() effect.Inference { return effect.Infer(d) }),
+		nature:     lane.NatureOf(d),
 	}
 }
 
@@ -108,9 +108,11 @@ type Tool struct {
 	CallWith  policy.Variant
 	Status    policy.Status
 	Infers    policy.InferMode // what is made of it when it says nothing
+	Judges    policy.JudgeMode // what is made of what its arguments do
 	entry     *entry
 	inferred  bool          // neither the server nor an override says what it does
 	override  tool.Hints    // what a person has said
+	declared  *lane.Rule    // by which a person has it judged
 	pin       *approval.Pin // the approval of this definition, nil when there is none
 	judged    atomic.Pointer[tool.Judged]
 }
@@ -124,11 +126,11 @@ func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }
 
 // Inferred is what the tool seems to do, and why; nothing when it says so itself
 // or the configuration wants no inference.
-func (t *Tool) Inferred() effect.Inference {
+func (t *Tool) Inferred() lane.Inference {
 	if !t.inferred {
-		return effect.Inference{}
+		return lane.Inference{}
 	}
-	return t.entry.inferred()
+	return t.entry.nature.Inferred()
 }
 
 // Guessed reports whether neither the server nor an override says what the tool
@@ -146,7 +148,7 @@ func (t *Tool) Candidate() approval.Candidate { return t.entry.candidate(t.Infer
 func (e *entry) candidate(infer policy.InferMode) approval.Candidate {
 	hints := e.definition.Hints
 	if counts(infer) && policy.Silent(hints) {
-		hints = policy.Effective(hints, e.inferred().Operation, infer)
+		hints = policy.Effective(hints, e.nature.Inferred().Operation, infer)
 	}
 	return approval.Candidate{
 		Tool: e.definition.ID.Tool, Fingerprint: e.definition.Fingerprint(), Hints: hints,

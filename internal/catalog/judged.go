@@ -15,7 +15,7 @@ func (t *Tool) Judged() tool.Judged {
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}
 	if policy.Silent(t.Hints) {
-		in := t.entry.inferred()
+		in := t.entry.nature.Inferred()
 		j.Inferred, j.Unsure = in.Operation.String(), in.Unsure
 	}
 	if t.pin != nil {

@@ -3,7 +3,7 @@ package catalog
 import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/config"
-	"mcpproxy/internal/effect"
+	"mcpproxy/internal/lane"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/tool"
 )
@@ -17,9 +17,9 @@ func (t *Tool) Under(c *config.Config, server config.Server) *Tool {
 // Remembered returns a tool of which nothing is known any more but what a record says
 // of it. It has no schema (see HasSchema), and no status.
 func Remembered(id tool.ID, judged *tool.Judged) *Tool {
-	in := effect.Inference{Unsure: judged.Unsure}
+	in := lane.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: tool.Definition{ID: id, Hints: judged.Declared()}, inferred: func() effect.Inference { return in }}
+	e := &entry{definition: tool.Definition{ID: id, Hints: judged.Declared()}, nature: lane.KnownNature(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 

@@ -152,10 +152,11 @@ func underRules(server config.Server, infer policy.InferMode, e *entry) *Tool {
 	if infer != policy.InferOff && policy.Silent(t.Effective) {
 		t.inferred = true
 		if counts(infer) { // else it is worked out when somebody asks
-			t.Effective = policy.Effective(t.Effective, e.inferred().Operation, infer)
+			t.Effective = policy.Effective(t.Effective, e.nature.Inferred().Operation, infer)
 		}
 	}
 	t.CallWith = policy.CallWith(t.Effective)
+	t.declared = declaredRule(server.Lanes, t.ID.Tool)
 	return t
 }
 
@@ -163,7 +164,7 @@ func underRules(server config.Server, infer policy.InferMode, e *entry) *Tool {
 func inferAll(entries []*entry) {
 	for _, e := range entries {
 		if policy.Silent(e.definition.Hints) {
-			e.inferred()
+			e.nature.Inferred()
 		}
 	}
 }

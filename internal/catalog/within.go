@@ -6,12 +6,21 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// Lane is what the tool counts as in a scope: the worst of what it is called with
-// and what it seems to do, whatever the configuration makes of that.
+// Lane is what the tool counts as in a scope before a call of it is judged: what it does
+// by itself, or the least where a person has said that its arguments decide.
 func (t *Tool) Lane() policy.Operation {
+	if t.declared != nil {
+		return policy.Read
+	}
+	return t.OwnLane()
+}
+
+// OwnLane is what the tool does by itself: the worst of what it is called with and what
+// it seems to do, whatever the configuration makes of that.
+func (t *Tool) OwnLane() policy.Operation {
 	lane := t.CallWith.Operation()
 	if t.inferred || policy.Silent(t.Effective) { // where it says so itself, nothing is guessed
-		lane = max(lane, t.entry.inferred().Operation)
+		lane = max(lane, t.entry.nature.Inferred().Operation)
 	}
 	return lane
 }

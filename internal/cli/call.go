@@ -79,7 +79,7 @@ func forShell(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.ForPerson(p.Message)
 	switch p.Code {
-	case problem.ServerMismatch:
+	case problem.ServerMismatch, problem.ArgumentMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)
 		said, _ := rawjson.String(raw)
 		variant, known := policy.ParseVariant(said)

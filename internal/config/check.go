@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -208,6 +209,15 @@ func checkServerPattern(s string) error {
 func checkLane(s string) error {
 	if _, ok := policy.ParseOperation(s); !ok {
 		return errors.New("a lane must be read, write or destructive, not " + quote(s))
+	}
+	return nil
+}
+
+var argumentPath = regexp.MustCompile(`^\$(\.[^.$*\[\]\s]+)+$`)
+
+func checkArgumentPath(path string) error {
+	if !argumentPath.MatchString(path) {
+		return errors.New("the argument must be a path such as $.sql or $.request.method")
 	}
 	return nil
 }

@@ -132,6 +132,7 @@ type Server struct {
 	MaxConcurrent     int              // 0 = no limit of its own
 	ValidateArguments Validation       // "" = the general one
 	InferHints        policy.InferMode // "" = the general one
+	Lanes             []LaneRule       // in the order of the file; the last match wins
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
@@ -166,6 +167,17 @@ type OAuth struct {
 type HintOverride struct {
 	Pattern string
 	Hints   tool.Hints
+}
+
+// LaneRule says by which argument the tools that Pattern (a name or a glob) matches are
+// judged.
+type LaneRule struct {
+	Pattern     string
+	By          policy.LaneBy
+	Argument    string   // its path
+	Read        []string // actions, or patterns of them
+	Write       []string
+	Destructive []string
 }
 
 // The types of keys that have a few words.
@@ -210,6 +222,11 @@ func TrustWords() []string {
 // InferWords are what may be made of tools that say nothing, as the file has them.
 func InferWords() []string {
 	return []string{string(policy.InferOff), string(policy.InferAdvise), string(policy.InferEnforce)}
+}
+
+// JudgeWords are what may be made of what a call does by its arguments, as the file has them.
+func JudgeWords() []string {
+	return []string{string(policy.JudgeOff), string(policy.JudgeAdvise), string(policy.JudgeEnforce)}
 }
 
 // ShownLaunch is how s is launched, as it may be shown.

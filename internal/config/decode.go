@@ -216,6 +216,8 @@ func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) 
 		return d.dictionary(v, path, k)
 	case overrides:
 		resolved = d.overrides(v, path)
+	case laneRules:
+		return d.laneRules(v, path)
 	case servers:
 		return d.servers(v, path)
 	case profiles:

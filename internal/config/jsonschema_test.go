@@ -36,7 +36,9 @@ func JSONSchema() []byte {
 		},
 	}
 	profile := objectNode(new(Profile).keys(), docs("profile", new(Profile).keys()), "")
-	top["$defs"] = node{"server": server, "profile": profile, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
+	rule := objectNode(new(LaneRule).keys(), docs("lane", new(LaneRule).keys()), "")
+	rule["required"] = []string{"by", "argument"}
+	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), docs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -114,6 +116,8 @@ func valueNode(k key) node {
 			"additionalProperties": node{"$ref": "#/$defs/profile"}}
 	case toolLists:
 		return node{"type": "object", "additionalProperties": node{"type": "array", "items": node{"type": "string"}}}
+	case laneRules:
+		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/lane"}}
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}

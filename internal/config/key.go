@@ -52,6 +52,7 @@ const (
 	dictionary
 	tristate
 	overrides
+	laneRules
 	servers
 	profiles
 	toolLists
@@ -63,6 +64,7 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[map[string]string]():   dictionary,
 	reflect.TypeFor[tool.Tri]():            tristate,
 	reflect.TypeFor[[]HintOverride]():      overrides,
+	reflect.TypeFor[[]LaneRule]():          laneRules,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,

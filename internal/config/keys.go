@@ -42,6 +42,7 @@ func (c *Config) keys() []key {
 		{name: "intent_declaration.strict_server_validation", to: &c.Intent.StrictServerValidation, def: true},
 		{name: "intent_declaration.require_intent", to: &c.Intent.RequireIntent},
 		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: InferWords()},
+		{name: "intent_declaration.judge_arguments", to: &c.Intent.JudgeArguments, def: policy.JudgeAdvise, oneOf: JudgeWords()},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, def: true},
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
@@ -82,6 +83,7 @@ func (s *Server) keys() []key {
 		{name: "max_concurrent_calls", to: &s.MaxConcurrent, max: 1_000_000},
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
 		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
+		{name: "lanes", to: &s.Lanes},
 	}
 }
 
@@ -92,6 +94,17 @@ func (p *Profile) keys() []key {
 		{name: "tools", to: &p.Tools},
 		{name: "lanes", to: &p.Lanes, check: checkLane},
 		{name: "ask", planned: true},
+	}
+}
+
+// keys are the keys of an entry of lanes, bound to r.
+func (r *LaneRule) keys() []key {
+	return []key{
+		{name: "by", to: &r.By, oneOf: policy.LaneByWords()},
+		{name: "argument", to: &r.Argument, check: checkArgumentPath},
+		{name: "read", to: &r.Read, check: checkPattern},
+		{name: "write", to: &r.Write, check: checkPattern},
+		{name: "destructive", to: &r.Destructive, check: checkPattern},
 	}
 }
 

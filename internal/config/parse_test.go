@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
 		ValidateArguments: ValidateReject,
 		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
-		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise},
+		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.JudgeAdvise},
 		QuarantineEnabled: true,
 		LogLevel:          "info", LogFormat: "text",
 	}
@@ -72,14 +72,14 @@ func TestEverything(t *testing.T) {
 		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
 		ValidateArguments: ValidateWarn,
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
-		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce},
+		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.JudgeEnforce},
 		LogLevel:          "debug", LogFormat: "json", TelemetryEndpoint: "http://127.0.0.1:4318",
 		Servers: []Server{
 			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
 				{"*", tool.Hints{ReadOnly: tool.True}},
 				{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
 				{"a", tool.Hints{}},
-			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise},
+			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []LaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}},
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 		Profiles: []Profile{

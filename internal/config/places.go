@@ -169,7 +169,7 @@ func (f *places) value(v hujson.Value, k key) {
 		default:
 			f.loose(v)
 		}
-	case overrides:
+	case overrides, laneRules:
 		f.loose(v)
 	case servers:
 		f.servers(v)

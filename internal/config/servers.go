@@ -238,6 +238,11 @@ func (d *decoder) tools(g given, s *Server, path string) {
 		overridden = append(overridden, o.Pattern)
 	}
 	d.unprefixed(g, s.Name, path, "hint_overrides", overridden)
+	var judged []string
+	for _, r := range s.Lanes {
+		judged = append(judged, r.Pattern)
+	}
+	d.unprefixed(g, s.Name, path, "lanes", judged)
 }
 
 // unprefixed reports patterns for "server:tool": they would match nothing, and

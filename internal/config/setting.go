@@ -108,7 +108,7 @@ func (k key) typeName() string {
 		return "list of strings"
 	case dictionary:
 		return "object of strings"
-	case overrides, profiles, toolLists:
+	case overrides, laneRules, profiles, toolLists:
 		return "object"
 	case servers:
 		return "object or list"

@@ -162,6 +162,16 @@ func encodeValue(v any) ([]byte, error) {
 			out.add(o.Pattern, hints)
 		}
 		return out.bytes(), nil
+	case []LaneRule:
+		var out object
+		for _, r := range v {
+			b, err := encodeObject(r.keys(), func(k key) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.add(r.Pattern, b)
+		}
+		return out.bytes(), nil
 	case []Profile:
 		var out object
 		for _, p := range v {

@@ -46,18 +46,20 @@ type call struct {
 	way    way
 	open   opener // opens its session; nil: it has what it needs
 
-	tool     *catalog.Tool // that was judged
-	status   policy.Status // that counted; Callable where it is not known which tool is meant
-	fit      activity.Fit  // of the arguments; "" where they were not checked
-	decision policy.Decision
-	started  time.Time
-	waited   time.Duration // since then, for a place and for the server
-	trace    Trace         // nil: nobody follows it
-	record   activity.Record
-	judged   activity.Decision // of the record
-	again    atomic.Uint32     // the policy.Check that has refused it when it had waited
-	request  session.Request
-	parts    session.Call // with the arguments; in the request where the call is our own
+	tool      *catalog.Tool    // that was judged
+	arguments policy.Arguments // what they do; nothing where nobody has looked
+	supposed  bool             // nobody has said with which arguments
+	status    policy.Status    // that counted; Callable where it is not known which tool is meant
+	fit       activity.Fit     // of the arguments; "" where they were not checked
+	decision  policy.Decision
+	started   time.Time
+	waited    time.Duration // since then, for a place and for the server
+	trace     Trace         // nil: nobody follows it
+	record    activity.Record
+	judged    activity.Decision // of the record
+	again     atomic.Uint32     // the policy.Check that has refused it when it had waited
+	request   session.Request
+	parts     session.Call // with the arguments; in the request where the call is our own
 
 	id      string // of the record
 	result  json.RawMessage

@@ -14,30 +14,47 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// decide brings the facts to the policy, then checks the arguments against the
-// tool's schema. It does no I/O.
+// decide brings the facts to the policy, checks the arguments against the tool's
+// schema, and has policy hold what they do against the lane. It does no I/O.
 func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
+	rules := c.rules(c.tool)
+	c.arguments = c.judgeArguments(c.tool, &rules)
 	facts := d.facts(c, c.tool, s)
-	c.decision, c.status = policy.Decide(c.asked, facts, c.rules(c.tool)), policy.Callable
+	c.decision, c.status = policy.Decide(c.asked, facts, rules), policy.Callable
 	if facts.Existence == policy.Exists {
 		c.status = facts.Status
 	}
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
+	if p := c.validate(); p != nil {
+		c.decision.Check = policy.CheckSchema
+		return p
+	}
+	policy.JudgeArguments(&c.decision, &c.asked, &facts, &rules)
+	return c.decision.Problem
+}
+
+// validate holds the arguments to the tool's schema, where that is the way.
+func (c *call) validate() *problem.Problem {
 	if !c.Validates {
 		return nil
 	}
-	p := misplaced(c)
-	if p == nil {
-		var warnings []string
-		c.fit, warnings, p = checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.asked.ID.Server))
-		c.decision.Warnings = append(c.decision.Warnings, warnings...)
+	if p := misplaced(c); p != nil {
+		return p
 	}
-	if p != nil {
-		c.decision.Check = policy.CheckSchema
-	}
+	fit, warnings, p := checkArguments(c.tool, c.parts.Arguments, c.cfg.Validation(c.asked.ID.Server))
+	c.fit = fit
+	c.decision.Warnings = append(c.decision.Warnings, warnings...)
 	return p
+}
+
+// judgeArguments says what the call does by its arguments, where that counts.
+func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
+	if t == nil || c.supposed || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.caller.Scope().AllLanes() {
+		return policy.Arguments{}
+	}
+	return t.JudgeArguments(c.parts.Arguments)
 }
 
 // recheck decides about the call once more, after it has waited. Connections call it,
@@ -45,7 +62,10 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 func (c *call) recheck() error {
 	s := c.door.Catalog.Current()
 	t := s.Tool(c.asked.ID)
-	if d := policy.Decide(c.asked, c.door.facts(c, t, s), c.rules(t)); d.Verdict == policy.Reject {
+	rules, facts := c.rules(t), c.door.facts(c, t, s)
+	d := policy.Decide(c.asked, facts, rules)
+	policy.JudgeArguments(&d, &c.asked, &facts, &rules)
+	if d.Verdict == policy.Reject {
 		c.again.Store(uint32(d.Check))
 		return d.Problem
 	}
@@ -91,16 +111,28 @@ func (d *Door) facts(c *call, t *catalog.Tool, s *catalog.Snapshot) policy.Facts
 		facts.Nearest = s.Within(within).Nearest(c.asked.ID)
 		return facts
 	}
-	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, d.Catalog.StatusNow(t))
+	does := c.arguments
+	if t != c.tool { // it has waited, and by now the tool may be judged otherwise
+		rules := c.rules(t)
+		does = c.judgeArguments(t, &rules)
+	}
+	return FactsOf(t, within, s.Server(t.ID.Server).Quarantined, d.Catalog.StatusNow(t), does)
 }
 
 // FactsOf returns the facts about a tool that is there, for who may reach it as far as
-// its lane allows. quarantined says that its server is.
-func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status) policy.Facts {
+// its lane allows. quarantined says that its server is; does
+// is what the call does by its arguments.
+func FactsOf(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.Arguments) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
 	if !within.AllLanes() && !quarantined { // nothing is told of what is quarantined
 		facts.Lane = t.Lane()
+		if does.Operation != policy.NoOperation {
+			own := t.OwnLane()
+			facts.Lane = policy.LaneOf(own, &does)
+			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
+		}
 	}
+	facts.Arguments = does
 	in := t.Inferred()
 	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
@@ -222,6 +254,9 @@ func (d *Door) judge(c *call, refused policy.Check) {
 		c.judged.Outcome = activity.Refused
 	case len(c.decision.Warnings) > 0:
 		c.judged.Outcome = activity.Warned
+	}
+	if a := &c.arguments; a.Operation != policy.NoOperation {
+		c.judged.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
 	}
 	if within := c.caller.Scope(); within.Bounded() {
 		c.judged.Profile = within.Profiles()

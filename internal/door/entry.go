@@ -26,10 +26,11 @@ type Judgement struct {
 }
 
 // Judge decides about a call as Call does, and goes no further: nothing is called, and
-// nothing is on record. Arguments that are not given are not checked.
+// nothing is on record. Arguments that are not given are not checked, nor judged.
 func (d *Door) Judge(r CallRequest) Judgement {
 	c, snapshot := d.inLane(r)
 	c.Validates = r.Args != nil || r.ArgsJSON != nil
+	c.supposed = !c.Validates
 	p := d.decide(c, snapshot)
 	check := policy.NoCheck
 	if p != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"mcpproxy/internal/policy"
 )
 
 // name is what the words of a name say.
@@ -109,4 +111,28 @@ func aboutDeleting(w string) bool {
 	}
 	return slices.ContainsFunc(known.deletions, func(stem string) bool { return strings.Contains(w, stem) }) ||
 		slices.ContainsFunc(known.shortDeletions, func(stem string) bool { return strings.HasPrefix(w, stem) || strings.HasSuffix(w, stem) })
+}
+
+// OfName is what a name says that something does, be it of a tool, of an action or of a
+// field: what it does not clearly say is a write.
+func OfName(s string) policy.Operation {
+	o, _ := ofName(s)
+	return o
+}
+
+// Changes reports whether a name clearly says that something is changed or taken away.
+func Changes(s string) bool {
+	o, sure := ofName(s)
+	return sure && o != policy.Read
+}
+
+func ofName(s string) (o policy.Operation, sure bool) {
+	switch n := readName(s); {
+	case n.head == destroys:
+		return policy.Destructive, true
+	case n.head == reads && !n.unsure && n.deletes == "" && n.changes == "" && !n.long && !n.foreign:
+		return policy.Read, true
+	default:
+		return policy.Write, n.head > reads
+	}
 }

@@ -21,7 +21,10 @@ func usage(requireIntent bool, hits []catalog.Hit) string {
 	}
 	guess := ""
 	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.Inferred().Operation != policy.NoOperation }) {
-		guess = " inferred_operation is a guess for a tool without hints."
+		guess = " inferred_operation is a guess."
+	}
+	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return laneBy(h.Tool) != "" }) {
+		guess += " lane_by: what decides the lane."
 	}
 	return "Call a tool by name with its call_with: call_tool_read only reads, call_tool_write creates or updates, " +
 		"call_tool_destructive deletes or cannot be undone (also if unsure). " + intent + guess

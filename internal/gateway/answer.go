@@ -116,16 +116,38 @@ func appendTexts(out []byte, h catalog.Hit, description, sign string) []byte {
 	if in := t.Inferred().Operation; in != policy.NoOperation {
 		out = append(out, `","inferred_operation":"`...)
 		out = append(out, in.String()...)
-		if in != t.CallWith.Operation() {
+		if in != t.CallWith.Operation() && !byArgument(t) {
 			out = append(out, `","note":"`...)
 			out = append(out, guessNotes[in]...)
 		}
 	}
 	out = append(out, '"')
+	if by := laneBy(t); by != "" {
+		out = text(out, `,"lane_by":`, by)
+	}
+	if byArgument(t) {
+		out = text(out, `,"note":`, laneNote)
+	}
 	if t.Deprecated() {
 		out = append(out, `,"deprecated":true`...)
 	}
 	return append(out, '}')
+}
+
+// laneNote says what to do with a tool whose argument decides instead of its hints.
+const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
+
+// byArgument reports whether what an argument does counts instead of the tool's hints.
+func byArgument(t *catalog.Tool) bool { return laneBy(t) != "" && t.JudgedBy().Declared }
+
+// laneBy says by which argument a tool is judged, and as what: "$.sql (sql)"; "" when by
+// none.
+func laneBy(t *catalog.Tool) string {
+	r := t.JudgedBy()
+	if r == nil || t.Judges == policy.JudgeOff {
+		return ""
+	}
+	return r.Argument + " (" + string(r.By) + ")"
 }
 
 // guessNotes says what to do with a guess that differs from call_with.

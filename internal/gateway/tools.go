@@ -33,6 +33,9 @@ func ViewTool(t *catalog.Tool, score float64) ToolView {
 	if in := t.Inferred(); in.Operation != policy.NoOperation {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
+	if v.LaneBy = laneBy(t); v.LaneBy != "" {
+		v.LaneDeclared = t.JudgedBy().Declared
+	}
 	return v
 }
 

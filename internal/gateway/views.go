@@ -80,6 +80,8 @@ type ToolView struct {
 	CallWith            string          `json:"call_with" words:"variant"`
 	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
 	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
+	LaneBy              string          `json:"lane_by,omitempty" doc:"By which argument a call of the tool is judged, and as what: $.sql (sql). Absent when by none, or judge_arguments is off."`
+	LaneDeclared        bool            `json:"lane_declared,omitempty" doc:"A person has said so, with lanes: what that argument does counts instead of the hints."`
 	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can. for_clients: nothing locks it, but only clients have it that its server can ask something, on /mcp/servers/{server}."`
 	Deprecated          bool            `json:"deprecated,omitempty" doc:"The tool says so, in its description or its _meta. A search finds what it names as its successor first."`
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`

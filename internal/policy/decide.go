@@ -21,6 +21,7 @@ type Rules struct {
 	StrictServerValidation bool
 	RequireIntent          bool
 	InferHints             InferMode
+	JudgeArguments         JudgeMode
 }
 
 // Decision is the answer. Problem is set if and only if the verdict is Reject, and
@@ -40,8 +41,8 @@ type Decision struct {
 // Decide decides whether the call may go on. The order of the checks is that of
 // the contract: name, intent, arguments, scope, existence, status, hints; the
 // first that fails is the problem. (The argument schema comes after, and is
-// door's, as it needs the definition.) On the way to Allow nothing is
-// allocated.
+// door's, as it needs the definition; then JudgeArguments.) On the way to Allow
+// nothing is allocated.
 func Decide(r Request, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(r.Variant, &r.Declared, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}
@@ -56,6 +57,9 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		d.Check, d.Problem = CheckArguments, r.ArgsErr
 	case !f.InScope || !inLanes(r.Variant, &f):
 		d.Check, d.Problem = CheckScope, outOfScope(r)
+		if f.InScope && f.ByArguments {
+			d.Problem = outsideByArguments(&r, &f.Arguments)
+		}
 	case f.Existence == NoTool:
 		d.Check, d.Problem = CheckExists, toolNotFound(r, f.Nearest)
 	case f.Existence == Unlisted && f.LoginNeeded:
@@ -96,6 +100,8 @@ func judgeHints(d *Decision, r Request, f *Facts, rules Rules) {
 	}
 	m := mismatch{of: hintAgainst(r.Variant, h), inferred: inferred}
 	switch {
+	case f.Arguments.loosens(r.Variant, rules.JudgeArguments):
+		d.Verdict = Allow
 	case m.of != agrees && rules.StrictServerValidation:
 		d.Check, d.Problem = CheckHints, m.problem(r, f)
 	case m.of != agrees:
@@ -123,7 +129,7 @@ func hintAgainst(v Variant, h tool.Hints) hint {
 
 func (d *Decision) warn(text string) {
 	d.Verdict = AllowWithWarning
-	d.Warnings = []string{text}
+	d.Warnings = append(d.Warnings, text)
 }
 
 // checkIntent returns the intent as far as it is sound, and what is wrong with

@@ -63,4 +63,8 @@ type Facts struct {
 	// InferredUnsure says that this is only the careful choice. It counts where
 	// what is inferred is enforced, and is nothing to warn of.
 	InferredUnsure bool
+	// Arguments is what those of the call do, and ByArguments says that Lane is what
+	// they make of it.
+	Arguments   Arguments
+	ByArguments bool
 }

@@ -11,8 +11,9 @@
 // but it does not look tools up or write records; door brings the facts and
 // carries the decision out.
 //
-// On intent, status and check stand facts and infer, on these messages, and on them
-// declare and decide.
+// On intent, status, check and arguments stand facts and infer, on these messages, and
+// on them declare and decide; on that judge, which holds a call that may go on against
+// what its arguments do.
 package policy
 
 import (

@@ -75,6 +75,42 @@ func said(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + does(inferred) + " (" + clip(f.InferredWhy) + ")"
 }
 
+// makes is what the arguments of a call make of it.
+func makes(r *Request, a *Arguments) string {
+	word := ""
+	if a.Word != "" {
+		word = " (" + clip(a.Word) + ")"
+	}
+	return "These arguments make " + quote(r.ID.String()) + " " + a.Operation.String() + word
+}
+
+func warnArguments(r *Request, a *Arguments) string {
+	if r.OwnNames {
+		return makes(r, a) + ", which its hints do not say"
+	}
+	return makes(r, a) + ": " + VariantOf(a.Operation).String() + " fits better than " + r.Variant.String()
+}
+
+func argumentMismatch(r *Request, a *Arguments) *problem.Problem {
+	use := VariantOf(a.Operation)
+	text, hint := makes(r, a)+", use "+use.String()+" instead of "+r.Variant.String(),
+		"Call "+use.String()+` with the same name and arguments; intent.operation_type, if you give it, must then be "`+use.Operation().String()+`".`
+	if r.OwnNames {
+		text = makes(r, a) + ", and its hints do not say that it may be"
+		hint = "Use arguments that do less, or " + use.String() + " of MCPProxy's own tools at /mcp."
+	}
+	if a.Unread {
+		hint += " What is judged by " + a.Path + " could not be read to its end."
+	}
+	return problem.New(problem.ArgumentMismatch, text, hint).With("call_with", use.String()).With("lane_by", string(a.By)).With("argument", a.Path).With("word", clip(a.Word))
+}
+
+// outsideByArguments refuses a call whose arguments make it more than its caller may do.
+func outsideByArguments(r *Request, a *Arguments) *problem.Problem {
+	return problem.New(problem.OutOfScope, makes(r, a)+", which is outside the scope of this caller",
+		"Use arguments that do less. Only the user can widen the scope of an agent token.")
+}
+
 // hint is a hint that a variant may contradict.
 type hint uint8
 

@@ -48,6 +48,7 @@ var (
 	MissingOperationType = declare("MISSING_OPERATION_TYPE", 400, ExitRefused, rpcInvalidParams, "`require_intent` is on, and the intent has no `operation_type`.")
 	InvalidOperationType = declare("INVALID_OPERATION_TYPE", 400, ExitRefused, rpcInvalidParams, "The `operation_type` is none of `read`, `write` and `destructive`.")
 	ServerMismatch       = declare("SERVER_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The tool is marked destructive, and it was called as a read or a write; or as not read-only, and it was called as a read.")
+	ArgumentMismatch     = declare("ARGUMENT_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The arguments make the call more than its variant, or the hints of a tool that is called by its own name, say; `details.word` decided.")
 	InvalidSensitivity   = declare("INVALID_SENSITIVITY", 400, ExitRefused, rpcInvalidParams, "The `data_sensitivity` is none of `public`, `internal`, `private` and `unknown`.")
 	ReasonTooLong        = declare("REASON_TOO_LONG", 400, ExitRefused, rpcInvalidParams, "The `reason` is longer than the message says it may be.")
 )

@@ -74,7 +74,7 @@ func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
 		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict, problem.Unhealthy, problem.Unproven},
 		2:   {problem.InvalidName, problem.InvalidArgs, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage},
-		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden, problem.PermissionsDiffer},
+		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ArgumentMismatch, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden, problem.PermissionsDiffer},
 		4:   {problem.DaemonNotRunning},
 		5:   {problem.ServerNotFound, problem.ToolNotFound, problem.NotFound},
 		6:   {problem.LoginNeeded},
@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 func TestHTTPStatus(t *testing.T) {
 	for code, want := range map[problem.Code]int{
 		problem.InvalidParameter: 400, problem.InvalidName: 400, problem.InvalidArgs: 400, problem.InvalidRequest: 400,
-		problem.Unauthorized: 401, problem.Forbidden: 403, problem.IntentMismatch: 403, problem.ServerMismatch: 403, problem.ToolLocked: 403, problem.OutOfScope: 403,
+		problem.Unauthorized: 401, problem.Forbidden: 403, problem.IntentMismatch: 403, problem.ServerMismatch: 403, problem.ArgumentMismatch: 403, problem.ToolLocked: 403, problem.OutOfScope: 403,
 		problem.ServerNotFound: 404, problem.ToolNotFound: 404, problem.NotFound: 404, problem.TooLarge: 413, problem.ArgsMismatch: 422,
 		problem.Internal: 500, problem.UpstreamError: 502, problem.ServerUnavailable: 503, problem.Overloaded: 503, problem.AuditUnavailable: 503, problem.Timeout: 504,
 	} {

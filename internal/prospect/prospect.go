@@ -5,7 +5,7 @@
 // nothing is called or recorded; that what a client does is said from its files alone
 // (package permission); and that a token that one of them holds is looked up and never
 // shown. What is momentary (too many calls at once, a server that crashes) it does not
-// foresee, nor what the arguments do to a tool.
+// foresee.
 package prospect
 
 import (
@@ -153,6 +153,8 @@ func allows(v policy.Variant, d *activity.Decision) string {
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
 	switch h := d.Hints; {
+	case d.Lane != nil && d.Lane.Declared && !d.Lane.Unread:
+		return "By lanes of its server the arguments decide, and these make it " + d.Lane.Operation + "."
 	case v == policy.CallToolDestructive:
 		return "call_tool_destructive passes whatever the hints say."
 	case h == nil || !counts(h.ReadOnly) && !counts(h.Destructive):
@@ -175,6 +177,8 @@ func (p *Prospects) remedy(id tool.ID, d *activity.Decision) string {
 		}
 	case policy.CheckHints:
 		return "Hints are corrected with hint_overrides: `mcpproxy upstream set " + id.Server + " hint_overrides`, see `mcpproxy help upstream set`."
+	case policy.CheckLane:
+		return "By which argument a tool is judged is said with lanes: `mcpproxy help upstream set`, and the reference of the configuration."
 	case policy.CheckSchema, policy.CheckArguments:
 		return "See its input schema with `mcpproxy tools show " + id.String() + "`."
 	case policy.CheckExists:

@@ -62,6 +62,7 @@ const (
 	whyStatus   = "It could not be told then what was decided about the tool."
 	whyToken    = "The token of that name is gone, or another one, and what it may reach counts."
 	whyMasked   = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
+	whyLane     = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
 	whySchema   = "The definition is not known any more, and the arguments would be held to its schema."
 	whyPlace    = "It was refused as too many calls were waiting, and the limits are others."
 	whyWaited   = "It was refused after it had waited, by what had changed meanwhile."
@@ -80,11 +81,15 @@ func (c *court) judge(r *activity.Record) verdict {
 	server := c.next.Server(id.Server)
 	t := c.tool(id, d, server)
 	asked := request(r, d, id, t)
-	facts, doubt := c.facts(r, d, id, server, t)
-	decided := policy.Decide(asked, facts, door.RulesFor(c.next, t, d.Called == activity.InLane))
+	rules := door.RulesFor(c.next, t, d.Called == activity.InLane)
+	does, why := c.does(r, d, t, rules)
+	facts, doubt := c.facts(r, d, id, server, t, does)
+	decided := policy.Decide(asked, facts, rules)
 	switch {
 	case decided.Verdict == policy.Reject && doubt.of == decided.Check && doubt.of != policy.NoCheck:
 		return unknown(doubt.why)
+	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.JudgedBy().Declared:
+		return unknown(why) // what the arguments do might count instead
 	case decided.Verdict == policy.Reject:
 		return verdict{Refused, decided.Check, decided.Problem, statusOf(decided.Check, facts.Status), ""}
 	case doubt.why != "":
@@ -92,6 +97,13 @@ func (c *court) judge(r *activity.Record) verdict {
 	}
 	if v := c.arguments(r, d, t); v.would != Allowed {
 		return v
+	}
+	policy.JudgeArguments(&decided, &asked, &facts, &rules)
+	switch {
+	case why != "":
+		return unknown(why)
+	case decided.Verdict == policy.Reject:
+		return verdict{Refused, decided.Check, decided.Problem, policy.Callable, ""}
 	}
 	switch {
 	case d.Check == policy.CheckPlace.String():
@@ -173,7 +185,7 @@ type doubt struct {
 }
 
 // facts are what was known of a call then, with what the configuration says.
-func (c *court) facts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool) (policy.Facts, doubt) {
+func (c *court) facts(r *activity.Record, d *activity.Decision, id tool.ID, server *config.Server, t *catalog.Tool, does policy.Arguments) (policy.Facts, doubt) {
 	within, known := c.scope(r, d)
 	facts := policy.Facts{InScope: within.Tool(id.Server, id.Tool), Lanes: within.Lanes()}
 	check := policy.ParseCheck(d.Check)
@@ -204,7 +216,7 @@ func (c *court) facts(r *activity.Record, d *activity.Decision, id tool.ID, serv
 	if status == policy.Callable && had(policy.DisabledUnknown) {
 		open = doubt{why: whyStatus}
 	}
-	return door.FactsOf(t, within, quarantined, status), open
+	return door.FactsOf(t, within, quarantined, status, does), open
 }
 
 // scope is what the caller may reach, and whether that is known: of a token that is
@@ -275,6 +287,45 @@ func (c *court) arguments(r *activity.Record, d *activity.Decision, t *catalog.T
 		return verdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
 	}
 	return allowed()
+}
+
+// does says what the call does by its arguments; why says why that is not known, where it
+// matters.
+func (c *court) does(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.Arguments, why string) {
+	if t == nil {
+		return does, ""
+	}
+	rule := t.JudgedBy()
+	if rule == nil {
+		if !t.HasSchema() && d.Lane != nil && !d.Lane.Declared { // its schema has shown it then
+			return recorded(d.Lane), ""
+		}
+		return does, ""
+	}
+	args := r.Arguments
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	alone := r.Repeated <= 1 // else it has the arguments of the first of many refusals
+	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
+		return rule.Judge(args), ""
+	}
+	if l := d.Lane; (alone || d.Check == policy.CheckLane.String()) && l != nil && l.By == string(rule.By) && l.Argument == rule.Argument && rule.By != policy.ByAction {
+		does = recorded(l)
+		does.Declared = rule.Declared
+		return does, ""
+	}
+	within, _ := c.scope(r, d)
+	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {
+		return does, "" // it would be a warning at most
+	}
+	return does, whyLane
+}
+
+// recorded is what a record says that the arguments did.
+func recorded(l *activity.ArgumentLane) policy.Arguments {
+	o, _ := policy.ParseOperation(l.Operation)
+	return policy.Arguments{Operation: o, Word: l.Word, By: policy.LaneBy(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
 }
 
 // fitOf holds the arguments of a record to the tool's schema; why says why that cannot

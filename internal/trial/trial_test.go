@@ -321,6 +321,46 @@ func TestMaskedArguments(t *testing.T) {
 	}
 }
 
+// TestLanesByArguments: what arguments do is judged again, by another mode and another
+// rule; where they are masked, by what the record says of them, or it is unknown.
+func TestLanesByArguments(t *testing.T) {
+	with := func(mode, lanes string) string {
+		return `{"intent_declaration": {"judge_arguments": "` + mode + `"}, "mcpServers": {"s": {"command": "x", "trust": "auto"` + lanes + `}}}`
+	}
+	const declared, other = `, "lanes": {"query": {"by": "sql", "argument": "$.sql"}}`, `, "lanes": {"query": {"by": "sql", "argument": "$.other"}}`
+	w := newWorld(t, with("advise", ""), `{"name":"query","inputSchema":{"type":"object","properties":{"sql":{"type":"string"}, "password": {"type":"string"}}},"annotations":{"destructiveHint":true}}`,
+		`{"name":"look","inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)
+	agent := w.caller("", "")
+	w.call(agent, policy.CallToolDestructive, "s:query", `{"sql":"SELECT 1"}`)
+	w.call(agent, policy.CallToolDestructive, "s:query", `{"sql":"SELECT 2", "password": "hunter2-Zq81xK3"}`)
+	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`) // one record of three refusals
+	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
+	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE y"}`)
+	person := agent
+	person.Actor = auth.Actor{Kind: auth.Admin}
+	w.call(person, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`)
+	w.call(agent, policy.CallToolRead, "s:look", `{"sql":"SELECT 1"}`)
+	w.call(agent, policy.CallToolRead, "s:look", `{"sql":"DROP TABLE x"}`)
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{with("advise", ""), nil},
+		{with("enforce", ""), []string{"1× s:look lane read: allowed→refused lane ARGUMENT_MISMATCH"}},
+		{with("enforce", declared), []string{"1× s:look lane read: allowed→refused lane ARGUMENT_MISMATCH", "1× s:query lane read: refused→allowed hints SERVER_MISMATCH", "3× s:query lane read: refused→unknown"}},
+		{with("advise", declared), []string{"1× s:query lane read: refused→allowed hints SERVER_MISMATCH", "3× s:query lane read: refused→unknown"}},
+		{with("off", declared), nil},
+	} {
+		if got := groups(w.try(c.text)); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.text, got, c.want)
+		}
+	}
+	// By another argument than then nothing is known of the call whose arguments are masked.
+	if got := groups(w.try(with("enforce", other))); !slices.Contains(got, "1× s:query lane destructive: allowed→unknown") {
+		t.Errorf("another rule: %q", got)
+	}
+}
+
 // TestTokensThatAreGone: what a token that is not there any more might reach is unknown
 // where it matters.
 func TestTokensThatAreGone(t *testing.T) {

@@ -104,7 +104,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Worl
 	}
 	w.Others = &Relays{W: w}
 	w.Book = w.Approvals.Book()
-	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Book: w.Book, Logger: Logger})
+	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Judge: w.Config().Intent.JudgeArguments, Book: w.Book, Logger: Logger})
 	w.List(definitions...)
 	return w
 }

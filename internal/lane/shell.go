@@ -1,0 +1,458 @@
+package lane
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"mcpproxy/internal/policy"
+)
+
+// maxNested is how deep commands are read that stand in texts of commands.
+const maxNested = 6
+
+// line reads one shell line, and those in it.
+type line struct {
+	*commands
+	depth   int
+	verdict Verdict
+}
+
+// readShell judges a shell line by the worst of all that it runs.
+func readShell(text string) Verdict { return readNested(text, 0) }
+
+func readNested(text string, depth int) Verdict {
+	switch {
+	case len(text) > maxText:
+		return tooLong
+	case depth > maxNested:
+		return unread("commands in commands in commands")
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return unread("not a shell line").worse(mentioned(text))
+	}
+	l := line{commands: allCommands(), depth: depth}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if n != nil {
+			l.take(l.node(n))
+		}
+		return true
+	})
+	if l.verdict.Operation == policy.NoOperation {
+		return unread("no command")
+	}
+	return l.verdict
+}
+
+// mentioned looks for what is destructive in a text that is no shell line.
+func mentioned(text string) Verdict {
+	known := allCommands()
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&(){}`$\"'<>\\", r) }) {
+		if p := known.programs[word[strings.LastIndexByte(word, '/')+1:]]; p != nil {
+			if slices.ContainsFunc(p.destroys, func(r rule) bool { return len(r.path) == 0 && !r.conditional() }) {
+				return Verdict{Operation: policy.Destructive, Word: p.name}
+			}
+		}
+	}
+	return Verdict{}
+}
+
+func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
+
+func write(word string) Verdict { return Verdict{Operation: policy.Write, Word: clipWord(word)} }
+
+// node judges a part of a line by itself; what is in it comes by itself.
+func (l *line) node(n syntax.Node) Verdict {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		if len(n.Args) == 0 {
+			return reading // assignments alone
+		}
+		args := make([]arg, len(n.Args))
+		for i, w := range n.Args {
+			args[i] = valueOf(w)
+		}
+		return l.command(args, false)
+	case *syntax.Redirect:
+		return l.redirect(n)
+	case *syntax.Assign:
+		return l.assign(n)
+	case *syntax.ArithmExp:
+		return arithmetic(n.X)
+	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
+		return unread("arithmetic")
+	case *syntax.ParamExp:
+		return expansion(n)
+	case *syntax.UnaryTest:
+		if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+			return unread("a test of a variable")
+		}
+	case *syntax.BinaryTest:
+		switch n.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			return unread("arithmetic")
+		}
+	case *syntax.DeclClause:
+		if v := n.Variant.Value; v != "export" && v != "local" && v != "readonly" {
+			return write(v)
+		}
+		for _, a := range n.Args {
+			if a.Name == nil && a.Value != nil {
+				if w := valueOf(a.Value); !w.known || w.text != "-r" && w.text != "-p" {
+					return write(n.Variant.Value)
+				}
+			}
+		}
+		return reading
+	case *syntax.CoprocClause, *syntax.TestDecl:
+		return unread("a form that is not read")
+	case *syntax.SglQuoted:
+		if n.Dollar && strings.ContainsRune(n.Value, '\\') {
+			return Verdict{} // not known, as an argument
+		}
+	}
+	return Verdict{}
+}
+
+// arithmetic lets pass numbers alone: the value of a variable is evaluated, too.
+func arithmetic(x syntax.ArithmExpr) Verdict {
+	safe := true
+	syntax.Walk(x, func(n syntax.Node) bool {
+		if lit, ok := n.(*syntax.Lit); ok {
+			safe = safe && strings.Trim(lit.Value, "0123456789") == ""
+		} else if _, ok := n.(*syntax.ParamExp); ok {
+			safe = false
+		}
+		return true
+	})
+	if !safe {
+		return unread("arithmetic")
+	}
+	return Verdict{}
+}
+
+// expansion judges ${…}: some forms evaluate what a variable holds.
+func expansion(p *syntax.ParamExp) Verdict {
+	switch {
+	case p.Excl, p.Exp != nil && p.Exp.Op == syntax.OtherParamOps, p.Slice != nil, p.Flags != nil:
+		return unread("an expansion that may evaluate")
+	case p.Index != nil:
+		return arithmetic(p.Index)
+	}
+	return Verdict{}
+}
+
+// assign judges an assignment, before a command or alone.
+func (l *line) assign(a *syntax.Assign) Verdict {
+	switch {
+	case a.Name == nil:
+		return Verdict{}
+	case a.Index != nil:
+		return unread("arithmetic")
+	}
+	name := a.Name.Value
+	if l.variables[name] || strings.ToLower(name) == name && !strings.HasSuffix(name, "proxy") {
+		return Verdict{}
+	}
+	return write(name + "=")
+}
+
+// redirect judges where a line reads from and writes to.
+func (l *line) redirect(r *syntax.Redirect) Verdict {
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+		return Verdict{}
+	}
+	to := valueOf(r.Word)
+	switch {
+	case r.Op == syntax.RdrIn && to.known && !strings.HasPrefix(to.text, "/dev/tcp/") && !strings.HasPrefix(to.text, "/dev/udp/"),
+		r.Op == syntax.RdrIn && !to.known && to.text != "" && !strings.HasPrefix(to.text, "/dev"),
+		r.Op == syntax.RdrIn && procSubst(r.Word),
+		r.Op == syntax.DplOut && to.known && strings.Trim(to.text, "0123456789-") == "",
+		to.known && l.sinks[to.text]:
+		return Verdict{}
+	case strings.HasPrefix(to.text, "/dev/") && r.Op != syntax.RdrIn && !strings.HasPrefix(to.text, "/dev/tcp/") && !strings.HasPrefix(to.text, "/dev/udp/"):
+		return Verdict{Operation: policy.Destructive, Word: clipWord("> " + to.text)}
+	}
+	return write(r.Op.String() + " " + to.text)
+}
+
+func procSubst(w *syntax.Word) bool {
+	_, ok := w.Parts[0].(*syntax.ProcSubst)
+	return ok && len(w.Parts) == 1
+}
+
+// valueOf is what is known of a word before anything is expanded.
+func valueOf(w *syntax.Word) arg {
+	a := arg{known: true}
+	for _, p := range w.Parts {
+		if !a.known {
+			break
+		}
+		switch p := p.(type) {
+		case *syntax.Lit:
+			a.add(p.Value, true)
+		case *syntax.SglQuoted:
+			if p.Dollar && strings.ContainsRune(p.Value, '\\') {
+				a.known = false
+				break
+			}
+			a.text += p.Value
+		case *syntax.DblQuoted:
+			for _, q := range p.Parts {
+				if lit, ok := q.(*syntax.Lit); ok && a.known && !p.Dollar {
+					a.add(lit.Value, false)
+				} else {
+					a.known = false
+				}
+			}
+		case *syntax.ProcSubst:
+			a.text, a.known = a.text+"/dev/fd/", false
+		default:
+			a.known = false
+		}
+	}
+	return a
+}
+
+// add takes over literal text, as far as it stands for itself. bare says that it stands
+// outside of quotes.
+func (a *arg) add(text string, bare bool) {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text) && (bare || strings.IndexByte("\"\\$`\n", text[i+1]) >= 0):
+			i++
+			if text[i] != '\n' {
+				a.text += text[i : i+1]
+			}
+		case bare && (c == '*' || c == '?' || c == '[' && len(text) > 1 || c == '{' && len(text) > 2):
+			a.known = false
+			return
+		default:
+			a.text += text[i : i+1]
+		}
+	}
+}
+
+// nameOf returns the name of a command, without the directory in which it is known to be.
+func (l *line) nameOf(a arg) (string, bool) {
+	if !a.known {
+		return a.text + "…", false
+	}
+	if i := strings.LastIndexByte(a.text, '/'); i >= 0 {
+		return a.text[i+1:], l.places[a.text[:i+1]]
+	}
+	return a.text, true
+}
+
+// command judges a command. given says that another one adds arguments to it.
+func (l *line) command(args []arg, given bool) Verdict {
+	name, placed := l.nameOf(args[0])
+	if !args[0].known {
+		return write(name)
+	}
+	rest := args[1:]
+	if given {
+		rest = append(slices.Clip(rest), arg{})
+	}
+	v := l.named(name, rest, given)
+	if !placed && v.Operation < policy.Write { // another file of that name
+		return write(args[0].text)
+	}
+	return v
+}
+
+// evaluates are the commands that evaluate what is in the brackets of a variable.
+var evaluates = []string{"read", "printf", "test", "[", "unset"}
+
+// named judges a command by its name.
+func (l *line) named(name string, args []arg, given bool) Verdict {
+	wrapper, wraps := l.wrappers[name]
+	p := l.programs[name]
+	switch {
+	case l.shells[name]:
+		return l.shell(name, args)
+	case name == "eval":
+		return l.text(args, name)
+	case name == "find":
+		return l.find(p, args)
+	case wraps && (len(args) > 0 || p == nil):
+		return l.wrapped(name, wrapper, args, given)
+	case name == "sed" || name == "awk" || name == "gawk" || name == "mawk":
+		return script(name, args)
+	case p == nil:
+		return write(name)
+	case slices.Contains(evaluates, name) && slices.ContainsFunc(args, func(a arg) bool {
+		return strings.ContainsRune(a.text, '[') && strings.ContainsAny(a.text, "$`")
+	}):
+		return unread(name)
+	}
+	switch {
+	case name == "curl" && slices.ContainsFunc(args, elsewhere):
+		return write("curl of what is no plain address").worse(p.judge(args))
+	case name == "tar" && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-"):
+		args = slices.Clone(args)
+		args[0].text = "-" + args[0].text
+	}
+	return p.judge(args)
+}
+
+// elsewhere reports whether an argument of curl may be more than an address on the web.
+func elsewhere(a arg) bool {
+	scheme, _, found := strings.Cut(a.text, "://")
+	return !a.known || found && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
+}
+
+// shell judges sh -c.
+func (l *line) shell(name string, args []arg) Verdict {
+	if len(args) == 1 && args[0].known && args[0].text == "--version" {
+		return reading
+	}
+	for i, a := range args {
+		switch {
+		case !a.known || !strings.HasPrefix(a.text, "-") || strings.Trim(a.text[1:], "cleux") != "":
+			return write(name)
+		case strings.ContainsRune(a.text, 'c'):
+			if i+1 < len(args) {
+				return l.text(args[i+1:i+2], name)
+			}
+		}
+	}
+	return write(name)
+}
+
+// text judges the text of a command, which is given as arguments.
+func (l *line) text(args []arg, name string) Verdict {
+	var parts []string
+	for _, a := range args {
+		if !a.known {
+			return unread(name + " of what is not known").worse(mentioned(a.text))
+		}
+		parts = append(parts, a.text)
+	}
+	return readNested(strings.Join(parts, " "), l.depth+1)
+}
+
+// wrapped judges a command that runs another one.
+func (l *line) wrapped(name string, w wrapper, args []arg, given bool) Verdict {
+	least := Verdict{}
+	if name == "sudo" || name == "doas" || name == "busybox" {
+		least = write(name)
+	}
+	operands, i := w.operands, 0
+	for ; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.mayBeOption():
+			return unread(name + " of what is not known")
+		case len(a.text) > 1 && a.text[0] == '-' && a.text != "--":
+			option, _, inOne := strings.Cut(a.text, "=")
+			switch {
+			case slices.ContainsFunc(w.not, func(o string) bool { return hits(a.text, o) }):
+				return unread(name + " " + option)
+			case name == "command" && (option == "-v" || option == "-V"):
+				return reading
+			case slices.Contains(w.values, option) && !inOne:
+				i++
+			}
+			continue
+		case a.text == "--":
+			continue
+		case name == "env" && strings.ContainsRune(a.text, '='):
+			variable, _, _ := strings.Cut(a.text, "=")
+			if !l.variables[variable] {
+				least = least.worse(write(variable + "="))
+			}
+			continue
+		case operands > 0:
+			operands--
+			continue
+		}
+		break
+	}
+	if i >= len(args) {
+		if name == "xargs" { // it runs echo
+			return reading.worse(least)
+		}
+		return unread(name).worse(least)
+	}
+	if name == "watch" {
+		return l.text(args[i:], name).worse(least)
+	}
+	return l.command(args[i:], given || name == "xargs").worse(least)
+}
+
+// find judges what find does with what it has found.
+func (l *line) find(p *program, args []arg) Verdict {
+	worst, plain := Verdict{}, []arg{}
+	for i := 0; i < len(args); i++ {
+		if t := args[i].text; !args[i].known || t != "-exec" && t != "-execdir" && t != "-ok" && t != "-okdir" {
+			plain = append(plain, args[i])
+			continue
+		}
+		end := i + 1
+		for end < len(args) && args[end].text != ";" && args[end].text != "+" {
+			end++
+		}
+		inner := slices.Clone(args[i+1 : end])
+		if len(inner) == 0 {
+			return unread("find " + args[i].text)
+		}
+		for at := range inner {
+			if strings.Contains(inner[at].text, "{}") {
+				inner[at] = arg{}
+			}
+		}
+		worst = worst.worse(l.command(inner, false))
+		i = end
+	}
+	return p.judge(plain).worse(worst)
+}
+
+var (
+	sedReads = regexp.MustCompile(`^\s*((\d+|\$|/[^/\\]*/)(\s*,\s*[+~]?(\d+|\$|/[^/\\]*/))?\s*!?\s*)?([pdqQ=lDGHxnN]|s/([^/\\]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpiI0-9]*)\s*;?\s*$`)
+	sedBars  = regexp.MustCompile(`^s(\|([^|\\]|\\[^\n])*\|([^|\\\n]|\\[^\n])*\||#([^#\\]|\\[^\n])*#([^#\\\n]|\\[^\n])*#)[gpiI0-9]*$`)
+	awkWrite = regexp.MustCompile(`[|@]|system|getline|close|fflush|include|load|/inet|ENVIRON\s*\[`)
+)
+
+// script judges the program that sed or awk is given.
+func script(name string, args []arg) Verdict {
+	known := false
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.mayBeOption():
+			return unread(name + " of what is not known")
+		case len(a.text) > 1 && a.text[0] == '-':
+			switch {
+			case name == "sed" && (a.text == "-n" || a.text == "-E" || a.text == "-r" || a.text == "-s"):
+			case name != "sed" && strings.HasPrefix(a.text, "-F"):
+				if a.text == "-F" {
+					i++
+				}
+			case name != "sed" && a.text == "-v":
+				i++
+			default:
+				return write(name + " " + a.text)
+			}
+		case known:
+		case !a.known, name == "sed" && !sedReads.MatchString(a.text) && !sedBars.MatchString(a.text), name != "sed" && awkWrites(a.text):
+			return unread(name + " with a program that is not read")
+		default:
+			known = true
+		}
+	}
+	if !known {
+		return unread(name)
+	}
+	return reading
+}
+
+// awkWrites reports whether a program of awk may do more than print. A > before the first
+// action compares.
+func awkWrites(program string) bool {
+	return awkWrite.MatchString(program) || strings.IndexByte(program[max(0, strings.IndexByte(program, '{')):], '>') >= 0
+}

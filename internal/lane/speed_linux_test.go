@@ -1,0 +1,84 @@
+package lane
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// processorTime is that of this thread.
+func processorTime(b *testing.B) time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// BenchmarkTexts judges texts of 4 KB, each by itself, and says how much processor time
+// the slowest of a hundred took.
+func BenchmarkTexts(b *testing.B) {
+	dir := os.Getenv("MCPPROXY_LANES")
+	if dir == "" {
+		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that nobody here wrote")
+	}
+	read := func(paths []string) (texts []string) {
+		var all strings.Builder
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all.Write(text)
+		}
+		for s := all.String(); len(s) >= 4096; s = s[4096:] {
+			texts = append(texts, s[:4096])
+		}
+		return texts
+	}
+	sql, err := filepath.Glob(filepath.Join(dir, "pganalyze+libpg_query", "test", "sql", "postgres_regress", "*.sql"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(name string, texts []string, judge func(string) Verdict) {
+		b.Run(name, func(b *testing.B) {
+			if len(texts) == 0 {
+				b.Skip("there are no texts")
+			}
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			var took []time.Duration
+			for i := 0; b.Loop(); i++ {
+				began := processorTime(b)
+				judge(texts[i%len(texts)])
+				took = append(took, processorTime(b)-began)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+	run("sql", read(sql), readSQL)
+	everyday, err := os.ReadFile("testdata/everyday.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := strings.Split(string(everyday), "\n")
+	var shell, one []string
+	for i := range lines {
+		var text strings.Builder
+		for at := i; text.Len() < 4096; at++ {
+			text.WriteString(lines[at%len(lines)] + "\n")
+		}
+		shell, one = append(shell, text.String()), append(one, "git commit -m '"+strings.Repeat("x ", 2040)+"'")
+	}
+	run("shell, 200 lines", shell, readShell)
+	run("shell, one command", one, readShell)
+	run("shell, everyday lines", lines[:len(lines)-1], readShell)
+}
