@@ -185,15 +185,22 @@ func RecordOf(entries []Exported) (r Record, ok bool) {
 }
 
 // Export calls fn for every record that f selects, as Each does, with its entries. It
-// returns where the log ended when that began.
+// returns where the log ended when that began. Where instances share a store it is about
+// the records of this one: what can be proven is one chain.
 func (l *Log) Export(ctx context.Context, f Filter, fn func(*Stored) error) (end Position, err error) {
 	l.refusals.write(time.Now(), true) // an export tells what is in the log, and nothing of memory
 	end = l.spool.mark().end
 	if err := l.progress.flush(ctx); err != nil {
 		return end, err
 	}
+	each := l.store.Each
+	if s, ok := l.store.(interface {
+		EachOwn(ctx context.Context, f Filter, fn func(*Stored) error) error
+	}); ok {
+		each = s.EachOwn
+	}
 	var failed error
-	err = l.store.Each(ctx, f.masked(), func(s *Stored) error {
+	err = each(ctx, f.masked(), func(s *Stored) error {
 		failed = fn(s)
 		return failed
 	})

@@ -28,6 +28,9 @@ func (l *Log) Health() Health {
 	storeSick := l.spool.storeSick
 	l.spool.mu.Unlock()
 	storeErr, waiting := l.progress.failure(), l.ends.count()
+	if s, ok := l.store.(interface{ Ill() error }); ok && storeErr == nil {
+		storeErr = s.Ill() // nothing was to be written since
+	}
 	switch {
 	case failure != nil:
 		h.Message = fmt.Sprintf("records cannot be written, calls are refused: %v", failure)

@@ -183,10 +183,20 @@ func (l *Log) verify(ctx context.Context) (Verification, error) {
 	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
 		c.first = inSpool
 	}
+	entries := c.entries
+	if o, ok := l.store.(interface {
+		Others(ctx context.Context, fn func(name string, chain Chained) error) error
+	}); ok && c.first == nil {
+		more, count, broken, err := verifyOthers(ctx, o.Others)
+		if err != nil {
+			return Verification{}, l.queryError(ctx, err)
+		}
+		records, entries, c.first = records+more, entries+count, broken
+	}
 	if c.first != nil {
 		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
-	return Verification{OK: c.first == nil, Records: records, Entries: c.entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
+	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
 func (l *Log) queryError(ctx context.Context, err error) error {

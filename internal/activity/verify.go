@@ -315,3 +315,32 @@ func (c *chainCheck) endSigned(end int64) {
 		_ = c.broken(seq, "", "Entry %d should be signed, and is not.", seq)
 	}
 }
+
+// Chained reads the chain of one of the instances that share a store, as Store.Chain does.
+type Chained func(fn func(ChainPart) error) (records int64, end Position, err error)
+
+// verifyOthers checks the chains of the other instances that share a store, by what the store has:
+// their spools are with them. It returns the first break, which names the instance.
+func verifyOthers(ctx context.Context, others func(context.Context, func(name string, chain Chained) error) error) (records, entries int64, first *Break, err error) {
+	err = others(ctx, func(name string, chain Chained) error {
+		c := chainCheck{}
+		n, end, err := chain(c.add)
+		if err != nil && !errors.Is(err, errBroken) {
+			return err
+		}
+		if err == nil {
+			c.end(end, end.Chain)
+		}
+		records, entries = records+n, entries+c.entries
+		if c.first == nil {
+			return nil
+		}
+		first = c.first
+		first.Reason = "Of instance " + name + ": " + first.Reason
+		return errBroken
+	})
+	if errors.Is(err, errBroken) {
+		err = nil
+	}
+	return records, entries, first, err
+}

@@ -42,7 +42,6 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
-	"mcpproxy/internal/restriction"
 	"mcpproxy/internal/scope"
 	"mcpproxy/internal/secret"
 	"mcpproxy/internal/secrets"
@@ -105,7 +104,8 @@ type daemon struct {
 	release   func() error  // of the data directory
 	looked    chan struct{} // the log was looked at: see keepFiles
 	tcp, unix net.Listener
-	store     *store.DB
+	store     store.Database
+	shared    *store.Postgres // the same, when other instances share it; else nil
 	log       *activity.Log
 	book      *approval.Book
 	catalog   *catalog.Catalog
@@ -246,9 +246,11 @@ func closed(err error) error {
 
 func (d *daemon) openLog() error {
 	cfg := d.live.Current()
-	d.store = store.Open(filepath.Join(cfg.DataDir, "mcpproxy.db"), d.logger)
-	d.onClose(func(context.Context) error { return d.store.Close() })
 	var err error
+	if d.store, d.shared, err = store.OpenDatabase(cfg.Database, cfg.DataDir, d.logger); err != nil {
+		return err
+	}
+	d.onClose(func(context.Context) error { return d.store.Close() })
 	d.log, err = activity.Open(activity.Options{
 		Dir:         filepath.Join(cfg.DataDir, "spool"),
 		MaxResponse: cfg.Activity.MaxResponseSize,
@@ -277,9 +279,7 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	decided := restriction.New(filepath.Join(cfg.DataDir, "restrictions.log"), d.store, d.logger, d.damaged)
-	d.onClose(func(context.Context) error { return decided.Close() })
-	d.book = approval.NewBook(decided)
+	d.book = approval.NewBook(d.decisions(cfg.DataDir))
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
@@ -317,9 +317,9 @@ func (d *daemon) wire() error {
 	})
 	operations := admin.New(d.gateway, d.live)
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
-	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations})
+	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(store.NewTokens(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
+	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
 	authenticator := auth.New(d.key, d.tokens)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
@@ -327,7 +327,7 @@ func (d *daemon) wire() error {
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.door.Surface, Refused: d.door.Refused,
 		All:   union.New(union.Deps{Catalog: d.catalog, Door: d.door, Offers: d.offers, Reply: replies}),
-		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Logger: d.logger,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instance(), Logger: d.logger,
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
 	tokens := access.New(d.gateway, d.tokens)
@@ -367,6 +367,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.refill(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
+	d.running.Go(func() { d.followOthers(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -22,6 +23,10 @@ const (
 	// MaxProposals is how many servers wait as proposals.
 	MaxProposals = 50
 )
+
+// ErrStale is that somebody else has decided something since the decisions were loaded:
+// they have to be loaded again before anything is decided by them.
+var ErrStale = errors.New("something else was decided meanwhile")
 
 // Keeper stores the decisions. SaveApprovals stores a change wholly or not at
 // all; RestoreApprovals makes the store have what is given and nothing else, but
@@ -102,9 +107,36 @@ func (b *Book) read(ctx context.Context) (bool, error) {
 	if b.state.Load() != nil {
 		return false, nil
 	}
+	if _, err := b.load(ctx); err != nil {
+		return false, err
+	}
+	close(b.loaded)
+	return true, nil
+}
+
+// Reload reads what was stored once more, since another instance has decided something, and
+// tells the followers of it.
+func (b *Book) Reload(ctx context.Context, decided ...Decided) error {
+	read, err := b.read(ctx)
+	if err == nil && !read {
+		b.mu.Lock()
+		_, err = b.load(ctx)
+		b.mu.Unlock()
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range decided {
+		b.publish(d)
+	}
+	return nil
+}
+
+// load reads what was stored. mu is held.
+func (b *Book) load(ctx context.Context) (*state, error) {
 	saved, err := b.keeper.LoadApprovals(ctx)
 	if err != nil {
-		return false, fmt.Errorf("read the approvals: %w", err)
+		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
 	s := &state{servers: map[string]*View{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
@@ -120,8 +152,7 @@ func (b *Book) read(ctx context.Context) (bool, error) {
 	}
 	b.holds.load(saved.Held)
 	b.state.Store(s)
-	close(b.loaded)
-	return true, nil
+	return s, nil
 }
 
 // Restore stores all that is known once more: the store has failed meanwhile, and
@@ -518,22 +549,41 @@ func (b *Book) change(ctx context.Context, decide func(*state) (Change, error)) 
 		return problem.New(problem.AuditUnavailable, "The approvals cannot be read yet, so nothing can be decided.",
 			"Try again in a moment; if it stays so, see `mcpproxy status` and the log of the daemon.")
 	}
-	c, err := decide(s)
+	c, s, err := b.save(ctx, s, decide)
 	if err != nil || c.empty() {
 		return err
-	}
-	if c.Launch != nil {
-		c.Tools = s.view(c.Server).rest(c.Tools)
-	}
-	if err := b.keeper.SaveApprovals(ctx, c); err != nil {
-		return problem.New(problem.AuditUnavailable, "The decision cannot be stored, so it does not take effect.",
-			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
 	}
 	if c.Forget {
 		b.holds.forget(c.Server)
 	}
 	b.state.Store(s.with(c))
 	return nil
+}
+
+// staleTries is how often something is decided anew, since another instance was faster.
+const staleTries = 10
+
+// save stores what decide returns, and returns it with what it was decided by.
+func (b *Book) save(ctx context.Context, s *state, decide func(*state) (Change, error)) (Change, *state, error) {
+	for try := 0; ; try++ {
+		c, err := decide(s)
+		if err != nil || c.empty() {
+			return c, s, err
+		}
+		if c.Launch != nil {
+			c.Tools = s.view(c.Server).rest(c.Tools)
+		}
+		if err = b.keeper.SaveApprovals(ctx, c); err == nil {
+			return c, s, nil
+		}
+		if errors.Is(err, ErrStale) && try < staleTries {
+			if s, err = b.load(ctx); err == nil {
+				continue
+			}
+		}
+		return c, s, problem.New(problem.AuditUnavailable, "The decision cannot be stored, so it does not take effect.",
+			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+	}
 }
 
 func (c *Change) empty() bool { return c.Server == "" && c.Propose == nil && c.Settle == "" }

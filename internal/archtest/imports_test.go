@@ -111,6 +111,8 @@ var reserved = []struct {
 }{
 	{[]string{"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/pressly/goose"}, []string{"store"},
 		"SQL is the store's: the others use its methods"},
+	{[]string{"github.com/jackc/pgx"}, []string{"store"},
+		"SQL is the store's: the others use its methods"},
 	{[]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, []string{"cli"},
 		"commands and flags are the cli's"},
 	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"mcptest", "bench"},
@@ -119,13 +121,13 @@ var reserved = []struct {
 		"the file is config's"},
 	{[]string{"github.com/tailscale/hujson"}, []string{"jsonc", "textedit", "config", "clientfile"},
 		"what people write is read and edited by jsonc, for config and textedit, and by clientfile taken over"},
-	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "packaging", "bench", "demo", "mcptest", "faultfs", "faultrun"},
+	{[]string{"os/exec"}, []string{"process", "browser", "autostart", "packaging", "bench", "demo", "mcptest", "faultfs", "faultrun", "store/pgtest"},
 		"processes are started by process, which also ends them, the browser by browser, and the managers of services by autostart"},
 	{[]string{module + "/internal/link"}, []string{"upstream", "adapt"},
 		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"secret"},
 		"what is secret and kept is sealed in one place"},
-	{[]string{"testing"}, []string{"mcptest", "store/storetest", "approval/approvaltest", "catalog/catalogtest"},
+	{[]string{"testing"}, []string{"mcptest", "store/storetest", "store/pgtest", "approval/approvaltest", "catalog/catalogtest"},
 		"tests stand in _test.go files"},
 }
 

@@ -19,6 +19,7 @@ var allowed = map[string]string{
 	"github.com/google/go-cmp":                          "tests: differences that can be read",
 	"github.com/kljensen/snowball":                      "stems of words, pinned, since they decide the order of results",
 	"github.com/modelcontextprotocol/go-sdk":            "tests: the oracle, and servers nobody here wrote",
+	"github.com/jackc/pgx/v5":                           "PostgreSQL: its connections alone (pgconn)",
 	"github.com/pressly/goose/v3":                       "migrations of the database",
 	"github.com/pelletier/go-toml/v2":                   "the files of clients that write TOML, with places",
 	"github.com/rogpeppe/go-internal":                   "tests: stories as scripts, files in one text",

@@ -297,6 +297,46 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (Token, error) {
 	return h.Token, nil
 }
 
+// Reload reads the tokens once more, since another instance has made or revoked some. Those
+// that are not there any more end.
+func (t *Tokens) Reload(ctx context.Context) error {
+	select {
+	case <-t.loaded:
+	default:
+		return nil // Run reads them
+	}
+	t.changing.Lock()
+	defer t.changing.Unlock()
+	all, err := t.keeper.LoadTokens(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, one := range all {
+		there[one.ID] = true
+	}
+	known := map[string]bool{}
+	for _, h := range t.held() {
+		if known[h.ID] = true; there[h.ID] {
+			continue
+		}
+		if h.timer != nil {
+			h.timer.Stop()
+		}
+		t.mu.Lock()
+		delete(t.byHash, h.Hash)
+		t.mu.Unlock()
+		h.gone.Store(true)
+		t.end(h)
+	}
+	for _, one := range all {
+		if !known[one.ID] {
+			t.hold(one)
+		}
+	}
+	return nil
+}
+
 // Restore stores all tokens again: the store may have lost them.
 func (t *Tokens) Restore(ctx context.Context) error {
 	select {

@@ -61,6 +61,16 @@ func checkAPIKey(s string) error {
 	return nil
 }
 
+func checkDatabase(s string) error {
+	if s == "sqlite" {
+		return nil
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" && u.RawQuery == "" {
+		return errors.New(`database is "sqlite", which is a file in the data directory, or the address of a PostgreSQL database; such as postgres://mcpproxy:password@db.example.com:5432/mcpproxy, where special characters of the password are written as %XX`)
+	}
+	return nil
+}
+
 func checkHost(s string) error {
 	host := s
 	if h, _, err := net.SplitHostPort(s); err == nil {

@@ -27,6 +27,7 @@ import (
 type Config struct {
 	Listen            string
 	DataDir           string
+	Database          string // "sqlite": a file in the data directory; else the address of a PostgreSQL database
 	APIKey            string // empty: the one in the data directory
 	RequireMCPAuth    bool
 	TrustedHosts      []string

@@ -29,10 +29,11 @@ type key struct {
 	aliases []string // other names that clients write
 	inverse string   // another name, whose value says the opposite
 
-	restart bool // a change waits for a restart
-	secret  bool // never shown, unless it is only a reference
-	secrets bool // may hold ${keyring:NAME}
-	folded  bool // in a map, names that differ only in case are the same
+	restart bool                    // a change waits for a restart
+	secret  bool                    // never shown, unless it is only a reference
+	mask    func(raw string) string // what is shown of a secret in its place
+	secrets bool                    // may hold ${keyring:NAME}
+	folded  bool                    // in a map, names that differ only in case are the same
 
 	// planned keys belong to the product but not yet to this version.
 	planned bool

@@ -17,6 +17,7 @@ func (c *Config) keys() []key {
 		{name: "$schema"},
 		{name: "listen", to: &c.Listen, def: "127.0.0.1:8080", check: checkListen, restart: true},
 		{name: "data_dir", to: &c.DataDir, def: "~/.mcpproxy", check: checkDir, restart: true},
+		{name: "database", to: &c.Database, def: "sqlite", check: checkDatabase, restart: true, secret: true, mask: maskedDatabase},
 		{name: "api_key", to: &c.APIKey, check: checkAPIKey, restart: true, secret: true},
 		{name: "require_mcp_auth", to: &c.RequireMCPAuth},
 		{name: "trusted_hosts", to: &c.TrustedHosts, check: checkHost},
@@ -47,7 +48,6 @@ func (c *Config) keys() []key {
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
 		{name: "mcpServers", to: &c.Servers},
 		{name: "profiles", to: &c.Profiles},
-		{name: "database", planned: true},
 		{name: "telemetry.endpoint", to: &c.TelemetryEndpoint, check: checkEndpoint, restart: true},
 	}
 }

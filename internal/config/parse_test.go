@@ -40,7 +40,7 @@ func mustParse(t testing.TB, text string) *Config {
 
 func TestDefaults(t *testing.T) {
 	want := &Config{
-		Listen: "127.0.0.1:8080", DataDir: "/home/me/.mcpproxy",
+		Listen: "127.0.0.1:8080", DataDir: "/home/me/.mcpproxy", Database: "sqlite",
 		ToolsLimit: 10, ToolsDetail: Full, DiscoveryLimit: 40_000, ResultLimit: 60000, MCPManagement: ManagePropose,
 		CallTimeout: 2 * time.Minute, ConnectTimeout: 30 * time.Second,
 		MaxConcurrent: 1024, QueueSize: 4096, QueueTimeout: 30 * time.Second,
@@ -65,7 +65,7 @@ func TestEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Listen: "0.0.0.0:9000", DataDir: "/srv/data", APIKey: "t0p-s3cret", RequireMCPAuth: true,
+		Listen: "0.0.0.0:9000", DataDir: "/srv/data", Database: "postgres://mcpproxy:t0p-s3cret@db.example.com/mcpproxy?sslmode=verify-full", APIKey: "t0p-s3cret", RequireMCPAuth: true,
 		TrustedHosts: []string{"mcp.example.com", "mcp.example.com:8443"},
 		ToolsLimit:   25, ToolsDetail: Compact, DiscoveryLimit: 20_000, ResultLimit: 0, MCPManagement: ManageOff,
 		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute, IdleTimeout: 10 * time.Minute,

@@ -130,7 +130,7 @@ func (f *places) object(v hujson.Value, keys []key, of string) {
 		case others, at < 0, keys[at].planned:
 			f.all(m.Value)
 		case keys[at].secret:
-			f.secret(m.Value)
+			f.secret(m.Value, keys[at])
 		default:
 			f.value(m.Value, keys[at])
 		}
@@ -251,13 +251,13 @@ func asURL(text string) string {
 }
 
 // secret masks the values of a key that is secret: references are none.
-func (f *places) secret(v hujson.Value) {
+func (f *places) secret(v hujson.Value, k key) {
 	for one := range leaves(v, f.loose) {
 		l, _ := one.Value.(hujson.Literal)
 		switch raw := l.String(); {
 		case l.Kind() != '"':
 			f.add(one.StartOffset, one.EndOffset)
-		case masked(raw) != raw:
+		case k.masked(raw) != raw:
 			f.add(one.StartOffset+1, one.EndOffset-1)
 			f.values = append(f.values, string(l[1:len(l)-1]))
 		}

@@ -17,7 +17,7 @@ var referenceText string
 
 // Reference is the reference of the file in Markdown.
 func Reference() []byte {
-	var aliases, planned []string
+	var aliases []string
 	for _, k := range new(Server).keys() {
 		if len(k.aliases) > 0 {
 			aliases = append(aliases, fmt.Sprintf("%s for `%s`", code(k.aliases), k.name))
@@ -33,16 +33,6 @@ func Reference() []byte {
 			}
 		}
 	}
-	for _, k := range new(Config).keys() {
-		if k.planned {
-			planned = append(planned, "`"+k.name+"`")
-		}
-	}
-	for _, k := range new(Server).keys() {
-		if k.planned {
-			planned = append(planned, "`"+k.name+"` of a server")
-		}
-	}
 	return []byte(strings.NewReplacer(
 		"{{top}}", rows("file", new(Config).keys(), true),
 		"{{server}}", rows("server", new(Server).keys(), true),
@@ -50,7 +40,6 @@ func Reference() []byte {
 		"{{lane}}", rows("lane", new(LaneRule).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
-		"{{planned}}", strings.Join(planned, ", "),
 		"{{mistakes}}", sampleMistakes(),
 	).Replace(referenceText))
 }

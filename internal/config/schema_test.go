@@ -77,7 +77,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	// A schema cannot say what these are about.
 	beyond := map[string]bool{
 		"keys_duplicate": true, "references": true, "strings": true, "servers_url": true,
-		"listen_port": true, "protocol_sse_without_url": true, "listen_exposed": true, "listen_every_interface": true,
+		"listen_port": true, "protocol_sse_without_url": true, "listen_exposed": true, "listen_every_interface": true, "database": true,
 	}
 	files, err := filepath.Glob("testdata/bad/[^s]*.txtar")
 	if err != nil {

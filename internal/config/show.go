@@ -15,16 +15,12 @@ import (
 	"mcpproxy/internal/tool"
 )
 
-// mask stands for a secret where a configuration is shown.
-const mask = "***"
-
-// masked is what may be shown of a secret as the file has it: a reference is
-// none.
-func masked(raw string) string {
-	if raw == "" || onlyReferences(raw) {
-		return raw
+// masked is what may be shown of the value of a key.
+func (k key) masked(raw string) string {
+	if k.mask != nil {
+		return k.mask(raw)
 	}
-	return mask
+	return masked(raw)
 }
 
 // Shown is c as it may be shown: references instead of their values, and the
@@ -68,7 +64,7 @@ func hide(keys []key) {
 		}
 		switch v := k.to.(type) {
 		case *string:
-			*v = masked(*v)
+			*v = k.masked(*v)
 		case *map[string]string:
 			*v = maps.Clone(*v)
 			for name, value := range *v {

@@ -122,7 +122,7 @@ func TestSettingsAreTheReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"mcpServers", "mcpServers.a", "log", "database", "$schema", "tool_limit", ""} {
+	for _, name := range []string{"mcpServers", "mcpServers.a", "log", "$schema", "tool_limit", ""} {
 		if CheckSetting(name) == nil {
 			t.Errorf("%q is a setting", name)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
 )
 
@@ -13,6 +14,9 @@ type Deps struct {
 	Log     *activity.Log
 	Catalog *catalog.Catalog
 	Servers Servers
+	// Shared reports whether other instances share the log: what they do is in no chain of
+	// this one, so that who comes back loads again.
+	Shared bool
 }
 
 // maxListeners is how many may listen at a time.
@@ -68,6 +72,32 @@ func (h *Hub) ConfigChanged(keys []string, refused error) {
 	}
 	h.changes.addConfig(keys, refused)
 	h.raise()
+}
+
+// Listening reports whether anybody listens.
+func (h *Hub) Listening() bool { return h.listening() > 0 }
+
+// Elsewhere tells what has happened on other instances; missed, that there was more. It
+// waits for nothing.
+func (h *Hub) Elsewhere(steps []activity.Step, missed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.recent.live {
+		return
+	}
+	at := h.recent.head
+	c := &chunk{from: at, to: at}
+	for i := range steps {
+		steps[i].Place = at
+		c.add(&steps[i])
+	}
+	if missed {
+		c.data = appendReset(c.data, at)
+		c.note(gateway.EventReset, at)
+	}
+	if len(c.data) > 0 {
+		h.recent.add(c)
+	}
 }
 
 // raise wakes Run.

@@ -123,6 +123,9 @@ func (l *listener) begin(ctx context.Context) error {
 // catchUp tells from the log what is not in the chunks any more, and what may have
 // changed besides.
 func (l *listener) catchUp(ctx context.Context) error {
+	if l.hub.Shared {
+		return l.reset()
+	}
 	r := l.hub.Log.ReadFrom(l.at)
 	defer r.Close()
 	if l.hub.Log.Place().Seq-l.at.Seq > maxMissed {

@@ -167,7 +167,7 @@ func (l *lines) initialize(ctx context.Context, x *message) {
 		return
 	}
 	if e != nil {
-		e.name()
+		e.name("")
 		if l.entry != nil {
 			l.entry.close()
 		}

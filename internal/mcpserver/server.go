@@ -48,6 +48,9 @@ type Deps struct {
 	Auth    *auth.Authenticator
 	// Profiles has those of the configuration.
 	Profiles auth.Profiles
+	// Instance is what the ids of sessions begin with, where there are several that a
+	// balancer may send a request to.
+	Instance string
 	Logger   *slog.Logger
 }
 
@@ -69,9 +72,13 @@ type Server struct {
 
 // New makes a Server.
 func New(d Deps) *Server {
+	all := newSessions()
+	if d.Instance != "" {
+		all.prefix = d.Instance + "-"
+	}
 	return &Server{
 		Deps:     d,
-		sessions: newSessions(),
+		sessions: all,
 		streams:  make(chan struct{}, maxStreams),
 		closed:   make(chan struct{}),
 	}

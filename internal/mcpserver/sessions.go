@@ -130,6 +130,7 @@ func (s *entry) release(asked bool) {
 // connection go first if there are many, and those in which nothing was ever
 // asked for before all that were used.
 type sessions struct {
+	prefix string     // of the ids
 	mu     sync.Mutex // guards what follows, and some of each session
 	byID   map[string]*entry
 	unused *list.List     // nothing was asked for in them; the least recently used last
@@ -150,8 +151,8 @@ func (ss *sessions) list(s *entry) *list.List {
 }
 
 // name sets the id of the session, which cannot be guessed.
-func (s *entry) name() {
-	s.id = rand.Text() // 26 letters and digits, at least 128 bits
+func (s *entry) name(prefix string) {
+	s.id = prefix + rand.Text() // 26 letters and digits, at least 128 bits
 	s.record, s.ended = recordID(s.id), make(chan struct{})
 }
 
@@ -173,7 +174,7 @@ func (s *entry) closed() bool {
 
 // open names a session and enters it.
 func (ss *sessions) open(s *entry) *jsonrpc.Error {
-	s.name()
+	s.name(ss.prefix)
 	s.owner = ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

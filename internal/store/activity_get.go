@@ -37,8 +37,11 @@ func (db *DB) Get(ctx context.Context, prefix string) (activity.Record, error) {
 	case 1:
 		return readChained(ctx, e.reads, keys[0])
 	}
-	return activity.Record{}, problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).
-		WithHint("Give more of the id.")
+	return activity.Record{}, ambiguous(prefix)
+}
+
+func ambiguous(prefix string) error {
+	return problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).WithHint("Give more of the id.")
 }
 
 func noActivity(prefix string) error {

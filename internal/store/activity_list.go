@@ -346,7 +346,11 @@ func decodeCursor(s string) (before int64, err error) {
 			return int64(key), nil
 		}
 	}
-	return 0, problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
+	return 0, badCursor(s)
+}
+
+func badCursor(s string) error {
+	return problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
 		WithHint("Use next_cursor of the answer before, or leave the cursor out to begin with the newest.").
 		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier answer")
 }

@@ -40,9 +40,8 @@ func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.S
 		if s.Cut, err = q.eachRecord(ctx, in.Most, s.add); err != nil {
 			return err
 		}
-		s.P50, s.P95 = s.duration.percentile(50), s.duration.percentile(95)
-		s.OwnP50, s.OwnP95 = s.own.percentile(50), s.own.percentile(95)
-		s.Groups, err = q.tallies(ctx, &in, s.groups)
+		s.finish()
+		s.Groups, err = q.tallies(ctx, &in, s)
 		return err
 	})
 	return s.Summary, err
@@ -165,18 +164,37 @@ func (s *summary) group(key int64, v *values) *group {
 	return g
 }
 
-// tallies names the groups with the most calls. One whose records are pruned
-// meanwhile is left out.
-func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, groups map[groupKey]*group) ([]activity.Tally, error) {
-	all := make([]*group, 0, len(groups))
-	for _, g := range groups {
+// finish counts what follows from all records.
+func (s *summary) finish() {
+	s.P50, s.P95 = s.duration.percentile(50), s.duration.percentile(95)
+	s.OwnP50, s.OwnP95 = s.own.percentile(50), s.own.percentile(95)
+}
+
+// most returns the groups with the most calls.
+func (s *summary) most() []*group {
+	all := make([]*group, 0, len(s.groups))
+	for _, g := range s.groups {
 		all = append(all, g)
 	}
 	slices.SortFunc(all, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.calls, a.calls), cmp.Compare(b.refused, a.refused), cmp.Compare(b.key, a.key))
 	})
+	return all[:min(len(all), activity.MaxGroups)]
+}
+
+// tally is what is counted of a group, one of whose records is r.
+func (g *group) tally(by activity.Group, r *activity.Record) activity.Tally {
+	return activity.Tally{
+		Key: keyOf(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
+		P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
+	}
+}
+
+// tallies names the groups with the most calls. One whose records are pruned
+// meanwhile is left out.
+func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, s *summary) ([]activity.Tally, error) {
 	out := []activity.Tally{}
-	for _, g := range all[:min(len(all), activity.MaxGroups)] {
+	for _, g := range s.most() {
 		r, err := readRecord(q.tx.QueryRowContext(ctx, selectRecord, g.key))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -184,10 +202,7 @@ func (q *query) tallies(ctx context.Context, in *activity.SummaryQuery, groups m
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, activity.Tally{
-			Key: keyOf(in.Group, &r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
-			P50: g.duration.percentile(50), P95: g.duration.percentile(95), OwnP50: g.own.percentile(50),
-		})
+		out = append(out, g.tally(in.Group, &r))
 	}
 	return out, nil
 }
@@ -240,9 +255,7 @@ func (db *DB) Sessions(ctx context.Context, in activity.SessionQuery) (activity.
 			return err
 		}
 		page.Total = int64(len(t.all))
-		slices.SortStableFunc(t.all, func(a, b *sessionCount) int { return cmp.Compare(b.last, a.last) })
-		from := min(max(0, in.Offset), len(t.all))
-		page.Sessions, err = q.sessions(ctx, t.all[from:min(from+max(0, in.Limit), len(t.all))])
+		page.Sessions, err = q.sessions(ctx, t.page(&in))
 		return err
 	})
 	return page, err
@@ -284,6 +297,21 @@ func (t *sessionTally) add(key int64, v *values) {
 	}
 }
 
+// page returns the sessions that are asked for, the newest first.
+func (t *sessionTally) page(in *activity.SessionQuery) []*sessionCount {
+	slices.SortStableFunc(t.all, func(a, b *sessionCount) int { return cmp.Compare(b.last, a.last) })
+	from := min(max(0, in.Offset), len(t.all))
+	return t.all[from:min(from+max(0, in.Limit), len(t.all))]
+}
+
+// session is what is counted of a session, one of whose records is r.
+func (s *sessionCount) session(r *activity.Record) activity.Session {
+	return activity.Session{
+		ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
+		First: time.UnixMicro(s.first).UTC(), Last: time.UnixMicro(s.last).UTC(), Calls: s.calls, Refused: s.refused, Failed: s.failed,
+	}
+}
+
 // sessions names sessions. One whose records are pruned meanwhile is left out.
 func (q *query) sessions(ctx context.Context, counts []*sessionCount) ([]activity.Session, error) {
 	out := []activity.Session{}
@@ -295,10 +323,7 @@ func (q *query) sessions(ctx context.Context, counts []*sessionCount) ([]activit
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, activity.Session{
-			ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
-			First: time.UnixMicro(s.first).UTC(), Last: time.UnixMicro(s.last).UTC(), Calls: s.calls, Refused: s.refused, Failed: s.failed,
-		})
+		out = append(out, s.session(&r))
 	}
 	return out, nil
 }

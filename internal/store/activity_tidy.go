@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// pruneStep is how many records one step of pruning takes. It holds up the
-	// projector for a few milliseconds, and no call.
-	pruneStep = 512
 	// maxUnindexed is how many chunks may wait for the text index even when there
 	// is never time: a search would have to make up for all of them.
 	maxUnindexed = 256
@@ -85,7 +82,7 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		if err != nil {
 			return 0, err
 		}
-		to = max(to, e.paced(old, first, next))
+		to = max(to, e.pace.paced(old, first, next))
 	}
 	if keep.MaxBytes > 0 && to <= first {
 		large, err := tooLarge(ctx, e.reads, keep.MaxBytes+refusedCost*there.refusedBytes)
@@ -100,21 +97,6 @@ func (e *engine) pruneTo(ctx context.Context, now time.Time, keep activity.Reten
 		return 0, nil
 	}
 	return min(to, first+pruneStep, next), nil
-}
-
-// paced bounds what goes by age: in an hour at most an eighth of the records. In
-// the long run that is three times what can become old; when the clock is wrong
-// it leaves days to notice. Other limits are not bounded.
-func (e *engine) paced(old, first, next int64) int64 {
-	if old <= first {
-		return first
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.paceBegan.IsZero() || time.Since(e.paceBegan) >= time.Hour {
-		e.paceBegan, e.paceEnd = time.Now(), first+(next-first)/8+pruneStep
-	}
-	return min(old, e.paceEnd)
 }
 
 // olderThan returns the key of the first record that is not older than the time,

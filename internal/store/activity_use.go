@@ -61,44 +61,59 @@ func (db *DB) ServerUse(ctx context.Context, now time.Time, latest int) (map[str
 	if err != nil {
 		return nil, err
 	}
-	first := hourOf(now.UnixMicro()) - int64(latest) + 1
-	all := map[string]activity.ServerUse{}
+	u := newServerUses(now, latest)
 	var server, status string
 	var at, n int64
-	err = each(ctx, e.reads, into{&server, &at, &status, &n}, func() error {
-		if at -= first; at >= int64(latest) { // the clock was put back
-			return nil
-		}
-		u := all[server]
-		if u.Hours == nil {
-			u.Hours = make([]activity.HourUse, latest)
-		}
-		u.Hours[at].Calls += n
-		if status == string(activity.Failed) {
-			u.Hours[at].Errors += n
-		}
-		all[server] = u
-		return nil
-	}, "SELECT server, hour, status, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server, hour, status",
-		first, activity.ToolCall)
+	err = each(ctx, e.reads, into{&server, &at, &status, &n}, func() error { u.calls(server, at, status, n); return nil },
+		"SELECT server, hour, status, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server, hour, status",
+		u.first, activity.ToolCall)
 	if err != nil {
 		return nil, err
 	}
-	below := map[string]int64{} // of each server, the calls that took longer than what was looked at
-	err = each(ctx, e.reads, into{&server, &at, &n}, func() error {
-		u, there := all[server]
-		if below[server] += n; !there || u.P95 != 0 {
-			return nil
-		}
-		total := int64(0)
-		for _, h := range u.Hours {
-			total += h.Calls
-		}
-		if below[server]*20 > total { // more than one in twenty took at least so long
-			u.P95 = time.Duration(middle(at)) * time.Millisecond
-			all[server] = u
-		}
-		return nil
-	}, "SELECT server, bucket, sum(records) FROM activity_took WHERE hour >= ? GROUP BY server, bucket ORDER BY server, bucket DESC", first)
-	return all, err
+	err = each(ctx, e.reads, into{&server, &at, &n}, func() error { u.took(server, at, n); return nil },
+		"SELECT server, bucket, sum(records) FROM activity_took WHERE hour >= ? GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
+	return u.all, err
+}
+
+// serverUses is how servers were called, as it comes about.
+type serverUses struct {
+	first, latest int64 // the first hour, and how many there are
+	all           map[string]activity.ServerUse
+	below         map[string]int64 // of each server, the calls that took longer than what was looked at
+}
+
+func newServerUses(now time.Time, latest int) *serverUses {
+	return &serverUses{hourOf(now.UnixMicro()) - int64(latest) + 1, int64(latest), map[string]activity.ServerUse{}, map[string]int64{}}
+}
+
+// calls counts calls of an hour.
+func (s *serverUses) calls(server string, at int64, status string, n int64) {
+	if at -= s.first; at >= s.latest { // the clock was put back
+		return
+	}
+	u := s.all[server]
+	if u.Hours == nil {
+		u.Hours = make([]activity.HourUse, s.latest)
+	}
+	u.Hours[at].Calls += n
+	if status == string(activity.Failed) {
+		u.Hours[at].Errors += n
+	}
+	s.all[server] = u
+}
+
+// took counts calls by how long they took, the longest first.
+func (s *serverUses) took(server string, bucket, n int64) {
+	u, there := s.all[server]
+	if s.below[server] += n; !there || u.P95 != 0 {
+		return
+	}
+	total := int64(0)
+	for _, h := range u.Hours {
+		total += h.Calls
+	}
+	if s.below[server]*20 > total { // more than one in twenty took at least so long
+		u.P95 = time.Duration(middle(bucket)) * time.Millisecond
+		s.all[server] = u
+	}
 }

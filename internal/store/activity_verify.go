@@ -41,25 +41,51 @@ func (p proofs) Chain(ctx context.Context, fn func(activity.ChainPart) error) (r
 		return 0, end, err
 	}
 	copy(end.Hash[:], hash)
-	w := chainWalk{tx: tx, fn: fn}
-	if err := w.readMarks(ctx, end.Chain); err != nil {
+	w := chainWalk{source: chainOf{tx}, fn: fn}
+	if err := eachMark(ctx, tx, end.Chain, w.mark); err != nil {
 		return 0, end, err
 	}
-	for more := true; more; {
-		if err := done.Err(); err != nil {
-			return w.records, end, err
-		}
-		if more, err = w.readRows(ctx); err != nil {
-			return w.records, end, err
-		}
-	}
-	return w.records, end, w.pass(ctx, true)
+	err = w.walk(ctx, done.Err)
+	return w.records, end, err
+}
+
+// chainOf is the chain of a database with one.
+type chainOf struct{ tx *sql.Tx }
+
+func (c chainOf) chainRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
+	var r chainRow
+	var seq, endSeq sql.NullInt64
+	var hash, endHash sql.RawBytes
+	return each(ctx, c.tx, into{&r.key, &seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
+		r.seq, r.hash, r.endSeq, r.ended, r.endHash = seq.Int64, hash, endSeq.Int64, endSeq.Valid, endHash
+		return fn(&r)
+	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key >= ? ORDER BY key LIMIT ?", from, chainRows)
+}
+
+func (c chainOf) chainOutcome(ctx context.Context, key int64) (outcome []byte, err error) {
+	err = c.tx.QueryRowContext(ctx, "SELECT outcome FROM activity WHERE key = ?", key).Scan(&outcome)
+	return outcome, err
+}
+
+// chainRow is a record as the walk reads it. The hashes are valid until the next one is read.
+type chainRow struct {
+	key, seq, endSeq int64
+	ended            bool
+	hash, endHash    []byte
+	entry, outcome   []byte
+}
+
+// chainSource has the rows of one chain.
+type chainSource interface {
+	// chainRows calls fn for up to chainRows rows from a key on.
+	chainRows(ctx context.Context, from int64, fn func(*chainRow) error) error
+	chainOutcome(ctx context.Context, key int64) ([]byte, error)
 }
 
 // chainWalk brings the entries into their order: rows come in the order in which
 // their records began, and have their ends with them.
 type chainWalk struct {
-	tx      *sql.Tx
+	source  chainSource
 	fn      func(activity.ChainPart) error
 	next    int64 // the key to read from
 	records int64
@@ -139,34 +165,43 @@ func eachMark(ctx context.Context, db querier, chain string, fn func(activity.Ch
 		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE chain = ? ORDER BY first, seq`, chain)
 }
 
-// readMarks reads what was pruned and what was signed.
-func (w *chainWalk) readMarks(ctx context.Context, chain string) error {
-	return eachMark(ctx, w.tx, chain, func(p activity.ChainPart) error {
-		heap.Push(&w.waiting, chainPart{ChainPart: p})
-		return nil
-	})
+// mark takes what was pruned or signed.
+func (w *chainWalk) mark(p activity.ChainPart) error {
+	heap.Push(&w.waiting, chainPart{ChainPart: p})
+	return nil
+}
+
+// walk passes everything on. failed says why it ends before.
+func (w *chainWalk) walk(ctx context.Context, failed func() error) error {
+	for more := true; more; {
+		err := failed()
+		if err == nil {
+			more, err = w.readRows(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.pass(ctx, true)
 }
 
 // readRows reads some rows and passes on whose turn it is. It reports whether there
 // may be more.
 func (w *chainWalk) readRows(ctx context.Context) (more bool, err error) {
-	var key int64
-	var seq, endSeq sql.NullInt64
-	var hash, endHash sql.RawBytes
-	var entry, outcome []byte
 	rows := 0
-	err = each(ctx, w.tx, into{&key, &seq, &hash, &endSeq, &endHash, &entry, &outcome}, func() error {
+	err = w.source.chainRows(ctx, w.next, func(r *chainRow) error {
 		rows++
-		if entry != nil || hash != nil {
-			w.push(chainPart{activity.ChainPart{First: seq.Int64, Seq: seq.Int64, Payload: entry, Record: key + 1}, key, false}, hash)
-			w.ahead = max(w.ahead, seq.Int64)
+		w.next = r.key + 1
+		if r.entry != nil || r.hash != nil {
+			w.push(chainPart{activity.ChainPart{First: r.seq, Seq: r.seq, Payload: r.entry, Record: r.key + 1}, r.key, false}, r.hash)
+			w.ahead = max(w.ahead, r.seq)
 		}
-		if outcome != nil || endHash != nil || endSeq.Valid && endSeq.Int64 != seq.Int64 {
-			w.push(chainPart{activity.ChainPart{First: endSeq.Int64, Seq: endSeq.Int64, Payload: outcome}, key, false}, endHash)
+		if r.outcome != nil || r.endHash != nil || r.ended && r.endSeq != r.seq {
+			w.push(chainPart{activity.ChainPart{First: r.endSeq, Seq: r.endSeq, Payload: r.outcome}, r.key, false}, r.endHash)
 		}
 		return nil
-	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key >= ? ORDER BY key LIMIT ?", w.next, chainRows)
-	w.records, w.next = w.records+int64(rows), key+1
+	})
+	w.records += int64(rows)
 	if err != nil {
 		return false, err
 	}
@@ -197,7 +232,8 @@ func (w *chainWalk) pass(ctx context.Context, all bool) error {
 		p := heap.Pop(&w.waiting).(chainPart)
 		w.held -= len(p.Payload)
 		if p.again {
-			if err := w.tx.QueryRowContext(ctx, "SELECT outcome FROM activity WHERE key = ?", p.key).Scan(&p.Payload); err != nil {
+			var err error
+			if p.Payload, err = w.source.chainOutcome(ctx, p.key); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,8 @@ type engine struct {
 	files     identity    // as they were opened
 	resumed   atomic.Bool // it was asked how far it is
 
-	tidying sync.Mutex // held from what Tidy decides to what it removes by that
+	tidying sync.Mutex // held from what Tidy decides to what it removes by that; guards pace
+	pace    pace
 
 	writing sync.Mutex // one transaction at a time; guards what follows
 	conn    *rawConn
@@ -33,9 +34,6 @@ type engine struct {
 	mu    sync.RWMutex // guards what follows; changed only with writing held
 	index index
 	used  toolUse // nil: nobody has asked yet
-	// In the hour from paceBegan on, records may go by age up to key paceEnd.
-	paceBegan time.Time
-	paceEnd   int64
 }
 
 // openEngine opens the file and reads what is kept in memory of it.

@@ -43,14 +43,9 @@ func (e *engine) shortenResults() error {
 // result may hold secrets: the file has it encrypted, and neither the handle nor
 // the key, which is made of the handle.
 func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
-	id := resultID(r.Handle)
-	c, err := resultCipher(r.Handle)
+	id, body, err := r.seal()
 	if err != nil {
-		return fmt.Errorf("encrypt a result: %w", err)
-	}
-	body := c.Seal(nil, nil, r.Body, []byte(id))
-	if len(body) > maxResults {
-		return fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
+		return err
 	}
 	jumped := db.clock.jumped()
 	now := db.clock.evenly()
@@ -63,6 +58,36 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 			id, r.Actor, r.Server, r.Tool, r.Expires.Add(-jumped).UnixMicro(), body)
 		return nil
 	})
+}
+
+// seal encrypts the body, and returns what the database knows the result by.
+func (r *StoredResult) seal() (id string, body []byte, err error) {
+	id = resultID(r.Handle)
+	c, err := resultCipher(r.Handle)
+	if err != nil {
+		return "", nil, fmt.Errorf("encrypt a result: %w", err)
+	}
+	body = c.Seal(nil, nil, r.Body, []byte(id))
+	if len(body) > maxResults {
+		return "", nil, fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
+	}
+	return id, body, nil
+}
+
+// open is the reverse of seal.
+func (r *StoredResult) open(body []byte) error {
+	c, err := resultCipher(r.Handle)
+	if err == nil {
+		r.Body, err = c.Open(body[:0], nil, body, []byte(resultID(r.Handle)))
+	}
+	if err != nil {
+		return fmt.Errorf("decrypt a stored result: %w", err)
+	}
+	return nil
+}
+
+func noResult() error {
+	return problem.New(problem.NotFound, "There is no stored result with this handle.", "Handles live two hours; call the tool again.")
 }
 
 // makeRoom removes the result id, which comes anew, and the oldest results until
@@ -99,25 +124,16 @@ func (db *DB) GetResult(ctx context.Context, handle string) (StoredResult, error
 	r := StoredResult{Handle: handle}
 	var body []byte
 	var expires int64
-	id := resultID(handle)
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", id).
+	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", resultID(handle)).
 		Scan(&r.Actor, &r.Server, &r.Tool, &expires, &body)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.evenly().UnixMicro() {
-		return StoredResult{}, problem.New(problem.NotFound, "There is no stored result with this handle.",
-			"Handles live two hours; call the tool again.")
+		return StoredResult{}, noResult()
 	}
 	if err != nil {
 		return StoredResult{}, err
 	}
-	c, err := resultCipher(handle)
-	if err == nil {
-		r.Body, err = c.Open(body[:0], nil, body, []byte(id))
-	}
-	if err != nil {
-		return StoredResult{}, fmt.Errorf("decrypt a stored result: %w", err)
-	}
 	r.Expires = time.UnixMicro(expires)
-	return r, nil
+	return r, r.open(body)
 }
 
 // resultID is what the database knows a handle by.

@@ -1,6 +1,7 @@
-// Package store keeps what must outlive the process, in SQLite: the activity
-// records, the approvals, the agent tokens, the last known tools of each server, and
-// large results.
+// Package store keeps what must outlive the process, in SQLite or PostgreSQL: the
+// activity records, the approvals, the agent tokens, the last known tools of each
+// server, and large results. DB is a file; Postgres (postgres*.go) is a database that
+// several processes share, each with a chain of its own.
 //
 // It guarantees that what one call stores is there wholly or not at all, that a
 // file is put aside only when every repeated check finds it damaged, and that

@@ -1,0 +1,42 @@
+package config
+
+import "strings"
+
+// mask stands for a secret where a configuration is shown.
+const mask = "***"
+
+// masked is what may be shown of a secret as the file has it: a reference is
+// none.
+func masked(raw string) string {
+	if raw == "" || onlyReferences(raw) {
+		return raw
+	}
+	return mask
+}
+
+// maskedDatabase masks the password in the address of a database.
+func maskedDatabase(raw string) string {
+	scheme, rest, isAddress := strings.Cut(raw, "://")
+	if !isAddress {
+		if raw == "sqlite" {
+			return raw
+		}
+		return masked(raw)
+	}
+	address, query, more := strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		if user, password, has := strings.Cut(address[:at], ":"); has {
+			address = user + ":" + masked(password) + address[at:]
+		}
+	}
+	if !more {
+		return scheme + "://" + address
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		if name, value, _ := strings.Cut(p, "="); strings.Contains(strings.ToLower(name), "password") {
+			params[i] = name + "=" + masked(value)
+		}
+	}
+	return scheme + "://" + address + "?" + strings.Join(params, "&")
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/auth"
+	"mcpproxy/internal/problem"
+)
+
+// Database is all that is kept in one database, of SQLite or PostgreSQL.
+type Database interface {
+	activity.Store
+	approval.Keeper
+	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
+	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
+	ForgetTools(ctx context.Context, server string) error
+	PutResult(ctx context.Context, r StoredResult) error
+	GetResult(ctx context.Context, handle string) (StoredResult, error)
+	// Reopened tells that the database may be another one: whoever knows what belongs
+	// into it has to store it again.
+	Reopened() <-chan struct{}
+	// Look looks at the files, once a second.
+	Look()
+	Close() error
+}
+
+// OpenDatabase opens the database of an instance: a file in its data directory, or the one
+// that is shared, which is returned a second time then.
+func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres, error) {
+	if !IsPostgres(address) {
+		return Open(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil
+	}
+	shared, err := OpenPostgres(address, dir, logger)
+	if err != nil {
+		return nil, nil, problem.Newf(problem.InvalidConfig, "The database cannot be used: %v", err).WithHint("See `database` in the configuration file.")
+	}
+	return shared, shared, nil
+}
+
+// TokensIn are the agent tokens in a database.
+func TokensIn(db Database) auth.TokenKeeper {
+	if file, ok := db.(*DB); ok {
+		return NewTokens(file)
+	}
+	return db.(*Postgres)
+}

@@ -1,0 +1,192 @@
+//go:build unix
+
+// Package pgtest runs a real PostgreSQL server for tests, and breaks it.
+//
+// The server is the test's own: in a directory of its own, on a free port of
+// 127.0.0.1. Where none is installed the test is skipped, unless CI is true. It knows
+// nothing of MCPProxy. It is used by tests and measurements only.
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a PostgreSQL server.
+type Server struct {
+	bin, dir string
+	port     int
+	settings []string
+	as       *syscall.SysProcAttr
+	daemon   *exec.Cmd
+	log      bytes.Buffer
+	names    int
+}
+
+// Start starts a server, which ends with the test. Settings are such as
+// "max_connections=10".
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	bin, err := find()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	s := &Server{bin: bin, settings: settings}
+	if s.dir, err = os.MkdirTemp("", "pgtest"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("the server has said:\n%s", s.log.Bytes()[max(0, s.log.Len()-4000):])
+		}
+		_ = os.RemoveAll(s.dir)
+	})
+	if err := s.become(); err != nil {
+		t.Fatal(err)
+	}
+	if s.port, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.command("initdb", "-N", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// find returns where the programs of the newest PostgreSQL are.
+func find() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path), nil
+		}
+	}
+	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(all) == 0 || err != nil {
+		return "", errors.New("PostgreSQL is not installed (package postgresql)")
+	}
+	slices.Sort(all)
+	return filepath.Dir(all[len(all)-1]), nil
+}
+
+// become has the server run as somebody else than root, which it refuses.
+func (s *Server) become() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return err
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return errors.Join(err1, err2, os.Chown(s.dir, uid, gid), os.Chmod(s.dir, 0o755))
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(filepath.Join(s.bin, name), args...)
+	c.Dir, c.SysProcAttr = s.dir, s.as
+	return c
+}
+
+// Run starts the server again, and waits until it answers.
+func (s *Server) Run() error {
+	args := []string{"-D", s.data(), "-c", "listen_addresses=127.0.0.1", "-c", "port=" + strconv.Itoa(s.port), "-c", "unix_socket_directories=" + s.dir, "-c", "fsync=off"}
+	for _, setting := range s.settings {
+		args = append(args, "-c", setting)
+	}
+	s.daemon = s.command("postgres", args...)
+	s.daemon.Stdout, s.daemon.Stderr = &s.log, &s.log
+	if err := s.daemon.Start(); err != nil {
+		return err
+	}
+	var err error
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if _, err = s.Query("SELECT 1"); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the server does not answer: %w", err)
+}
+
+// Kill ends the server and all its connections at once, as kill -9 does.
+func (s *Server) Kill() {
+	if s.daemon == nil {
+		return
+	}
+	// The processes of connections end when that which has started them is gone, but not at once.
+	out, _ := exec.Command("ps", "-o", "pid=", "--ppid", strconv.Itoa(s.daemon.Process.Pid)).Output()
+	_ = s.daemon.Process.Kill()
+	for _, pid := range strings.Fields(string(out)) {
+		if n, err := strconv.Atoi(pid); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	_ = s.daemon.Wait()
+	s.daemon = nil
+}
+
+// Stop ends the server in order: connections are told.
+func (s *Server) Stop() {
+	_ = s.daemon.Process.Signal(syscall.SIGINT)
+	_ = s.daemon.Wait()
+	s.daemon = nil
+}
+
+// Address is where the server listens, host:port.
+func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Database makes a database, of a role with its name, d1 and so on, and returns its address as a
+// URL.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	s.names++
+	name := "d" + strconv.Itoa(s.names)
+	for _, statement := range []string{"CREATE ROLE " + name + " LOGIN", "CREATE DATABASE " + name + " OWNER " + name} {
+		if out, err := s.Query(statement); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	return "postgres://" + name + ":" + Password + "@" + s.Address() + "/" + name + "?sslmode=disable"
+}
+
+// Password is that of all addresses. The server lets everybody in.
+const Password = "n0body-kn0ws"
+
+// Query runs statements in the database postgres, and returns what psql prints.
+func (s *Server) Query(statements string) (string, error) { return s.QueryIn("postgres", statements) }
+
+// QueryIn runs statements in a database.
+func (s *Server) QueryIn(database, statements string) (string, error) {
+	out, err := s.command("psql", "-h", s.dir, "-p", strconv.Itoa(s.port), "-U", "postgres", "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statements, database).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}

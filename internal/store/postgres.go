@@ -1,0 +1,539 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"mcpproxy/internal/ondisk"
+)
+
+// Postgres is a PostgreSQL database that any number of processes share, each of them an
+// instance. What one has stored the others are told, and every query is about the
+// records of all. An instance writes its own records only, so that each chain has one
+// writer: Project holds the row of its instance, and goes on only from where it was left.
+// Nothing of the records is kept in memory. It is safe for concurrent use.
+type Postgres struct {
+	pgDecisions
+	pgProofs
+	config *pgconn.Config
+	name   string // of the instance
+	logger *slog.Logger
+	clock  clock
+	stop   context.CancelFunc
+	done   chan struct{}
+	count  atomic.Int64
+	asked  atomic.Int64 // when the server was asked whether it is there; 0: it has answered
+	news   pgNews
+
+	mu      sync.Mutex // guards what follows
+	engine  *pgEngine  // nil while the database is away
+	err     error      // why; nil before the first attempt has ended
+	changed chan struct{}
+}
+
+// pgProofs is what a Postgres does so that its records can be proven, and erased.
+type pgProofs struct{ db *Postgres }
+
+// pgDecisions is what is decided, for all instances.
+type pgDecisions struct {
+	db *Postgres
+
+	mu   sync.Mutex // guards what follows
+	seen int64      // the version of the decisions that was loaded last
+}
+
+const (
+	// pgPing is how often the server is asked whether it is there, pgSlow after what time
+	// without an answer that is said, and pgGone after what time it counts as away.
+	pgPing = 400 * time.Millisecond
+	pgSlow = 500 * time.Millisecond
+	pgGone = 5 * time.Second
+	// pgAgain is how long is waited at most before the next try to connect.
+	pgAgain = time.Second
+	// pgReaders is how many connections read at a time. There is one that writes and
+	// one that listens, too.
+	pgReaders = 4
+	// pgStatement bounds one statement.
+	pgStatement = 2 * time.Minute
+	pgConnect   = 3 * time.Second
+	// InstanceFile is the name of the file in the data directory that says which
+	// instance it is.
+	InstanceFile = "instance"
+)
+
+// IsPostgres reports whether a database is one of PostgreSQL, by its address.
+func IsPostgres(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// CheckPostgres returns why an address cannot be that of a database. It does not repeat
+// the address, which may hold a password.
+func CheckPostgres(address string) error {
+	if !IsPostgres(address) {
+		return errors.New("the address of a database begins with postgres://; such as postgres://mcpproxy@db.example.com/mcpproxy")
+	}
+	if _, err := pgconn.ParseConfig(address); err != nil {
+		return errors.New("the address cannot be read; write it as postgres://user:password@host:5432/database?sslmode=verify-full, with special characters of the password as %XX")
+	}
+	return nil
+}
+
+// OpenPostgres opens the database at an address in the background. In the data
+// directory is which instance it is.
+func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
+	if err := CheckPostgres(address); err != nil {
+		return nil, err
+	}
+	config, err := pgconn.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("the address of the database cannot be read")
+	}
+	name, err := instanceName(dir)
+	if err != nil {
+		return nil, fmt.Errorf("which instance this is: %w", err)
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	for param, value := range map[string]string{
+		"application_name": "mcpproxy",
+		// Every statement has its index, whatever the server knows of how much there is.
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatement.Milliseconds()),
+		// What a connection that was cut off holds must not hold up the next one.
+		"idle_in_transaction_session_timeout": fmt.Sprint(pgGone.Milliseconds()),
+	} {
+		if config.RuntimeParams[param] == "" {
+			config.RuntimeParams[param] = value
+		}
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = pgConnect
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	db := &Postgres{
+		config: config, name: name, logger: logger, clock: clock{time.Now, time.Now()}, stop: stop,
+		done: make(chan struct{}), changed: make(chan struct{}), news: pgNews{told: make(chan struct{}, 1)},
+	}
+	db.pgDecisions.db, db.pgProofs.db = db, db
+	go db.keepOpen(ctx)
+	return db, nil
+}
+
+// instanceName reads which instance a data directory has, and makes one up where there is
+// none.
+func instanceName(dir string) (string, error) {
+	path := filepath.Join(dir, InstanceFile)
+	text, err := os.ReadFile(path)
+	if name := strings.TrimSpace(string(text)); name != "" {
+		return name, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	name := rand.Text()[:10]
+	return name, ondisk.Replace(path, []byte(name+"\n"))
+}
+
+// Name is that of the instance.
+func (db *Postgres) Name() string { return db.name }
+
+// keepOpen opens the database, and again whenever it has been away.
+func (db *Postgres) keepOpen(ctx context.Context) {
+	defer close(db.done)
+	for wait, before := openFirst, false; ; {
+		e, err := openPgEngine(ctx, db)
+		if err == nil {
+			if before {
+				db.logger.Info("the database is there again")
+			}
+			db.set(e, nil)
+			db.news.add(Shared{All: true})
+			before, wait = true, openFirst
+			err = e.serve(ctx)
+			db.asked.Store(0)
+			db.set(nil, err)
+			e.close()
+		} else {
+			db.set(nil, err)
+		}
+		if ctx.Err() == nil {
+			db.logger.Error("the database is away", "host", db.config.Host, "error", onOneLine{err})
+		}
+		if !sleep(ctx, wait) {
+			db.set(nil, errClosed)
+			return
+		}
+		wait = min(2*wait, pgAgain)
+	}
+}
+
+// set says what the database is now.
+func (db *Postgres) set(e *pgEngine, err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if err != nil {
+		err = fmt.Errorf("the database is away: %w", onOneLine{err})
+	}
+	db.engine, db.err = e, err
+	close(db.changed)
+	db.changed = make(chan struct{})
+}
+
+// onOneLine is an error whose text tells each thing once, on one line.
+type onOneLine struct{ error }
+
+func (e onOneLine) Error() string {
+	var lines []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+func (e onOneLine) Unwrap() error { return e.error }
+
+// use waits until it is known whether the database is there.
+func (db *Postgres) use(ctx context.Context) (*pgEngine, error) {
+	for {
+		db.mu.Lock()
+		e, err, changed := db.engine, db.err, db.changed
+		db.mu.Unlock()
+		if e != nil || err != nil {
+			return e, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// pgAwait is how long await waits.
+const pgAwait = 2 * time.Second
+
+// await is use that waits a while for a database that is away.
+func (db *Postgres) await(ctx context.Context) (*pgEngine, error) {
+	limit := time.NewTimer(pgAwait)
+	defer limit.Stop()
+	for {
+		db.mu.Lock()
+		e, err, changed := db.engine, db.err, db.changed
+		db.mu.Unlock()
+		if e != nil {
+			return e, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-limit.C:
+			if err == nil {
+				err = errors.New("the database has not answered yet")
+			}
+			return nil, err
+		}
+	}
+}
+
+// Ill returns why the database is not well; nil when it is, or is not known yet. It waits
+// for nothing.
+func (db *Postgres) Ill() error {
+	db.mu.Lock()
+	err := db.err
+	db.mu.Unlock()
+	if at := db.asked.Load(); err == nil && at != 0 {
+		if silent := time.Since(time.Unix(0, at)); silent >= pgSlow {
+			return fmt.Errorf("the database %s has not answered for %v", db.config.Host, silent.Round(100*time.Millisecond))
+		}
+	}
+	return err
+}
+
+// Look does nothing: the server looks after its files.
+func (db *Postgres) Look() {}
+
+// Reopened never tells anything: what is stored is the truth for all instances, and
+// nobody stores it again.
+func (db *Postgres) Reopened() <-chan struct{} { return nil }
+
+// Count returns how many records there are, as of less than a second ago.
+func (db *Postgres) Count() int64 { return db.count.Load() }
+
+// Close closes the database.
+func (db *Postgres) Close() error {
+	db.stop()
+	<-db.done
+	return nil
+}
+
+// read runs fn with a connection that reads.
+func (db *Postgres) read(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+	e, err := db.use(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.read(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
+}
+
+// view runs fn in a transaction that sees everything as it is at one time.
+func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+	return db.read(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+		return c.tx(ctx, beginRead, func() error { return fn(ctx, e, c) })
+	})
+}
+
+// write runs fn in a transaction of the connection that writes.
+func (db *Postgres) write(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+	e, err := db.use(ctx)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.write(func(ctx context.Context, c *pgConn) error {
+		return c.tx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
+	})
+}
+
+// Shared tells that TakeShared has something.
+func (db *Postgres) Shared() <-chan struct{} { return db.news.told }
+
+// TakeShared returns what other instances have stored since it was called last.
+func (db *Postgres) TakeShared() Shared {
+	db.news.mu.Lock()
+	defer db.news.mu.Unlock()
+	all := db.news.all
+	db.news.all = Shared{}
+	return all
+}
+
+// pgEngine is the connections to a database that is there. When one of them shows that
+// it is not any more, all are closed, and others are opened.
+type pgEngine struct {
+	db       *Postgres
+	instance int64
+	live     func() context.Context // ends with the engine
+	cancel   context.CancelCauseFunc
+
+	writing sync.Mutex // one transaction at a time; guards what follows
+	writer  *pgConn
+	hashes  hashes
+	resumed bool
+	at      pgPlace // where the projector has left the database
+
+	listener *pgConn
+	pace     pace // of Tidy alone
+
+	places chan struct{} // for those who read
+	mu     sync.Mutex    // guards what follows
+	idle   []*pgConn
+	open   int
+}
+
+// pgPlace is a place of the spool.
+type pgPlace struct {
+	chain string
+	seq   int64
+}
+
+func openPgEngine(ctx context.Context, db *Postgres) (*pgEngine, error) {
+	e := &pgEngine{db: db, hashes: hashes{}, places: make(chan struct{}, pgReaders)}
+	ctx, e.cancel = context.WithCancelCause(ctx)
+	e.live = func() context.Context { return ctx }
+	err := e.connect()
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *pgEngine) connect() (err error) {
+	ctx, cancel := context.WithTimeout(e.live(), time.Minute) // migrations may have to wait for those of others
+	defer cancel()
+	if e.writer, err = e.dial(ctx); err != nil {
+		return err
+	}
+	if err = pgMigrate(ctx, e.writer, e.db.config.RuntimeParams["search_path"]); err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	_, err = e.writer.first(ctx, into{&e.instance}, `INSERT INTO instance (name, host) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET host = excluded.host, seen = now() RETURNING id`, e.db.name, pgClean(host))
+	if err != nil {
+		return err
+	}
+	reader, err := e.dial(ctx)
+	if err != nil {
+		return err
+	}
+	e.idle, e.open = append(e.idle, reader), 1
+	if e.listener, err = e.dial(ctx); err != nil {
+		return err
+	}
+	if err = e.listener.run(ctx, "LISTEN "+pgChannel); err != nil {
+		return err
+	}
+	return e.look(ctx)
+}
+
+func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
+	config := e.db.config.Copy()
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+		if e.writer != nil && n.PID != e.writer.PID() {
+			e.db.news.read(n.Payload)
+		}
+	}
+	c, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &pgConn{PgConn: c, prepared: map[string]string{}}, nil
+}
+
+// close closes all that nobody uses at this time.
+func (e *pgEngine) close() {
+	e.cancel(errClosed)
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	e.mu.Lock()
+	all := append(e.idle, e.writer, e.listener)
+	e.idle = nil
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, c := range all {
+		if c != nil {
+			_ = c.Close(ctx) // it is gone, or about to be
+		}
+	}
+	for range pgReaders { // those who read are about to be told
+		e.places <- struct{}{}
+	}
+}
+
+// serve listens until the database is away, or ctx ends. It returns why.
+func (e *pgEngine) serve(ctx context.Context) error {
+	for {
+		wait, cancel := context.WithTimeout(e.live(), pgPing)
+		err := e.listener.WaitForNotification(wait)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return errClosed
+		case e.live().Err() != nil:
+			return context.Cause(e.live())
+		case e.listener.IsClosed():
+			return fmt.Errorf("the connection has ended: %w", err)
+		case err == nil:
+			continue
+		}
+		if err := e.look(e.live()); err != nil {
+			return err
+		}
+	}
+}
+
+// look asks whether the server is there, and how many records there are.
+func (e *pgEngine) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pgGone)
+	defer cancel()
+	e.db.asked.Store(time.Now().UnixNano())
+	var records, gone int64
+	_, err := e.listener.first(ctx, into{&records, &gone}, `SELECT coalesce(sum(next_key - first_key), 0)::bigint,
+		(SELECT coalesce(sum(bit_count(gone)), 0)::bigint FROM activity_chunk WHERE gone IS NOT NULL) FROM instance`)
+	if err != nil {
+		return err
+	}
+	e.db.asked.Store(0)
+	e.db.count.Store(records - gone)
+	return nil
+}
+
+// lost ends the engine when a connection shows that the database is away.
+func (e *pgEngine) lost(c *pgConn, err error) error {
+	if err != nil && c.IsClosed() {
+		e.cancel(err)
+	}
+	return err
+}
+
+// write runs fn with the connection that writes. It does not end with who asks: a
+// transaction is short, and one that is cut off costs the connection.
+func (e *pgEngine) write(fn func(ctx context.Context, c *pgConn) error) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	if err := e.live().Err(); err != nil {
+		return context.Cause(e.live())
+	}
+	return e.lost(e.writer, fn(e.live(), e.writer))
+}
+
+// read runs fn with a connection that reads, when there is one.
+func (e *pgEngine) read(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
+	select {
+	case e.places <- struct{}{}:
+	case <-e.live().Done():
+		return context.Cause(e.live())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.places }()
+	c, err := e.take()
+	if err != nil {
+		return err
+	}
+	err = fn(e.live(), c)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.IsClosed() || e.live().Err() != nil {
+		e.open--
+		_ = c.Close(e.live())
+		return err
+	}
+	e.idle = append(e.idle, c)
+	return err
+}
+
+// take returns a connection that nobody has. The last is kept for when the server has no
+// more to give.
+func (e *pgEngine) take() (*pgConn, error) {
+	e.mu.Lock()
+	if n := len(e.idle); n > 0 {
+		c := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		e.mu.Unlock()
+		return c, nil
+	}
+	e.open++
+	e.mu.Unlock()
+	c, err := e.dial(e.live())
+	if err != nil {
+		e.mu.Lock()
+		e.open--
+		e.mu.Unlock()
+		return nil, errors.Join(errors.New("no connection to the database is free"), err)
+	}
+	return c, nil
+}

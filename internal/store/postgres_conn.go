@@ -1,0 +1,323 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pgConn is one connection to PostgreSQL. Statements are prepared once. Values that
+// are given are int64, string, []byte, bool, pgArray or nil; rows are read into *int64,
+// *string, *[]byte, *bool and nullable.
+type pgConn struct {
+	*pgconn.PgConn
+	prepared map[string]string
+	values   [][]byte
+	formats  []int16
+}
+
+// The formats of values.
+const (
+	asText   = int16(0)
+	asBinary = int16(1)
+)
+
+var allBinary = []int16{asBinary}
+
+// nullable is a number that may be none.
+type nullable struct {
+	int64
+	valid bool
+}
+
+// pgArray is an array of one of the types of values.
+type pgArray []byte
+
+func pgIntegers(all []int64) pgArray {
+	const oid = 20 // int8
+	return pgElements(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
+}
+
+func pgTexts(all []string) pgArray {
+	const oid = 25 // text
+	return pgElements(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
+}
+
+func pgElements[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArray {
+	head := []uint32{1, 0, oid, uint32(len(all)), 1}
+	if len(all) == 0 {
+		head = []uint32{0, 0, oid}
+	}
+	var out []byte
+	for _, n := range head {
+		out = binary.BigEndian.AppendUint32(out, n)
+	}
+	for _, v := range all {
+		at := len(out)
+		out = add(append(out, 0, 0, 0, 0), v)
+		binary.BigEndian.PutUint32(out[at:], uint32(len(out)-at-4))
+	}
+	return out
+}
+
+// prepare returns the name of a statement.
+func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
+	if name, ok := c.prepared[query]; ok {
+		return name, nil
+	}
+	name := "s" + strconv.Itoa(len(c.prepared))
+	if _, err := c.Prepare(ctx, name, query, nil); err != nil {
+		return "", fmt.Errorf("prepare %q: %w", query, err)
+	}
+	c.prepared[query] = name
+	return name, nil
+}
+
+// encode sets the values of a statement.
+func (c *pgConn) encode(args []any) {
+	c.values, c.formats = c.values[:0], c.formats[:0]
+	for _, arg := range args {
+		value, format := pgValue(arg)
+		c.values, c.formats = append(c.values, value), append(c.formats, format)
+	}
+}
+
+// pgValue encodes a value for a statement.
+func pgValue(arg any) (value []byte, format int16) {
+	switch v := arg.(type) {
+	case nil:
+		return nil, asText
+	case int64:
+		return strconv.AppendInt(nil, v, 10), asText
+	case string:
+		return []byte(v), asText
+	case bool:
+		return strconv.AppendBool(nil, v), asText
+	case pgArray:
+		return v, asBinary
+	case []byte:
+		if v == nil {
+			return nil, asText
+		}
+		return v, asBinary
+	}
+	panic(fmt.Sprintf("a value of type %T", arg))
+}
+
+// exec runs a statement and returns how many rows it was about.
+func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	name, err := c.prepare(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	c.encode(args)
+	tag, err := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary).Close()
+	return tag.RowsAffected(), err
+}
+
+// run runs statements that have no values.
+func (c *pgConn) run(ctx context.Context, statements string) error {
+	return c.Exec(ctx, statements).Close()
+}
+
+// each reads what a query selects, row by row, and calls fn after each. What is read
+// into a pgRaw is valid until fn returns.
+func (c *pgConn) each(ctx context.Context, to into, fn func() error, query string, args ...any) error {
+	name, err := c.prepare(ctx, query)
+	if err != nil {
+		return err
+	}
+	c.encode(args)
+	rows := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary)
+	for err == nil && rows.NextRow() {
+		if err = pgScan(to, rows.Values()); err == nil {
+			err = fn()
+		}
+	}
+	if _, closed := rows.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// first reads the first row that a query selects, and reports whether there is one.
+func (c *pgConn) first(ctx context.Context, to into, query string, args ...any) (found bool, err error) {
+	err = c.each(ctx, to, func() error { found = true; return nil }, query, args...)
+	return found, err
+}
+
+// pgRaw is bytes that are valid until the next row is read.
+type pgRaw []byte
+
+// pgScan reads a row.
+func pgScan(to into, values [][]byte) error {
+	if len(to) != len(values) {
+		return fmt.Errorf("a row has %d columns, not %d", len(values), len(to))
+	}
+	for i, v := range values {
+		ok := true
+		switch p := to[i].(type) {
+		case *int64:
+			*p, ok = pgInteger(v)
+		case *nullable:
+			*p = nullable{}
+			if v != nil {
+				p.int64, ok = pgInteger(v)
+				p.valid = true
+			}
+		case *string:
+			*p = string(v)
+		case *[]byte:
+			*p = bytes.Clone(v)
+		case *pgRaw:
+			*p = v
+		case *bool:
+			ok = len(v) == 1
+			*p = ok && v[0] != 0
+		default:
+			ok = false
+		}
+		if !ok {
+			return fmt.Errorf("column %d cannot be read into a %T", i+1, to[i])
+		}
+	}
+	return nil
+}
+
+func pgInteger(v []byte) (int64, bool) {
+	switch len(v) {
+	case 8:
+		return int64(binary.BigEndian.Uint64(v)), true
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(v))), true
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(v))), true
+	}
+	return 0, false
+}
+
+// pgBatch collects statements that are run together.
+type pgBatch struct {
+	conn  *pgConn
+	batch pgconn.Batch
+	n     int
+	err   error
+}
+
+// do adds a statement.
+func (b *pgBatch) do(ctx context.Context, query string, args ...any) {
+	if b.err != nil {
+		return
+	}
+	var name string
+	if name, b.err = b.conn.prepare(ctx, query); b.err != nil {
+		return
+	}
+	values, formats := make([][]byte, len(args)), make([]int16, len(args))
+	for i, arg := range args {
+		values[i], formats[i] = pgValue(arg)
+	}
+	b.batch.ExecPrepared(name, values, formats, allBinary)
+	b.n++
+}
+
+// run runs what was added.
+func (b *pgBatch) run(ctx context.Context) error {
+	if b.err != nil || b.n == 0 {
+		return b.err
+	}
+	batch := b.batch
+	b.batch, b.n = pgconn.Batch{}, 0
+	return b.conn.ExecBatch(ctx, &batch).Close()
+}
+
+// pgCopy is rows for COPY, in its binary form.
+type pgCopy struct {
+	into string // the table, with its columns
+	data []byte
+	rows int
+}
+
+var copyHead = append([]byte("PGCOPY\n\xff\r\n\x00"), make([]byte, 8)...)
+
+// add adds a row. Values are int64, int32, int16, string, []byte or nil.
+func (c *pgCopy) add(values ...any) {
+	if c.rows == 0 {
+		c.data = append(c.data, copyHead...)
+	}
+	c.rows++
+	c.data = binary.BigEndian.AppendUint16(c.data, uint16(len(values)))
+	for _, value := range values {
+		at := len(c.data)
+		c.data = append(c.data, 0, 0, 0, 0)
+		null := false
+		switch v := value.(type) {
+		case nil:
+			null = true
+		case int64:
+			c.data = binary.BigEndian.AppendUint64(c.data, uint64(v))
+		case int32:
+			c.data = binary.BigEndian.AppendUint32(c.data, uint32(v))
+		case int16:
+			c.data = binary.BigEndian.AppendUint16(c.data, uint16(v))
+		case string:
+			c.data = append(c.data, v...)
+		case []byte:
+			null = v == nil
+			c.data = append(c.data, v...)
+		default:
+			panic(fmt.Sprintf("a value of type %T", value))
+		}
+		size := uint32(len(c.data) - at - 4)
+		if null {
+			size = 1<<32 - 1
+		}
+		binary.BigEndian.PutUint32(c.data[at:], size)
+	}
+}
+
+// run writes the rows.
+func (c *pgCopy) run(ctx context.Context, conn *pgConn) error {
+	if c.rows == 0 {
+		return nil
+	}
+	c.data = binary.BigEndian.AppendUint16(c.data, 1<<16-1)
+	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.into+" FROM STDIN (FORMAT binary)")
+	return err
+}
+
+// tx runs fn in a transaction.
+func (c *pgConn) tx(ctx context.Context, begin string, fn func() error) error {
+	if err := c.run(ctx, begin); err != nil {
+		return err
+	}
+	err := fn()
+	if err == nil {
+		if err = c.run(ctx, "COMMIT"); err == nil {
+			return nil
+		}
+	}
+	if !c.IsClosed() {
+		if back := c.run(context.WithoutCancel(ctx), "ROLLBACK"); back != nil {
+			err = errors.Join(err, back)
+		}
+	}
+	return err
+}
+
+const (
+	beginWrite = "BEGIN"
+	// beginRead begins what sees everything as it is at one time.
+	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+)
+
+// pgClean is a text as PostgreSQL can have it: UTF-8, and no NUL.
+func pgClean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

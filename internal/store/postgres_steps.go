@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"mcpproxy/internal/activity"
+)
+
+// Steps reads what Shared.Log tells of: what has happened elsewhere, without places. Missed
+// reports whether there was more.
+func (db *Postgres) Steps(ctx context.Context, told []string) (steps []activity.Step, missed bool, err error) {
+	err = db.read(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		for _, payload := range told {
+			var numbers []int64
+			for _, text := range strings.Fields(strings.TrimPrefix(payload, pgToldLog)) {
+				n, err := strconv.ParseInt(text, 10, 64)
+				if err != nil {
+					break
+				}
+				numbers = append(numbers, n)
+			}
+			if len(numbers) < 3 {
+				missed = true
+				continue
+			}
+			if err := c.eachStep(ctx, numbers[0], numbers[1], numbers[2], numbers[3:], func(s activity.Step) { steps = append(steps, s) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return steps, missed, err
+}
+
+// eachStep calls fn for the beginnings and the ends of records from a key to before
+// another, and for the ends of others.
+func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.Step)) error {
+	var s activity.Step
+	f := &s.Facts
+	var kind, status string
+	var key, seq int64
+	var endSeq nullable
+	return c.each(ctx, into{&key, &seq, &endSeq, &s.ID, &f.Time, &kind, &status, &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity,
+		&f.Actor, &f.Client, &f.ErrorCode, &f.Duration, &f.Own, &f.Times}, func() error {
+		f.Type, f.Status = activity.Type(kind), activity.Status(status)
+		s.Kind = activity.KindWhole
+		if endSeq.valid && endSeq.int64 == seq || f.Type == activity.PolicyDecision {
+			fn(s)
+			return nil
+		}
+		if key >= from {
+			begun := s
+			begun.Kind, begun.Facts.Status, begun.Facts.Duration = activity.KindBegin, activity.Pending, 0
+			fn(begun)
+		}
+		if s.Kind = activity.KindEnd; endSeq.valid {
+			fn(s)
+		}
+		return nil
+	}, `SELECT key, seq, end_seq, id, time, type, status, server, tool, session, request, intent, sensitivity, actor, client, error_code, duration, own, times
+		FROM activity WHERE instance = $1 AND (key >= $2 AND key < $3 OR key = ANY($4::bigint[])) ORDER BY key`, instance, from, next, pgIntegers(ended))
+}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/activity"
+	"mcpproxy/internal/approval"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/pgtest"
+	"mcpproxy/internal/store/storetest"
+)
+
+// TestPostgres runs the suite on a real server.
+func TestPostgres(t *testing.T) {
+	server := pgtest.Start(t)
+	databases := map[string]string{}
+	storetest.Run(t, func(t *testing.T, dir string) storetest.Store {
+		if databases[dir] == "" {
+			databases[dir] = server.Database(t)
+		}
+		db, err := store.OpenPostgres(databases[dir], dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	})
+}
+
+// TestPostgresShared: what one instance decides another has to know before it decides, and
+// is told; what can be erased is one's own.
+func TestPostgresShared(t *testing.T) {
+	address := pgtest.Start(t).Database(t)
+	open := func() *store.Postgres {
+		db, err := store.OpenPostgres(address, t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		if _, err := db.LoadApprovals(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-db.Shared() // it is open
+		db.TakeShared()
+		return db
+	}
+	one, other := open(), open()
+	off := approval.Mark{By: "admin", At: time.UnixMicro(1)}
+	change := approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t", Entry: approval.Entry{Off: &off}}}}
+	if err := one.SaveApprovals(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.SaveApprovals(t.Context(), approval.Change{Server: "a server", Tools: []approval.Row{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
+		t.Errorf("who did not know of the switch decided: %v", err)
+	}
+	<-other.Shared()
+	if news := other.TakeShared(); len(news.Servers) != 1 || news.Servers["a server"] {
+		t.Errorf("it was told %+v", news)
+	}
+	saved, err := other.LoadApprovals(t.Context())
+	if err != nil || saved.Tools["a server"][0].Off == nil {
+		t.Errorf("%+v, %v", saved, err)
+	}
+	if err := other.SaveApprovals(t.Context(), change); err != nil {
+		t.Errorf("who knows of it cannot decide: %v", err)
+	}
+
+	logs := map[*store.Postgres]*activity.Log{}
+	for _, db := range []*store.Postgres{one, other} {
+		l, err := activity.Open(activity.Options{Dir: t.TempDir()}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(context.Background()) })
+		logs[db] = l
+	}
+	var want []string
+	for i := range 60 {
+		l := logs[[]*store.Postgres{one, other}[i/7%2]]
+		r := activity.Record{Type: activity.System, ServerName: "s", ErrorMessage: "words"}
+		if err := l.Append(&r); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r.ID)
+		if i%9 == 0 {
+			if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Reverse(want)
+	for _, db := range []*store.Postgres{one, other} { // all of each is there then
+		if _, err := logs[db].List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, offset := range []int{0, 13} {
+		var got []string
+		for f := (activity.Filter{Servers: []string{"s"}, Search: "words", Limit: 7, Offset: offset}); ; {
+			p, err := logs[one].List(t.Context(), f)
+			if err != nil || p.Total != 60 {
+				t.Fatalf("%d, %v", p.Total, err)
+			}
+			for _, r := range p.Records {
+				got = append(got, r.ID)
+			}
+			if f.Cursor, f.Offset = p.NextCursor, 0; f.Cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want[offset:]) {
+			t.Errorf("from %d on the pages have\n%v, want\n%v", offset, got, want[offset:])
+		}
+	}
+	refused := 0
+	for _, id := range want {
+		if _, err := one.Stored(t.Context(), id); err != nil {
+			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
+				t.Error(err)
+			}
+			refused++
+		}
+	}
+	if refused == 0 || refused == len(want) {
+		t.Errorf("%d of %d records are another's", refused, len(want))
+	}
+	if v, err := logs[one].Verify(t.Context()); err != nil || !v.OK || v.Records < 60 {
+		t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
+	}
+}
