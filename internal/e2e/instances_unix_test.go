@@ -44,11 +44,12 @@ func startBalancer(t *testing.T, daemons []*daemon) *balancer {
 
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	for range b.backends {
+	turn := int(b.turn.Add(1)) // others take theirs meanwhile
+	for i := range b.backends {
 		if err != nil {
 			break
 		}
-		to := b.backends[int(b.turn.Add(1))%len(b.backends)]
+		to := b.backends[(turn+i)%len(b.backends)]
 		req, _ := http.NewRequestWithContext(r.Context(), r.Method, "http://"+to+r.URL.RequestURI(), bytes.NewReader(body))
 		req.Header = r.Header.Clone()
 		var resp *http.Response
@@ -415,8 +416,8 @@ func TestInstances(t *testing.T) {
 		}()
 		calls.run(clients, enough, nil)
 		<-killed
-		// What the kernel had taken for the instance, and what it was answering, is gone with it.
-		if calls.lost > enough/20 {
+		// What it was answering is gone with it, and what its kernel took while it died.
+		if calls.lost > 2*clients {
 			t.Errorf("%d calls were lost", calls.lost)
 		}
 		all[2].start() // what it has in its spool is merged
