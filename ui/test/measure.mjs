@@ -151,6 +151,8 @@ async function filtering() {
   if (!(await table.count())) return;
   const took = [];
   for (let i = 0; i < 20; i++) {
+    await settled(page); // people look at what came before they change it
+    await page.waitForTimeout(500);
     took.push(await page.evaluate((query) => new Promise((done) => {
       const count = () => document.querySelector("#main table[aria-rowcount]")?.getAttribute("aria-rowcount");
       const before = count();

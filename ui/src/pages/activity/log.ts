@@ -142,8 +142,9 @@ function ended(list: List | undefined, row: Row | undefined): Row | undefined {
   return is;
 }
 
-// What is seen at once; the rest of the first page follows.
+// What is seen at once; the rest of the first page follows when that is drawn.
 const firstLook = 60;
+const drawTime = 100; // ms
 
 // Pages by offset, or by the cursor of the page before where that is known, which is faster far down.
 function pages(query: Params, list: List, more: () => void) {
@@ -163,7 +164,7 @@ function pages(query: Params, list: List, more: () => void) {
     if (offset === 0 && first) {
       list.newest = first.id;
       end ??= after(first.timestamp);
-      if (answer.total > rows.length) void ask(rows.length, limit - rows.length, list.gone.signal).then((a) => (rows.push(...a.activities.map(ofRecord)), more()), () => {});
+      if (answer.total > rows.length) setTimeout(() => void ask(rows.length, limit - rows.length, list.gone.signal).then((a) => (rows.push(...a.activities.map(ofRecord)), more()), () => {}), drawTime);
     }
     return { rows, total: answer.total };
   };
