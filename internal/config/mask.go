@@ -14,7 +14,8 @@ func masked(raw string) string {
 	return mask
 }
 
-// maskedDatabase masks the password in the address of a database.
+// maskedDatabase masks the password in the address of a database; who has none is masked
+// as a whole, because a colon may have been forgotten.
 func maskedDatabase(raw string) string {
 	scheme, rest, isAddress := strings.Cut(raw, "://")
 	if !isAddress {
@@ -25,8 +26,11 @@ func maskedDatabase(raw string) string {
 	}
 	address, query, more := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(address, '@'); at >= 0 {
-		if user, password, has := strings.Cut(address[:at], ":"); has {
+		user, password, has := strings.Cut(address[:at], ":")
+		if has {
 			address = user + ":" + masked(password) + address[at:]
+		} else {
+			address = masked(user) + address[at:]
 		}
 	}
 	if !more {

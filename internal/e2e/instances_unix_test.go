@@ -100,7 +100,7 @@ func callModern(client *http.Client, address, mark string) error {
 }
 
 // marksOf returns how often calls with each mark are in the log as successful, by pages.
-func marksOf(d *daemon) map[string]int {
+func marksOf(d *daemon) (map[string]int, error) {
 	d.t.Helper()
 	found, cursor, before := map[string]int{}, "", "~"
 	for {
@@ -113,17 +113,17 @@ func marksOf(d *daemon) map[string]int {
 		}
 		status, body := d.rest(http.MethodGet, "/activity?limit=1000&type=tool_call&status=success&cursor="+url.QueryEscape(cursor), "")
 		if err := json.Unmarshal(body, &page); err != nil || status != http.StatusOK {
-			d.t.Fatalf("%d %v: %.300s", status, err, body)
+			return nil, fmt.Errorf("%d %v: %.300s", status, err, body)
 		}
 		for _, r := range page.Activities {
 			if r.ID >= before {
-				d.t.Fatalf("%s comes after %s", r.ID, before)
+				return nil, fmt.Errorf("%s comes after %s", r.ID, before)
 			}
 			before = r.ID
 			found[r.RequestID]++
 		}
 		if cursor = page.NextCursor; cursor == "" {
-			return found
+			return found, nil
 		}
 	}
 }
@@ -196,7 +196,10 @@ func (m *markedCalls) check(d *daemon) {
 	}
 	var missing, more int
 	eventually(d.t, "the calls of all instances are in the log", func() error {
-		found := marksOf(d)
+		found, err := marksOf(d)
+		if err != nil {
+			return err
+		}
 		missing, more = 0, 0
 		for _, mark := range m.done {
 			switch n := found[mark]; {
