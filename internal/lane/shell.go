@@ -62,7 +62,12 @@ func mentioned(text string) Verdict {
 
 func (l *line) take(v Verdict) { l.verdict = l.verdict.worse(v) }
 
-func write(word string) Verdict { return Verdict{Operation: policy.Write, Word: clipWord(word)} }
+func write(word string) Verdict {
+	if word == "" { // the name of a command can be empty
+		word = "''"
+	}
+	return Verdict{Operation: policy.Write, Word: clipWord(word)}
+}
 
 // node judges a part of a line by itself; what is in it comes by itself.
 func (l *line) node(n syntax.Node) Verdict {
