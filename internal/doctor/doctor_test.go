@@ -143,6 +143,19 @@ func TestChangedLog(t *testing.T) {
 	}
 }
 
+// TestDegradedLog: a database that is a file here needs room, whatever the log says of it;
+// one of a server has to be reached.
+func TestDegradedLog(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.Daemon{Status: gateway.Status{Activity: activity.Health{
+			Degraded: true, Message: "the database is not available, records wait in the spool: no space left on device"}}}}
+		r := examine(t, f, "D701")
+		if got := r.Checks[0].Do; strings.HasPrefix(got, "Make room on the disk of /data") == shared || strings.Contains(got, "can be reached") != shared {
+			t.Errorf("shared is %v: %s", shared, got)
+		}
+	}
+}
+
 // TestOrder: the same facts are told in the same order, that of the codes.
 func TestOrder(t *testing.T) {
 	o := options(t, `{"mcpServers": {"b": {"command": "/none"}, "a": {"command": "/none"}, "c": {"command": "/none", "args": ["x"]}}}`)

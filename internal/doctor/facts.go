@@ -34,6 +34,7 @@ type Facts struct {
 	DataDir    string
 	Socket     string
 	Listen     string // host:port, as configured
+	Shared     bool   // the database is a server's
 
 	Daemon  *Daemon // nil: none answers
 	Silence string  // why not, when one is there all the same

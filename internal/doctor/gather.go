@@ -90,7 +90,9 @@ func (o Options) configuration(context.Context) func(*Facts) {
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := configured(c.Servers)
-	return func(f *Facts) { f.Listen, f.Warnings, f.Servers = c.Listen, warnings, servers }
+	return func(f *Facts) {
+		f.Listen, f.Shared, f.Warnings, f.Servers = c.Listen, store.IsPostgres(c.Database), warnings, servers
+	}
 }
 
 // mistakesOf are the mistakes that a refusal of the file names.

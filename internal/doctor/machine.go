@@ -21,9 +21,9 @@ func logDegraded(f *Facts) []Finding {
 	if !h.Degraded || f.databaseBusy() {
 		return nil
 	}
-	if strings.Contains(h.Message, "records wait in the spool") {
+	if f.Shared {
 		return one(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-			Do: "See whether the database is up and can be reached from here; MCPProxy goes on by itself. The log of the daemon says more.", Command: f.mcpproxy("status")})
+			Do: "See whether the database is up and can be reached from here, and that the disk of " + f.DataDir + " has room; MCPProxy goes on by itself. The log of the daemon says more.", Command: f.mcpproxy("status")})
 	}
 	return one(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
 		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + Quoted(f.DataDir) + " | sort -h | tail"})
