@@ -151,7 +151,6 @@ func (r *run) root() *cobra.Command {
 	r.foldHelp(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-
 	return root
 }
 

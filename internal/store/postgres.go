@@ -348,7 +348,6 @@ type pgEngine struct {
 	places chan struct{} // for those who read
 	mu     sync.Mutex    // guards what follows
 	idle   []*pgConn
-	open   int
 }
 
 // pgPlace is a place of the spool.
@@ -388,7 +387,7 @@ func (e *pgEngine) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	e.idle, e.open = append(e.idle, reader), 1
+	e.idle = append(e.idle, reader)
 	if e.listener, err = e.dial(ctx); err != nil {
 		return err
 	}
@@ -508,7 +507,6 @@ func (e *pgEngine) read(ctx context.Context, fn func(ctx context.Context, c *pgC
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c.IsClosed() || e.live().Err() != nil {
-		e.open--
 		_ = c.Close(e.live())
 		return err
 	}
@@ -516,8 +514,7 @@ func (e *pgEngine) read(ctx context.Context, fn func(ctx context.Context, c *pgC
 	return err
 }
 
-// take returns a connection that nobody has. The last is kept for when the server has no
-// more to give.
+// take returns a connection that nobody has.
 func (e *pgEngine) take() (*pgConn, error) {
 	e.mu.Lock()
 	if n := len(e.idle); n > 0 {
@@ -526,13 +523,9 @@ func (e *pgEngine) take() (*pgConn, error) {
 		e.mu.Unlock()
 		return c, nil
 	}
-	e.open++
 	e.mu.Unlock()
 	c, err := e.dial(e.live())
 	if err != nil {
-		e.mu.Lock()
-		e.open--
-		e.mu.Unlock()
 		return nil, errors.Join(errors.New("no connection to the database is free"), err)
 	}
 	return c, nil
