@@ -49,6 +49,7 @@ type Config struct {
 	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
+	Ask               policy.AskRules
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
@@ -133,6 +134,7 @@ type Server struct {
 	ValidateArguments Validation       // "" = the general one
 	InferHints        policy.InferMode // "" = the general one
 	Lanes             []LaneRule       // in the order of the file; the last match wins
+	Ask               policy.AskRules  // its own, beside the general ones
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
@@ -149,6 +151,7 @@ type Profile struct {
 	Servers []string            // names or patterns
 	Tools   []policy.ScopeTools // in the order of the file
 	Lanes   []string
+	Ask     policy.AskRules // which are added; without Wait
 
 	rule *policy.ScopeRule // that follows from it; nil when it was not parsed
 }

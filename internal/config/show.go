@@ -206,6 +206,10 @@ func encodeValue(v any) ([]byte, error) {
 		if v == nil {
 			return []byte("[]"), nil
 		}
+	case map[string]string:
+		if v == nil {
+			return []byte("{}"), nil
+		}
 	}
 	return rawjson.Marshal(v)
 }
