@@ -306,7 +306,7 @@ func (d *daemon) wire() error {
 	}
 	d.onClose(telemeter.Close)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
-	asks := store.AsksIn(d.store)
+	asks := d.store.Asks()
 	d.holder = hold.New(asks, time.Now, func() { d.events.PendingChanged() })
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,

@@ -33,16 +33,8 @@ type transaction interface {
 	tell(ctx context.Context) error
 }
 
-// AsksIn are those in a database.
-func AsksIn(db Database) *Asks {
-	if file, ok := db.(*DB); ok {
-		return NewAsks(file)
-	}
-	return NewPostgresAsks(db.(*Postgres))
-}
-
-// NewAsks makes those of a file.
-func NewAsks(db *DB) *Asks {
+// Asks are those in the file.
+func (db *DB) Asks() *Asks {
 	return &Asks{
 		write: func(ctx context.Context, fn func(transaction) error) error {
 			return db.durably(ctx, func(c *rawConn) error { return fn(fileTx{c, c}) })
@@ -57,8 +49,8 @@ func NewAsks(db *DB) *Asks {
 	}
 }
 
-// NewPostgresAsks makes those of a database that is shared.
-func NewPostgresAsks(db *Postgres) *Asks {
+// Asks are those in the database, of all instances.
+func (db *Postgres) Asks() *Asks {
 	return &Asks{
 		write: func(ctx context.Context, fn func(transaction) error) error {
 			return db.write(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(sharedTx{c}) })
