@@ -274,3 +274,10 @@ func denied(q *ask.Question) *problem.Problem {
 	}
 	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
 }
+
+// Waiting returns how many calls wait.
+func (h *Holder) Waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
+}
