@@ -16,7 +16,7 @@ import (
 // askOps are the operations on calls that wait and on leases, done by the fake.
 func (f *fake) askOps() []api.Operation {
 	one := asked.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
-		LaneReason: "the tool is said to be so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
+		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
 		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: at("2026-01-15T10:29:00Z"), LastAsked: at("2026-01-15T10:29:30Z"), Until: at("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
 	two := one
 	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
@@ -118,7 +118,7 @@ func TestAnsweringAsks(t *testing.T) {
 		if got.code != problem.ExitInterrupted || asked == "" {
 			t.Errorf("%s and no: %+v, asked %q", line, got, asked)
 		}
-		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "the tool is said to be so")) {
+		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "its hints say so")) {
 			t.Errorf("%s: what is asked about is not shown: %s", line, got.stderr)
 		}
 	}

@@ -122,13 +122,13 @@ func (c *call) because() string {
 	case does.Operation == lane:
 		return "its arguments say so, in " + does.Path
 	case c.tool.CallWith.Operation() == lane && !policy.Silent(c.tool.Effective):
-		return "the tool is said to be so"
+		return "its hints say so"
 	case c.tool.CallWith.Operation() == lane:
-		return "the tool does not say what it does"
+		return "it has no hints, which counts as a write"
 	case c.tool.OwnLane() == lane:
-		return "the tool does not say what it does, and seems to: " + c.tool.Inferred().Reason
+		return "it has no hints, and seems so: " + c.tool.Inferred().Reason
 	}
-	return "the caller has chosen " + c.asked.Variant.String()
+	return "it was called with " + c.asked.Variant.String()
 }
 
 // beginHeld and endHeld have the call on record as one that is held.
@@ -145,10 +145,10 @@ func (d *Door) beginHeld(c *call) (string, error) {
 }
 
 func (d *Door) endHeld(c *call, err error) {
-	o := activity.Outcome{Status: activity.Held, Duration: time.Since(c.started), Check: policy.CheckAsk.String()}
+	o := activity.Outcome{Status: activity.Held, Duration: time.Since(c.started)}
 	if err != nil {
 		p := problem.From(err)
-		o.Status, o.ErrorCode, o.ErrorMessage = activity.Blocked, string(p.Code), p.Message
+		o.Status, o.ErrorCode, o.ErrorMessage, o.Check = activity.Blocked, string(p.Code), p.Message, policy.CheckAsk.String()
 	}
 	c.observed(o.Status, o.ErrorCode, o.Duration, o.Duration)
 	if err := d.Log.End(c.inquiry.record, o); err != nil {

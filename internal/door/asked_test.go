@@ -151,14 +151,14 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 	if len(a.Begun) != 1 || len(a.Ended) != 1 || len(a.Appended) != 0 {
 		t.Fatalf("on record: %q", a.Events)
 	}
-	if r, o := a.Begun[0], a.Ended[0]; r.Type != activity.ToolCall || o.Status != activity.Held || r.Metadata.Decision.Outcome != activity.Asked || r.Metadata.Decision.Check != "ask" {
+	if r, o := a.Begun[0], a.Ended[0]; r.Type != activity.ToolCall || o.Status != activity.Held || o.Check != "" || r.Metadata.Decision.Outcome != activity.Asked || r.Metadata.Decision.Check != "ask" {
 		t.Errorf("%+v, %+v", r.Metadata.Decision, o)
 	}
 	all, err := a.asks.Waiting(t.Context(), time.Now())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d wait, %v", len(all), err)
 	}
-	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "the tool is said to be so" || q.Reason != "to clean up" || q.Record != "record" ||
+	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "its hints say so" || q.Reason != "to clean up" || q.Record != "record" ||
 		strings.Contains(string(q.Shown), "correct horse") || !strings.Contains(string(q.Shown), `"x"`) || q.Actor != "agent" || q.Source != "mcp" {
 		t.Errorf("the question is %+v, %s", q, q.Shown)
 	}

@@ -342,7 +342,7 @@ func TestACallIsApproved(t *testing.T) {
 	if held.ID != call.ParentID || held.Metadata.Decision.Outcome != "asked" || held.Metadata.Decision.Check != "ask" {
 		t.Errorf("what was held: %+v, %+v", held, held.Metadata.Decision)
 	}
-	if answered := d.newest("type=approval&tool=wipe"); answered.Metadata.Action != "approve_call" || answered.ParentID != held.ID || answered.Actor != "admin" || answered.Source != "cli" || !strings.Contains(answered.Metadata.Detail, "after it was asked") {
+	if answered := d.newest("type=approval&tool=wipe&status=success"); answered.Metadata.Action != "approve_call" || answered.ParentID != held.ID || answered.Actor != "admin" || answered.Source != "cli" || !strings.Contains(answered.Metadata.Detail, "after it was asked") {
 		t.Errorf("the answer: %+v", answered)
 	}
 	other := pendingID(wipe(1))

@@ -136,9 +136,9 @@ var contractCases = map[string]contractCase{
 		return "/pending/" + id + "/deny", "{}"
 	}},
 	"listLeases": {ok: at("/leases"), no404: namesNothing, no409: changesNone},
-	"grantLease": {ok: with("/leases", `{"server":"s","lane":"write","for":"15m","calls":20}`), missing: with("/leases", `{"server":"none"}`), no409: alwaysCan},
+	"grantLease": {ok: with("/leases", `{"server":"s","lane":"read","for":"15m","calls":20}`), missing: with("/leases", `{"server":"none"}`), no409: alwaysCan},
 	"revokeLease": {ok: func(c *contract) (string, string) {
-		return "/leases/" + c.text("POST", "/leases", `{"server":"s"}`, "id"), ""
+		return "/leases/" + c.text("POST", "/leases", `{"server":"s","lane":"read"}`, "id"), ""
 	}, missing: at("/leases/none"), no409: alwaysCan},
 
 	"can":       {ok: with("/can", `{"who":"claude-code","name":"s:plain","args":{}}`), missing: with("/can", `{"who":"nobody","name":"s:plain"}`), no409: changesNone},
