@@ -37,7 +37,7 @@ type transaction interface {
 func (db *DB) Asks() *Asks {
 	return &Asks{
 		write: func(ctx context.Context, fn func(transaction) error) error {
-			return db.durably(ctx, func(c *rawConn) error { return fn(fileTx{c, c}) })
+			return durably(ctx, db, func(c *rawConn) error { return fn(fileTx{c, c}) })
 		},
 		read: func(ctx context.Context, fn func(transaction) error) error {
 			e, err := db.use(ctx)

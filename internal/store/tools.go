@@ -53,8 +53,8 @@ func (db *DB) write(ctx context.Context, fn func(c *rawConn) error) error {
 	return db.failed(e, err)
 }
 
-// durably is write, and what it has written survives a loss of power when it returns.
-func (db *DB) durably(ctx context.Context, fn func(c *rawConn) error) error {
+// durably is DB.write, and what it has written survives a loss of power when it returns.
+func durably(ctx context.Context, db *DB, fn func(c *rawConn) error) error {
 	e, err := db.writer(ctx)
 	if err != nil {
 		return err
