@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -64,27 +63,6 @@ func (l *lexer) judge() Verdict {
 		return unread("no statement")
 	}
 	return worst
-}
-
-// judged is how a statement was judged.
-type judged struct {
-	from, to int // its tokens
-	Verdict
-}
-
-// again returns the verdict on a statement that the dialect before has in the same way;
-// no operation where it has not. at is where to look, and moves on.
-func (b *pass) again(tokens []token, at *int) Verdict {
-	for ; *at < len(b.verdicts); *at++ {
-		was := &b.verdicts[*at]
-		if b.tokens[was.from].start >= tokens[0].start {
-			if slices.Equal(b.tokens[was.from:was.to], tokens) {
-				return was.Verdict
-			}
-			break
-		}
-	}
-	return Verdict{}
 }
 
 // statement is what stands between two semicolons.

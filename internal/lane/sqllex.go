@@ -153,6 +153,27 @@ type pass struct {
 	broken   bool // a quote has no end: no database takes such a text
 }
 
+// judged is how a statement was judged.
+type judged struct {
+	from, to int // its tokens
+	Verdict
+}
+
+// again returns the verdict on a statement that the dialect before has in the same way;
+// no operation where it has not. at is where to look, and moves on.
+func (b *pass) again(tokens []token, at *int) Verdict {
+	for ; *at < len(b.verdicts); *at++ {
+		was := &b.verdicts[*at]
+		if b.tokens[was.from].start >= tokens[0].start {
+			if slices.Equal(b.tokens[was.from:was.to], tokens) {
+				return was.Verdict
+			}
+			break
+		}
+	}
+	return Verdict{}
+}
+
 // step is what next has read at one place.
 type step struct {
 	at, end int32
@@ -268,6 +289,14 @@ func (l *lexer) asked(i int) dialect {
 
 func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
+// blanks skips them.
+func (l *lexer) blanks(i int) int {
+	for i < len(l.text) && blank(l.text[i]) {
+		i++
+	}
+	return i
+}
+
 // next reads what begins at i, and returns where it ends.
 func (l *lexer) next(i int) int {
 	s := l.text
@@ -278,9 +307,7 @@ func (l *lexer) next(i int) int {
 	}
 	switch {
 	case blank(c):
-		for i++; i < len(s) && blank(s[i]); i++ {
-		}
-		return i
+		return l.blanks(i)
 	case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '@':
 		return l.word(i)
 	case '0' <= c && c <= '9':
