@@ -150,7 +150,6 @@ func (d *Door) endHeld(c *call, err error) {
 		p := problem.From(err)
 		o.Status, o.ErrorCode, o.ErrorMessage, o.Check = activity.Blocked, string(p.Code), p.Message, policy.CheckAsk.String()
 	}
-	c.observed(o.Status, o.ErrorCode, o.Duration, o.Duration)
 	if err := d.Log.End(c.inquiry.record, o); err != nil {
 		d.Logger.Error("that a call is held could not be recorded", "id", c.inquiry.record, "error", err)
 	}

@@ -99,8 +99,11 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 		p = d.askPerson(ctx, c)
 	}
 	if p != nil {
-		if c.inquiry == nil || c.inquiry.record == "" { // else it is on record already
+		if c.inquiry == nil || c.inquiry.record == "" {
 			c.id = d.refuse(ctx, c, p)
+		} else { // it is on record already
+			took := time.Since(c.started)
+			c.observed(activity.Held, string(p.Code), took, took-c.waited)
 		}
 		return session.Reply{}, p
 	}
