@@ -71,6 +71,9 @@ func (t *tally) group(r *activity.Record, was Outcome, v verdict, times int64) {
 		g.Check, g.Code, g.Why = policy.CheckAsk.String(), string(problem.ApprovalPending), v.why
 	case v.would == Allowed:
 		g.Check, g.Code, g.Why = d.Check, r.Metadata.ErrorCode, r.ErrorMessage
+		if was == Asked {
+			g.Check, g.Why = policy.CheckAsk.String(), "A person was asked first."
+		}
 		if d.Check == policy.CheckCallable.String() {
 			g.Status = d.Status
 		}
