@@ -25,7 +25,7 @@ type Call struct {
 	tool.ID
 	Fingerprint tool.Fingerprint // of the definition that was judged
 	Arguments   json.RawMessage  // as they are sent
-	Revision    string           // of the configuration
+	Revision    string           // of the configuration, but for what is one instance's own
 	Variant     string
 }
 

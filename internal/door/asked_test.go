@@ -404,7 +404,7 @@ func TestARuleThatComesLater(t *testing.T) {
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
-	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Revision(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Basis(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
