@@ -25,7 +25,7 @@ type Call struct {
 	tool.ID
 	Fingerprint tool.Fingerprint // of the definition that was judged
 	Arguments   json.RawMessage  // as they are sent
-	Revision    string           // of the configuration
+	Revision    string           // of the configuration, but for what is one instance's own
 	Variant     string
 }
 
@@ -90,7 +90,7 @@ type Question struct {
 	State State
 	Call  // without Arguments
 	// Shown are the arguments as a person sees them: masked, and if Cut, the beginning of
-	// them in a JSON string.
+	// them in a JSON string; null when the question is over for some time.
 	Shown json.RawMessage
 	Cut   bool
 
@@ -144,10 +144,12 @@ func (q *Question) decided(state State) *problem.Problem {
 	switch {
 	case state == Used:
 		what = "was approved by " + q.By + ", and the call was made"
-	case !q.Answered.IsZero() && q.State == Denied:
+	case q.State == Denied:
 		what = "was denied by " + q.By
-	case !q.Answered.IsZero():
+	case q.State == Approved:
 		what = "was approved by " + q.By
+	case !q.Answered.IsZero():
+		what = "was answered by " + q.By + ", and is over"
 	}
 	return problem.Newf(problem.Conflict, "The question %s %s.", q.ID, what).
 		WithHint("The first answer counts. If the call is made again, it is asked about again.").With("state", string(state))

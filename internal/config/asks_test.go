@@ -46,6 +46,12 @@ func TestAsks(t *testing.T) {
 	if w := mustParse(t, `{"ask": {"tools": {"paymnts:*": "ask"}}, "mcpServers": {"payments": {"command": "x"}}}`).warnings; len(w) != 1 || !strings.Contains(w[0], `"paymnts:*"`) {
 		t.Errorf("a pattern without a server: %q", w)
 	}
+	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.Basis() != other.Basis() || one.Revision() == other.Revision() {
+		t.Error("where an instance listens makes another basis, or no other revision")
+	}
+	if mustParse(t, `{"tools_limit": 3}`).Basis() == mustParse(t, `{}`).Basis() {
+		t.Error("what decides is no part of the basis")
+	}
 	if mustParse(t, `{"ask": {"write": "ask"}}`).Revision() == mustParse(t, `{}`).Revision() {
 		t.Error("what is asked is no part of the revision")
 	}

@@ -55,16 +55,21 @@ type Config struct {
 	Profiles          []Profile // in the order of the file
 
 	// shown is what may be shown of it, nil when it was not parsed; warnings are
-	// what its file should have otherwise; revision is short for shown.
+	// what its file should have otherwise; revision and basis are short for shown.
 	shown    *Config
 	warnings []string
 	revision string
+	basis    string
 }
 
 // Revision stands for all that may be shown of a parsed configuration, in 12
 // hexadecimal digits: that of another one differs. Comments, order and spelling make no
 // difference, nor do secrets: who has the log must not be able to guess them by it.
 func (c *Config) Revision() string { return c.revision }
+
+// Basis is Revision without what waits for a restart, such as the address at which this
+// instance listens: instances that decide alike have the same.
+func (c *Config) Basis() string { return c.basis }
 
 // Server returns the server of that name; nil when there is none.
 func (c *Config) Server(name string) *Server {

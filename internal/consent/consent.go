@@ -63,7 +63,7 @@ type PendingCall struct {
 	LaneReason string          `json:"lane_reason" doc:"Why it counts as that, in words."`
 	Variant    string          `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
 	Rule       string          `json:"rule" doc:"The rule of the configuration by which it is asked about."`
-	Arguments  json.RawMessage `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string."`
+	Arguments  json.RawMessage `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
 	Truncated  bool            `json:"arguments_truncated,omitempty"`
 	Reason     string          `json:"reason,omitempty" doc:"What the agent claims that it is for."`
 	Actor      string          `json:"actor"`

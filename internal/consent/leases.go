@@ -122,7 +122,7 @@ func (c *Consent) wanted(ctx context.Context, in NewLease, now time.Time) (l ask
 	if _, err := c.gateway.FindServer(in.Server); err != nil {
 		return l, err
 	}
-	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().Revision(), Calls: int64(in.Calls), Given: now}
+	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().Basis(), Calls: int64(in.Calls), Given: now}
 	if in.Calls == 0 {
 		l.Calls = defaultCalls
 	}
@@ -165,5 +165,5 @@ func invalid(parameter, value, allowed string) error {
 
 func (c *Consent) shown(l *ask.Lease, now time.Time) LeaseView {
 	return LeaseView{ID: l.ID, Server: l.Server, Lane: scope.Words()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
-		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().Revision())}
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.Ended(now, c.gateway.Config().Basis())}
 }

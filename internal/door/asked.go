@@ -58,7 +58,7 @@ func (d *Door) askPerson(ctx context.Context, c *call) *problem.Problem {
 	for caught.Asked() {
 		c.inquiry = &inquiry{rule: caught, worst: worst, call: ask.Call{
 			Principal: c.caller.Actor.Principal(), ID: c.tool.ID, Fingerprint: c.tool.Fingerprint(), Arguments: c.parts.Arguments,
-			Revision: c.cfg.Revision(), Variant: c.asked.Variant.String(),
+			Revision: c.cfg.Basis(), Variant: c.asked.Variant.String(),
 		}}
 		if !c.stateless {
 			c.inquiry.call.Session = c.caller.SessionID
@@ -118,7 +118,7 @@ func (c *call) because() string {
 	lane, does := c.inquiry.worst, &c.arguments
 	switch {
 	case does.Operation == lane && does.Word != "":
-		return "its arguments say so: " + problem.Brief(does.Word) + " in " + does.Path
+		return "its arguments say so: " + problem.Brief(redact.Text(does.Word)) + " in " + does.Path
 	case does.Operation == lane:
 		return "its arguments say so, in " + does.Path
 	case c.tool.CallWith.Operation() == lane && !policy.Silent(c.tool.Effective):
@@ -170,7 +170,7 @@ func (c *call) still() error {
 // tool.
 func (c *call) other(cfg *config.Config, t *catalog.Tool) bool {
 	a := &c.inquiry.call
-	return cfg.Revision() != a.Revision || t.Fingerprint() != a.Fingerprint || c.asked.OwnNames && t.CallWith.String() != a.Variant
+	return cfg.Basis() != a.Revision || t.Fingerprint() != a.Fingerprint || c.asked.OwnNames && t.CallWith.String() != a.Variant
 }
 
 // consented refuses a call that has waited since, if by now a person would have to be asked,

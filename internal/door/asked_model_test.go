@@ -80,6 +80,7 @@ type model struct {
 
 	questions map[string]string // id → call
 	approved  map[string]time.Time
+	over      map[string]bool // approvals that were over at some time: a clock that was set back may bring them back
 	leases    map[string]*ask.Lease
 
 	mu  sync.Mutex // guards ran
@@ -87,7 +88,7 @@ type model struct {
 }
 
 func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
-	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, leases: map[string]*ask.Lease{}}
+	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		if err := r.Judged.Recheck(); err != nil {
@@ -164,21 +165,22 @@ func lane(c oneCall) scope.Lane {
 	return scope.Write
 }
 
-// may reports whether the call may be made now, and takes what lets it.
-func (m *model) may(c oneCall) (lets func(), ok bool) {
+// may reports whether the call may be made now, and whether it has to be; lets takes what
+// lets it.
+func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	all := slices.SortedFunc(maps.Values(m.leases), func(a, b *ask.Lease) int { return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.ID, b.ID)) })
 	for _, l := range all {
-		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().Revision() && lane(c) <= l.Lane &&
+		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().Basis() && lane(c) <= l.Lane &&
 			(l.Actor == "" || l.Actor == c.caller().Actor.Principal()) {
-			return func() { l.Left-- }, true
+			return func() { l.Left-- }, true, true
 		}
 	}
 	key := m.key(c)
 	at, there := m.approved[key]
 	if until := at.Add(ask.Life); there && m.clock.Before(until) && !until.After(m.clock.Add(ask.Life+ask.Skew)) {
-		return func() { delete(m.approved, key) }, true
+		return func() { delete(m.approved, key); delete(m.over, key) }, true, !m.over[key]
 	}
-	return nil, false
+	return nil, false, false
 }
 
 func (m *model) call(r *rapid.T, c oneCall) (ran bool) {
@@ -212,12 +214,12 @@ func (m *model) step(r *rapid.T) {
 	switch rapid.SampledFrom([]string{"call", "call", "call", "call", "call twice", "answer", "answer", "answer", "define", "configure", "restart", "die", "lease", "revoke", "time"}).Draw(r, "step") {
 	case "call":
 		c := drawCall(r)
-		lets, ok := m.may(c)
+		lets, ok, must := m.may(c)
 		ran := m.call(r, c)
 		switch {
 		case ran && !ok:
 			r.Fatalf("%+v ran, and nobody has approved it", c)
-		case !ran && ok && !refusedByPolicy(c):
+		case !ran && must && !refusedByPolicy(c):
 			r.Fatalf("%+v did not run, and it is approved", c)
 		case ran:
 			lets()
@@ -238,7 +240,7 @@ func (m *model) step(r *rapid.T) {
 	case "die": // what was open stays open
 		m.reopen()
 	case "lease":
-		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: scope.Lane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().Revision(), Calls: 2, Left: 2,
+		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: scope.Lane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().Basis(), Calls: 2, Left: 2,
 			Given: m.clock, Until: m.clock.Add(rapid.SampledFrom([]time.Duration{time.Minute, 20 * time.Minute}).Draw(r, "for")), Actor: rapid.SampledFrom([]string{"", "agent:token#1"}).Draw(r, "of")}
 		if l.Actor != "" {
 			l.Client = "token"
@@ -257,6 +259,9 @@ func (m *model) step(r *rapid.T) {
 		}
 	case "time":
 		m.clock = m.clock.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 8 * time.Minute, ask.Life, -3 * time.Minute, -time.Hour}).Draw(r, "passes"))
+		for key, at := range m.approved {
+			m.over[key] = m.over[key] || !m.clock.Before(at.Add(ask.Life))
+		}
 	}
 }
 
@@ -282,7 +287,7 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	both.Wait()
 	close(ids)
 	for range m.ran[before:] {
-		lets, ok := m.may(c)
+		lets, ok, _ := m.may(c)
 		if !ok {
 			r.Fatalf("%+v ran %d times, and not so often may it", c, len(m.ran)-before)
 		}
@@ -317,6 +322,7 @@ func (m *model) answerOne(r *rapid.T) {
 	}
 	if approve {
 		m.approved[key] = m.clock
+		delete(m.over, key)
 	}
 }
 

@@ -362,7 +362,11 @@ func TestChangesWhileACallWaits(t *testing.T) {
 		}, problem.ToolLocked, false},
 		"gone": {func(a *asking) { a.ListOn("s", readsTool) }, problem.ToolNotFound, false},
 	} {
-		a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "2s"}`+strict), destroysTool)
+		wait := `"1m"` // which is over when there is an answer
+		if change.anew {
+			wait = `"2s"`
+		}
+		a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": `+wait+`}`+strict), destroysTool)
 		done := make(chan error, 1)
 		go func() { done <- a.destroy(t.Context(), `{}`) }()
 		a.waits(1)
@@ -374,7 +378,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 		}
 
 		// And in the time between the answer and the server.
-		a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "2s"}`+strict), destroysTool)
+		a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
 		a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 			a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
 			change.do(a)
@@ -404,7 +408,7 @@ func TestARuleThatComesLater(t *testing.T) {
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
-	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Revision(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().Basis(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +446,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 
 // TestTwoOfTheSameCall: one approval lets one of them through.
 func TestTwoOfTheSameCall(t *testing.T) {
-	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1s"}`), destroysTool)
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "5s"}`), destroysTool)
 	a.Answer = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}

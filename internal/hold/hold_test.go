@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,11 +18,27 @@ import (
 
 // memory keeps questions for tests of time; package door has those with a database.
 type memory struct {
+	mu  sync.Mutex // guards what follows
 	all map[string]*ask.Question
 	err error
 }
 
+// answer answers all questions that wait.
+func (m *memory) answer(a ask.Answer) (keys []ask.Key, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.all {
+		if p := q.Give(a); p != nil {
+			return nil, p
+		}
+		keys = append(keys, q.Key)
+	}
+	return keys, nil
+}
+
 func (m *memory) Find(_ context.Context, k ask.Key, now time.Time) (ask.Question, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, q := range m.all {
 		if state := q.At(now); q.Key == k && state != ask.Expired && state != ask.Used {
 			return *q, true, m.err
@@ -31,6 +48,8 @@ func (m *memory) Find(_ context.Context, k ask.Key, now time.Time) (ask.Question
 }
 
 func (m *memory) Add(_ context.Context, q ask.Question) (ask.Question, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.err != nil {
 		return q, false, m.err
 	}
@@ -38,9 +57,15 @@ func (m *memory) Add(_ context.Context, q ask.Question) (ask.Question, bool, err
 	return q, true, nil
 }
 
-func (m *memory) Question(_ context.Context, id string) (ask.Question, error) { return *m.all[id], m.err }
+func (m *memory) Question(_ context.Context, id string) (ask.Question, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *m.all[id], m.err
+}
 
 func (m *memory) Use(_ context.Context, id string, k ask.Key, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	q := m.all[id]
 	if m.err != nil || q.Key != k || q.At(now) != ask.Approved {
 		return false, m.err
@@ -82,11 +107,12 @@ func TestWaiting(t *testing.T) {
 		var pass Pass
 		go func() { pass, err = h.Hold(t.Context(), held("a", nil)) }()
 		time.Sleep(7 * time.Second)
-		for _, q := range m.all {
-			if p := q.Give(ask.Answer{Approve: true, By: "admin", At: time.Now()}); p != nil {
-				t.Fatal(p)
-			}
-			h.Answered(q.Key)
+		keys, bad := m.answer(ask.Answer{Approve: true, By: "admin", At: time.Now()})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		for _, k := range keys {
+			h.Answered(k)
 		}
 		synctest.Wait()
 		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.Waiting() != 0 || len(h.waiting)+len(h.actors) != 0 {

@@ -239,16 +239,20 @@ func insert(ctx context.Context, t transaction, q *ask.Question) error {
 		q.Actor, q.Source, q.Client, q.ClientVersion, q.Record, microsOf(q.Asked), microsOf(q.Last), microsOf(q.Until), microsOf(q.Answered), q.By, q.Via, q.Why)
 }
 
-// What is over stays for some time, to be looked at.
+// What is over stays for some time, to be looked at, but for the arguments.
 const (
 	keepAsks    = 30 * 24 * time.Hour
 	mostAsks    = 10_000
 	dropOldAsks = "DELETE FROM question WHERE id IN (SELECT id FROM question ORDER BY asked DESC LIMIT 1000 OFFSET ?)"
 )
 
+// gone stands for arguments that are not kept any more: they are on record.
+var gone = []byte("null")
+
 func tidyAsks(ctx context.Context, t transaction, now time.Time) error {
 	before := now.Add(-keepAsks).UnixMicro()
-	return errors.Join(t.do(ctx, "DELETE FROM question WHERE asked < ?", before), t.do(ctx, dropOldAsks, int64(mostAsks)), t.do(ctx, "DELETE FROM lease WHERE ends < ?", before))
+	over := t.do(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE state IN ('waiting', 'approved', 'denied') AND ends <= ?", gone, now.UnixMicro())
+	return errors.Join(over, t.do(ctx, "DELETE FROM question WHERE asked < ?", before), t.do(ctx, dropOldAsks, int64(mostAsks)), t.do(ctx, "DELETE FROM lease WHERE ends < ?", before))
 }
 
 // Question returns a question by its id, or NOT_FOUND.
@@ -327,7 +331,7 @@ func (a *Asks) Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok
 	err = a.write(ctx, func(t transaction) error {
 		after, latest := span(now, ask.Life)
 		return t.each(ctx, into{new(string)}, func() error { ok = true; return nil },
-			"UPDATE question SET state = 'used' WHERE id = ? AND key = ? AND state = 'approved' AND ends > ? AND ends <= ? RETURNING id", id, k[:], after, latest)
+			"UPDATE question SET state = 'used', arguments = ?, cut = 0 WHERE id = ? AND key = ? AND state = 'approved' AND ends > ? AND ends <= ? RETURNING id", gone, id, k[:], after, latest)
 	})
 	return ok && err == nil, err
 }

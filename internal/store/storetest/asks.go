@@ -113,6 +113,9 @@ func testAsks(t *testing.T, open Opener) {
 	if all.Wait(); used.Load() != 1 {
 		t.Errorf("the approval was used %d times", used.Load())
 	}
+	if q, err := a.Question(ctx, "q1"); err != nil || q.State != ask.Used || string(q.Shown) != "null" {
+		t.Errorf("%+v, %v", q, err)
+	}
 	if _, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); found || err != nil {
 		t.Errorf("it is still there: %v", err)
 	}
@@ -168,6 +171,9 @@ func testAskBounds(t *testing.T, open Opener) {
 	}
 	if all, err := a.Waiting(ctx, later); err != nil || len(all) != 1 {
 		t.Errorf("%d wait, %v", len(all), err)
+	}
+	if old, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
+		t.Errorf("what is over keeps its arguments: %+v, %v", old, err)
 	}
 	if err := add(99, 1, begin.AddDate(0, 0, 40)); err != nil {
 		t.Error(err)

@@ -3,7 +3,7 @@
 CREATE TABLE question (
 	id             text PRIMARY KEY,
 	key            bytea NOT NULL,
-	state          text NOT NULL, -- waiting, approved, denied or used
+	state          text NOT NULL, -- waiting, approved, denied, used or expired
 	principal      text NOT NULL,
 	session        text NOT NULL,
 	server         text NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE question (
 	fingerprint    bytea NOT NULL,
 	revision       text NOT NULL,
 	variant        text NOT NULL,
-	arguments      bytea NOT NULL,
+	arguments      bytea NOT NULL, -- null when it is over
 	cut            bigint NOT NULL, -- 1: only the beginning of them
 	lane           text NOT NULL,
 	because        text NOT NULL,

@@ -5,7 +5,7 @@
 CREATE TABLE question (
 	id             TEXT PRIMARY KEY,
 	key            BLOB NOT NULL,
-	state          TEXT NOT NULL, -- waiting, approved, denied or used
+	state          TEXT NOT NULL, -- waiting, approved, denied, used or expired
 	principal      TEXT NOT NULL,
 	session        TEXT NOT NULL,
 	server         TEXT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE question (
 	fingerprint    BLOB NOT NULL,
 	revision       TEXT NOT NULL,
 	variant        TEXT NOT NULL,
-	arguments      BLOB NOT NULL,
+	arguments      BLOB NOT NULL, -- null when it is over
 	cut            INTEGER NOT NULL, -- 1: only the beginning of them
 	lane           TEXT NOT NULL,
 	because        TEXT NOT NULL,
