@@ -49,7 +49,7 @@ func (d *Door) selected(ctx context.Context, c *call, whole json.RawMessage, o *
 		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
 		return whole
 	}
-	if c.handle = d.kept(ctx, c, handle, whole); c.handle == "" {
+	if d.kept(ctx, c, handle, whole) == "" {
 		part, _ = result.Select(whole, e, "")
 	}
 	return part

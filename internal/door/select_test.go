@@ -104,11 +104,11 @@ func TestSelect(t *testing.T) {
 			continue
 		}
 		texts := textsOf(t, r.Result)
-		if texts[0] != tt.want || len(texts) != 2 || !strings.Contains(texts[1], r.Handle) {
+		if texts[0] != tt.want || len(texts) != 2 || !strings.Contains(texts[1], w.named(texts[1])) {
 			t.Errorf("%s: %q, want %q", tt.given, texts, tt.want)
 		}
-		if string(w.Results[r.Handle].Body) != tt.result || strings.Contains(string(r.Result), "structuredContent") || tt.result == structure && string(rawjson.Find(r.Result, "_meta")) != `{"k":1}` {
-			t.Errorf("%s: %s; kept: %s", tt.given, r.Result, w.Results[r.Handle].Body)
+		if string(w.Results[w.named(texts[1])].Body) != tt.result || strings.Contains(string(r.Result), "structuredContent") || tt.result == structure && string(rawjson.Find(r.Result, "_meta")) != `{"k":1}` {
+			t.Errorf("%s: %s; kept: %s", tt.given, r.Result, w.Results[w.named(texts[1])].Body)
 		}
 		if o := w.Ended[len(w.Ended)-1]; string(o.Response) != tt.result {
 			t.Errorf("%s: on record: %s", tt.given, o.Response)
@@ -140,6 +140,16 @@ func TestNoSelect(t *testing.T) {
 	}
 }
 
+// named returns the handle that a text names.
+func (w *world) named(text string) string {
+	for handle := range w.Results {
+		if strings.Contains(text, handle) {
+			return handle
+		}
+	}
+	return "none"
+}
+
 // hand makes a world in which an agent has a result of s:list, in a handle.
 func hand(t *testing.T, result string) (w *world, handle string) {
 	t.Helper()
@@ -153,7 +163,7 @@ func hand(t *testing.T, result string) (w *world, handle string) {
 	if p != nil {
 		t.Fatal(p)
 	}
-	return w, r.Handle
+	return w, w.named(textsOf(t, r.Result)[1])
 }
 
 func sensitive(sensitivity string) (d policy.Declared) {
