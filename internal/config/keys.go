@@ -93,6 +93,7 @@ func (s *Server) keys() []key {
 		{name: "ask.destructive", to: &s.Ask.Destructive, oneOf: policy.AskWords()},
 		{name: "ask.tools", to: &s.Ask.Tools, checkName: checkPattern, check: checkAsk},
 		{name: "ask.wait", to: &s.Ask.Wait, shortest: shortestWait, longest: longestWait},
+		{name: "select", to: &s.Selections},
 	}
 }
 

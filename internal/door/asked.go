@@ -106,6 +106,9 @@ func (d *Door) heldCall(c *call, wait time.Duration) hold.Held {
 		Still: c.still, Tell: c.teller()}
 	h.Call, h.Key = a.call, a.call.Key()
 	h.Shown, h.Cut = activity.Shown(c.parts.Arguments, ask.MaxArguments)
+	if c.seen != nil {
+		h.Shown, h.Cut = activity.Shown(c.seen(), ask.MaxArguments)
+	}
 	h.Lane, h.Because, h.Rule = a.worst.String(), c.because(), a.rule.String()
 	h.Reason = redact.Text(c.decision.Intent.Reason)
 	h.Actor, h.Source = c.caller.Actor.String(), string(c.caller.Source)

@@ -497,3 +497,31 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 		t.Errorf("it took %v, of which %v were our own", o.Duration, o.Own)
 	}
 }
+
+// TestAResultInTheArguments: a person sees where it is from and its beginning, never the handle,
+// and the approval is for what it is.
+func TestAResultInTheArguments(t *testing.T) {
+	a := newAsking(t, textWith(atOnce), destroysTool)
+	call := func(handle string) error {
+		_, err := a.door.Call(t.Context(), CallRequest{Variant: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), Hands: true, Caller: anAgent})
+		return err
+	}
+	for handle, body := range map[string]string{"HANDLEONE": `{"text":"begins like this"}`, "HANDLETWO": `{"text":"another one"}`, "HANDLESAME": `{"text":"begins like this"}`} {
+		if err := a.PutResult(t.Context(), store.StoredResult{Handle: handle, Actor: anAgent.Actor.Principal(), Server: "s", Tool: "destroys", Body: json.RawMessage(body), Expires: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, "at first", call("HANDLEONE"), problem.ApprovalPending)
+	all, err := a.asks.Waiting(t.Context(), time.Now())
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if shown := string(all[0].Shown); strings.Contains(shown, "HANDLE") || !strings.Contains(shown, "begins like this") || !strings.Contains(shown, `"from":"s:destroys","bytes":18`) {
+		t.Errorf("%s", shown)
+	}
+	a.answer(true)
+	wantCode(t, "another value", call("HANDLETWO"), problem.ApprovalPending)
+	if err := call("HANDLESAME"); err != nil || a.asked() != 1 {
+		t.Errorf("the same value: %v, %q", err, a.Events)
+	}
+}
