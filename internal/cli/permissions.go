@@ -31,7 +31,7 @@ func permissionsCommand(r *run) command {
 			}
 			switch {
 			case f.undo:
-				return undoPermissions(r, args[0])
+				return undoPermissions(r, env, args[0])
 			case f.check:
 				return checkPermissions(r, env, args[0])
 			case f.write || f.dryRun:
@@ -185,16 +185,16 @@ func writePlan(p *printer, plan permission.Plan) {
 }
 
 // undoPermissions takes the last change back.
-func undoPermissions(r *run, client string) error {
+func undoPermissions(r *run, env clients.Env, client string) error {
 	j, err := clientChanges(r)
 	if err != nil {
 		return err
 	}
-	change, err := permission.Undo(j, client)
+	change, err := permission.Undo(j, env, client)
 	if err != nil {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		p.line("%s", undone(change.Path, change.Created))
+		p.line("%s", undone(change.Path, change.Created, change.Partly))
 	})
 }
