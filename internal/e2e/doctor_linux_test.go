@@ -210,7 +210,6 @@ func TestDoctor(t *testing.T) {
 // finds something wrong with.
 func TestEachCheckIsBroken(t *testing.T) {
 	broken := map[string]bool{
-		"D601": true, "D602": true, "D603": true, "D604": true, // internal/cli, TestDoctorLooksAtClients
 		"D703": true, "D708": true, // internal/doctor, TestChangedLog and TestLookIsBounded
 	}
 	for name := range sicknesses() {
@@ -288,7 +287,7 @@ const saysReads = `{"name":"look","description":"Looks.","inputSchema":{"type":"
 
 func sicknesses() map[string]sick {
 	all := map[string]sick{}
-	for _, some := range []map[string]sick{sickDaemons(), sickFiles(), sickConfigurations(), sickServers(), sickTools(), sickMachines()} {
+	for _, some := range []map[string]sick{sickDaemons(), sickFiles(), sickConfigurations(), sickServers(), sickTools(), sickClients(), sickMachines()} {
 		for code, c := range some {
 			all[code] = c
 		}
@@ -549,6 +548,18 @@ func sickTools() map[string]sick {
 			p.start()
 			p.awaitTools("s:look")
 		}, words: []string{"not known any more"}, yes: true},
+	}
+}
+
+func sickClients() map[string]sick {
+	has := func(name, entry string) func(p *patient) {
+		return func(p *patient) { p.inHome(name, `{"mcpServers": {`+strings.ReplaceAll(entry, "HERE", p.address)+`}}`) }
+	}
+	return map[string]sick{
+		"D601": {breaks: has(".cursor/mcp.json", ""), words: []string{"Cursor"}, yes: true},
+		"D602": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}`), words: []string{"leads to http://127.0.0.1:9/mcp"}, yes: true},
+		"D603": {breaks: has(".lmstudio/mcp.json", `"mcpproxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}`), words: []string{"starts /gone/mcpproxy"}, yes: true},
+		"D604": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}`), words: []string{"call_tool_read: not known, should be: runs unasked"}, yes: true},
 	}
 }
 
