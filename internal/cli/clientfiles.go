@@ -64,7 +64,7 @@ func writeLines(p *printer, difference string) {
 func undone(path string, created, partly bool) string {
 	switch {
 	case partly:
-		return printable(path) + " was changed by somebody else since: what was written here is taken back, and the rest left."
+		return printable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
 	case created:
 		return printable(path) + " is gone again, as before."
 	}
