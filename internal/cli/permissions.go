@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -81,8 +82,23 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if err := r.print(report, func(p *printer) { writeVerdict(p, report) }); err != nil || report.Right {
 		return err
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is not what MCPProxy recommends.",
-		"`mcpproxy permissions "+report.Client+" --dry-run` shows what would change it.")
+	says := "not what MCPProxy recommends."
+	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
+		says = "not known: no file says it."
+	}
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, advice(env, tools, report))
+}
+
+// advice is what helps where a client does other than recommended.
+func advice(env clients.Env, tools []permission.Tool, report permission.Report) string {
+	plan, err := permission.Prepare(env, report.Client, tools)
+	switch {
+	case err == nil && plan.Changed:
+		return "`mcpproxy permissions " + report.Client + " --dry-run` shows what would change it."
+	case err != nil && report.ByHand == "":
+		return problem.From(err).Hint
+	}
+	return "What a person does about it stands above."
 }
 
 // writeVerdict writes the lanes, one below the other.
