@@ -342,6 +342,9 @@ func needsMounts(t *testing.T) {
 
 func needsSQLite(t *testing.T) {
 	if _, err := exec.LookPath("sqlite3"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("sqlite3 is obligatory in CI: it is another program that uses a database")
+		}
 		t.Skip("another program that uses a database is sqlite3, which is not here")
 	}
 }
