@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func (r *release) shared(n notices) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, file{name: name, mode: 0o644, data: data})
+		files = append(files, file{name: name, mode: 0o644, data: r.absolute(data)})
 	}
 	for name, page := range cli.ManPages(r.Version, r.Date) {
 		files = append(files, file{name: "man/man1/" + name, mode: 0o644, data: page})
@@ -48,6 +49,18 @@ func (r *release) shared(n notices) ([]file, error) {
 	}
 	sortFiles(files)
 	return files, nil
+}
+
+// The links of a page that stay in the repository, and its pictures.
+var (
+	pages    = regexp.MustCompile(`\]\(([A-Za-z][^):]*)\)`)
+	pictures = regexp.MustCompile(`(src|srcset)="(docs/[^"]+)"`)
+)
+
+// absolute has the links of a page lead to the project: what they name is in no archive.
+func (r *release) absolute(page []byte) []byte {
+	page = pages.ReplaceAll(page, []byte("]("+r.Home+"/blob/v"+r.Version+"/$1)"))
+	return pictures.ReplaceAll(page, []byte(`$1="`+r.Home+"/raw/v"+r.Version+`/$2"`))
 }
 
 func sortFiles(files []file) {

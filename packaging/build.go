@@ -51,7 +51,8 @@ func (t target) environment() []string {
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off")
 }
 
-// largest is how many bytes a program may have: 31 MiB.
+// largest is how many bytes a program may have, on any of the systems: 31 MiB. That of
+// macOS for Intel is the largest.
 const largest = 31 << 20
 
 // build builds the program for a system and returns its bytes.

@@ -71,6 +71,33 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// The README of an archive leads to pages and pictures of the project, which are not in
+// the archive.
+func TestReadmeLeadsSomewhere(t *testing.T) {
+	shared, err := (&release{Version: "1.2.3", Home: "https://example.com/mcpproxy", root: ".."}).shared(notices{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range shared {
+		if f.name != "README.md" {
+			continue
+		}
+		text := string(f.data)
+		for _, want := range []string{"](https://example.com/mcpproxy/blob/v1.2.3/docs/guide/install.md)", `src="https://example.com/mcpproxy/raw/v1.2.3/docs/pictures/`, "](https://go.dev/dl/)"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %s", want)
+			}
+		}
+		for _, left := range []string{"](docs/", "](CHANGELOG.md", `="docs/`} {
+			if strings.Contains(text, left) {
+				t.Errorf("%s is left", left)
+			}
+		}
+		return
+	}
+	t.Error("there is no README.md")
+}
+
 func TestLicences(t *testing.T) {
 	dir := t.TempDir()
 	mit, err := os.ReadFile("../LICENSE")

@@ -11,7 +11,7 @@ var (
 	DisconnectClient = declare("POST /clients/{client}/disconnect", "disconnectClient", Decide,
 		"Take MCPProxy out of a client's file, or say what would change", (*connect.Operations).DisconnectClient)
 	UndoClientChange = declare("POST /clients/undo", "undoClientChange", Decide,
-		"Take a change of a client's file back, byte for byte", (*connect.Operations).UndoClientChange)
+		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*connect.Operations).UndoClientChange)
 	WritePermissions = declare("POST /clients/{client}/permissions", "writePermissions", Decide,
 		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*connect.Operations).WritePermissions)
 )

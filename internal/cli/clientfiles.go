@@ -61,8 +61,11 @@ func writeLines(p *printer, difference string) {
 }
 
 // undone says that a change of a file was taken back.
-func undone(path string, created bool) string {
-	if created {
+func undone(path string, created, partly bool) string {
+	switch {
+	case partly:
+		return printable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
+	case created:
 		return printable(path) + " is gone again, as before."
 	}
 	return printable(path) + " is again as it was before."

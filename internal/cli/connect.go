@@ -288,7 +288,7 @@ func (c *connector) undo(args []string) error {
 func (c *connector) undone(all []connect.PastChange) error {
 	return c.print(all, func(p *printer) {
 		for _, change := range all {
-			p.line("%s", undone(change.Path, change.Created))
+			p.line("%s", undone(change.Path, change.Created, change.Partly))
 		}
 	})
 }

@@ -128,4 +128,13 @@ func TestDoctorLooksAtClients(t *testing.T) {
 	if got := w.run("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
 		t.Errorf("%+v", got)
 	}
+	// Rules that are written, and a mode that counts before them: to write them once more mends nothing.
+	w = inAccount(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
+	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {
+		got = w.run("doctor", "--only", "D604")
+		if !strings.Contains(got.stdout, " "+command+"\n") {
+			t.Errorf("%s: %s", command, got.stdout)
+		}
+		w.run(append(strings.Fields(command), "--yes")...)
+	}
 }

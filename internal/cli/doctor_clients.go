@@ -15,15 +15,22 @@ func (d doctorClients) Look(address string) ([]doctor.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := accountAt(d.r, env, connect.Place{Base: connect.Base(address)}).List()
+	account := accountAt(d.r, env, connect.Place{Base: connect.Base(address)})
+	all, err := account.List()
 	if err != nil {
 		return nil, err
 	}
 	var found []doctor.Client
 	for _, v := range all.Clients {
-		if v.Found {
-			found = append(found, seenClient(v))
+		if !v.Found {
+			continue
 		}
+		c := seenClient(v)
+		if len(c.Lanes) > 0 {
+			plan, err := permission.Prepare(env, v.ID, account.Tools())
+			c.Written = err == nil && !plan.Changed
+		}
+		found = append(found, c)
 	}
 	return found, nil
 }

@@ -376,7 +376,7 @@ func writeImported(p *printer, h *takeover.Haul, all []takeover.Result, o takeov
 	}
 	if len(review) > 0 {
 		p.line("Imported for review: %s.", strings.Join(review, ", "))
-		p.note("They are not started before you have approved them: `mcpproxy upstream approve %s`, and so on.", quotedWord(review[0]))
+		p.note("Not started before you have approved it: `mcpproxy upstream approve %s`%s.", quotedWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
 		p.line("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
@@ -428,17 +428,17 @@ func notImported(all []takeover.Result) error {
 
 // undoImport puts back what the last import took out of clients' files.
 func undoImport(r *run, client string) error {
-	j, err := clientChanges(r)
+	env, err := clientsOf(r)
 	if err != nil {
 		return err
 	}
-	undone, err := takeover.Undo(j, client)
-	if len(undone) == 0 && err != nil {
+	all, err := takeover.New(env, func() (*userfile.Journal, error) { return clientChanges(r) }).Undo(client)
+	if len(all) == 0 && err != nil {
 		return err
 	}
-	if wrong := r.print(undone, func(p *printer) {
-		for _, change := range undone {
-			p.line("%s is again as it was before.", printable(change.Path))
+	if wrong := r.print(all, func(p *printer) {
+		for _, change := range all {
+			p.line("%s", undone(change.Path, change.Created, change.Partly))
 		}
 	}); wrong != nil {
 		return wrong

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,7 @@ func permissionsCommand(r *run) command {
 			}
 			switch {
 			case f.undo:
-				return undoPermissions(r, args[0])
+				return undoPermissions(r, env, args[0])
 			case f.check:
 				return checkPermissions(r, env, args[0])
 			case f.write || f.dryRun:
@@ -81,8 +82,23 @@ func checkPermissions(r *run, env clients.Env, client string) error {
 	if err := r.print(report, func(p *printer) { writeVerdict(p, report) }); err != nil || report.Right {
 		return err
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is not what MCPProxy recommends.",
-		"`mcpproxy permissions "+report.Client+" --dry-run` shows what would change it.")
+	says := "not what MCPProxy recommends."
+	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
+		says = "not known: no file says it."
+	}
+	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, advice(env, tools, report))
+}
+
+// advice is what helps where a client does other than recommended.
+func advice(env clients.Env, tools []permission.Tool, report permission.Report) string {
+	plan, err := permission.Prepare(env, report.Client, tools)
+	switch {
+	case err == nil && plan.Changed:
+		return "`mcpproxy permissions " + report.Client + " --dry-run` shows what would change it."
+	case err != nil && report.ByHand == "":
+		return problem.From(err).Hint
+	}
+	return "What a person does about it stands above."
 }
 
 // writeVerdict writes the lanes, one below the other.
@@ -185,16 +201,16 @@ func writePlan(p *printer, plan permission.Plan) {
 }
 
 // undoPermissions takes the last change back.
-func undoPermissions(r *run, client string) error {
+func undoPermissions(r *run, env clients.Env, client string) error {
 	j, err := clientChanges(r)
 	if err != nil {
 		return err
 	}
-	change, err := permission.Undo(j, client)
+	change, err := permission.Undo(j, env, client)
 	if err != nil {
 		return err
 	}
 	return r.print(change, func(p *printer) {
-		p.line("%s", undone(change.Path, change.Created))
+		p.line("%s", undone(change.Path, change.Created, change.Partly))
 	})
 }

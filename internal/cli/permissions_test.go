@@ -90,6 +90,28 @@ func TestPermissionsAreAskedAbout(t *testing.T) {
 	}
 }
 
+// What --check advises helps: writing rules where that changes it, else what a person
+// does; and what no file says is not called wrong.
+func TestCheckAdvises(t *testing.T) {
+	t.Parallel()
+	for client, c := range map[string]struct {
+		files       map[string]string
+		says, hints string
+	}{
+		"claude-code":    {map[string]string{claudeJSON: connected}, "What Claude Code does is not what MCPProxy recommends.", "`mcpproxy permissions claude-code --dry-run` shows what would change it."},
+		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: no file says it.", "What a person does about it stands above."},
+		"goose": {map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n",
+			".config/goose/permission.yaml": "user:\n  always_allow:\n  - mcpproxy__retrieve_tools\n  - mcpproxy__call_tool_read\n  - mcpproxy__read_result\n  ask_before:\n  - mcpproxy__call_tool_write\n  - mcpproxy__call_tool_destructive\n  - mcpproxy__upstream_servers\n  never_allow: []\n"},
+			"What Goose does is not what MCPProxy recommends.", "What a person does about it stands above."},
+		"codex": {map[string]string{".codex/config.toml": "model = \"o3\"\n"}, "What Codex does is not what MCPProxy recommends.", "Run `mcpproxy connect codex` first."},
+	} {
+		got := inAccount(t, c.files).run("permissions", client, "--check")
+		if got.code != problem.ExitRefused || !strings.Contains(got.stderr, "Error: "+c.says+"\nHint: "+c.hints) {
+			t.Errorf("%s: %d\n%s%s", client, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
 func TestPermissionsInJSON(t *testing.T) {
 	t.Parallel()
 	w := inAccount(t, map[string]string{claudeJSON: connected})

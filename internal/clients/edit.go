@@ -1,8 +1,11 @@
 package clients
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/textedit"
 )
@@ -75,6 +78,29 @@ func (o object) into(d Doc, path, stale []string) (text []byte, err error) {
 		}
 	}
 	return text, nil
+}
+
+// Back returns the text of a client's file with the entries that a change was about as
+// they were before it, and the rest as it is now. The change is called by what was done
+// and the client's id. The error is a *problem.Problem: CONFLICT for what was taken over
+// and stands there anew, as another one.
+func (e Env) Back(what string, entries [][]string, now, before []byte) ([]byte, error) {
+	done, id, _ := strings.Cut(what, " ")
+	c, err := Find(id)
+	if err != nil {
+		return nil, err
+	}
+	format := c.Target(e).Format
+	for _, path := range entries {
+		is, there, err := textedit.Get(now, format, path...)
+		if err != nil {
+			return nil, err
+		}
+		if was, _, _ := textedit.Get(before, format, path...); done == "import" && there && !bytes.Equal(is, was) {
+			return nil, problem.Newf(problem.Conflict, "%s is in a file of %s again, and is another one than before.", path[len(path)-1], c.Name).WithHint("Rename it there, and try again.")
+		}
+	}
+	return textedit.Restore(now, before, format, entries)
 }
 
 // Without returns the text of a file without a server.

@@ -59,13 +59,16 @@ func (a *Account) withToken(ctx context.Context, by gateway.Caller, p Plan, j *u
 
 // write edits the file.
 func (p Plan) write(j *userfile.Journal) (FileChange, error) {
-	change, err := j.Write(p.from, p.text, p.what)
+	change, err := j.Write(p.from, p.text, p.what, p.entry())
 	if err != nil {
 		return p.FileChange, err
 	}
 	p.Command = nil
 	return p.written(change), nil
 }
+
+// entry is where MCPProxy stands in the file.
+func (p Plan) entry() []string { return append(slices.Clone(p.before.ServersKey()), p.Server) }
 
 func (p Plan) written(change userfile.Change) FileChange {
 	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
@@ -78,7 +81,7 @@ func (a *Account) byCommand(ctx context.Context, p *Plan, j *userfile.Journal) (
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	said, failed := a.Run(ctx, p.Command)
-	change, err := j.Record(p.from, p.what)
+	change, err := j.Record(p.from, p.what, p.entry())
 	if err != nil {
 		return false, err
 	}
@@ -126,6 +129,7 @@ type PastChange struct {
 	At       time.Time  `json:"at"`
 	Created  bool       `json:"created" doc:"Whether the file was not there before"`
 	Undone   *time.Time `json:"undone,omitempty"`
+	Partly   bool       `json:"partly,omitempty" doc:"Somebody else had changed the file meanwhile: its entries alone are as they were"`
 	Undoable bool       `json:"undoable" doc:"Whether it is the last one of its file that is not undone: only that one can be"`
 }
 
@@ -156,13 +160,14 @@ func (a *Account) Changes() ([]PastChange, error) {
 // maxShown is how many changes are listed.
 const maxShown = 50
 
-// Undo takes a change back, byte for byte.
+// Undo takes a change back, byte for byte; of a file that was changed since the entry
+// alone.
 func (a *Account) Undo(id string) (PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
 		return PastChange{}, err
 	}
-	c, err := j.Undo(id)
+	c, err := j.Undo(id, a.Env.Back)
 	past := pastOf(c)
 	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
 		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` takes the entry alone out. "+p.Hint)
@@ -172,7 +177,7 @@ func (a *Account) Undo(id string) (PastChange, error) {
 
 func pastOf(c userfile.Change) PastChange {
 	what, client, _ := strings.Cut(c.What, " ")
-	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone}
+	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.Partly}
 }
 
 // UndoLast takes the last connecting or disconnecting of a client back that is not

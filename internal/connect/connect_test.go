@@ -11,6 +11,7 @@ import (
 
 	"mcpproxy/internal/connect"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/permission"
 	"mcpproxy/internal/problem"
 )
 
@@ -189,8 +190,16 @@ func TestUndo(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(read(t, path), "{", "{ ", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := a.UndoLast("cursor")
-	wants(t, err, problem.Conflict, "mcpproxy disconnect cursor")
+	if back, err := a.UndoLast("cursor"); err != nil || len(back) != 1 || !back[0].Partly || strings.Contains(read(t, path), "mcpproxy") || !strings.HasPrefix(read(t, path), "{ ") {
+		t.Error(err, back, read(t, path))
+	}
+	_, err := a.Disconnect("cursor")
+	wants(t, err, problem.NotFound, "mcpproxy connect cursor")
+	connected(t, a, "cursor", connect.Wish{})
+	write(t, a, ".cursor/mcp.json", "{ broken", 0o600)
+	_, err = a.UndoLast("cursor")
+	wants(t, err, problem.InvalidConfig, "line 1")
+	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "headers": {}}}, "theirs": 1}`, 0o600)
 	plan, err := a.Disconnect("cursor")
 	if err != nil {
 		t.Fatal(err)
@@ -198,16 +207,47 @@ func TestUndo(t *testing.T) {
 	if _, err := a.Apply(t.Context(), gateway.Caller{}, plan); err != nil || strings.Contains(read(t, path), "mcpproxy") {
 		t.Error(err, read(t, path))
 	}
-	_, err = a.Disconnect("cursor")
-	wants(t, err, problem.NotFound, "mcpproxy connect cursor")
 	all, err := a.Changes()
-	if err != nil || len(all) != 2 || all[0].What != "disconnect" || !all[0].Undoable || all[1].Undoable || all[1].Client != "cursor" {
+	if err != nil || len(all) != 3 || all[0].What != "disconnect" || !all[0].Undoable || all[1].Undoable || all[1].Client != "cursor" {
 		t.Errorf("%+v, %v", all, err)
 	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.UndoLast("cursor")
+	wants(t, err, problem.Conflict, "was changed since")
 	_, err = a.Undo("../../etc/passwd")
 	wants(t, err, problem.NotFound, "")
 	_, err = a.UndoLast("nobody")
 	wants(t, err, problem.NotFound, "Known are")
+}
+
+// A client that has written its file since is taken back with its rules: what it wrote
+// stays, and nothing of MCPProxy is left.
+func TestUndoWithRulesInAChangedFile(t *testing.T) {
+	for client, c := range map[string]struct{ file, before, theirs, want string }{
+		"codex": {".codex/config.toml", "model = \"o3\"\n", "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n", "model = \"o3\"\n\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"},
+		"opencode": {".config/opencode/opencode.json", "{\n  \"mcp\": {},\n  \"permission\": {\"bash\": \"ask\"}\n}\n", "// theirs\n",
+			"{\n  \"mcp\": {},\n  \"permission\": {\"bash\": \"ask\"}\n}\n// theirs\n"},
+	} {
+		t.Run(client, func(t *testing.T) {
+			a := account(t)
+			a.Tools = func() []permission.Tool { return []permission.Tool{{Name: "call_tool_write"}} }
+			path := write(t, a, c.file, c.before, 0o600)
+			connected(t, a, client, connect.Wish{})
+			if out, err := a.Write(client, false); err != nil || !out.Written {
+				t.Fatal(out, err)
+			}
+			write(t, a, c.file, read(t, path)+c.theirs, 0o600)
+			back, err := a.UndoLast(client)
+			if err != nil || len(back) != 2 || back[0].What != "permissions" || !back[0].Partly || !back[1].Partly {
+				t.Errorf("%+v, %v", back, err)
+			}
+			if got := read(t, path); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(c.want), " ") {
+				t.Errorf("it is\n%s", got)
+			}
+		})
+	}
 }
 
 func TestList(t *testing.T) {

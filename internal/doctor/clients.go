@@ -62,6 +62,9 @@ func clientPermissions(f *Facts) (out []Finding) {
 			continue
 		}
 		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.mcpproxy("permissions %s --write", Quoted(c.ID))}
+		if c.Written {
+			found.Do, found.Command = "The rules are written, and something else decides: see which, and what to do about it.", f.mcpproxy("permissions %s --check", Quoted(c.ID))
+		}
 		chosen := true // a person has denied it: that is said, and is no fault
 		for _, l := range c.Lanes {
 			chosen = chosen && l.Denied

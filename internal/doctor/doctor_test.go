@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 )
 
 // people are clients as somebody found them.
@@ -104,6 +105,24 @@ func TestClients(t *testing.T) {
 				t.Errorf("not known: %+v", r)
 			}
 		})
+	}
+}
+
+// TestAuthorityOfAServer: a server that trusts nobody who vouches for a certificate is
+// told from one that crashes otherwise, with the variable that it does not inherit.
+func TestAuthorityOfAServer(t *testing.T) {
+	for said, want := range map[string]bool{
+		"npm error code SELF_SIGNED_CERT_IN_CHAIN":                                         true,
+		"TypeError: fetch failed … code: 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'":              true,
+		"ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]":                   true,
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority": true,
+		"KeyError: 'SSL_CERT_DIR'":                                                         false,
+	} {
+		f := &doctor.Facts{Flags: " --data-dir /data", Daemon: &doctor.Daemon{}, Servers: []doctor.Server{{Name: "s", Command: "npx", Enabled: true, Live: true, Failure: upstream.Exited, Said: "exit status 1", Lines: []string{said}}}}
+		got := examine(t, f, "D415").Checks[0]
+		if got.State != doctor.Bad || strings.Contains(got.Do, "`mcpproxy --data-dir /data upstream set s --env NODE_EXTRA_CA_CERTS=FILE`") != want || got.Command != "mcpproxy --data-dir /data upstream restart s" {
+			t.Errorf("%s: %+v", said, got)
+		}
 	}
 }
 

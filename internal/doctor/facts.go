@@ -161,6 +161,7 @@ type Client struct {
 	Foreign bool   // the entry leads to another MCPProxy, or to none
 	Missing string // the program that its entry starts and that is gone
 	Lanes   []Lane // what differs from the lanes
+	Written bool   // the rules are in its files: something else decides
 }
 
 // Lane is what a client does about one lane, otherwise than it should.

@@ -62,7 +62,7 @@ func logChanged(f *Facts) []Finding {
 		return nil
 	}
 	return one(Finding{State: Bad, What: "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".",
-		Do: "Keep a copy of the data directory, and see which record is the first that differs.", Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
+		Do: "`" + f.mcpproxy("activity verify") + "` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.", Command: "cp -a " + Quoted(f.DataDir) + " " + Quoted(f.DataDir+"-copy")})
 }
 
 func diskFull(f *Facts) []Finding {

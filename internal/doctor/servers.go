@@ -75,8 +75,9 @@ func (s *Server) lacks(of string) bool {
 
 // What programs say that lack another one.
 var (
-	noNode   = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
-	noEngine = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
+	noNode      = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
+	noAuthority = regexp.MustCompile(`SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|CERTIFICATE_VERIFY_FAILED|signed by unknown authority`)
+	noEngine    = regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker daemon is not running|failed to connect to the docker API|podman\.sock|cannot connect to podman`)
 )
 
 func (s *Server) saidLike(pattern *regexp.Regexp) bool {
@@ -237,7 +238,12 @@ func crashed(f *Facts, s *Server) *Finding {
 	if !s.failed(upstream.Exited) || s.lacks(familyNode) || s.noEngine() {
 		return nil
 	}
-	found := f.restarted(s, "Its last words are above; often an argument, a variable or a credential is missing.")
+	do := "Its last words are above; often an argument, a variable or a credential is missing."
+	if s.saidLike(noAuthority) {
+		do = "It trusts nobody who vouches for that certificate, and does not inherit the variable that names your authority: give it one with `" +
+			f.mcpproxy("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", Quoted(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
+	}
+	found := f.restarted(s, do)
 	found.Lines = s.Lines
 	return found
 }

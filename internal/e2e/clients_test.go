@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,6 +109,90 @@ func TestRealClients(t *testing.T) {
 				t.Errorf("undone, the file is %q, %v", now, err)
 			}
 		})
+	}
+}
+
+// twelveServers are the files of three clients that list their servers themselves,
+// with four servers each.
+func twelveServers() map[string]string {
+	files := map[string]string{".codex/config.toml": "# mine\nmodel = \"o3\" # and this\n"}
+	entries := func(indent, end string, names ...string) (text string) {
+		for i, name := range names {
+			if i == len(names)-1 {
+				end = strings.TrimPrefix(end, ",")
+			}
+			text += fmt.Sprintf(`%s"%s": {"command": %q, "args": ["demo-upstream", "notes"], "env": {"WHICH": "%[2]s"}}%[4]s`, indent, name, binary, end)
+		}
+		return text
+	}
+	files[".claude.json"] = "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n" + entries("    ", ",\n", "one", "two", "three", "four") + "  },\n  \"theme\": \"dark\"\n}\n"
+	files[".gemini/settings.json"] = "{\r\n  // mine\r\n  \"theme\": \"Default\",\r\n  \"mcpServers\": {\r\n" + entries("\t", ", // kept\r\n", "nine", "ten", "eleven", "twelve") + "  }\r\n}\r\n"
+	for _, name := range []string{"five", "six", "seven", "eight"} {
+		files[".codex/config.toml"] += fmt.Sprintf("\n[mcp_servers.%s] # %[1]s\ncommand = %q\nargs = [\"demo-upstream\", \"notes\"]\nenv = { WHICH = %[1]q }\n", name, binary)
+	}
+	return files
+}
+
+// TestAnAccountComesOverAndGoesBack: the servers of three clients are taken over, the
+// clients are connected and get their rules, each lists MCPProxy and nothing else, as the
+// check says, and taken back step by step every file is what it was, byte for byte.
+func TestAnAccountComesOverAndGoesBack(t *testing.T) {
+	programs := map[string]string{}
+	for _, c := range realClients[:3] {
+		programs[c.id] = clientProgram(t, c.program)
+	}
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	t.Setenv("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+	for _, name := range []string{"XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"} { // the account is the test's own
+		t.Setenv(name, "")
+		_ = os.Unsetenv(name)
+	}
+	d := startDaemon(t, `{}`)
+	before := twelveServers()
+	for name, text := range before {
+		d.inHome(name, text)
+	}
+	d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // the answer to its first question
+	do := func(args ...string) string {
+		t.Helper()
+		code, out, notes := d.cli(args...)
+		if code != 0 {
+			t.Fatalf("%v: %d\n%s%s", args, code, out, notes)
+		}
+		return out
+	}
+	do("upstream", "import", "--yes", "--remove")
+	for _, name := range []string{"one", "five", "nine"} { // of each client one: how it is launched, then what it says of itself
+		do("upstream", "approve", name, "--yes")
+		do("upstream", "approve", name, "--yes")
+	}
+	d.awaitTools("one:list_notes", "five:list_notes", "nine:list_notes")
+	if n := strings.Count(do("upstream", "list", "-o", "json"), `"protocol":`); n != 12 {
+		t.Errorf("%d servers came over", n)
+	}
+	for _, c := range realClients[:3] {
+		do("connect", c.id, "--yes")
+		do("permissions", c.id, "--write", "--yes")
+		if out := do("permissions", c.id, "--check", "-o", "json"); !strings.Contains(out, `"connected": true`) {
+			t.Errorf("%s: %s", c.id, out)
+		}
+		if said := c.lists(d, programs[c.id], d.address, c.says); strings.Contains(said, "demo-upstream") {
+			t.Errorf("%s still has others:\n%s", c.id, said)
+		}
+	}
+	for _, c := range realClients[:3] {
+		do("connect", c.id, "--undo") // and the rules, which came later
+	}
+	do("upstream", "import", "--undo")
+	for name, want := range before {
+		if now, err := os.ReadFile(filepath.Join(d.dir, name)); err != nil || string(now) != want {
+			t.Errorf("taken back, %s is %q, %v; it was %q", name, now, err, want)
+		}
+	}
+	for _, made := range []string{".claude/settings.json", ".gemini/policies/mcpproxy.toml"} {
+		if _, err := os.Stat(filepath.Join(d.dir, made)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("taken back, %s is left: %v", made, err)
+		}
 	}
 }
 

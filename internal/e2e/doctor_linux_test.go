@@ -210,8 +210,7 @@ func TestDoctor(t *testing.T) {
 // finds something wrong with.
 func TestEachCheckIsBroken(t *testing.T) {
 	broken := map[string]bool{
-		"D601": true, "D602": true, "D603": true, "D604": true, // internal/cli, TestDoctorLooksAtClients
-		"D703": true, "D708": true, // internal/doctor, TestChangedLog and TestLookIsBounded
+		"D708": true, // internal/doctor, TestLookIsBounded
 	}
 	for name := range sicknesses() {
 		code, _, _ := strings.Cut(name, " ")
@@ -288,7 +287,7 @@ const saysReads = `{"name":"look","description":"Looks.","inputSchema":{"type":"
 
 func sicknesses() map[string]sick {
 	all := map[string]sick{}
-	for _, some := range []map[string]sick{sickDaemons(), sickFiles(), sickConfigurations(), sickServers(), sickTools(), sickMachines()} {
+	for _, some := range []map[string]sick{sickDaemons(), sickFiles(), sickConfigurations(), sickServers(), sickTools(), sickClients(), sickMachines()} {
 		for code, c := range some {
 			all[code] = c
 		}
@@ -343,6 +342,9 @@ func needsMounts(t *testing.T) {
 
 func needsSQLite(t *testing.T) {
 	if _, err := exec.LookPath("sqlite3"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("sqlite3 is obligatory in CI: it is another program that uses a database")
+		}
 		t.Skip("another program that uses a database is sqlite3, which is not here")
 	}
 }
@@ -552,6 +554,18 @@ func sickTools() map[string]sick {
 	}
 }
 
+func sickClients() map[string]sick {
+	has := func(name, entry string) func(p *patient) {
+		return func(p *patient) { p.inHome(name, `{"mcpServers": {`+strings.ReplaceAll(entry, "HERE", p.address)+`}}`) }
+	}
+	return map[string]sick{
+		"D601": {breaks: has(".cursor/mcp.json", ""), words: []string{"Cursor"}, yes: true},
+		"D602": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}`), words: []string{"leads to http://127.0.0.1:9/mcp"}, yes: true},
+		"D603": {breaks: has(".lmstudio/mcp.json", `"mcpproxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}`), words: []string{"starts /gone/mcpproxy"}, yes: true},
+		"D604": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}`), words: []string{"call_tool_read: not known, should be: runs unasked"}, yes: true},
+	}
+}
+
 func sickMachines() map[string]sick {
 	filler := func(p *patient) string { return p.path("filler") }
 	return map[string]sick{
@@ -576,6 +590,18 @@ func sickMachines() map[string]sick {
 			_, err = out.Read(make([]byte, 1)) // it has it
 			p.must(err)
 			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
+		}},
+		"D703": {needs: needsSQLite, stays: true, words: []string{"not as they were written"}, breaks: func(p *patient) {
+			eventually(p.t, "a record is changed", func() error {
+				out, err := p.sqlite("UPDATE activity SET entry = zeroblob(length(entry)) WHERE seq = 1; SELECT changes()")
+				if err != nil || strings.TrimSpace(out) != "1" {
+					return fmt.Errorf("%v %s", err, out)
+				}
+				return nil
+			})
+			if code, _, stderr := p.cli("activity", "verify"); code != 1 || !strings.Contains(stderr, "Entry 1 was changed") {
+				p.t.Errorf("verify says %d %s", code, stderr)
+			}
 		}},
 		"D704": {needs: needsMounts, down: true, before: small(64 << 20), words: []string{"MB are free"}, heals: func(p *patient) {
 			p.must(exec.Command("mount", "-o", "remount,size=2g", p.dataDir()).Run())

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"slices"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/problem"
@@ -52,10 +53,11 @@ type Preview struct {
 type Plan struct {
 	Preview
 
-	from userfile.File
-	text []byte
-	env  clients.Env
-	all  []Tool
+	from    userfile.File
+	text    []byte
+	entries [][]string // what in the file changes; nil where it is texts in lists
+	env     clients.Env
+	all     []Tool
 }
 
 // Prepare plans to write the rules into the client's file. What denies stays, and
@@ -86,7 +88,23 @@ func Prepare(e clients.Env, word string, tools []Tool) (Plan, error) {
 	if c.atEntry && !before.Entry(r.Server).IsObject() {
 		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
 	}
+	p.entries = changing(c.parts(r.Server, tools))
+	if c.atEntry {
+		p.entries = [][]string{append(slices.Clone(before.ServersKey()), r.Server)}
+	}
 	return p, p.complete(c, f, before)
+}
+
+// changing are the places that edits are about, nil where there is one that others
+// write too.
+func changing(edits []edit) (places [][]string) {
+	for _, one := range edits {
+		if one.op != set && one.op != last {
+			return nil
+		}
+		places = append(places, one.path)
+	}
+	return places
 }
 
 // complete makes the new text, and judges it.
@@ -190,7 +208,7 @@ func what(id string) string { return "permissions " + id }
 // Apply makes the change, and says what the client does now, read again from its
 // files.
 func (p Plan) Apply(j *userfile.Journal) (Outcome, error) {
-	change, err := j.Write(p.from, p.text, what(p.Client))
+	change, err := j.Write(p.from, p.text, what(p.Client), p.entries...)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -207,8 +225,9 @@ type Outcome struct {
 }
 
 // Undo takes the last change of a client's permissions back that was not taken back
-// yet, byte for byte.
-func Undo(j *userfile.Journal, word string) (userfile.Change, error) {
+// yet, byte for byte; in a file that was changed since the rules alone, where nobody
+// else writes at their place.
+func Undo(j *userfile.Journal, e clients.Env, word string) (userfile.Change, error) {
 	c, err := find(word)
 	if err != nil {
 		return userfile.Change{}, err
@@ -219,7 +238,7 @@ func Undo(j *userfile.Journal, word string) (userfile.Change, error) {
 	}
 	for _, change := range changes {
 		if change.What == what(c.ID) && change.Undone == nil {
-			return j.Undo(change.ID)
+			return j.Undo(change.ID, e.Back)
 		}
 	}
 	return userfile.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")

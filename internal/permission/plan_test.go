@@ -104,10 +104,10 @@ func written(t *testing.T, e clients.Env, client string) string {
 	if err != nil || again.Changed {
 		t.Errorf("written once more, %v changes:\n%s", err, again.Difference)
 	}
-	if _, err := permission.Undo(j, client); err != nil {
+	if _, err := permission.Undo(j, e, client); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := permission.Undo(j, client); problem.From(err).Code != problem.NotFound {
+	if _, err := permission.Undo(j, e, client); problem.From(err).Code != problem.NotFound {
 		t.Errorf("undone twice: %v", err)
 	}
 	return p.Path + "\n" + p.Difference + "\n" + strings.Join(append(p.Warnings, ""), "\n") + shown(done.After)

@@ -72,6 +72,7 @@ func (h *Haul) removeFrom(j *userfile.Journal, first candidate, chosen []int, re
 	}
 	text := file.Text
 	taken := mine[:0:0]
+	var entries [][]string
 	for _, at := range mine {
 		c := h.all[chosen[at]]
 		next := text
@@ -87,12 +88,12 @@ func (h *Haul) removeFrom(j *userfile.Journal, first candidate, chosen []int, re
 			results[at].Problem = troubleOf(err)
 			continue
 		}
-		text, taken = next, append(taken, at)
+		text, taken, entries = next, append(taken, at), append(entries, c.keys)
 	}
 	if mine = taken; len(mine) == 0 {
 		return
 	}
-	change, err := j.Write(file, text, what+first.Client)
+	change, err := j.Write(file, text, what+first.Client, entries...)
 	if err != nil {
 		fail(err)
 		return
@@ -121,9 +122,15 @@ func (a *Account) entriesIn(c candidate, text []byte) (ids []string, err error) 
 }
 
 // Undo puts back what the last import that took servers out of clients' files took
-// out, byte for byte: of one client, or with "" of all. What cannot be put back does
-// not keep the rest from it; the error is then a *problem.Problem.
-func Undo(j *userfile.Journal, client string) ([]userfile.Change, error) {
+// out: of one client, or with "" of all. The files are what they were, byte for byte; in
+// one that was changed since, what was taken out is there again beside what is new. What
+// cannot be put back does not keep the rest from it; the error is then a
+// *problem.Problem.
+func (a *Account) Undo(client string) ([]userfile.Change, error) {
+	j, err := a.open()
+	if err != nil {
+		return nil, err
+	}
 	wanted := what
 	if client != "" {
 		c, err := clients.Find(client)
@@ -147,7 +154,7 @@ func Undo(j *userfile.Journal, client string) ([]userfile.Change, error) {
 		if c.Run != all[0].Run {
 			continue
 		}
-		change, wrong := j.Undo(c.ID)
+		change, wrong := j.Undo(c.ID, a.env.Back)
 		if wrong != nil {
 			err = wrong
 			continue

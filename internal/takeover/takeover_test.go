@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -227,11 +228,43 @@ func TestChangedMeanwhile(t *testing.T) {
 	if text := w.read(path); text != `{"mcpServers": {"a": {"command": "evil"}}}` {
 		t.Error(text)
 	}
-	// Undo refuses what somebody changed since.
-	w.write(".cursor/mcp.json", `{}`)
-	j, _ := w.journal()
-	if undone, err := takeover.Undo(j, ""); len(undone) != 0 || !errors.As(err, &p) || p.Code != problem.Conflict || w.read(path) != `{}` {
-		t.Errorf("%v %v", undone, err)
+}
+
+// TestUndoInAChangedFile: clients write their files while they run, some at each start.
+// What was taken out is there again, what they wrote stays, and nothing that somebody
+// has put in its place is lost.
+func TestUndoInAChangedFile(t *testing.T) {
+	t.Parallel()
+	const before = `{"mcpServers": {"a": {"command": "a", "env": {"A_TOKEN": "` + token + `"}}, "b": {"command": "b"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "c"}}}}}`
+	for name, c := range map[string]struct{ now, want, says string }{
+		"its state":         {`{"numStartups": 4, "mcpServers": {}, "projects": {"/p": {"mcpServers": {}}}}`, `{"numStartups": 4, ` + strings.TrimPrefix(before, "{"), ""},
+		"connected since":   {`{"mcpServers": {"mcpproxy": {"url": "u"}}, "projects": {}}`, strings.Replace(before, `"b": {"command": "b"}`, `"b": {"command": "b"}, "mcpproxy": {"url": "u"}`, 1), ""},
+		"nothing left":      {`{}`, before, ""},
+		"one is back":       {`{"mcpServers": {"b": {"command": "b"}}}`, before, ""},
+		"another is there":  {`{"mcpServers": {"b": {"command": "other"}}}`, "", "b is in a file of Claude Code again"},
+		"it is broken":      {`{"mcpServers": {`, "", "line 1"},
+		"its place is text": {`{"mcpServers": "x"}`, "", "mcpServers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "{}")
+			path := w.write(".claude.json", before)
+			w.take(w.look(""), takeover.Options{Keyring: true, Remove: true})
+			w.write(".claude.json", c.now)
+			undone, err := w.account.Undo("")
+			if c.says != "" {
+				if p := problem.From(err); err == nil || !strings.Contains(p.Message, c.says) || len(undone) != 0 || w.read(path) != c.now {
+					t.Errorf("%v, %s", err, w.read(path))
+				}
+				return
+			}
+			var want, got any
+			must(t, json.Unmarshal([]byte(c.want), &want))
+			must(t, json.Unmarshal([]byte(w.read(path)), &got))
+			if err != nil || len(undone) != 1 || !undone[0].Partly || !reflect.DeepEqual(want, got) {
+				t.Errorf("%v %+v %s", err, undone, w.read(path))
+			}
+		})
 	}
 }
 
@@ -422,9 +455,8 @@ func TestTwoAtOnce(t *testing.T) {
 			}
 		}
 	}
-	j, _ := w.journal()
 	for range 2 {
-		_, _ = takeover.Undo(j, "") // of the second there may be none
+		_, _ = w.account.Undo("") // of the second there may be none
 	}
 	if w.read(path) != text {
 		t.Error(w.read(path))

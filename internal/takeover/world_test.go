@@ -128,11 +128,7 @@ func (w *world) take(h *takeover.Haul, o takeover.Options) []takeover.Result {
 
 func (w *world) undo(client string) []userfile.Change {
 	w.t.Helper()
-	j, err := w.journal()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	undone, err := takeover.Undo(j, client)
+	undone, err := w.account.Undo(client)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -60,6 +60,21 @@ func Remove(text []byte, f Format, path ...string) ([]byte, error) {
 	return edit(text, f, path, nil)
 }
 
+// Restore makes what stands at the paths what it is in the text from before, and leaves
+// the rest.
+func Restore(text, before []byte, f Format, paths [][]string) ([]byte, error) {
+	for _, path := range paths {
+		value, _, err := Get(before, f, path...)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = edit(text, f, path, value); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
 // Append adds a text to the list at a path, unless the list has it.
 func Append(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := texts(text, f, path)

@@ -30,8 +30,14 @@ type Change struct {
 	Mode    fs.FileMode `json:"mode"`
 	After   string      `json:"after"` // SHA-256 of what was written, in hex
 	Undone  *time.Time  `json:"undone,omitempty"`
+	Partly  bool        `json:"partly,omitempty"` // undone, but for what somebody else has changed
 	Roots   []string    `json:"roots,omitempty"`
+	Entries [][]string  `json:"entries,omitempty"` // what in the file was changed, for a Back
 }
+
+// Back returns the text of a file that was changed since with the entries of a change
+// as they were before it, and the rest as it is now.
+type Back func(what string, entries [][]string, now, before []byte) ([]byte, error)
 
 // maxChanges is how many changes are remembered: the oldest are forgotten, with their
 // backups.
@@ -54,7 +60,7 @@ func (j *Journal) For(run string) *Journal { return &Journal{j.dir, run} }
 // Write puts text in the place of a file as it was read, and reads it again. The error
 // is a *problem.Problem: CONFLICT when the file is not as it was read any more, or may
 // not be written.
-func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
+func (j *Journal) Write(f File, text []byte, what string, entries ...[]string) (Change, error) {
 	if f.Exists && !writable(f.Mode) {
 		return Change{}, refused(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
 	}
@@ -63,7 +69,7 @@ func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, sum(text))
+	c, err := j.begin(f, what, sum(text), entries)
 	if err != nil {
 		return Change{}, err
 	}
@@ -81,10 +87,10 @@ func (j *Journal) Write(f File, text []byte, what string) (Change, error) {
 }
 
 // begin keeps that a file is changed, and its text from before.
-func (j *Journal) begin(f File, what, after string) (Change, error) {
+func (j *Journal) begin(f File, what, after string, entries [][]string) (Change, error) {
 	now := time.Now().UTC()
 	c := Change{
-		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots,
+		ID: now.Format("20060102T150405.000000000"), Path: f.Path, What: what, Run: j.run, At: now, Created: !f.Exists, Mode: f.Mode, After: after, Roots: f.roots, Entries: entries,
 	}
 	if f.Target != f.Path {
 		c.Target = f.Target
@@ -122,10 +128,11 @@ func (j *Journal) Changes() ([]Change, error) {
 	return all, nil
 }
 
-// Undo makes a file what it was before a change, byte for byte. The error is a
-// *problem.Problem: NOT_FOUND for a change that is not known, CONFLICT for one that is
-// undone, or of a file that was changed since.
-func (j *Journal) Undo(id string) (Change, error) {
+// Undo makes a file what it was before a change, byte for byte. In one that was changed
+// since, back puts the entries of the change back; nil is for nobody who could. The
+// error is a *problem.Problem: NOT_FOUND for a change that is not known, CONFLICT for
+// one that is undone, or of a file that was changed since.
+func (j *Journal) Undo(id string, back Back) (Change, error) {
 	unlock, err := j.lock()
 	if err != nil {
 		return Change{}, err
@@ -143,7 +150,7 @@ func (j *Journal) Undo(id string) (Change, error) {
 	if c.Undone != nil {
 		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "Nothing has to be done.")
 	}
-	if err := c.revert(); err != nil {
+	if c.Partly, err = c.revert(back); err != nil {
 		return c, err
 	}
 	now := time.Now().UTC()
@@ -151,30 +158,39 @@ func (j *Journal) Undo(id string) (Change, error) {
 	return c, j.keep(c)
 }
 
-// revert puts the text from before back.
-func (c Change) revert() error {
+// revert puts the text from before back, or in a file that was changed since the entries
+// alone, and reports whether it was the latter.
+func (c Change) revert(back Back) (partly bool, err error) {
 	f, err := Read(c.Path, c.Roots...)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if !f.Exists || sum(f.Text) != c.After || c.Target != "" && f.Target != c.Target {
-		hint := "Take the entry out by hand."
-		if c.Backup != "" {
-			hint = "The text from before is in " + c.Backup + ": take from it what you need."
+	var before []byte
+	if c.Backup != "" {
+		if before, err = os.ReadFile(c.Backup); err != nil {
+			return false, failed(c.Backup, err)
 		}
-		return refused(c.Path, "was changed since, so that undoing would lose that", hint)
 	}
-	if c.Created {
+	switch there := f.Exists && (c.Target == "" || f.Target == c.Target); {
+	case there && sum(f.Text) == c.After && c.Created:
 		if err := os.Remove(f.Target); err != nil {
-			return failed(c.Path, err)
+			return false, failed(c.Path, err)
 		}
-		return nil
+		return false, nil
+	case there && sum(f.Text) == c.After:
+		return false, replace(f, before)
+	case there && back != nil && len(c.Entries) > 0:
+		text, err := back(c.What, c.Entries, f.Text, before)
+		if err != nil {
+			return false, err
+		}
+		return true, replace(f, text)
 	}
-	before, err := os.ReadFile(c.Backup)
-	if err != nil {
-		return failed(c.Backup, err)
+	hint := "Take the entry out by hand."
+	if c.Backup != "" {
+		hint = "The text from before is in " + c.Backup + ": take from it what you need."
 	}
-	return replace(f, before)
+	return false, refused(c.Path, "was changed since, so that undoing would lose that", hint)
 }
 
 // replace puts text in the place of what was read, at once or not at all.

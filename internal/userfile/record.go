@@ -2,7 +2,7 @@ package userfile
 
 // Record keeps a change that another program has made to a file since it was read, so
 // that it can be undone like one of ours. Nothing is kept of a file that is as it was.
-func (j *Journal) Record(f File, what string) (Change, error) {
+func (j *Journal) Record(f File, what string, entries ...[]string) (Change, error) {
 	now, err := Read(f.Path, f.roots...)
 	if err != nil || !now.Exists || f.Exists && sum(now.Text) == sum(f.Text) {
 		return Change{}, err
@@ -12,7 +12,7 @@ func (j *Journal) Record(f File, what string) (Change, error) {
 		return Change{}, err
 	}
 	defer unlock()
-	c, err := j.begin(f, what, sum(now.Text))
+	c, err := j.begin(f, what, sum(now.Text), entries)
 	if err != nil {
 		return Change{}, err
 	}

@@ -5,8 +5,9 @@
 // link is followed only to such a file below one of the directories that the caller
 // names, that what is written replaces exactly what was read (a file that has changed
 // meanwhile, or leads elsewhere, is refused), at once or not at all, under the mode
-// that the file has, and that each change can be undone byte for byte: the text from
-// before is kept where nobody else can read it. It does not look into files.
+// that the file has, and that each change can be undone byte for byte as long as nobody
+// else has changed the file: the text from before is kept where nobody else can read it.
+// It does not look into files.
 package userfile
 
 import (

@@ -96,14 +96,14 @@ func TestWriteAndUndo(t *testing.T) {
 			if all, err := j.Changes(); err != nil || len(all) != 1 || all[0].What != "connect x" || all[0].Undone != nil {
 				t.Errorf("changes: %+v, %v", all, err)
 			}
-			if _, err := j.Undo(change.ID); err != nil {
+			if _, err := j.Undo(change.ID, nil); err != nil {
 				t.Fatal(err)
 			}
 			wantFile(t, target, "\uFEFFbefore\r\n", c.mode)
 			if info, err := os.Lstat(path); err != nil || (info.Mode()&fs.ModeSymlink != 0) != c.link {
 				t.Errorf("a link is no link any more: %v, %v", info.Mode(), err)
 			}
-			_, err = j.Undo(change.ID)
+			_, err = j.Undo(change.ID, nil)
 			wantProblem(t, err, "undone already")
 		})
 	}
@@ -121,7 +121,7 @@ func TestNewFile(t *testing.T) {
 		t.Fatalf("%+v, %v", change, err)
 	}
 	wantFile(t, path, "{}", 0o600)
-	if _, err := j.Undo(change.ID); err != nil {
+	if _, err := j.Undo(change.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +213,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	change, err := j.Write(f, []byte("ours"), "x")
 	must(t, err)
 	put(t, path, "theirs", 0o644)
-	_, err = j.Undo(change.ID)
+	_, err = j.Undo(change.ID, nil)
 	wantProblem(t, err, "was changed since", change.Backup)
 	wantFile(t, path, "theirs", 0o644)
 }

@@ -162,7 +162,7 @@ export interface Client {
 export type Asking = "runs" | "asks" | "denied" | "unknown";
 export interface Permissions { right: boolean; writable: boolean; lanes: PermissionLane[]; by_hand?: string; notes?: string[]; basis?: "documented" | "source" | "unverified" }
 export interface PermissionLane { tool: string; verdict: Asking; wanted: Asking; right: boolean; rule: { text: string; path?: string; line?: number }; why?: string }
-export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; undoable: boolean /* the last of its file */ }
+export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; partly?: boolean /* others had changed the file meanwhile: its entries alone are as they were */; undoable: boolean /* the last of its file */ }
 // POST /clients/{client}/connect {dry_run, profile?, token? (the name of one that is made for it)} · disconnect {dry_run} · permissions {dry_run} -> Outcome · POST /clients/undo {change} -> Change
 export interface Outcome {
   path?: string; target?: string /* where a link leads */; command?: string[] /* the client's own, which does it */; next?: string; changed: boolean; difference?: string /* lines with "+ ", "- ", "  " */;
