@@ -510,3 +510,10 @@ func TestPostgresFaults(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 }
+
+// TestPlantedSecretsInPostgres is TestPlantedSecrets with the log in PostgreSQL, through all of
+// whose files is looked.
+func TestPlantedSecretsInPostgres(t *testing.T) {
+	server := pgtest.Start(t)
+	plantedSecrets(t, server.Database(t), server.Dir())
+}
