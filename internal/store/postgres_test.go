@@ -5,7 +5,10 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,5 +137,91 @@ func TestPostgresShared(t *testing.T) {
 	}
 	if v, err := logs[one].Verify(t.Context()); err != nil || !v.OK || v.Records < 60 {
 		t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
+	}
+}
+
+// TestPostgresMigrates brings the tables of the first version up to date, with the server killed
+// in the midst of it first.
+func TestPostgresMigrates(t *testing.T) {
+	server := pgtest.Start(t)
+	address, dir := server.Database(t), t.TempDir()
+	query := func(statements string) string {
+		t.Helper()
+		out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+statements)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimPrefix(out, "SET\n")
+	}
+	add := func(n int) activity.Page {
+		t.Helper()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(context.Background())
+		for i := range n {
+			if err := l.Append(&activity.Record{Type: activity.System, ServerName: fmt.Sprint("s", i%3)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page, err := l.List(t.Context(), activity.Filter{Servers: []string{"s1"}, Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	add(3000)
+	query("DELETE FROM migration WHERE version > 1; ALTER TABLE activity_column RESET (toast_tuple_target)")
+
+	// Somebody holds the table, so that the migration waits in the midst of its transaction.
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		_, _ = server.QueryIn("d1", "BEGIN; LOCK TABLE mcpproxy.activity_column; SELECT pg_sleep(60)") // it is killed
+	}()
+	waits := func(where string) {
+		t.Helper()
+		for until := time.Now().Add(20 * time.Second); query("SELECT count(*) FROM pg_locks WHERE "+where) == "0"; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("not in time: " + where)
+			}
+		}
+	}
+	waits("relation = 'activity_column'::regclass AND mode = 'AccessExclusiveLock' AND granted")
+	db, err := store.OpenPostgres(address, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits("relation = 'activity_column'::regclass AND NOT granted")
+	server.Kill()
+	<-held
+	db.Close()
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if version := query("SELECT max(version) FROM migration"); version != "1" {
+		t.Errorf("it was killed, and the tables have version %s", version)
+	}
+
+	if page := add(3000); page.Total != 2000 {
+		t.Errorf("%d records of 2,000 are there", page.Total)
+	}
+	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "2|{toast_tuple_target=8160}" {
+		t.Errorf("the tables are %s", now)
+	}
+	query("INSERT INTO migration (version) VALUES (99)")
+	newer, err := store.OpenPostgres(address, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer newer.Close()
+	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 2") {
+		t.Errorf("tables of a later program: %v", err)
 	}
 }
