@@ -38,6 +38,7 @@ type Listener struct {
 	*common
 	inner   net.Listener
 	fail    chan error
+	closing chan error // how inner was closed, once, when accept has ended
 	running sync.WaitGroup
 
 	// The registry's mu guards these.
@@ -46,7 +47,7 @@ type Listener struct {
 
 // New makes a Listener. It begins to accept from l with the first Accept.
 func New(l net.Listener, opt Options) *Listener {
-	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error)}
+	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
 }
 
 func (l *Listener) start() {
@@ -62,16 +63,62 @@ func (l *Listener) start() {
 func (l *Listener) accept(ctx context.Context) {
 	for {
 		nc, err := l.inner.Accept()
-		if err != nil {
-			l.relieve(err)
-			select {
-			case l.fail <- err: // whoever accepts from us decides how long to wait
-				continue
-			case <-l.ended:
-				return
-			}
+		if err == nil {
+			l.admit(ctx, newConn(l.common, nc))
+			continue
 		}
-		l.admit(ctx, newConn(l.common, nc))
+		l.relieve(err)
+		select {
+		case <-l.ended:
+			l.acceptLast(ctx)
+			return
+		default:
+		}
+		select {
+		case l.fail <- err: // whoever accepts from us decides how long to wait
+		case <-l.ended:
+		}
+	}
+}
+
+// deadlined is a net.Listener whose Accept can be ended without closing it.
+type deadlined interface{ SetDeadline(time.Time) error }
+
+const (
+	// lastAccept is how long a stop waits for one more connection that has been made, and
+	// acceptTime for how long it takes them in all.
+	lastAccept, acceptTime = 2 * time.Millisecond, 20 * time.Millisecond
+)
+
+// acceptLast takes who has connected before the end, and then closes what accepts: a client
+// that was refused goes elsewhere, but one whose connection was cut off does not know what
+// has become of its request. Who has not asked anything in a moment is cut off after all.
+func (l *Listener) acceptLast(ctx context.Context) {
+	if d, ok := l.inner.(deadlined); ok {
+		for end := time.Now().Add(acceptTime); time.Now().Before(end); {
+			if d.SetDeadline(time.Now().Add(lastAccept)) != nil {
+				break
+			}
+			nc, err := l.inner.Accept()
+			if err != nil {
+				break
+			}
+			l.admit(ctx, newConn(l.common, nc))
+		}
+	}
+	l.closing <- l.inner.Close()
+	l.mu.Lock()
+	wait := l.newcomers.Len() > 0
+	l.mu.Unlock()
+	if wait {
+		time.Sleep(graceTime)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p, here := range l.places {
+		if here {
+			p.closeIdle()
+		}
 	}
 }
 
@@ -112,12 +159,11 @@ func (l *Listener) admit(ctx context.Context, c *conn) {
 func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		c.nc.Close()
-		return 0
-	}
 	now := time.Now()
 	ok, again := l.room(now)
+	if l.closed {
+		c.fate, again = ending, 0 // there is no time to wait
+	}
 	switch {
 	case ok:
 		l.places[c.place] = true
@@ -151,7 +197,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
 // Close ends the accepting, and the connections on which no request is being
-// answered. The others end with their answers: Shutdown waits for them.
+// answered. The others end with their answers, and those on which none has come yet
+// with the answer to the first, if it comes in a moment: Shutdown waits for them.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -160,14 +207,19 @@ func (l *Listener) Close() error {
 	}
 	l.closed = true
 	close(l.ended)
-	err := l.inner.Close()
 	for p, here := range l.places {
-		if here {
+		if here && p.at == nil {
 			p.closeIdle()
+		} else if here {
+			p.end()
 		}
 	}
+	accepting := l.started
 	l.mu.Unlock()
-	return err
+	if d, ok := l.inner.(deadlined); ok && accepting && d.SetDeadline(past) == nil {
+		return <-l.closing
+	}
+	return l.inner.Close()
 }
 
 // lastTime is how long handlers have to end whose connections were cut off.
