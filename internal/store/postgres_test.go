@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,5 +226,173 @@ func TestPostgresMigrates(t *testing.T) {
 	defer newer.Close()
 	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 2") {
 		t.Errorf("tables of a later program: %v", err)
+	}
+}
+
+// TestPostgresMutations changes the logs of two instances at random, and puts parts of one in
+// the place of those of the other; every change must be named, from either instance. With
+// MCPPROXY_MUTATIONS it makes so many.
+func TestPostgresMutations(t *testing.T) {
+	n := 30
+	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
+		n = set
+	}
+	const records = 700
+	server := pgtest.Start(t)
+	address := server.Database(t)
+	var logs []*activity.Log
+	for range 2 {
+		dir := t.TempDir()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "activity_key")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(context.Background()) })
+		addCalls(t, l, records-1) // with the key
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		logs = append(logs, l)
+	}
+	query := func(format string, args ...any) {
+		t.Helper()
+		if out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+fmt.Sprintf(format, args...)); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	const exchange = `UPDATE activity a SET %[3]s FROM activity b
+		WHERE (a.instance, a.key, b.instance, b.key) IN ((1, %[1]d, 2, %[2]d), (2, %[2]d, 1, %[1]d))`
+	const whole = "seq = b.seq, end_seq = b.end_seq, hash = b.hash, end_hash = b.end_hash, entry = b.entry, outcome = b.outcome"
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	kinds := map[string]int{}
+	for i := range n {
+		one, other, from := random.IntN(records), random.IntN(records), 1+random.IntN(2)
+		var kind, do, undo string
+		switch random.IntN(7) {
+		case 0:
+			kind, do = "swap records", fmt.Sprintf(exchange, one, other, whole)
+			undo = do
+		case 1:
+			kind, do = "swap entries", fmt.Sprintf(exchange, one, other, "hash = b.hash, entry = b.entry")
+			undo = do
+		case 2:
+			kind, do = "swap outcomes", fmt.Sprintf(exchange, 1+one%(records-1), 1+other%(records-1), "end_hash = b.end_hash, outcome = b.outcome")
+			undo = do
+		case 3:
+			kind = "move to the other"
+			do = fmt.Sprintf("UPDATE activity SET instance = %d, key = %d WHERE instance = %d AND key = %d", 3-from, records, from, one)
+			undo = fmt.Sprintf("UPDATE activity SET instance = %d, key = %d WHERE instance = %d AND key = %d", from, one, 3-from, records)
+		case 4:
+			kind = "copy to the other"
+			do = fmt.Sprintf(`INSERT INTO activity SELECT (jsonb_populate_record(a, jsonb_build_object('instance', %d, 'key', %d))).* FROM activity a WHERE instance = %d AND key = %d`, 3-from, records, from, one)
+			undo = fmt.Sprintf("DELETE FROM activity WHERE instance = %d AND key = %d", 3-from, records)
+		case 5:
+			kind = "swap the ends"
+			do = "UPDATE instance a SET seq = b.seq, hash = b.hash, chain = b.chain FROM instance b WHERE a.id <> b.id"
+			undo = do
+		default:
+			kind = "flip"
+			do = fmt.Sprintf("UPDATE activity SET entry = set_bit(entry, bit, 1 - get_bit(entry, bit)) FROM (SELECT %d %% (8 * octet_length(entry)) AS bit FROM activity WHERE instance = %d AND key = %d) f WHERE instance = %[2]d AND key = %[3]d",
+				random.IntN(1<<20), from, one)
+			undo = do
+		}
+		kinds[kind]++
+		query("%s", do)
+		for j, l := range logs {
+			v, err := l.Verify(t.Context())
+			if err != nil || v.OK || v.FirstBreak == nil || v.FirstBreak.Seq == 0 || v.FirstBreak.Reason == "" {
+				t.Fatalf("seed %d, mutation %d (%s) is not named by instance %d: %+v, %v", seed, i, kind, j, v, err)
+			}
+		}
+		if query("%s", undo); i%25 == 0 || i == n-1 {
+			for _, l := range logs {
+				if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != 2*records {
+					t.Fatalf("seed %d, after mutation %d (%s) was taken back: %+v, %v, %v", seed, i, kind, v, v.FirstBreak, err)
+				}
+			}
+		}
+	}
+	t.Logf("seed %d: %v", seed, kinds)
+}
+
+// TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
+// their code, nothing more is taken, and when it is back everything is there, once.
+func TestPostgresSpoolIsFull(t *testing.T) {
+	server := pgtest.Start(t)
+	dir := t.TempDir()
+	db, err := store.OpenPostgres(server.Database(t), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 100 << 20}, db) // three files
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	taken := map[string]bool{}
+	call := func() error {
+		r := activity.Record{Type: activity.ToolCall, ToolName: "t", Arguments: []byte(`"` + strings.Repeat("words ", 10_000) + `"`)}
+		if err := l.Begin(&r); err != nil {
+			return err
+		}
+		taken[r.ID] = true
+		return l.End(r.ID, activity.Outcome{Status: activity.Success})
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	refused := 0
+	for refused < 20 && len(taken) < 5000 {
+		if err := call(); err != nil {
+			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.AuditUnavailable {
+				t.Fatalf("it was refused with %v", err)
+			}
+			refused++
+		}
+	}
+	if health := l.Health(); refused < 20 || !health.Degraded || len(taken) < 100 {
+		t.Errorf("%d were taken and %d refused: %+v", len(taken), refused, health)
+	}
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var found []activity.Record
+	for until := time.Now().Add(20 * time.Second); len(found) < len(taken); time.Sleep(10 * time.Millisecond) {
+		found = nil
+		for f := (activity.Filter{Types: []activity.Type{activity.ToolCall}, Limit: 1000}); ; {
+			p, err := l.List(t.Context(), f)
+			if err != nil {
+				break
+			}
+			found = append(found, p.Records...)
+			if f.Cursor = p.NextCursor; f.Cursor == "" {
+				break
+			}
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d of %d are there", len(found), len(taken))
+		}
+	}
+	for _, r := range found {
+		if !taken[r.ID] || r.Status != activity.Success {
+			t.Errorf("%s, %s: it was not taken, or is there twice", r.ID, r.Status)
+		}
+		delete(taken, r.ID)
+	}
+	for until := time.Now().Add(20 * time.Second); call() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("calls are refused for ever")
+		}
 	}
 }
