@@ -85,9 +85,10 @@ func (l *Listener) accept(ctx context.Context) {
 type deadlined interface{ SetDeadline(time.Time) error }
 
 const (
-	// lastAccept is how long a stop waits for one more connection that has been made, and
-	// acceptTime for how long it takes them in all.
-	lastAccept, acceptTime = 2 * time.Millisecond, 20 * time.Millisecond
+	// lastAccept is how long a stop waits for one more connection that has been made,
+	// acceptTime for how long it takes them in all, and firstTime how long they have for their
+	// first request.
+	lastAccept, acceptTime, firstTime = 2 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond
 )
 
 // acceptLast takes who has connected before the end, and then closes what accepts: a client
@@ -106,13 +107,12 @@ func (l *Listener) acceptLast(ctx context.Context) {
 			l.admit(ctx, newConn(l.common, nc))
 		}
 	}
-	l.closing <- l.inner.Close()
-	l.mu.Lock()
-	wait := l.newcomers.Len() > 0
-	l.mu.Unlock()
-	if wait {
-		time.Sleep(graceTime)
+	err := l.inner.Close()
+	for end := time.Now().Add(firstTime); l.awaits() && time.Now().Before(end); {
+		time.Sleep(lastAccept)
 	}
+	l.closing <- err
+	close(l.over)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for p, here := range l.places {
@@ -120,6 +120,13 @@ func (l *Listener) acceptLast(ctx context.Context) {
 			p.closeIdle()
 		}
 	}
+}
+
+// awaits reports whether somebody has not asked anything yet.
+func (l *Listener) awaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newcomers.Len() > 0
 }
 
 // relieve closes a connection when the process has no file left for another.
@@ -188,7 +195,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nc, nil
 	case err := <-l.fail:
 		return nil, err
-	case <-l.ended:
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
 }
@@ -197,8 +204,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
 // Close ends the accepting, and the connections on which no request is being
-// answered. The others end with their answers, and those on which none has come yet
-// with the answer to the first, if it comes in a moment: Shutdown waits for them.
+// answered. It waits a moment for the first request of those on which none has come. They
+// end with their answers, as the others do: Shutdown waits for them. net/http answers nothing
+// any more once it was told to stop, so it is to be told after this.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -216,6 +224,9 @@ func (l *Listener) Close() error {
 	}
 	accepting := l.started
 	l.mu.Unlock()
+	if !accepting {
+		close(l.over)
+	}
 	if d, ok := l.inner.(deadlined); ok && accepting && d.SetDeadline(past) == nil {
 		return <-l.closing
 	}

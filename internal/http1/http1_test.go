@@ -520,7 +520,7 @@ func TestStopAnswersWhoHasCome(t *testing.T) {
 	s := serveOn(t, inner, tell)
 	var conns []net.Conn
 	var readers []*bufio.Reader
-	for range 3 {
+	for range 4 {
 		nc, br := dialRaw(t, s.addr)
 		conns, readers = append(conns, nc), append(readers, br)
 	}
@@ -530,23 +530,29 @@ func TestStopAnswersWhoHasCome(t *testing.T) {
 		here = s.plain.newcomers.Len()
 		s.plain.mu.Unlock()
 	}
-	if err := s.plain.Close(); err != nil {
-		t.Error(err)
-	}
-	if nc, err := net.Dial("tcp", s.addr); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("who comes later gets %v, %v", nc, err)
-	}
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		if err := s.plain.Close(); err != nil {
+			t.Error(err)
+		}
+		if nc, err := net.Dial("tcp", s.addr); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("who comes later gets %v, %v", nc, err)
+		}
+	})
+	<-s.plain.ended
 	io.WriteString(conns[0], plainHead+"Content-Length: 0\r\n\r\n")
 	io.WriteString(conns[1], "Content-Length: 0\r\n\r\n")
+	io.WriteString(conns[2], plainHead+"Connection: close\r\nContent-Length: 0\r\n\r\n") // for net/http
 	for i, br := range readers {
 		resp, err := http.ReadResponse(br, nil)
-		switch asked := i < 2; {
+		switch asked := i < 3; {
 		case asked && (err != nil || resp.StatusCode != http.StatusOK || !resp.Close):
 			t.Errorf("connection %d: %+v, %v", i, resp, err)
 		case !asked && err == nil:
 			t.Errorf("who asks nothing gets %+v", resp)
 		}
 	}
+	closing.Wait()
 	if err := s.plain.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
