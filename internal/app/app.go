@@ -308,7 +308,7 @@ func (d *daemon) wire() error {
 	})
 	d.gateway = gateway.New(gateway.Deps{
 		Door: d.door, Book: d.book, Upstreams: d.upstreams,
-		Log: d.log, Results: d.store, Logins: d.logins, Timed: telemeter.Searched,
+		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,

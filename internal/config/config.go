@@ -133,6 +133,7 @@ type Server struct {
 	ValidateArguments Validation       // "" = the general one
 	InferHints        policy.InferMode // "" = the general one
 	Lanes             []LaneRule       // in the order of the file; the last match wins
+	Selections        []Selection      // likewise
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
@@ -178,6 +179,34 @@ type LaneRule struct {
 	Read        []string // actions, or patterns of them
 	Write       []string
 	Destructive []string
+}
+
+// Selection says what the results of the tools that Pattern (a name or a glob) matches are
+// shown as, where the caller does not say.
+type Selection struct {
+	Pattern    string
+	Expression string // of jq
+	compiled   *policy.Selection
+}
+
+// NewSelection compiles a selection.
+func NewSelection(pattern, expression string) (Selection, error) {
+	compiled, err := policy.CompileSelection(expression)
+	return Selection{pattern, expression, compiled}, err
+}
+
+// Selection returns what the results of a tool are shown as; nil as they are.
+func (c *Config) Selection(id tool.ID) *policy.Selection {
+	s := c.Server(id.Server)
+	if s == nil {
+		return nil
+	}
+	for _, rule := range slices.Backward(s.Selections) {
+		if policy.Matches(rule.Pattern, id.Tool) {
+			return rule.compiled
+		}
+	}
+	return nil
 }
 
 // The types of keys that have a few words.

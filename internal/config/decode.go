@@ -218,6 +218,8 @@ func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) 
 		resolved = d.overrides(v, path)
 	case laneRules:
 		return d.laneRules(v, path)
+	case selections:
+		resolved = d.selections(v, path)
 	case servers:
 		return d.servers(v, path)
 	case profiles:

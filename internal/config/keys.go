@@ -84,6 +84,7 @@ func (s *Server) keys() []key {
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
 		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
 		{name: "lanes", to: &s.Lanes},
+		{name: "select", to: &s.Selections},
 	}
 }
 

@@ -108,7 +108,7 @@ func (k key) typeName() string {
 		return "list of strings"
 	case dictionary:
 		return "object of strings"
-	case overrides, laneRules, profiles, toolLists:
+	case overrides, laneRules, selections, profiles, toolLists:
 		return "object"
 	case servers:
 		return "object or list"

@@ -46,20 +46,25 @@ type call struct {
 	way    way
 	open   opener // opens its session; nil: it has what it needs
 
-	tool      *catalog.Tool    // that was judged
-	arguments policy.Arguments // what they do; nothing where nobody has looked
-	supposed  bool             // nobody has said with which arguments
-	status    policy.Status    // that counted; Callable where it is not known which tool is meant
-	fit       activity.Fit     // of the arguments; "" where they were not checked
-	decision  policy.Decision
-	started   time.Time
-	waited    time.Duration // since then, for a place and for the server
-	trace     Trace         // nil: nobody follows it
-	record    activity.Record
-	judged    activity.Decision // of the record
-	again     atomic.Uint32     // the policy.Check that has refused it when it had waited
-	request   session.Request
-	parts     session.Call // with the arguments; in the request where the call is our own
+	tool      *catalog.Tool     // that was judged
+	arguments policy.Arguments  // what they do; nothing where nobody has looked
+	supposed  bool              // nobody has said with which arguments
+	selection *policy.Selection // what to show of the result; nil: as the configuration says
+	handed    []handed          // results that are still to be put into the arguments
+	recorded  json.RawMessage   // the arguments as the record has them; nil: as they are
+	// sensitivity is that of the results that were put in.
+	sensitivity string
+	status      policy.Status // that counted; Callable where it is not known which tool is meant
+	fit         activity.Fit  // of the arguments; "" where they were not checked
+	decision    policy.Decision
+	started     time.Time
+	waited      time.Duration // since then, for a place and for the server
+	trace       Trace         // nil: nobody follows it
+	record      activity.Record
+	judged      activity.Decision // of the record
+	again       atomic.Uint32     // the policy.Check that has refused it when it had waited
+	request     session.Request
+	parts       session.Call // with the arguments; in the request where the call is our own
 
 	id      string // of the record
 	result  json.RawMessage
@@ -76,6 +81,13 @@ func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot)
 	d.anonymous.name(&c.caller)
 	c.follow()
 	p := d.decide(c, snapshot)
+	if p == nil && c.handed != nil {
+		if p = d.putIn(ctx, c); p != nil {
+			c.decision.Check = policy.CheckResults
+		} else {
+			p = d.decide(c, snapshot)
+		}
+	}
 	if p == nil {
 		if p = d.admission.Load().full(c.asked.ID.Server); p != nil { // without this, each would be a record of a call
 			c.decision.Check = policy.CheckPlace

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -27,6 +28,10 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
+	if c.handed != nil { // what the arguments are is not known yet
+		return nil
+	}
+	c.decision.Intent.Sensitivity = policy.Stricter(c.decision.Intent.Sensitivity, c.sensitivity)
 	if p := c.validate(); p != nil {
 		c.decision.Check = policy.CheckSchema
 		return p
@@ -51,7 +56,7 @@ func (c *call) validate() *problem.Problem {
 
 // judgeArguments says what the call does by its arguments, where that counts.
 func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
-	if t == nil || c.supposed || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.caller.Scope().AllLanes() {
+	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.caller.Scope().AllLanes() {
 		return policy.Arguments{}
 	}
 	return t.JudgeArguments(c.parts.Arguments)
@@ -218,7 +223,7 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 		Type:         kind,
 		ServerName:   c.asked.ID.Server,
 		ToolName:     c.asked.ID.Tool,
-		Arguments:    c.parts.Arguments,
+		Arguments:    c.forRecord(),
 		RequestBytes: int64(c.request.Size),
 		Metadata: activity.Metadata{
 			Intent: &activity.Intent{
@@ -238,6 +243,14 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 	if c.Declares {
 		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
 	}
+}
+
+// forRecord returns the arguments as the record has them.
+func (c *call) forRecord() json.RawMessage {
+	if c.recorded != nil {
+		return c.recorded
+	}
+	return c.parts.Arguments
 }
 
 // judge notes the facts that have decided.

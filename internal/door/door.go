@@ -43,9 +43,10 @@ type Log interface {
 	Refuse(r *activity.Record) error
 }
 
-// Results keeps the whole of results that were cut.
+// Results keeps the whole of results that were cut, or selected from.
 type Results interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
+	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
 // Deps is what a Door is made of.

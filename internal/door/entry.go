@@ -67,7 +67,13 @@ func (d *Door) inLane(r CallRequest) (*call, *catalog.Snapshot) {
 		c.name(snapshot, trimmed(r.Name))
 	}
 	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
+	c.selection, c.asked.SelectErr = policy.ReadSelection(r.Select)
 	c.parts.Arguments, c.asked.ArgsErr = given(r.Args, r.ArgsJSON)
+	if r.Hands && c.asked.ArgsErr == nil {
+		if c.handed = handedIn(c.parts.Arguments); c.handed != nil {
+			c.recorded = replaced(c.parts.Arguments, c.handed, (*handed).shown)
+		}
+	}
 	return c, snapshot
 }
 
