@@ -301,10 +301,16 @@ func startInstances(t *testing.T, n int, database, upstream string) (all []*daem
 		all = append(all, startDaemon(t, fmt.Sprintf(`{"database":%q,"mcpServers":{"m":{"url":%q}}}`, database, upstream)))
 	}
 	for _, d := range all {
-		awaitReady(d)
-		eventually(t, "the tool can be called", func() error { return callModern(http.DefaultClient, "http://"+d.address, "ready-"+d.address) })
+		awaitCallable(d)
 	}
 	return all
+}
+
+// awaitCallable waits until a daemon is well, and its tool can be called.
+func awaitCallable(d *daemon) {
+	d.t.Helper()
+	awaitReady(d)
+	eventually(d.t, "the tool can be called", func() error { return callModern(http.DefaultClient, "http://"+d.address, "ready-"+d.address) })
 }
 
 // awaitReady waits until a daemon is well.
@@ -419,7 +425,7 @@ func TestInstances(t *testing.T) {
 		}
 		calls.check(all[0])
 		all[1].start()
-		awaitReady(all[1])
+		awaitCallable(all[1])
 	})
 	t.Run("10,000 calls and an instance that is killed", func(t *testing.T) {
 		const enough, clients = 10_000, 24
