@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -411,6 +413,36 @@ func TestInstances(t *testing.T) {
 		if again := all[0].legacy(); again.session[:10] != a.session[:10] || all[1].legacy().session[:10] == a.session[:10] {
 			t.Errorf("the ids of sessions do not tell the instances apart: %s, %s", a.session[:10], again.session[:10])
 		}
+	})
+	t.Run("events come from all", func(t *testing.T) {
+		l := &listener{d: all[0], key: all[0].key()}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() { defer close(left); l.listen(ctx) }()
+		look := func(is func() bool) func() error {
+			return func() error {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				if !is() {
+					return errors.New("it is not told")
+				}
+				return nil
+			}
+		}
+		eventually(t, "somebody listens", look(func() bool { return l.last != "" }))
+		for i, d := range all {
+			mark := fmt.Sprint("told of ", i)
+			if err := callModern(http.DefaultClient, "http://"+d.address, mark); err != nil {
+				t.Fatal(err)
+			}
+			inASecond(t, "a call of instance "+fmt.Sprint(i), look(func() bool {
+				return slices.ContainsFunc(l.events, func(e event) bool {
+					return e.kind == "activity.tool_call.completed" && bytes.Contains(e.data, []byte(mark))
+				})
+			}))
+		}
+		leave()
+		<-left
 	})
 	t.Run("10,000 calls and an instance that is stopped", func(t *testing.T) {
 		const enough, clients = 10_000, 24

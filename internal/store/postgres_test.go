@@ -396,3 +396,69 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 		}
 	}
 }
+
+// TestPostgresRetention: the number of records is that of all instances together; their logs can
+// be verified afterwards; what an instance has written that is not there any more goes as a whole.
+func TestPostgresRetention(t *testing.T) {
+	server := pgtest.Start(t)
+	address := server.Database(t)
+	var stores []*store.Postgres
+	var logs []*activity.Log
+	for _, records := range []int{3000, 1000} {
+		dir := t.TempDir()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(context.Background()) })
+		addCalls(t, l, records)
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		stores, logs = append(stores, db), append(logs, l)
+	}
+	tidy := func(db *store.Postgres, keep activity.Retention) {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			if more, err = db.Tidy(t.Context(), time.Now(), keep, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	counts := func() string {
+		t.Helper()
+		out, err := server.QueryIn("d1", "SELECT string_agg(n::text, ' ' ORDER BY instance) FROM (SELECT instance, count(*) AS n FROM mcpproxy.activity GROUP BY 1) a")
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return out
+	}
+	for _, db := range stores {
+		tidy(db, activity.Retention{MaxRecords: 2000})
+	}
+	var left [2]int
+	if _, err := fmt.Sscan(counts(), &left[0], &left[1]); err != nil {
+		t.Fatal(err)
+	}
+	if all := left[0] + left[1]; all > 2000 || all < 1900 || min(left[0], left[1]) < 500 {
+		t.Errorf("%v records are left of 3,000 and 1,000", left)
+	}
+	for _, l := range logs {
+		if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != int64(left[0]+left[1]) {
+			t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
+		}
+	}
+	if out, err := server.QueryIn("d1", "UPDATE mcpproxy.instance SET seen = now() - interval '92 days' WHERE id = 2"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	tidy(stores[0], activity.Retention{Days: 90})
+	if counts() != fmt.Sprint(left[0]) {
+		t.Errorf("of an instance that has gone, and of another: %s", counts())
+	}
+}
