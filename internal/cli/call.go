@@ -96,6 +96,11 @@ func forShell(err error, name string) error {
 		if hint := unlock(p.Detail("status"), name); hint != "" {
 			p.Hint = hint
 		}
+	case problem.ApprovalPending:
+		raw, _ := p.Detail("approval_id").(json.RawMessage)
+		if id, ok := rawjson.String(raw); ok {
+			p.Hint = "Approve it with `mcpproxy pending approve " + quotedWord(id) + "`, then run this again."
+		}
 	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
 		p.Hint = "Find the name with `mcpproxy tools search` or `mcpproxy tools list`."
 	}

@@ -77,6 +77,7 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 		at := join(path, name)
 		if group := within(keys, name); len(group) > 0 {
 			d.object(m.Value, at, group, within(shown, name))
+			members[name] = m
 			continue
 		}
 		i, inverse := find(keys, name)

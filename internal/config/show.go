@@ -212,6 +212,10 @@ func encodeValue(v any) ([]byte, error) {
 		if v == nil {
 			return []byte("[]"), nil
 		}
+	case map[string]string:
+		if v == nil {
+			return []byte("{}"), nil
+		}
 	}
 	return rawjson.Marshal(v)
 }

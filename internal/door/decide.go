@@ -56,10 +56,17 @@ func (c *call) validate() *problem.Problem {
 
 // judgeArguments says what the call does by its arguments, where that counts.
 func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
-	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.caller.Scope().AllLanes() {
+	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.uncounted() {
 		return policy.Arguments{}
 	}
 	return t.JudgeArguments(c.parts.Arguments)
+}
+
+// uncounted reports whether neither the lanes of the caller nor what a person is asked
+// depend on what the arguments do.
+func (c *call) uncounted() bool {
+	within := c.caller.Scope()
+	return within.AllLanes() && !c.cfg.MayAsk(c.asked.ID.Server, within)
 }
 
 // recheck decides about the call once more, after it has waited. Connections call it,
@@ -73,6 +80,10 @@ func (c *call) recheck() error {
 	if d.Verdict == policy.Reject {
 		c.again.Store(uint32(d.Check))
 		return d.Problem
+	}
+	if p := c.consented(t); p != nil {
+		c.again.Store(uint32(policy.CheckAsk))
+		return p
 	}
 	return nil
 }
@@ -236,6 +247,9 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 			Decision:    &c.judged,
 		},
 	}
+	if c.inquiry != nil {
+		c.judged.Approval, c.record.ParentID = c.inquiry.pass.ID, c.inquiry.pass.Record
+	}
 	if c.decision.Unsound {
 		c.record.Metadata.Intent.Declared = c.asked.Declared.Letter()
 	}
@@ -293,13 +307,17 @@ func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	d.describe(c, activity.PolicyDecision, c.decision.Check)
 	c.record.ErrorMessage = p.Message
 	c.record.Metadata.ErrorCode = string(p.Code)
+	if p.Code == problem.ApprovalPending {
+		c.judged.Outcome = activity.Asked
+	}
 	took := time.Since(c.started)
-	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, took.Microseconds())
+	own := took - c.waited
+	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
 	if c.asked.ID.Server == "" {
 		c.record.ToolName = problem.Brief(c.asked.Name)
 	}
 	c.id = d.keep(ctx, &c.record)
-	c.observed(activity.Blocked, string(p.Code), took, took)
+	c.observed(activity.Blocked, string(p.Code), took, own)
 	return c.id
 }
 

@@ -1,12 +1,14 @@
 package door
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
 	"mcpproxy/internal/rawjson"
+	"mcpproxy/internal/redact"
 	"mcpproxy/internal/tool"
 )
 
@@ -88,6 +90,20 @@ func replaced(args json.RawMessage, all []handed, by func(h *handed) []byte) jso
 		at = all[i].to
 	}
 	return append(out, args[at:]...)
+}
+
+// The bounds of what a person sees of a result, in bytes: of what is masked, and then of
+// that.
+const (
+	maxMasked  = 8 << 10
+	maxExcerpt = 500
+)
+
+// excerpted is shown with the beginning of the value.
+func (h *handed) excerpted() []byte {
+	text := rawjson.Clip(redact.Text(rawjson.Clip(string(h.value), maxMasked)), maxExcerpt)
+	out := bytes.TrimSuffix(h.shown(), []byte("}}"))
+	return append(rawjson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }
 
 // shown is what the record has in the place of a result: where it is from and what stands

@@ -46,6 +46,8 @@ func (d *Door) putIn(ctx context.Context, c *call) *problem.Problem {
 		sensitivity = policy.Stricter(sensitivity, stored.Sensitivity)
 	}
 	c.recorded = replaced(c.parts.Arguments, c.handed, (*handed).shown)
+	named, list := c.parts.Arguments, c.handed
+	c.seen = func() []byte { return replaced(named, list, (*handed).excerpted) }
 	args := replaced(c.parts.Arguments, c.handed, func(h *handed) []byte { return h.value })
 	if err := rawjson.Check(args, rawjson.Limits{Bytes: maxArguments + maxHandedBytes}); err != nil {
 		return invalidArgs("with the result put in: "+err.Error(), "args")

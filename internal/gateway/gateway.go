@@ -66,6 +66,7 @@ type About struct {
 	ConfigError  func() error
 	NeedsRestart func() []string
 	Warnings     func() []string
+	Held         func(ctx context.Context) StatusHeld
 	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp
 }
 

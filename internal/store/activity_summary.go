@@ -21,6 +21,7 @@ var (
 	success         = hashValue(string(activity.Success))
 	failed          = hashValue(string(activity.Failed))
 	interrupted     = hashValue(string(activity.Interrupted))
+	held            = hashValue(string(activity.Held))
 )
 
 // counted are the columns that say whether a call was refused or failed.
@@ -113,7 +114,9 @@ func (s *summary) add(b *block) {
 			bucket.Refused += n
 			s.groupOf(b, i, t).refused += n
 		case callType:
-			s.addCall(b, i, bucket, s.groupOf(b, i, t))
+			if b.columns[fieldStatus].of(i) != held { // if it is made, that is another record
+				s.addCall(b, i, bucket, s.groupOf(b, i, t))
+			}
 		}
 	})
 }
@@ -317,8 +320,11 @@ func (t *sessionTally) add(b *block) {
 		case refusedType:
 			s.refused += refusedTimes(b, i, t.times)
 		case callType:
-			s.calls++
-			if status := b.columns[fieldStatus].of(i); status == failed || status == interrupted {
+			status := b.columns[fieldStatus].of(i)
+			if status == held {
+				return
+			}
+			if s.calls++; status == failed || status == interrupted {
 				s.failed++
 			}
 		}
