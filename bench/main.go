@@ -12,6 +12,7 @@
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
 //	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
 //	go run ./bench events    500 calls a second with none, one and twenty streams of events, and with twenty that nobody reads: CPU, memory
+//	go run ./bench soak      500 calls a second for -duration: heap, goroutines and descriptors in its first quarter and its last
 //	go run ./bench across    what is found across tools: in simulated installations and in the labelled corpora
 //	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
 //
@@ -59,7 +60,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
 		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
-		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
+		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "soak": built("", benchSoak), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstream(flag.Args()) },
 		"role-sdk":      func(options) error { return serveSDK() },
@@ -79,6 +80,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|across|hostile|refusals|firstday|faults|slow|events [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|across|hostile|refusals|firstday|faults|slow|events|soak [flags]")
 	flag.PrintDefaults()
 }

@@ -366,7 +366,7 @@ func (d *daemon) run(ctx context.Context) error {
 	failed := make(chan error, len(d.servers))
 	for i, l := range d.listeners {
 		d.running.Go(func() {
-			if err := d.servers[i].Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			if err := d.servers[i].Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 				failed <- err
 			}
 		})
@@ -426,24 +426,26 @@ func (d *daemon) stopServing() {
 	var stopping sync.WaitGroup
 	d.events.Close()
 	d.holder.Stop()
-	for _, s := range d.servers {
+	for i, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)
 		s.RegisterOnShutdown(d.inspect.Close)
+		l := d.listeners[i]
 		stopping.Go(func() {
-			if s.Shutdown(ctx) != nil {
-				_ = s.Close() // the time is over: what is left is cut off
+			if err := l.Close(); err != nil { // who has come is heard first
+				d.logger.Debug("a listener did not close", "error", err)
 			}
-		})
-	}
-	stopping.Go(func() { d.mcp.Shutdown(ctx) })
-	for _, l := range d.listeners {
-		stopping.Go(func() {
+			stopping.Go(func() {
+				if s.Shutdown(ctx) != nil {
+					_ = s.Close() // the time is over: what is left is cut off
+				}
+			})
 			if err := l.Shutdown(ctx); err != nil {
 				d.logger.Warn("calls were cut off by the stop", "error", err)
 			}
 		})
 	}
+	stopping.Go(func() { d.mcp.Shutdown(ctx) })
 	stopping.Wait()
 }
 

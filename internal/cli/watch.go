@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
 )
 
 // activityWatch shows records as they are made.
@@ -21,12 +22,7 @@ func activityWatch(r *run) command {
 	w := watch{run: r}
 	var flags listFlags
 	all := filters(&w.filter, &flags)
-	for name := range all { // what an event does not say cannot be watched for
-		if !slices.Contains([]string{"type", "status", "server", "tool", "session", "intent-type", "actor", "client"}, name) {
-			delete(all, name)
-		}
-	}
-	all["limit"], all["no-icons"] = &atMostFlag{&w.limit, 1_000_000}, &w.noIcons
+	all["limit"], all["cursor"], all["no-icons"] = &atMostFlag{&w.limit, 1_000_000}, &w.last, &w.noIcons
 	return command{flags: all, run: r.ask(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if w.filter, err = filter(r, w.filter, flags); err != nil {
 			return err
@@ -35,7 +31,8 @@ func activityWatch(r *run) command {
 			flag          string
 			values, among []string
 		}{
-			{"--type", flags.types, vocabulary("record type")}, {"--status", flags.statuses, vocabulary("record status")}, {"--intent-type", w.filter.IntentTypes, vocabulary("operation")},
+			{"--type", flags.types, vocabulary("record type")}, {"--status", flags.statuses, vocabulary("record status")},
+			{"--intent-type", w.filter.IntentTypes, vocabulary("operation")}, {"--sensitivity", w.filter.Sensitivities, vocabulary("sensitivity")},
 		} {
 			for _, v := range given.values {
 				if !slices.Contains(given.among, v) {
@@ -43,7 +40,8 @@ func activityWatch(r *run) command {
 				}
 			}
 		}
-		return w.follow(ctx, c)
+		w.fresh = w.last == ""
+		return w.watch(ctx, c)
 	})}
 }
 
@@ -54,28 +52,53 @@ type watch struct {
 	limit   int
 	noIcons bool
 
-	last  string // the id of the last event
+	last  string // the id of the event up to which everything is shown
+	fresh bool   // what was before is to be shown first, as far as it is asked for
 	shown int
-	text  []byte // of an event that is not whole yet
+	was   map[string]bool // records that were shown before their event came
+	text  []byte          // of an event that is not whole yet
 }
 
 var errEnough = errors.New("enough was shown")
 
-// retryWatch is how long a daemon that has gone is waited for until it is asked again.
-const retryWatch = time.Second
+const (
+	// retryWatch is how long a daemon that has gone is waited for until it is asked again.
+	retryWatch = time.Second
+	// maxPast is how many records from before are shown first.
+	maxPast = 10_000
+)
 
-// follow reads until enough is shown, and goes on where it was when the daemon comes
-// back.
+// watch shows what there is until enough is shown, or the time is over that is asked for.
+func (w *watch) watch(ctx context.Context, c *api.Client) error {
+	until, stop := context.WithCancel(ctx)
+	if !w.filter.Until.IsZero() {
+		until, stop = context.WithTimeout(ctx, w.filter.Until.Sub(w.Now()))
+	}
+	defer stop()
+	err := w.follow(until, c)
+	if until.Err() != nil && ctx.Err() == nil { // the time is over
+		if err = nil; w.fresh {
+			err = w.past(ctx, c)
+		}
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if w.last != "" {
+		w.say("What comes behind this: --cursor %s", w.last)
+	}
+	return err
+}
+
+// follow reads events, and goes on where it was when the daemon comes back.
 func (w *watch) follow(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.text = nil
 		q := gateway.EventQuery{LastEventID: w.last, Types: []gateway.EventKind{gateway.EventCallCompleted, gateway.EventPolicyDecision, gateway.EventRecorded}}
-		err := api.StreamEvents.Pour(ctx, c, q, w)
+		err := api.StreamEvents.Pour(ctx, c, q, writerFunc(func(p []byte) error { return w.take(ctx, c, p) }))
 		p := problem.From(err)
 		switch {
-		case errors.Is(err, errEnough):
-			return nil
-		case ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
+		case errors.Is(err, errEnough) || ctx.Err() != nil || err != nil && (w.last == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
 			return err
 		case !gone:
 			w.say("MCPProxy has ended; what it does when it is there again is shown from here on.")
@@ -89,28 +112,34 @@ func (w *watch) follow(ctx context.Context, c *api.Client) error {
 	}
 }
 
-// Write takes the events as they come.
-func (w *watch) Write(p []byte) (int, error) {
+// writerFunc is a function as a writer.
+type writerFunc func(p []byte) error
+
+func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
+
+// take takes the events as they come.
+func (w *watch) take(ctx context.Context, c *api.Client, p []byte) error {
 	w.text = append(w.text, p...)
 	for {
 		event, rest, whole := bytes.Cut(w.text, []byte("\n\n"))
 		if !whole {
-			return len(p), nil
+			return nil
+		}
+		if err := w.event(ctx, c, event); err != nil {
+			return err
 		}
 		w.text = rest
-		if err := w.event(event); err != nil {
-			return 0, err
-		}
 	}
 }
 
-func (w *watch) event(text []byte) error {
-	var kind, data string
+// event shows an event, if it is asked for. Then everything up to it is shown.
+func (w *watch) event(ctx context.Context, c *api.Client, text []byte) error {
+	id, kind, data := w.last, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
 		name, value, _ := strings.Cut(line, ": ")
 		switch name {
 		case "id":
-			w.last = value
+			id = value
 		case "event":
 			kind = value
 		case "data":
@@ -120,24 +149,89 @@ func (w *watch) event(text []byte) error {
 	if kind == string(gateway.EventReset) {
 		w.say("Records were missed that cannot be told any more: see `mcpproxy activity list`.")
 	}
+	if w.fresh {
+		if err := w.past(ctx, c); err != nil {
+			return err
+		}
+	}
 	var e gateway.EventRecord
-	if data == "" || json.Unmarshal([]byte(data), &e) != nil || e.ID == "" || !w.wants(&e) {
+	if data == "" || json.Unmarshal([]byte(data), &e) != nil || e.ID == "" {
+		w.last = id
 		return nil
 	}
-	if err := w.show(&e, data); err != nil {
+	wanted, err := w.wants(ctx, c, &e)
+	if err != nil {
 		return err
 	}
-	if w.shown++; w.shown == w.limit {
-		return errEnough
+	if w.last = id; !wanted {
+		return nil
+	}
+	return w.show(&e, strings.TrimSuffix(data, "}")+`,"cursor":"`+id+`"}`)
+}
+
+// past shows the records from --since on that are there and have ended, the oldest first.
+func (w *watch) past(ctx context.Context, c *api.Client) error {
+	w.fresh = false
+	if w.filter.Since.IsZero() {
+		return nil
+	}
+	var all []gateway.EventRecord
+	f := w.filter
+	for f.Limit = 1000; len(all) < maxPast; {
+		page, err := api.ListActivity.Call(ctx, c, f)
+		if err != nil {
+			return err
+		}
+		for i := range page.Activities {
+			if r := &page.Activities[i]; r.Status != activity.Pending {
+				all = append(all, eventOf(r))
+			}
+		}
+		if f.Cursor = page.NextCursor; f.Cursor == "" {
+			break
+		}
+	}
+	if f.Cursor != "" {
+		w.say("There are more records than %d since then, of which the oldest are left out: see `mcpproxy activity list`.", len(all))
+	}
+	w.was = map[string]bool{}
+	for i := range slices.Backward(all) {
+		w.was[all[i].ID] = true
+		data, err := rawjson.Marshal(&all[i])
+		if err == nil {
+			err = w.show(&all[i], string(data))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// wants reports whether the filter selects the record.
-func (w *watch) wants(e *gateway.EventRecord) bool {
+// eventOf is a record as an event tells it.
+func eventOf(r *activity.Record) gateway.EventRecord {
+	f := activity.FactsOf(r)
+	return gateway.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
+		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
+}
+
+// wants reports whether the filter selects a record that was not shown yet. What an event
+// does not say is looked up.
+func (w *watch) wants(ctx context.Context, c *api.Client, e *gateway.EventRecord) (bool, error) {
 	f := &w.filter
-	return anyOf(f.Types, e.Type) && anyOf(f.Statuses, e.Status) && anyOf(f.Servers, e.ServerName) && w.wantsTool(e) &&
-		anyOf(f.IntentTypes, e.OperationType) && anyOf(f.Actors, e.Actor) && anyOf(f.Clients, e.ClientName) && (f.SessionID == "" || f.SessionID == e.SessionID)
+	if w.was[e.ID] {
+		delete(w.was, e.ID)
+		return false, nil
+	}
+	wanted := anyOf(f.Types, e.Type) && anyOf(f.Statuses, e.Status) && anyOf(f.Servers, e.ServerName) && w.wantsTool(e) &&
+		anyOf(f.IntentTypes, e.OperationType) && anyOf(f.Sensitivities, e.DataSensitivity) && anyOf(f.Actors, e.Actor) && anyOf(f.Clients, e.ClientName) &&
+		(f.SessionID == "" || f.SessionID == e.SessionID) && (f.RequestID == "" || f.RequestID == e.RequestID) &&
+		!e.Timestamp.Before(f.Since) && (f.Until.IsZero() || e.Timestamp.Before(f.Until))
+	if !wanted || f.Search == "" {
+		return wanted, nil
+	}
+	page, err := api.ListActivity.Call(ctx, c, activity.Filter{Search: f.Search, Since: e.Timestamp, Until: e.Timestamp.Add(time.Microsecond), Limit: 1000})
+	return slices.ContainsFunc(page.Activities, func(r activity.Record) bool { return r.ID == e.ID }), err
 }
 
 func (w *watch) wantsTool(e *gateway.EventRecord) bool {
@@ -148,8 +242,18 @@ func anyOf[T comparable](wanted []T, v T) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, v)
 }
 
-// show writes a record in a line.
+// show writes a record in a line. Its error is errEnough when no more are asked for.
 func (w *watch) show(e *gateway.EventRecord, data string) error {
+	if err := w.line(e, data); err != nil {
+		return err
+	}
+	if w.shown++; w.shown == w.limit {
+		return errEnough
+	}
+	return nil
+}
+
+func (w *watch) line(e *gateway.EventRecord, data string) error {
 	if w.output == formatJSON {
 		_, err := fmt.Fprintf(w.Stdout, "%s\n", escapeHidden([]byte(data)))
 		return err

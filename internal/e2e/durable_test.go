@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,9 +24,14 @@ type durable struct {
 	next     atomic.Int64 // the number of the last call
 }
 
-func startDurable(t *testing.T) *durable {
+// startDurable starts a daemon with a log in a database; "" is one of its own.
+func startDurable(t *testing.T, database string) *durable {
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
-	d := &durable{daemon: startDaemon(t, upstream.config("m", "")), upstream: upstream}
+	config := upstream.config("m", "")
+	if database != "" {
+		config = fmt.Sprintf(`{"database":%q,%s`, database, strings.TrimPrefix(config, "{"))
+	}
+	d := &durable{daemon: startDaemon(t, config), upstream: upstream}
 	d.awaitTools("m:echo")
 	return d
 }
@@ -67,9 +73,11 @@ func (d *durable) call(clients int, upTo, when int64, then func()) {
 
 // After kill -9 at random moments of 10,000 calls from 32 sessions, every call that a client got an
 // answer to is in the log, and every call that reached the upstream too.
-func TestNoAnsweredCallIsLost(t *testing.T) {
+func TestNoAnsweredCallIsLost(t *testing.T) { loseNoAnsweredCall(t, "") }
+
+func loseNoAnsweredCall(t *testing.T, database string) {
 	const calls, clients = 10_000, 32
-	d := startDurable(t)
+	d := startDurable(t, database)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range int64(*crashes) {
@@ -88,7 +96,7 @@ func TestNoAnsweredCallIsLost(t *testing.T) {
 // 6,000 calls from 200 sessions as fast as they go are all answered, and are in the log.
 func TestOverloadLosesNoCall(t *testing.T) {
 	const calls, clients = 6000, 200
-	d := startDurable(t)
+	d := startDurable(t, "")
 	d.call(clients, calls, calls, func() {})
 	if n := d.count.Load(); n != calls {
 		t.Errorf("%d of %d calls were answered", n, calls)

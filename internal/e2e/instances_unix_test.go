@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,7 +69,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		err = nil
 	}
-	http.Error(w, "no backend", http.StatusBadGateway)
+	http.Error(w, fmt.Sprint("no backend: ", err), http.StatusBadGateway)
 }
 
 // errLost is that the instance was gone before it answered.
@@ -92,7 +94,7 @@ func callModern(client *http.Client, address, mark string) error {
 	text, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil, resp.StatusCode == http.StatusBadGateway:
-		return errors.Join(errLost, err)
+		return errors.Join(errLost, err, errors.New(string(text)))
 	case resp.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(mark)) || bytes.Contains(text, []byte(`"isError":true`)):
 		return fmt.Errorf("%s: %.300s", resp.Status, text)
 	}
@@ -136,7 +138,7 @@ type markedCalls struct {
 	next    atomic.Int64
 	mu      sync.Mutex // guards what follows
 	done    []string
-	lost    int
+	lost    []error
 	failed  []error
 }
 
@@ -168,7 +170,7 @@ func (m *markedCalls) run(clients, enough int, stop <-chan struct{}) {
 				case err == nil:
 					m.done = append(m.done, mark)
 				case errors.Is(err, errLost):
-					m.lost++
+					m.lost = append(m.lost, err)
 				default:
 					m.failed = append(m.failed, err)
 				}
@@ -214,7 +216,7 @@ func (m *markedCalls) check(d *daemon) {
 		}
 		return nil
 	})
-	d.t.Logf("%d calls answered, %d lost with an instance; %d missing, %d more than once", len(m.done), m.lost, missing, more)
+	d.t.Logf("%d calls answered, %d lost with an instance; %d missing, %d more than once", len(m.done), len(m.lost), missing, more)
 	if missing+more > 0 {
 		d.t.Error("acknowledged calls are missing, or there twice")
 	}
@@ -301,10 +303,16 @@ func startInstances(t *testing.T, n int, database, upstream string) (all []*daem
 		all = append(all, startDaemon(t, fmt.Sprintf(`{"database":%q,"mcpServers":{"m":{"url":%q}}}`, database, upstream)))
 	}
 	for _, d := range all {
-		awaitReady(d)
-		eventually(t, "the tool can be called", func() error { return callModern(http.DefaultClient, "http://"+d.address, "ready-"+d.address) })
+		awaitCallable(d)
 	}
 	return all
+}
+
+// awaitCallable waits until a daemon is well, and its tool can be called.
+func awaitCallable(d *daemon) {
+	d.t.Helper()
+	awaitReady(d)
+	eventually(d.t, "the tool can be called", func() error { return callModern(http.DefaultClient, "http://"+d.address, "ready-"+d.address) })
 }
 
 // awaitReady waits until a daemon is well.
@@ -406,6 +414,51 @@ func TestInstances(t *testing.T) {
 			t.Errorf("the ids of sessions do not tell the instances apart: %s, %s", a.session[:10], again.session[:10])
 		}
 	})
+	t.Run("events come from all", func(t *testing.T) {
+		l := &listener{d: all[0], key: all[0].key()}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() { defer close(left); l.listen(ctx) }()
+		look := func(is func() bool) func() error {
+			return func() error {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				if !is() {
+					return errors.New("it is not told")
+				}
+				return nil
+			}
+		}
+		eventually(t, "somebody listens", look(func() bool { return l.last != "" }))
+		for i, d := range all {
+			mark := fmt.Sprint("told of ", i)
+			if err := callModern(http.DefaultClient, "http://"+d.address, mark); err != nil {
+				t.Fatal(err)
+			}
+			inASecond(t, "a call of instance "+fmt.Sprint(i), look(func() bool {
+				return slices.ContainsFunc(l.events, func(e event) bool {
+					return e.kind == "activity.tool_call.completed" && bytes.Contains(e.data, []byte(mark))
+				})
+			}))
+		}
+		leave()
+		<-left
+	})
+	t.Run("10,000 calls and an instance that is stopped", func(t *testing.T) {
+		const enough, clients = 10_000, 24
+		calls := newMarkedCalls(t, balanced.URL)
+		calls.run(clients, enough/2, nil)
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); all[1].stop() }()
+		calls.run(clients, enough, nil)
+		<-stopped
+		for _, err := range calls.lost { // what it has taken it answers, and what it does not take the next one does
+			t.Errorf("a call was lost: %v", err)
+		}
+		calls.check(all[0])
+		all[1].start()
+		awaitCallable(all[1])
+	})
 	t.Run("10,000 calls and an instance that is killed", func(t *testing.T) {
 		const enough, clients = 10_000, 24
 		calls := newMarkedCalls(t, balanced.URL)
@@ -415,8 +468,8 @@ func TestInstances(t *testing.T) {
 		calls.run(clients, enough, nil)
 		<-killed
 		// What it was answering is gone with it, and what its kernel took while it died.
-		if calls.lost > 2*clients {
-			t.Errorf("%d calls were lost", calls.lost)
+		if len(calls.lost) > 2*clients {
+			t.Errorf("%d calls were lost", len(calls.lost))
 		}
 		all[2].start() // what it has in its spool is merged
 		awaitReady(all[2])
@@ -433,15 +486,16 @@ func TestInstances(t *testing.T) {
 
 func bodyOf(_ int, body []byte) []byte { return body }
 
-// TestPostgresFaults: the server of the database is killed, stopped, cut off and out of
-// connections while calls are made. Calls go on, and each is in the log once.
-func TestPostgresFaults(t *testing.T) {
-	server := pgtest.Start(t)
-	way := startRelay(t, server.Address())
-	database := strings.Replace(server.Database(t), server.Address(), way.Addr().String(), 1)
-	up := startUpstream(t, noteTool)
-	all := startInstances(t, 2, database, up.URL)
-	balanced := startBalancer(t, all)
+// fault is a way in which a database goes away, and comes back.
+type fault struct {
+	name     string
+	do, undo func()
+	noticed  bool // it lasts, so that it is said
+}
+
+// postgresFaults returns the ways in which a PostgreSQL server goes away from those who
+// reach it, as the role d1, by a relay.
+func postgresFaults(t *testing.T, server *pgtest.Server, way *relay) []fault {
 	query := func(statements string) {
 		t.Helper()
 		if out, err := server.Query(statements); err != nil {
@@ -455,17 +509,30 @@ func TestPostgresFaults(t *testing.T) {
 		}
 	}
 	const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'd1'"
-	for _, fault := range []struct {
-		name     string
-		do, undo func()
-		noticed  bool // it lasts, so that it is said
-	}{
+	return []fault{
 		{"killed", server.Kill, run, true},
 		{"stopped", server.Stop, run, true},
 		{"cut off", way.sever, way.restore, true},
 		{"connections ended", func() { query(terminate) }, func() {}, false},
 		{"out of connections", func() { query("ALTER ROLE d1 CONNECTION LIMIT 0"); query(terminate) }, func() { query("ALTER ROLE d1 CONNECTION LIMIT -1") }, true},
-	} {
+	}
+}
+
+// relayedDatabase starts a server, and returns a database of its that is reached by a relay.
+func relayedDatabase(t *testing.T) (server *pgtest.Server, way *relay, database string) {
+	server = pgtest.Start(t)
+	way = startRelay(t, server.Address())
+	return server, way, strings.Replace(server.Database(t), server.Address(), way.Addr().String(), 1)
+}
+
+// TestPostgresFaults: the server of the database is killed, stopped, cut off and out of
+// connections while calls are made. Calls go on, and each is in the log once.
+func TestPostgresFaults(t *testing.T) {
+	server, way, database := relayedDatabase(t)
+	up := startUpstream(t, noteTool)
+	all := startInstances(t, 2, database, up.URL)
+	balanced := startBalancer(t, all)
+	for _, fault := range postgresFaults(t, server, way) {
 		t.Run(fault.name, func(t *testing.T) {
 			calls := newMarkedCalls(t, balanced.URL)
 			stop, done := make(chan struct{}), make(chan struct{})
@@ -509,4 +576,46 @@ func TestPostgresFaults(t *testing.T) {
 	if !bytes.Contains(body, []byte(`"ok":true`)) {
 		t.Errorf("%d %s", status, body)
 	}
+}
+
+// TestPostgresFaultsUnderLoad is TestPostgresFaults while 10,000 calls come from 32 sessions,
+// and 6,000 from 200: all are answered, and each is in the log once.
+func TestPostgresFaultsUnderLoad(t *testing.T) {
+	for _, load := range []struct {
+		sessions int
+		calls    int64
+	}{{32, 10_000}, {200, 6_000}} {
+		t.Run(fmt.Sprint(load.sessions, " sessions"), func(t *testing.T) {
+			server, way, database := relayedDatabase(t)
+			d := startDurable(t, database)
+			faults := postgresFaults(t, server, way)
+			part := load.calls / int64(len(faults))
+			for i, fault := range faults { // each comes in the midst of its part, and lasts until its end
+				end := int64(i+1) * part
+				d.next.Store(end - part)
+				d.call(load.sessions, end, end-part/2, fault.do)
+				fault.undo()
+				awaitReady(d.daemon)
+			}
+			if n := d.count.Load(); n != load.calls {
+				t.Errorf("%d of %d calls were answered", n, load.calls)
+			}
+			if recorded := d.check(t); int64(recorded) != load.calls {
+				t.Errorf("%d of %d calls are in the log", recorded, load.calls)
+			}
+		})
+	}
+}
+
+// After kill -9 at random moments every call that was answered, or reached the upstream, is in
+// PostgreSQL, once.
+func TestNoAnsweredCallIsLostInPostgres(t *testing.T) {
+	loseNoAnsweredCall(t, pgtest.Start(t).Database(t))
+}
+
+// TestPlantedSecretsInPostgres is TestPlantedSecrets with the log in PostgreSQL, through all of
+// whose files is looked.
+func TestPlantedSecretsInPostgres(t *testing.T) {
+	server := pgtest.Start(t)
+	plantedSecrets(t, server.Database(t), server.Dir())
 }

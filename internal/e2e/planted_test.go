@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +27,7 @@ import (
 func gossip() *mcptest.Server {
 	says := func(c *mcptest.Call) string {
 		text, _ := rawjson.String(rawjson.Find(c.Arguments, "text"))
+		text += " by " + os.Getenv("GOSSIP_KEY")
 		fmt.Fprintf(os.Stderr, "\x1b]0;owned\a called with %s\n%s\n", c.Arguments, text)
 		return text
 	}
@@ -102,18 +106,36 @@ func (p *planter) look(where, text string) {
 }
 
 // TestPlantedSecrets puts credentials into everything that clients and servers
-// choose, on all surfaces, and looks for them in all that is kept and shown
+// choose, on all surfaces, and looks for them in all that is kept, shown and sent
 // afterwards.
-func TestPlantedSecrets(t *testing.T) {
+func TestPlantedSecrets(t *testing.T) { plantedSecrets(t, "", "") }
+
+// plantedSecrets has the log in a database at an address, whose files are in a directory; or
+// in one of its own.
+func plantedSecrets(t *testing.T, database, files string) {
+	p := &planter{t: t, places: map[string]string{}}
+	receiver := &collector{}
+	endpoint := httptest.NewServer(receiver)
+	defer endpoint.Close()
 	command, env := mcptest.Command(t, "gossip")
-	config, err := json.Marshal(map[string]any{"validate_arguments": "warn", "log": map[string]any{"level": "debug"},
-		"mcpServers": map[string]any{"leaky": map[string]any{"command": command, "env": env, "trust": "auto"}}})
+	env["GOSSIP_KEY"] = p.in("the environment of a server")
+	entries := map[string]any{"validate_arguments": "warn", "log": map[string]any{"level": "debug"}, "telemetry": map[string]any{"endpoint": endpoint.URL},
+		"mcpServers": map[string]any{"leaky": map[string]any{"command": command, "env": env, "trust": "auto"},
+			"gone": map[string]any{"url": "http://user:" + p.in("the user information of an address") + "@127.0.0.1:1/mcp?key=" + p.in("the query of an address"),
+				"headers": map[string]any{"Authorization": "Bearer " + p.in("a header for a server"), "X-Key": p.in("another header")}}}}
+	if database != "" {
+		entries["database"] = database
+	}
+	config, err := json.Marshal(entries)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, string(config))
 	d.awaitTools("leaky:echo", "leaky:report")
-	p := &planter{t: t, places: map[string]string{}}
+	listens := &listener{d: d, key: d.key()}
+	listening, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() { defer close(left); listens.listen(listening) }()
 	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/leaky"} {
 		for _, modern := range []bool{false, true} {
 			p.overMCP(d, path, modern)
@@ -121,19 +143,29 @@ func TestPlantedSecrets(t *testing.T) {
 	}
 	p.overREST(d)
 	p.overCLI(d)
-	if len(p.places) < 34 {
+	if len(p.places) < 50 {
 		t.Fatalf("only %d are planted", len(p.places))
 	}
 	t.Logf("%d are planted", len(p.places))
 	p.checkShown(d)
 	d.kill() // with what is not in the database yet
 	p.look("the log of the daemon", d.stderr.String())
-	p.checkFiles(d.dir)
+	p.checkFiles(d.dataDir())
 	d.start()
+	p.overCLI(d) // whose spans are sent with the stop
 	p.checkShown(d)
+	leave()
+	<-left
 	d.stop()
 	p.look("the log of the daemon", d.stderr.String())
-	p.checkFiles(d.dir)
+	p.checkFiles(d.dataDir(), files)
+	if len(listens.events) == 0 || len(receiver.spans) == 0 || len(receiver.metrics) == 0 {
+		t.Errorf("%d events, %d spans and %d metrics were sent", len(listens.events), len(receiver.spans), len(receiver.metrics))
+	}
+	for _, e := range listens.events {
+		p.look("the event "+e.kind, string(e.data))
+	}
+	p.look("what was sent to the receiver of traces and metrics", receiver.raw.String())
 }
 
 // overMCP plants by the messages of one path, in one era.
@@ -283,8 +315,15 @@ func (p *planter) checkShown(d *daemon) {
 		}
 		p.look("REST "+path, string(body))
 	}
-	for _, path := range []string{"/servers/leaky/logs?lines=1000", "/servers/leaky", "/servers", "/status", "/tools", "/tools/stats", "/approvals"} {
-		_, body := d.rest("GET", path, "")
+	_, metrics := d.metrics(nil)
+	p.look("/metrics", metrics)
+	for _, path := range []string{"/servers/leaky/logs?lines=1000", "/servers/gone/logs?lines=1000", "/servers/leaky", "/servers/gone", "/servers", "/status", "/tools", "/tools/stats", "/approvals",
+		"/activity/export?include_bodies=true", "/activity/export?format=csv&include_bodies=true", "/activity/summary?group=tool", "/activity/summary?group=client",
+		"/sessions", "/config", "/diagnostics"} {
+		status, body := d.rest("GET", path, "")
+		if status != http.StatusOK {
+			p.t.Errorf("%s: %d %.300s", path, status, body)
+		}
 		p.look("REST "+path, string(body))
 		if bytes.Contains(body, []byte(`\u001b`)) || bytes.Contains(body, []byte(`\u0007`)) {
 			p.t.Errorf("REST %s holds control characters: %.300s", path, body)
@@ -303,20 +342,29 @@ func (p *planter) checkShown(d *daemon) {
 	}
 }
 
-// checkFiles looks through all that is kept, but the configuration.
-func (p *planter) checkFiles(dir string) {
+// checkFiles looks through all that is kept in directories, but the configuration and its
+// earlier texts, which have what a person has written.
+func (p *planter) checkFiles(dirs ...string) {
 	p.t.Helper()
-	files := 0
-	err := filepath.WalkDir(filepath.Join(dir, "data"), func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
 		}
-		raw, err := os.ReadFile(path)
-		files++
-		p.look(strings.TrimPrefix(path, dir), string(raw))
-		return err
-	})
-	if err != nil || files < 3 {
-		p.t.Errorf("%d files, %v", files, err)
+		files := 0
+		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) { // the server of a database tidies up
+				return nil
+			}
+			if err != nil || !e.Type().IsRegular() || filepath.Base(filepath.Dir(path)) == "config-history" {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			files++
+			p.look(strings.TrimPrefix(path, filepath.Dir(dir)), string(raw))
+			return err
+		})
+		if err != nil || files < 3 {
+			p.t.Errorf("%d files, %v", files, err)
+		}
 	}
 }

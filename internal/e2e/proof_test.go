@@ -262,3 +262,77 @@ func TestWatchHasNoGap(t *testing.T) {
 		t.Errorf("%d were shown: %v\nof %v", len(seen), seen, all)
 	}
 }
+
+// Watching takes the filters of a list: what they select of what was, and of what comes.
+func TestWatchTakesTheFiltersOfAList(t *testing.T) {
+	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
+	d := startDaemon(t, upstream.config("m", ""))
+	d.awaitTools("m:echo")
+	a := d.legacy()
+	call := func(word, sensitivity string) {
+		t.Helper()
+		if r := a.call("call_tool_write", fmt.Sprintf(`{"name":"m:echo","args":{"text":%q},"intent_data_sensitivity":%q}`, word, sensitivity)); r.IsError {
+			t.Fatalf("%+v", r)
+		}
+	}
+	type told struct{ ID, Cursor, Request_id, Session_id string }
+	watch := func(args ...string) (all []told) {
+		t.Helper()
+		code, stdout, stderr := d.cli(append([]string{"activity", "watch", "-o", "json"}, args...)...)
+		if code != 0 {
+			t.Fatalf("%v: %d %s", args, code, stderr)
+		}
+		for line := range strings.Lines(stdout) {
+			var e told
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			all = append(all, e)
+		}
+		return all
+	}
+	call("alpha", "private")
+	call("beta", "public")
+	call("alpha", "public")
+	now := time.Now().Format(time.RFC3339Nano)
+	call("alpha", "private")
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"--search", "alpha"}, 2}, {[]string{"--search", "alpha", "--sensitivity", "private"}, 1}, {[]string{"--sensitivity", "public"}, 2},
+		{[]string{"--type", "tool_call"}, 3}, {[]string{"--search", "gamma"}, 0},
+	} {
+		if all := watch(append(c.args, "--since", "1h", "--until", now)...); len(all) != c.want {
+			t.Errorf("%v: %v", c.args, all)
+		}
+	}
+	if all := watch("--until", now); len(all) != 0 {
+		t.Errorf("what was comes unasked: %v", all)
+	}
+	first := watch("--since", "1h", "--search", "beta", "--limit", "1")[0]
+	for id, want := range map[string]int{first.Request_id: 3, "another": 0} {
+		if all := watch("--since", "1h", "--until", now, "--request-id", id, "--session", first.Session_id); len(all) != want {
+			t.Errorf("by request %s: %v", id, all)
+		}
+	}
+
+	// What comes is looked up where an event does not say it.
+	ended := make(chan []told)
+	go func() { ended <- watch("--search", "gamma", "--sensitivity", "private", "--limit", "3") }()
+	var live []told
+	for live == nil {
+		call("gamma", "public")
+		call("delta", "private")
+		call("gamma", "private")
+		select {
+		case live = <-ended:
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	for i, cursor := range []string{live[0].Cursor, live[1].Cursor} { // what follows it, and nothing else
+		if rest := watch("--cursor", cursor, "--search", "gamma", "--sensitivity", "private", "--limit", fmt.Sprint(2-i)); fmt.Sprint(rest) != fmt.Sprint(live[i+1:]) {
+			t.Errorf("behind %s: %v, want %v", cursor, rest, live[i+1:])
+		}
+	}
+}

@@ -52,7 +52,9 @@ func appendStep(dst []byte, kind gateway.EventKind, s *activity.Step) []byte {
 		dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), f.Duration, 10)
 	}
 	text(`,"operation_type":`, f.Intent)
+	text(`,"data_sensitivity":`, f.Sensitivity)
 	text(`,"session_id":`, f.Session)
+	text(`,"request_id":`, f.Request)
 	text(`,"client_name":`, f.Client)
 	text(`,"actor":`, f.Actor)
 	text(`,"error_code":`, f.ErrorCode)

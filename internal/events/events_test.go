@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -308,4 +311,54 @@ func BenchmarkBeginEnd(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestADayOfTimers lets a day pass over a log with its database, a call and a refusal a minute,
+// and somebody who listens: nothing is held after it that was not held after its second hour.
+func TestADayOfTimers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it looks at the disk 86,400 times")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p, leave := w.open(gateway.EventQuery{}, nil)
+		defer leave()
+		type held struct {
+			goroutines, descriptors int
+			heap                    uint64
+		}
+		var before held
+		told := 0
+		for hour := range 24 {
+			for range 60 {
+				time.Sleep(time.Minute)
+				w.call("because")
+				if err := w.log.Refuse(&activity.Record{ToolName: "no", Actor: "agent"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			p.mu.Lock()
+			told += len(ids(p.text.String(), "activity.tool_call.completed"))
+			p.text = bytes.Buffer{}
+			p.mu.Unlock()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			now := held{runtime.NumGoroutine(), 0, m.HeapAlloc}
+			if open, err := os.ReadDir("/proc/self/fd"); err == nil { // there is none but on Linux
+				now.descriptors = len(open)
+			}
+			switch {
+			case hour == 1:
+				before = now
+			case hour > 1 && (now.goroutines > before.goroutines || now.descriptors > before.descriptors || now.heap > before.heap+2<<20):
+				t.Fatalf("after hour %d: %+v, after the second: %+v", hour+1, now, before)
+			}
+		}
+		if told != 24*60 {
+			t.Errorf("%d of %d calls were told", told, 24*60)
+		}
+	})
 }

@@ -31,19 +31,21 @@ func (EventKind) Words() []string {
 // EventRecord is the data of an event of what is on record: a record without
 // arguments and response.
 type EventRecord struct {
-	ID            string          `json:"id"`
-	Type          activity.Type   `json:"type"`
-	Status        activity.Status `json:"status"`
-	ServerName    string          `json:"server_name,omitempty"`
-	ToolName      string          `json:"tool_name,omitempty"`
-	Timestamp     time.Time       `json:"timestamp"`
-	DurationMS    int64           `json:"duration_ms,omitempty"`
-	OperationType string          `json:"operation_type,omitempty"`
-	SessionID     string          `json:"session_id,omitempty"`
-	ClientName    string          `json:"client_name,omitempty"`
-	Actor         string          `json:"actor,omitempty"`
-	ErrorCode     string          `json:"error_code,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
+	ID              string          `json:"id"`
+	Type            activity.Type   `json:"type"`
+	Status          activity.Status `json:"status"`
+	ServerName      string          `json:"server_name,omitempty"`
+	ToolName        string          `json:"tool_name,omitempty"`
+	Timestamp       time.Time       `json:"timestamp"`
+	DurationMS      int64           `json:"duration_ms,omitempty"`
+	OperationType   string          `json:"operation_type,omitempty"`
+	DataSensitivity string          `json:"data_sensitivity,omitempty"`
+	SessionID       string          `json:"session_id,omitempty"`
+	RequestID       string          `json:"request_id,omitempty"`
+	ClientName      string          `json:"client_name,omitempty"`
+	Actor           string          `json:"actor,omitempty"`
+	ErrorCode       string          `json:"error_code,omitempty"`
+	Reason          string          `json:"reason,omitempty"`
 }
 
 // EventQuery says which events to send.

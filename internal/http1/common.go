@@ -29,19 +29,20 @@ type common struct {
 	*registry
 	other chan net.Conn // to net/http
 	ended chan struct{} // closed by Close
+	over  chan struct{} // closed when nothing is handed over any more
 	used  sync.Pool     // of *scratch
 	dated atomic.Pointer[dated]
 }
 
 func newCommon(opt Options) *common {
-	return &common{Options: opt, registry: newRegistry(opt.MaxConns), other: make(chan net.Conn), ended: make(chan struct{})}
+	return &common{Options: opt, registry: newRegistry(opt.MaxConns), other: make(chan net.Conn), ended: make(chan struct{}), over: make(chan struct{})}
 }
 
 // handOver passes a connection on to net/http.
 func (l *common) handOver(r *replayed) {
 	select {
 	case l.other <- r:
-	case <-l.ended:
+	case <-l.over:
 		r.Close()
 	}
 }

@@ -80,12 +80,16 @@ func (c *conn) leave() {
 	c.l.handOver(r)
 }
 
-// begin keeps account of a request, and reports whether it may be answered.
+// begin keeps account of a request, and reports whether it may be answered: on a
+// connection that ends, the first one may.
 func (c *conn) begin(r *request) bool {
+	first, fate := c.new, staying
 	if int64(c.br.Buffered()) >= int64(r.size)+r.length {
-		return c.whole() == staying
+		fate = c.whole()
+	} else {
+		fate = c.enter(inBody, time.Now())
 	}
-	return c.enter(inBody, time.Now()) == staying
+	return fate == staying || fate == ending && first
 }
 
 // next reads the head of the next request. errOdd: it is not plain. The first

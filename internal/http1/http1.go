@@ -38,6 +38,7 @@ type Listener struct {
 	*common
 	inner   net.Listener
 	fail    chan error
+	closing chan error // how inner was closed, once, when accept has ended
 	running sync.WaitGroup
 
 	// The registry's mu guards these.
@@ -46,7 +47,7 @@ type Listener struct {
 
 // New makes a Listener. It begins to accept from l with the first Accept.
 func New(l net.Listener, opt Options) *Listener {
-	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error)}
+	return &Listener{common: newCommon(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
 }
 
 func (l *Listener) start() {
@@ -62,17 +63,70 @@ func (l *Listener) start() {
 func (l *Listener) accept(ctx context.Context) {
 	for {
 		nc, err := l.inner.Accept()
-		if err != nil {
-			l.relieve(err)
-			select {
-			case l.fail <- err: // whoever accepts from us decides how long to wait
-				continue
-			case <-l.ended:
-				return
-			}
+		if err == nil {
+			l.admit(ctx, newConn(l.common, nc))
+			continue
 		}
-		l.admit(ctx, newConn(l.common, nc))
+		l.relieve(err)
+		select {
+		case <-l.ended:
+			l.acceptLast(ctx)
+			return
+		default:
+		}
+		select {
+		case l.fail <- err: // whoever accepts from us decides how long to wait
+		case <-l.ended:
+		}
 	}
+}
+
+// deadlined is a net.Listener whose Accept can be ended without closing it.
+type deadlined interface{ SetDeadline(time.Time) error }
+
+const (
+	// lastAccept is how long a stop waits for one more connection that has been made,
+	// acceptTime for how long it takes them in all, and firstTime how long they have for their
+	// first request.
+	lastAccept, acceptTime, firstTime = 2 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond
+)
+
+// acceptLast takes who has connected before the end, and then closes what accepts: a client
+// that was refused goes elsewhere, but one whose connection was cut off does not know what
+// has become of its request. Who has not asked anything in a moment is cut off after all.
+func (l *Listener) acceptLast(ctx context.Context) {
+	if d, ok := l.inner.(deadlined); ok {
+		for end := time.Now().Add(acceptTime); time.Now().Before(end); {
+			if d.SetDeadline(time.Now().Add(lastAccept)) != nil {
+				break
+			}
+			nc, err := l.inner.Accept()
+			if err != nil {
+				break
+			}
+			l.admit(ctx, newConn(l.common, nc))
+		}
+	}
+	err := l.inner.Close()
+	for end := time.Now().Add(firstTime); l.awaits() && time.Now().Before(end); {
+		time.Sleep(lastAccept)
+	}
+	l.closing <- err
+	close(l.over)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for p, here := range l.places {
+		if here {
+			p.closeIdle()
+		}
+	}
+}
+
+// awaits reports whether somebody has not asked anything yet.
+func (l *Listener) awaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newcomers.Len() > 0
 }
 
 // relieve closes a connection when the process has no file left for another.
@@ -112,12 +166,11 @@ func (l *Listener) admit(ctx context.Context, c *conn) {
 func (l *Listener) tryToAdmit(ctx context.Context, c *conn) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		c.nc.Close()
-		return 0
-	}
 	now := time.Now()
 	ok, again := l.room(now)
+	if l.closed {
+		c.fate, again = ending, 0 // there is no time to wait
+	}
 	switch {
 	case ok:
 		l.places[c.place] = true
@@ -142,7 +195,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nc, nil
 	case err := <-l.fail:
 		return nil, err
-	case <-l.ended:
+	case <-l.over:
 		return nil, net.ErrClosed
 	}
 }
@@ -151,7 +204,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
 // Close ends the accepting, and the connections on which no request is being
-// answered. The others end with their answers: Shutdown waits for them.
+// answered. It waits a moment for the first request of those on which none has come. They
+// end with their answers, as the others do: Shutdown waits for them. net/http answers nothing
+// any more once it was told to stop, so it is to be told after this.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -160,14 +215,22 @@ func (l *Listener) Close() error {
 	}
 	l.closed = true
 	close(l.ended)
-	err := l.inner.Close()
 	for p, here := range l.places {
-		if here {
+		if here && p.at == nil {
 			p.closeIdle()
+		} else if here {
+			p.end()
 		}
 	}
+	accepting := l.started
 	l.mu.Unlock()
-	return err
+	if !accepting {
+		close(l.over)
+	}
+	if d, ok := l.inner.(deadlined); ok && accepting && d.SetDeadline(past) == nil {
+		return <-l.closing
+	}
+	return l.inner.Close()
 }
 
 // lastTime is how long handlers have to end whose connections were cut off.

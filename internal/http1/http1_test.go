@@ -12,9 +12,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -509,6 +511,51 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("%q, close %v", body, resp.Close)
 	}
 	stopped.Wait()
+}
+
+// TestStopAnswersWhoHasCome: who was connected before the end is answered once, as far as
+// it asks at once; who connects later is refused.
+func TestStopAnswersWhoHasCome(t *testing.T) {
+	inner := listen(t)
+	s := serveOn(t, inner, tell)
+	var conns []net.Conn
+	var readers []*bufio.Reader
+	for range 4 {
+		nc, br := dialRaw(t, s.addr)
+		conns, readers = append(conns, nc), append(readers, br)
+	}
+	io.WriteString(conns[1], plainHead) // half of a request
+	for here := 0; here < len(conns); runtime.Gosched() {
+		s.plain.mu.Lock()
+		here = s.plain.newcomers.Len()
+		s.plain.mu.Unlock()
+	}
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		if err := s.plain.Close(); err != nil {
+			t.Error(err)
+		}
+		if nc, err := net.Dial("tcp", s.addr); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("who comes later gets %v, %v", nc, err)
+		}
+	})
+	<-s.plain.ended
+	io.WriteString(conns[0], plainHead+"Content-Length: 0\r\n\r\n")
+	io.WriteString(conns[1], "Content-Length: 0\r\n\r\n")
+	io.WriteString(conns[2], plainHead+"Connection: close\r\nContent-Length: 0\r\n\r\n") // for net/http
+	for i, br := range readers {
+		resp, err := http.ReadResponse(br, nil)
+		switch asked := i < 3; {
+		case asked && (err != nil || resp.StatusCode != http.StatusOK || !resp.Close):
+			t.Errorf("connection %d: %+v, %v", i, resp, err)
+		case !asked && err == nil:
+			t.Errorf("who asks nothing gets %+v", resp)
+		}
+	}
+	closing.Wait()
+	if err := s.plain.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestCutOff: a stop that takes too long ends what is left.

@@ -138,13 +138,20 @@ func (p *place) stuck(now time.Time) bool {
 // closeIdle ends the connection now or after the request that is being
 // answered.
 func (p *place) closeIdle() {
+	p.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase == waiting || p.phase == inHead {
+		p.nc.Close()
+	}
+}
+
+// end ends the connection after the request that is being answered, or the first.
+func (p *place) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fate == staying {
 		p.fate = ending
-	}
-	if p.phase == waiting || p.phase == inHead {
-		p.nc.Close()
 	}
 }
 

@@ -42,38 +42,29 @@ func (db *DB) Each(ctx context.Context, f activity.Filter, fn func(*activity.Sto
 	return err
 }
 
-// values are those of one record, by field; fieldTime, too.
-type values [fields + 1]uint64
-
-// eachRecord calls fn for the selected records, the newest first, most at most, and
-// reports whether there are more. It reads columns alone.
-func (q *query) eachRecord(ctx context.Context, most int64, fn func(key int64, v *values)) (cut bool, err error) {
-	b := columnBatch{query: q, from: q.firstChunk + int64(len(q.chunks))}
-	chunk, there := int64(-1), false
-	var columns [fields + 1][]uint64
-	var v values
-	q.sel.each(noCursor, func(key int64) bool {
-		if key/chunkSize != chunk {
-			chunk = key / chunkSize
-			if there, err = b.columnsOf(ctx, chunk, &columns); err != nil {
-				return false
-			}
+// eachBlock calls fn for the chunks that have selected records, the newest first, until
+// most records were in them, and reports whether there are more. It reads columns alone.
+func (q *query) eachBlock(ctx context.Context, most int64, fn func(*block)) (cut bool, err error) {
+	batch := columnBatch{query: q, from: q.firstChunk + int64(len(q.chunks))}
+	for chunk := (q.sel.base + 64*int64(len(q.sel.words)) - 1) / chunkSize; chunk*chunkSize >= q.sel.base && !cut; chunk-- {
+		words := q.sel.chunk(chunk)
+		if none(words) {
+			continue
 		}
-		if !there {
-			return true
+		b, err := batch.block(ctx, chunk)
+		if err != nil {
+			return false, err
 		}
-		if most--; most < 0 {
-			cut = true
-			return false
+		if b == nil {
+			continue
 		}
-		for _, f := range q.columns {
-			v[f] = columns[f][key%chunkSize]
-		}
-		v[fieldTime] = columns[fieldTime][key%chunkSize]
-		fn(key, &v)
-		return true
-	})
-	return cut, err
+		var n int64
+		b.words = words
+		n, cut = b.newest(most)
+		most -= n
+		fn(b)
+	}
+	return cut, nil
 }
 
 // keepTail copies the columns of the newest records: they change.
@@ -89,36 +80,37 @@ func (q *query) keepTail(t *tail) {
 }
 
 // batchChunks is how many chunks are read at a time.
-const batchChunks = 32
+const batchChunks = 128
 
 // columnBatch has the columns of some chunks. It is asked for chunks from the newest
 // to the oldest.
 type columnBatch struct {
 	*query
-	from  int64             // its first chunk
-	there [batchChunks]bool // else pruned meanwhile
-	data  [fields + 1][]uint64
+	from   int64             // its first chunk
+	there  [batchChunks]bool // else pruned meanwhile
+	blocks [batchChunks]block
 }
 
-// columnsOf says what the columns of a chunk are, and reports whether it is there.
-func (b *columnBatch) columnsOf(ctx context.Context, chunk int64, columns *[fields + 1][]uint64) (bool, error) {
-	data, first := &b.tail, b.tailFirst/chunkSize
-	if chunk < first {
-		if chunk < b.from {
-			if err := b.read(ctx, chunk); err != nil {
-				return false, err
+// block returns the columns of a chunk, nil when it is not there.
+func (b *columnBatch) block(ctx context.Context, chunk int64) (*block, error) {
+	if first := b.tailFirst / chunkSize; chunk >= first {
+		tail := &block{first: chunk * chunkSize}
+		for f, values := range b.tail {
+			if from := (chunk - first) * chunkSize; values != nil {
+				tail.columns[f].plain(values[from:min(from+chunkSize, int64(len(values)))])
 			}
 		}
-		if data, first = &b.data, b.from; !b.there[chunk-first] {
-			return false, nil
+		return tail, nil
+	}
+	if chunk < b.from {
+		if err := b.read(ctx, chunk); err != nil {
+			return nil, err
 		}
 	}
-	for f := range data {
-		if data[f] != nil {
-			columns[f] = data[f][(chunk-first)*chunkSize:]
-		}
+	if !b.there[chunk-b.from] {
+		return nil, nil
 	}
-	return true, nil
+	return &b.blocks[chunk-b.from], nil
 }
 
 // read reads the columns of the chunks that end with last. One that is not there is
@@ -126,20 +118,24 @@ func (b *columnBatch) columnsOf(ctx context.Context, chunk int64, columns *[fiel
 func (b *columnBatch) read(ctx context.Context, last int64) error {
 	b.from, b.there = max(b.firstChunk, last+1-batchChunks), [batchChunks]bool{}
 	for _, f := range append(b.columns, fieldTime) {
-		if b.data[f] == nil {
-			b.data[f] = make([]uint64, batchChunks*chunkSize)
-		}
-		clear(b.data[f])
-		err := eachColumn(ctx, b.tx, f, b.from, last+1, func(chunk int64, data []byte) error {
+		var found [batchChunks]bool
+		if err := eachColumn(ctx, b.tx, f, b.from, last+1, func(chunk int64, data []byte) error {
 			c, err := parseColumn(data)
 			if err != nil {
 				return err
 			}
-			b.there[chunk-b.from] = b.there[chunk-b.from] || f == fieldTime
-			return c.decodeTo(b.data[f][(chunk-b.from)*chunkSize:])
-		})
-		if err != nil {
+			found[chunk-b.from] = true
+			return b.blocks[chunk-b.from].columns[f].read(c)
+		}); err != nil {
 			return err
+		}
+		for i := range b.blocks {
+			if b.blocks[i].first = (b.from + int64(i)) * chunkSize; !found[i] {
+				b.blocks[i].columns[f].alike()
+			}
+		}
+		if f == fieldTime {
+			b.there = found
 		}
 	}
 	return nil

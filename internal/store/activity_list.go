@@ -131,7 +131,7 @@ type query struct {
 	words        []term
 	since, until int64
 	incomplete   bool    // the disk did not take what it needs
-	columns      []field // that eachRecord gives, beside the time
+	columns      []field // that eachBlock gives, beside the time
 
 	tx  *sql.Tx
 	sel selection

@@ -14,12 +14,14 @@ import (
 
 // What columns hold for what is counted.
 var (
-	callType    = hashValue(string(activity.ToolCall))
-	lanes       = [...]uint64{hashValue("read"), hashValue("write"), hashValue("destructive")}
-	success     = hashValue(string(activity.Success))
-	failed      = hashValue(string(activity.Failed))
-	interrupted = hashValue(string(activity.Interrupted))
-	held        = hashValue(string(activity.Held))
+	callType        = hashValue(string(activity.ToolCall))
+	laneRead        = hashValue("read")
+	laneWrite       = hashValue("write")
+	laneDestructive = hashValue("destructive")
+	success         = hashValue(string(activity.Success))
+	failed          = hashValue(string(activity.Failed))
+	interrupted     = hashValue(string(activity.Interrupted))
+	held            = hashValue(string(activity.Held))
 )
 
 // counted are the columns that say whether a call was refused or failed.
@@ -38,7 +40,7 @@ func (db *DB) Summary(ctx context.Context, in activity.SummaryQuery) (activity.S
 		if s.times, err = q.times(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = q.eachRecord(ctx, in.Most, s.add); err != nil {
+		if s.Cut, err = q.eachBlock(ctx, in.Most, s.add); err != nil {
 			return err
 		}
 		s.finish()
@@ -60,10 +62,11 @@ type summary struct {
 	by          []field
 	server      []uint64 // the codes of activity.ServerFailures
 	times       map[int64]int64
-	duration    histogram
-	own         histogram
-	groups      map[groupKey]*group
-	none        group
+	groups      map[groupKey]*group // one, when none are asked for
+	known       [1024]struct {      // some of them, by their key
+		key groupKey
+		*group
+	}
 }
 
 type groupKey [2]uint64
@@ -90,88 +93,105 @@ func newSummary(in *activity.SummaryQuery, by []field) *summary {
 	return s
 }
 
-// add counts one record. It is called for the newest first.
-func (s *summary) add(key int64, v *values) {
-	s.Records++
-	at := (int64(v[fieldTime]) - s.since) / s.step
-	if at < 0 || at >= int64(len(s.Buckets)) {
-		return // no such time was selected
-	}
-	bucket := &s.Buckets[at]
-	switch v[fieldType] {
-	case refusedType:
-		n := refusedTimes(key, v, s.times)
-		s.Refused += n
-		bucket.Refused += n
-		s.group(key, v).refused += n
-	case callType:
-		if v[fieldStatus] == held { // if it is made, that is another record
-			return
+// add counts the records of a chunk. It is called for the newest first.
+func (s *summary) add(b *block) {
+	var bucket *activity.Bucket
+	var from, until int64 // of the bucket
+	b.each(func(i int) {
+		s.Records++
+		t := int64(b.columns[fieldTime].of(i))
+		if t < from || t >= until {
+			at := (t - s.since) / s.step
+			if t < s.since || at >= int64(len(s.Buckets)) {
+				return // no such time was selected
+			}
+			bucket, from, until = &s.Buckets[at], s.since+at*s.step, s.since+(at+1)*s.step
 		}
-		s.Calls++
-		for i, n := range []*int64{&bucket.Read, &bucket.Write, &bucket.Destructive} {
-			if v[fieldIntent] == lanes[i] {
-				*n++
+		switch b.columns[fieldType].of(i) {
+		case refusedType:
+			n := refusedTimes(b, i, s.times)
+			s.Refused += n
+			bucket.Refused += n
+			s.groupOf(b, i, t).refused += n
+		case callType:
+			if b.columns[fieldStatus].of(i) != held { // if it is made, that is another record
+				s.addCall(b, i, bucket, s.groupOf(b, i, t))
 			}
 		}
-		s.addOutcome(bucket, s.group(key, v), v)
-	}
+	})
 }
 
 // refusedTimes is how often a call was refused.
-func refusedTimes(key int64, v *values, now map[int64]int64) int64 {
-	return max(1, int64(v[fieldTimes]), now[key])
+func refusedTimes(b *block, i int, now map[int64]int64) int64 {
+	return max(1, int64(b.columns[fieldTimes].of(i)), now[b.first+int64(i)])
 }
 
-// addOutcome counts how a call went.
-func (s *summary) addOutcome(bucket *activity.Bucket, g *group, v *values) {
+// addCall counts a call.
+func (s *summary) addCall(b *block, i int, bucket *activity.Bucket, g *group) {
+	s.Calls++
 	g.calls++
-	status := v[fieldStatus]
+	switch b.columns[fieldIntent].of(i) {
+	case laneRead:
+		bucket.Read++
+	case laneWrite:
+		bucket.Write++
+	case laneDestructive:
+		bucket.Destructive++
+	}
+	status := b.columns[fieldStatus].of(i)
 	if status == failed || status == interrupted {
 		s.Failed++
 		bucket.Failed++
 		g.failed++
 	}
-	switch {
-	case status == failed && v[fieldError] == 0:
-		s.FailedTool++
-	case status == failed && slices.Contains(s.server, v[fieldError]):
-		s.FailedServer++
+	if status == failed {
+		switch code := b.columns[fieldError].of(i); {
+		case code == 0:
+			s.FailedTool++
+		case slices.Contains(s.server, code):
+			s.FailedServer++
+		}
 	}
 	if status != success && status != failed {
 		return
 	}
-	duration, own := int64(v[fieldDuration]), int64(v[fieldOwn])
-	s.duration.add(duration)
-	g.duration.add(duration)
-	if own > 0 { // else it is from before that was measured
-		s.own.add(own)
+	g.duration.add(int64(b.columns[fieldDuration].of(i)))
+	if own := int64(b.columns[fieldOwn].of(i)); own > 0 { // else it is from before that was measured
 		g.own.add(own)
 	}
 }
 
-// group returns the group of a record; one that nobody sees when there are none.
-func (s *summary) group(key int64, v *values) *group {
-	if s.by == nil {
-		return &s.none
+// groupOf returns the group of a record of a time.
+func (s *summary) groupOf(b *block, i int, t int64) *group {
+	var key groupKey
+	for n, f := range s.by {
+		key[n] = b.columns[f].of(i)
 	}
-	var k groupKey
-	for i, f := range s.by {
-		k[i] = v[f]
+	// Values are hashes already. A group is mostly one that was there a moment ago.
+	known := &s.known[(key[0]^key[1])%uint64(len(s.known))]
+	if known.group == nil || known.key != key {
+		known.key, known.group = key, s.groups[key]
+		if known.group == nil {
+			known.group = &group{key: b.first + int64(i)}
+			s.groups[key] = known.group
+		}
 	}
-	g := s.groups[k]
-	if g == nil {
-		g = &group{key: key}
-		s.groups[k] = g
-	}
-	g.last = max(g.last, int64(v[fieldTime]))
-	return g
+	known.last = max(known.last, t)
+	return known.group
 }
 
 // finish counts what follows from all records.
 func (s *summary) finish() {
-	s.P50, s.P95 = s.duration.percentile(50), s.duration.percentile(95)
-	s.OwnP50, s.OwnP95 = s.own.percentile(50), s.own.percentile(95)
+	var duration, own histogram
+	for _, g := range s.groups {
+		duration.merge(&g.duration)
+		own.merge(&g.own)
+	}
+	s.P50, s.P95 = duration.percentile(50), duration.percentile(95)
+	s.OwnP50, s.OwnP95 = own.percentile(50), own.percentile(95)
+	if s.by == nil {
+		clear(s.groups)
+	}
 }
 
 // most returns the groups with the most calls.
@@ -255,7 +275,7 @@ func (db *DB) Sessions(ctx context.Context, in activity.SessionQuery) (activity.
 			return err
 		}
 		t := sessionTally{times: times, byID: map[uint64]*sessionCount{}}
-		if page.Cut, err = q.eachRecord(ctx, in.Most, t.add); err != nil {
+		if page.Cut, err = q.eachBlock(ctx, in.Most, t.add); err != nil {
 			return err
 		}
 		page.Total = int64(len(t.all))
@@ -278,30 +298,37 @@ type sessionCount struct {
 	first int64
 }
 
-// add counts one record.
-func (t *sessionTally) add(key int64, v *values) {
-	id, at := v[fieldSession], int64(v[fieldTime])
-	if id == 0 {
-		return
-	}
-	s := t.byID[id]
-	if s == nil {
-		s = &sessionCount{group{key: key}, at}
-		t.byID[id], t.all = s, append(t.all, s)
-	}
-	s.first, s.last = min(s.first, at), max(s.last, at)
-	switch v[fieldType] {
-	case refusedType:
-		s.refused += refusedTimes(key, v, t.times)
-	case callType:
-		if v[fieldStatus] == held {
+// add counts the records of a chunk. It is called for the newest first.
+func (t *sessionTally) add(b *block) {
+	sessions := &b.columns[fieldSession]
+	known := make([]*sessionCount, len(sessions.list))
+	b.each(func(i int) {
+		id, at := sessions.of(i), int64(b.columns[fieldTime].of(i))
+		if id == 0 {
 			return
 		}
-		s.calls++
-		if v[fieldStatus] == failed || v[fieldStatus] == interrupted {
-			s.failed++
+		k := &known[sessions.at[i]]
+		if *k == nil {
+			if *k = t.byID[id]; *k == nil {
+				*k = &sessionCount{group{key: b.first + int64(i)}, at}
+				t.byID[id], t.all = *k, append(t.all, *k)
+			}
 		}
-	}
+		s := *k
+		s.first, s.last = min(s.first, at), max(s.last, at)
+		switch b.columns[fieldType].of(i) {
+		case refusedType:
+			s.refused += refusedTimes(b, i, t.times)
+		case callType:
+			status := b.columns[fieldStatus].of(i)
+			if status == held {
+				return
+			}
+			if s.calls++; status == failed || status == interrupted {
+				s.failed++
+			}
+		}
+	})
 }
 
 // page returns the sessions that are asked for, the newest first.

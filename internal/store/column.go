@@ -172,31 +172,85 @@ func parseColumn(data []byte) (column, error) {
 	return c, nil
 }
 
-// decode returns the values.
-func (c column) decode() ([]uint64, error) {
-	values := make([]uint64, chunkSize)
-	return values, c.decodeTo(values)
+// codes is a column as it is counted: the values that there are, and of each record
+// which it has. What follows from a value is found out once for all records that have it.
+type codes struct {
+	list []uint64
+	at   []uint16
+	room struct { // of read
+		list []uint64
+		at   [chunkSize]uint16
+	}
 }
 
-// decodeTo writes the values to where there is room for those of a chunk.
-func (c column) decodeTo(values []uint64) error {
-	for i := range values[:chunkSize] {
-		at := 0
-		switch c.width {
-		case widthRaw:
-			values[i] = binary.LittleEndian.Uint64(c.body[8*i:])
-			continue
-		case 1:
-			at = int(c.body[i])
-		case 2:
-			at = int(binary.LittleEndian.Uint16(c.body[2*i:]))
+func (c *codes) of(i int) uint64 { return c.list[c.at[i]] }
+
+// What the records of a column have of which all are the same, and of one whose values
+// are not listed.
+var (
+	same [chunkSize]uint16
+	own  = func() (all [chunkSize]uint16) {
+		for i := range all {
+			all[i] = uint16(i)
 		}
-		if 8*at >= len(c.list) {
-			return fmt.Errorf("a column with index %d: %w", at, errDamaged)
+		return all
+	}()
+)
+
+// alike has all records the same, of which nothing is known.
+func (c *codes) alike() { c.list, c.at = []uint64{0}, same[:] }
+
+// plain takes the values as they are.
+func (c *codes) plain(values []uint64) { c.list, c.at = values, own[:len(values)] }
+
+// read reads a column.
+func (c *codes) read(from column) error {
+	values := from.list
+	if from.width == widthRaw {
+		values = from.body
+	}
+	c.room.list = c.room.list[:0]
+	for i := 0; i < len(values); i += 8 {
+		c.room.list = append(c.room.list, binary.LittleEndian.Uint64(values[i:]))
+	}
+	c.list = c.room.list
+	most := 0
+	switch from.width {
+	case 0:
+		c.at = same[:]
+	case 1:
+		for i, at := range from.body {
+			c.room.at[i] = uint16(at)
+			most = max(most, int(at))
 		}
-		values[i] = binary.LittleEndian.Uint64(c.list[8*at:])
+		c.at = c.room.at[:]
+	case 2:
+		for i := range c.room.at {
+			at := binary.LittleEndian.Uint16(from.body[2*i:])
+			c.room.at[i] = at
+			most = max(most, int(at))
+		}
+		c.at = c.room.at[:]
+	default:
+		c.at = own[:]
+	}
+	if most >= len(c.list) {
+		return fmt.Errorf("a column with index %d: %w", most, errDamaged)
 	}
 	return nil
+}
+
+// decode returns the values.
+func (c column) decode() ([]uint64, error) {
+	var all codes
+	if err := all.read(c); err != nil {
+		return nil, err
+	}
+	values := make([]uint64, chunkSize)
+	for i := range values {
+		values[i] = all.of(i)
+	}
+	return values, nil
 }
 
 // decodeColumn returns the values of an encoded column.

@@ -350,6 +350,37 @@ func TestADamagedSchema(t *testing.T) {
 	}
 }
 
+// TestADamagedTableOfVersions: what reads the version takes a table that it cannot read for
+// one that is not there.
+func TestADamagedTableOfVersions(t *testing.T) {
+	dir := goodFile(t, 5)
+	path := filepath.Join(dir, "mcpproxy.db")
+	db := database(t, path)
+	var root, size int64
+	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&root, &size); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, size), (root-1)*size); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	l, opened := openBoth(t, dir)
+	defer closeBoth(t, l, opened)
+	for deadline := time.Now().Add(20 * time.Second); opened.Ready(t.Context()) != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(opened.Ready(t.Context()))
+		}
+	}
+	if aside, _ := filepath.Glob(path + ".corrupt*"); len(aside) == 0 {
+		t.Error("it was not put aside")
+	}
+}
+
 // TestADatabaseThatCannotBeOpenedComesBack has no folder to be in at first.
 func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
 	dir := t.TempDir()

@@ -5,7 +5,7 @@ import "math/bits"
 // histogram counts numbers: by themselves below 256, above in steps of less than a
 // hundredth, so that it stays small.
 type histogram struct {
-	counts []int64
+	counts []uint32 // no more are counted than a summary looks at records
 	all    int64
 }
 
@@ -15,11 +15,27 @@ func (h *histogram) add(n int64) {
 	n = max(0, n)
 	shift := max(0, bits.Len64(uint64(n))-8)
 	at := shift*exact/2 + int(n>>shift)
-	for len(h.counts) <= at {
-		h.counts = append(h.counts, make([]int64, at+1-len(h.counts))...)
-	}
+	h.reach(at)
 	h.counts[at]++
 	h.all++
+}
+
+// reach makes room for a count.
+func (h *histogram) reach(at int) {
+	if more := at + 1 - len(h.counts); more > 0 {
+		h.counts = append(h.counts, make([]uint32, max(more, len(h.counts)))...)
+	}
+}
+
+// merge adds what another one has counted.
+func (h *histogram) merge(other *histogram) {
+	if len(other.counts) > 0 {
+		h.reach(len(other.counts) - 1)
+	}
+	for at, n := range other.counts {
+		h.counts[at] += n
+	}
+	h.all += other.all
 }
 
 // percentile returns the least number that p of 100 do not exceed, 0 of none. Of those that
@@ -27,7 +43,7 @@ func (h *histogram) add(n int64) {
 func (h *histogram) percentile(p int64) int64 {
 	left := (h.all*p + 99) / 100
 	for at, n := range h.counts {
-		if left -= n; left <= 0 && n > 0 {
+		if left -= int64(n); left <= 0 && n > 0 {
 			if at < exact {
 				return int64(at)
 			}

@@ -411,7 +411,7 @@ func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (acti
 		if s.times, err = v.times(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = v.eachRecord(ctx, in.Most, s.add); err != nil {
+		if s.Cut, err = v.eachBlock(ctx, in.Most, s.add); err != nil {
 			return err
 		}
 		s.finish()
@@ -469,7 +469,7 @@ func (db *Postgres) Sessions(ctx context.Context, in activity.SessionQuery) (pag
 			return err
 		}
 		t := sessionTally{times: times, byID: map[uint64]*sessionCount{}}
-		if page.Cut, err = v.eachRecord(ctx, in.Most, t.add); err != nil {
+		if page.Cut, err = v.eachBlock(ctx, in.Most, t.add); err != nil {
 			return err
 		}
 		page.Total, page.Sessions = int64(len(t.all)), []activity.Session{}

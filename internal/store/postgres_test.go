@@ -5,7 +5,13 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,5 +140,325 @@ func TestPostgresShared(t *testing.T) {
 	}
 	if v, err := logs[one].Verify(t.Context()); err != nil || !v.OK || v.Records < 60 {
 		t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
+	}
+}
+
+// TestPostgresMigrates brings the tables of an earlier version up to date, with the server killed
+// in the midst of it first.
+func TestPostgresMigrates(t *testing.T) {
+	server := pgtest.Start(t)
+	address, dir := server.Database(t), t.TempDir()
+	query := func(statements string) string {
+		t.Helper()
+		out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+statements)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimPrefix(out, "SET\n")
+	}
+	add := func(n int) activity.Page {
+		t.Helper()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(context.Background())
+		for i := range n {
+			if err := l.Append(&activity.Record{Type: activity.System, ServerName: fmt.Sprint("s", i%3)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page, err := l.List(t.Context(), activity.Filter{Servers: []string{"s1"}, Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	add(3000)
+	query("DELETE FROM migration WHERE version > 2; ALTER TABLE activity_column RESET (toast_tuple_target)")
+
+	// Somebody holds the table, so that the migration waits in the midst of its transaction.
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		_, _ = server.QueryIn("d1", "BEGIN; LOCK TABLE mcpproxy.activity_column; SELECT pg_sleep(60)") // it is killed
+	}()
+	waits := func(where string) {
+		t.Helper()
+		for until := time.Now().Add(20 * time.Second); query("SELECT count(*) FROM pg_locks WHERE "+where) == "0"; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatal("not in time: " + where)
+			}
+		}
+	}
+	waits("relation = 'activity_column'::regclass AND mode = 'AccessExclusiveLock' AND granted")
+	db, err := store.OpenPostgres(address, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits("relation = 'activity_column'::regclass AND NOT granted")
+	server.Kill()
+	<-held
+	db.Close()
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if version := query("SELECT max(version) FROM migration"); version != "2" {
+		t.Errorf("it was killed, and the tables have version %s", version)
+	}
+
+	if page := add(3000); page.Total != 2000 {
+		t.Errorf("%d records of 2,000 are there", page.Total)
+	}
+	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "3|{toast_tuple_target=8160}" {
+		t.Errorf("the tables are %s", now)
+	}
+	query("INSERT INTO migration (version) VALUES (99)")
+	newer, err := store.OpenPostgres(address, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer newer.Close()
+	if _, _, err := newer.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 3") {
+		t.Errorf("tables of a later program: %v", err)
+	}
+}
+
+// TestPostgresMutations changes the logs of two instances at random, and puts parts of one in
+// the place of those of the other; every change must be named, from either instance. With
+// MCPPROXY_MUTATIONS it makes so many.
+func TestPostgresMutations(t *testing.T) {
+	n := 30
+	if set, err := strconv.Atoi(os.Getenv("MCPPROXY_MUTATIONS")); err == nil {
+		n = set
+	}
+	const records = 700
+	server := pgtest.Start(t)
+	address := server.Database(t)
+	var logs []*activity.Log
+	for range 2 {
+		dir := t.TempDir()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), KeyFile: filepath.Join(dir, "activity_key")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(context.Background()) })
+		addCalls(t, l, records-1) // with the key
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		logs = append(logs, l)
+	}
+	query := func(format string, args ...any) {
+		t.Helper()
+		if out, err := server.QueryIn("d1", "SET search_path = mcpproxy; "+fmt.Sprintf(format, args...)); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	const exchange = `UPDATE activity a SET %[3]s FROM activity b
+		WHERE (a.instance, a.key, b.instance, b.key) IN ((1, %[1]d, 2, %[2]d), (2, %[2]d, 1, %[1]d))`
+	const whole = "seq = b.seq, end_seq = b.end_seq, hash = b.hash, end_hash = b.end_hash, entry = b.entry, outcome = b.outcome"
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	kinds := map[string]int{}
+	for i := range n {
+		one, other, from := random.IntN(records), random.IntN(records), 1+random.IntN(2)
+		var kind, do, undo string
+		switch random.IntN(7) {
+		case 0:
+			kind, do = "swap records", fmt.Sprintf(exchange, one, other, whole)
+			undo = do
+		case 1:
+			kind, do = "swap entries", fmt.Sprintf(exchange, one, other, "hash = b.hash, entry = b.entry")
+			undo = do
+		case 2:
+			kind, do = "swap outcomes", fmt.Sprintf(exchange, 1+one%(records-1), 1+other%(records-1), "end_hash = b.end_hash, outcome = b.outcome")
+			undo = do
+		case 3:
+			kind = "move to the other"
+			do = fmt.Sprintf("UPDATE activity SET instance = %d, key = %d WHERE instance = %d AND key = %d", 3-from, records, from, one)
+			undo = fmt.Sprintf("UPDATE activity SET instance = %d, key = %d WHERE instance = %d AND key = %d", from, one, 3-from, records)
+		case 4:
+			kind = "copy to the other"
+			do = fmt.Sprintf(`INSERT INTO activity SELECT (jsonb_populate_record(a, jsonb_build_object('instance', %d, 'key', %d))).* FROM activity a WHERE instance = %d AND key = %d`, 3-from, records, from, one)
+			undo = fmt.Sprintf("DELETE FROM activity WHERE instance = %d AND key = %d", 3-from, records)
+		case 5:
+			kind = "swap the ends"
+			do = "UPDATE instance a SET seq = b.seq, hash = b.hash, chain = b.chain FROM instance b WHERE a.id <> b.id"
+			undo = do
+		default:
+			kind = "flip"
+			do = fmt.Sprintf("UPDATE activity SET entry = set_bit(entry, bit, 1 - get_bit(entry, bit)) FROM (SELECT %d %% (8 * octet_length(entry)) AS bit FROM activity WHERE instance = %d AND key = %d) f WHERE instance = %[2]d AND key = %[3]d",
+				random.IntN(1<<20), from, one)
+			undo = do
+		}
+		kinds[kind]++
+		query("%s", do)
+		for j, l := range logs {
+			v, err := l.Verify(t.Context())
+			if err != nil || v.OK || v.FirstBreak == nil || v.FirstBreak.Seq == 0 || v.FirstBreak.Reason == "" {
+				t.Fatalf("seed %d, mutation %d (%s) is not named by instance %d: %+v, %v", seed, i, kind, j, v, err)
+			}
+		}
+		if query("%s", undo); i%25 == 0 || i == n-1 {
+			for _, l := range logs {
+				if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != 2*records {
+					t.Fatalf("seed %d, after mutation %d (%s) was taken back: %+v, %v, %v", seed, i, kind, v, v.FirstBreak, err)
+				}
+			}
+		}
+	}
+	t.Logf("seed %d: %v", seed, kinds)
+}
+
+// TestPostgresSpoolIsFull: the server is away until the spool is full. Then calls are refused by
+// their code, nothing more is taken, and when it is back everything is there, once.
+func TestPostgresSpoolIsFull(t *testing.T) {
+	server := pgtest.Start(t)
+	dir := t.TempDir()
+	db, err := store.OpenPostgres(server.Database(t), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), MaxSpool: 100 << 20}, db) // three files
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close(context.Background())
+	taken := map[string]bool{}
+	call := func() error {
+		r := activity.Record{Type: activity.ToolCall, ToolName: "t", Arguments: []byte(`"` + strings.Repeat("words ", 10_000) + `"`)}
+		if err := l.Begin(&r); err != nil {
+			return err
+		}
+		taken[r.ID] = true
+		return l.End(r.ID, activity.Outcome{Status: activity.Success})
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	refused := 0
+	for refused < 20 && len(taken) < 5000 {
+		if err := call(); err != nil {
+			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.AuditUnavailable {
+				t.Fatalf("it was refused with %v", err)
+			}
+			refused++
+		}
+	}
+	if health := l.Health(); refused < 20 || !health.Degraded || len(taken) < 100 {
+		t.Errorf("%d were taken and %d refused: %+v", len(taken), refused, health)
+	}
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var found []activity.Record
+	for until := time.Now().Add(20 * time.Second); len(found) < len(taken); time.Sleep(10 * time.Millisecond) {
+		found = nil
+		for f := (activity.Filter{Types: []activity.Type{activity.ToolCall}, Limit: 1000}); ; {
+			p, err := l.List(t.Context(), f)
+			if err != nil {
+				break
+			}
+			found = append(found, p.Records...)
+			if f.Cursor = p.NextCursor; f.Cursor == "" {
+				break
+			}
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d of %d are there", len(found), len(taken))
+		}
+	}
+	for _, r := range found {
+		if !taken[r.ID] || r.Status != activity.Success {
+			t.Errorf("%s, %s: it was not taken, or is there twice", r.ID, r.Status)
+		}
+		delete(taken, r.ID)
+	}
+	for until := time.Now().Add(20 * time.Second); call() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("calls are refused for ever")
+		}
+	}
+}
+
+// TestPostgresRetention: the number of records is that of all instances together; their logs can
+// be verified afterwards; what an instance has written that is not there any more goes as a whole.
+func TestPostgresRetention(t *testing.T) {
+	server := pgtest.Start(t)
+	address := server.Database(t)
+	var stores []*store.Postgres
+	var logs []*activity.Log
+	for _, records := range []int{3000, 1000} {
+		dir := t.TempDir()
+		db, err := store.OpenPostgres(address, dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close(context.Background()) })
+		addCalls(t, l, records)
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		stores, logs = append(stores, db), append(logs, l)
+	}
+	tidy := func(db *store.Postgres, keep activity.Retention) {
+		t.Helper()
+		for more := true; more; {
+			var err error
+			if more, err = db.Tidy(t.Context(), time.Now(), keep, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	counts := func() string {
+		t.Helper()
+		out, err := server.QueryIn("d1", "SELECT string_agg(n::text, ' ' ORDER BY instance) FROM (SELECT instance, count(*) AS n FROM mcpproxy.activity GROUP BY 1) a")
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return out
+	}
+	for _, db := range stores {
+		tidy(db, activity.Retention{MaxRecords: 2000})
+	}
+	var left [2]int
+	if _, err := fmt.Sscan(counts(), &left[0], &left[1]); err != nil {
+		t.Fatal(err)
+	}
+	if all := left[0] + left[1]; all > 2000 || all < 1900 || min(left[0], left[1]) < 500 {
+		t.Errorf("%v records are left of 3,000 and 1,000", left)
+	}
+	for _, l := range logs {
+		if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != int64(left[0]+left[1]) {
+			t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
+		}
+	}
+	if out, err := server.QueryIn("d1", "UPDATE mcpproxy.instance SET seen = now() - interval '92 days' WHERE id = 2"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	tidy(stores[0], activity.Retention{Days: 90})
+	if counts() != fmt.Sprint(left[0]) {
+		t.Errorf("of an instance that has gone, and of another: %s", counts())
 	}
 }

@@ -20,7 +20,7 @@ type pgView struct {
 	chunks  []pgChunk
 	at      map[pgChunkID]int
 	sel     selection
-	columns []field // that eachRecord gives, beside the time
+	columns []field // that eachBlock gives, beside the time
 }
 
 type pgChunkID struct{ instance, chunk int64 }
@@ -241,21 +241,23 @@ func (v *pgView) ranges(chunks []pgChunk, want func(*pgChunk) bool) *pgRanges {
 
 func anyChunk(*pgChunk) bool { return true }
 
-// eachColumn calls fn for the columns of a field in ranges.
+// eachColumn calls fn for the columns of fields in ranges.
 func (v *pgView) eachColumn(ctx context.Context, r *pgRanges, of []field, fn func(f field, id pgChunkID, data []byte) error) error {
 	if len(r.instances) == 0 {
 		return nil
 	}
-	for _, one := range of {
-		var id pgChunkID
-		var data pgRaw
-		if err := v.c.each(ctx, into{&id.instance, &id.chunk, &data}, func() error { return fn(one, id, data) },
-			"SELECT c.instance, c.chunk, c.data FROM"+pgInRanges+"JOIN activity_column c ON c.field = $4 AND c.instance = r.instance AND c.chunk >= r.low AND c.chunk < r.high",
-			append(r.values(), int64(one))...); err != nil {
-			return err
-		}
+	numbers := make([]int64, len(of))
+	for i, f := range of {
+		numbers[i] = int64(f)
 	}
-	return nil
+	var f int64
+	var id pgChunkID
+	var data pgRaw
+	return v.c.each(ctx, into{&f, &id.instance, &id.chunk, &data}, func() error { return fn(field(f), id, data) },
+		// OFFSET 0 has the server look them up field by field, in their order on the disk.
+		"SELECT f.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN unnest($4::bigint[]) AS f(field)
+		CROSS JOIN LATERAL (SELECT chunk, data FROM activity_column WHERE field = f.field AND instance = r.instance AND chunk >= r.low AND chunk < r.high OFFSET 0) c`,
+		append(r.values(), pgIntegers(numbers))...)
 }
 
 // filterField clears the records that have none of the wanted values.
@@ -392,59 +394,47 @@ func (v *pgView) scan(ctx context.Context, m *matcher, ch *pgChunk) error {
 	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3", ch.instance, ch.chunk*chunkSize, (ch.chunk+1)*chunkSize)
 }
 
-// pgBatchChunks is how many chunks eachRecord reads at a time.
+// pgBatchChunks is how many chunks eachBlock reads at a time.
 const pgBatchChunks = 128
 
-// eachRecord calls fn for the selected records, the newest first, most at most, and
-// reports whether there are more. It reads columns alone.
-func (v *pgView) eachRecord(ctx context.Context, most int64, fn func(place int64, r *values)) (cut bool, err error) {
-	of := append(slices.Clone(v.columns), fieldTime)
-	data := make([][fields + 1][]uint64, pgBatchChunks)
+// eachBlock calls fn for the chunks that have selected records, the newest first, until
+// most records were in them, and reports whether there are more. It reads columns alone.
+func (v *pgView) eachBlock(ctx context.Context, most int64, fn func(*block)) (cut bool, err error) {
+	blocks := make([]block, pgBatchChunks)
 	for past := len(v.chunks); past > 0 && !cut; past -= pgBatchChunks {
 		from := max(0, past-pgBatchChunks)
 		batch := v.chunks[from:past]
-		r := v.ranges(batch, anyChunk)
-		if err := v.eachColumn(ctx, r, of, func(f field, id pgChunkID, column []byte) error {
+		for i := range batch {
+			b := &blocks[i]
+			b.first, b.words = int64(from+i)*chunkSize, v.sel.chunk(int64(from+i))
+			if tail := batch[i].tail; tail != nil {
+				for f, values := range tail {
+					b.columns[f].plain(values)
+				}
+			}
+		}
+		if err := v.eachColumn(ctx, v.ranges(batch, anyChunk), append(slices.Clone(v.columns), fieldTime), func(f field, id pgChunkID, data []byte) error {
 			at := v.at[id] - from
 			if at < 0 || at >= len(batch) || none(v.chunk(id)) {
 				return nil
 			}
-			if data[at][f] == nil {
-				data[at][f] = make([]uint64, chunkSize)
-			}
-			c, err := parseColumn(column)
+			c, err := parseColumn(data)
 			if err != nil {
 				return err
 			}
-			return c.decodeTo(data[at][f])
+			return blocks[at].columns[f].read(c)
 		}); err != nil {
 			return false, err
 		}
 		for i := len(batch) - 1; i >= 0 && !cut; i-- {
-			columns := &data[i]
-			if batch[i].tail != nil {
-				columns = batch[i].tail
+			if none(blocks[i].words) {
+				continue
 			}
-			cut = v.eachOf(int64(from+i), of, columns, &most, fn)
+			var n int64
+			n, cut = blocks[i].newest(most)
+			most -= n
+			fn(&blocks[i])
 		}
 	}
 	return cut, nil
-}
-
-// eachOf is eachRecord for one chunk.
-func (v *pgView) eachOf(chunk int64, of []field, columns *[fields + 1][]uint64, most *int64, fn func(place int64, r *values)) (cut bool) {
-	words := selection{words: v.sel.chunk(chunk)}
-	var r values
-	words.each(chunkSize, func(at int64) bool {
-		if *most--; *most < 0 {
-			cut = true
-			return false
-		}
-		for _, f := range of {
-			r[f] = columns[f][at]
-		}
-		fn(chunk*chunkSize+at, &r)
-		return true
-	})
-	return cut
 }

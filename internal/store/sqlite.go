@@ -63,6 +63,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	if err := checkOwner(ctx, db); err != nil {
 		return err
 	}
+	if err := checkVersions(ctx, db); err != nil {
+		return err
+	}
 	p, err := sources(db)
 	if err != nil {
 		return err
@@ -88,6 +91,17 @@ func sources(db *sql.DB) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
+}
+
+// checkVersions returns why the table of versions cannot be read, if there is one: goose
+// takes it for one that is not there, and tries for seconds to make it.
+func checkVersions(ctx context.Context, db *sql.DB) error {
+	var tables, rows int64
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&tables)
+	if err == nil && tables > 0 {
+		err = db.QueryRowContext(ctx, "SELECT count(*) FROM goose_db_version").Scan(&rows)
+	}
+	return err
 }
 
 // checkOwner marks a new file as ours and refuses one that is not.

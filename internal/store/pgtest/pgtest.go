@@ -162,6 +162,9 @@ func (s *Server) Stop() {
 	s.daemon = nil
 }
 
+// Dir is the directory that has all its files.
+func (s *Server) Dir() string { return s.dir }
+
 // Address is where the server listens, host:port.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 

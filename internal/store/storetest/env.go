@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,6 +116,23 @@ func (e *env) list(f activity.Filter) activity.Page {
 		e.t.Fatalf("list %+v: %v", f, err)
 	}
 	return p
+}
+
+// all lists everything, the oldest first.
+func (e *env) all() (out []activity.Record) {
+	e.t.Helper()
+	for f := (activity.Filter{Limit: 1000}); ; {
+		p := e.list(f)
+		out = append(out, p.Records...)
+		if f.Cursor = p.NextCursor; f.Cursor != "" {
+			continue
+		}
+		if p.Incomplete || p.Total != int64(len(out)) {
+			e.t.Fatalf("the pages have %d of %d records; incomplete: %v", len(out), p.Total, p.Incomplete)
+		}
+		slices.Reverse(out)
+		return out
+	}
 }
 
 // tidy tidies until there is nothing more to do.

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// soakEvery is how often is looked at what the process holds.
+const soakEvery = 10 * time.Second
+
+// held are the metrics that must not grow with time.
+var held = []string{"go_memstats_heap_alloc_bytes", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"}
+
+// benchSoak makes calls at a steady rate for -duration, and prints what MCPProxy holds in
+// the first quarter of it and in the last: the means of what /metrics said.
+func benchSoak(o options, dir, binary string) error {
+	upstream, err := startRole("role-upstream")
+	if err != nil {
+		return err
+	}
+	defer upstream.stop()
+	proxy, subjects, err := proxySubjects(binary, filepath.Join(dir, "soak"), "http://"+upstream.addr+"/mcp")
+	if proxy != nil {
+		defer proxy.stop()
+	}
+	if err != nil {
+		return err
+	}
+	called := make(chan error, 1)
+	go func() {
+		cpu, err := steadily(subjects[0], o.duration)
+		if err == nil {
+			fmt.Printf("%s of processor time a call\n", micro(cpu))
+		}
+		called <- err
+	}()
+	tick := time.NewTicker(soakEvery)
+	defer tick.Stop()
+	var seen []map[string]float64
+	for began := time.Now(); ; {
+		select {
+		case err := <-called:
+			if err == nil && len(seen) < 4 {
+				err = errors.New("that was too short: a quarter has less than one look")
+			}
+			if err == nil {
+				compareQuarters(seen)
+			}
+			return err
+		case <-tick.C:
+			now, err := metricsOf(proxy.addr)
+			if err != nil {
+				return err
+			}
+			seen = append(seen, now)
+			if o.verbose {
+				fmt.Printf("%4.0f s: %v\n", time.Since(began).Seconds(), now)
+			}
+		}
+	}
+}
+
+// metricsOf reads what held names from /metrics.
+func metricsOf(addr string) (map[string]float64, error) {
+	resp, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		for _, name := range held {
+			if value, ok := strings.CutPrefix(line, name+" "); ok {
+				if found[name], err = strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if len(found) < len(held) {
+		return nil, fmt.Errorf("/metrics has only %v", found)
+	}
+	return found, nil
+}
+
+func compareQuarters(seen []map[string]float64) {
+	quarter := len(seen) / 4
+	for _, name := range held {
+		mean := func(of []map[string]float64) (sum float64) {
+			for _, one := range of {
+				sum += one[name]
+			}
+			return sum / float64(len(of))
+		}
+		first, last := mean(seen[:quarter]), mean(seen[len(seen)-quarter:])
+		fmt.Printf("%-32s first quarter %14.1f, last %14.1f: %+.1f %%\n", name, first, last, 100*(last/first-1))
+	}
+}
