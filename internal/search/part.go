@@ -63,6 +63,7 @@ const (
 func (e posting) doc() uint32  { return e.at &^ whereBits }
 func (e posting) named() bool  { return e.at&inNameBit != 0 }
 func (e posting) headed() bool { return e.at&inHeadBit != 0 }
+func (e posting) head() uint32 { return e.at & inHeadBit / inHeadBit } // 1 if headed
 
 func (p *postings) of(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
@@ -75,6 +76,9 @@ func (p *Part) ofWord(word uint32) []posting {
 	}
 	return p.byStem.of(p.stemOf[word])
 }
+
+// alone reports whether the tools of a word are those of its stem.
+func (p *Part) alone(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
 
 // NewPart analyses the tools of a server, for the ranking of the product.
 func NewPart(server string, tools []tool.Definition) *Part {
