@@ -58,9 +58,11 @@ func BenchmarkBuild(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			defs := scaleTools(b, n)
 			b.ReportAllocs()
+			before := processClock()
 			for b.Loop() {
 				Assemble(hundreds(defs)).View(nil)
 			}
+			b.ReportMetric(float64((processClock()-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
 }

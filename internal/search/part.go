@@ -132,7 +132,6 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
-	roots    map[string]string // word → its stem
 
 	// What postings are made of, in the order of tools.
 	stems, words []entry
@@ -152,21 +151,12 @@ func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 			ids:     make([]tool.ID, 0, tools), server: plainWords(server),
 			named: newNames(tools), meant: newNames(tools), directions: make([]direction, 0, tools), nameStems: make([][]uint32, 0, tools),
 		},
-		analyzer: newAnalyzer(),
+		analyzer: newAnalyzer(r.lexicon),
 		index:    make(map[string]uint32),
-		roots:    make(map[string]string),
 	}
 }
 
-// stem is stem for the words of a part, most of which come again.
-func (b *partBuilder) stem(word string) string {
-	root, ok := b.roots[word]
-	if !ok {
-		root = stem(word)
-		b.roots[word] = root
-	}
-	return root
-}
+func (b *partBuilder) stem(word string) string { return wordOf(b.part.ranking.lexicon, word).root }
 
 func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 	p := b.part

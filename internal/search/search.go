@@ -9,7 +9,7 @@
 //
 // The files stand on one another in this order: lists (of words.txt), words (the
 // splitter), segment, wording (names in their words), spelling, dot, vectors (learned by
-// bench/vectors), weight; analyze, word, part, index, set, view (what is searched); habits,
+// bench/vectors), lexicon, weight; analyze, word, part, index, set, view (what is searched); habits,
 // naming and query, what a query says; near, rank and best; explain.
 package search
 
