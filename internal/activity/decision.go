@@ -14,10 +14,13 @@ const (
 	Allowed Verdict = "allowed"
 	Warned  Verdict = "warned" // allowed, with a warning
 	Refused Verdict = "refused"
+	Asked   Verdict = "asked" // allowed, when a person has approved it
 )
 
 // Words are all verdicts.
-func (Verdict) Words() []string { return []string{string(Allowed), string(Warned), string(Refused)} }
+func (Verdict) Words() []string {
+	return []string{string(Allowed), string(Warned), string(Refused), string(Asked)}
+}
 
 // Manner is how a tool was called.
 type Manner string
@@ -65,6 +68,7 @@ type Decision struct {
 	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
 	Arguments      Fit           `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
 	Lane           *ArgumentLane `json:"lane,omitempty" doc:"What the call does by its arguments; absent where they are not judged."`
+	Approval       string        `json:"approval,omitempty" doc:"What let a call go on that a person is asked about: the id of the question that was approved, or of the lease."`
 	Profile        string        `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
 	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
@@ -78,6 +82,7 @@ func (d *Decision) members(c *coder) {
 	c.text(`,"status":`, &d.Status)
 	c.texts(`,"further_statuses":`, &d.Further)
 	d.lane(c)
+	c.text(`,"approval":`, &d.Approval)
 	c.text(`,"profile":`, &d.Profile)
 	c.text(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {

@@ -53,11 +53,12 @@ const (
 	Blocked     Status = "blocked"
 	Pending     Status = "pending"
 	Interrupted Status = "interrupted"
+	Held        Status = "held" // it waits for a person; that it is made is a record of its own
 )
 
 // Words are all statuses.
 func (Status) Words() []string {
-	return []string{string(Success), string(Failed), string(Blocked), string(Pending), string(Interrupted)}
+	return []string{string(Success), string(Failed), string(Blocked), string(Pending), string(Interrupted), string(Held)}
 }
 
 // Source is the surface a call came in by.

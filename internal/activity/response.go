@@ -13,6 +13,12 @@ import (
 // secret that the cut would split is still recognised.
 const cutMargin = 4 << 10
 
+// Shown returns JSON as records keep it: masked, and where it is longer than most bytes,
+// its beginning as a JSON string.
+func Shown(raw json.RawMessage, most int) (shown json.RawMessage, cut bool) {
+	return keptJSON(raw, most)
+}
+
 // keptJSON is the part of a response, or of arguments, that the record keeps:
 // masked, and where it is longer than max, its beginning as a JSON string.
 func keptJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {

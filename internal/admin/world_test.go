@@ -78,7 +78,7 @@ func (w *world) renew(book *approval.Book) {
 	o := &w.gateway
 	through := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.World.Surface, Offers: w.guard, Log: w, Results: w,
 		NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
-	o.Admin = New(gateway.New(gateway.Deps{Book: book, Door: through, Upstreams: w, Log: catalogtest.Log{World: w.World}, Results: w}), w)
+	o.Admin = New(gateway.New(gateway.Deps{Book: book, Door: through, Upstreams: w, Log: catalogtest.Log{World: w.World}}), w)
 	o.all = union.New(union.Deps{Catalog: w.Catalog, Door: through, Offers: w.guard, Reply: reply.New("test", catalogtest.Logger)})
 }
 

@@ -92,7 +92,7 @@ func (s *Server) serve(o Operation, plan *input, w http.ResponseWriter, r *http.
 	}
 	from := caller(r, who.Actor)
 	from.Bounds = auth.Within(who.token, "", s.deps.Profiles)
-	answer, err := o.answer(&s.deps, plan, r, from)
+	answer, err := o.head().answer(&s.deps, plan, r, from)
 	if stream, ok := answer.(gateway.Stream); ok && err == nil {
 		pour(w, r, gateway.File{Type: o.head().contentType, Stream: stream})
 		return

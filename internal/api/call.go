@@ -21,6 +21,7 @@ type CallInput struct {
 	Name    string          `json:"name" required:"true" doc:"The tool id: server:tool."`
 	Args    json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
 	Intent  CallIntent      `json:"intent" doc:"What the caller declares."`
+	Select  string          `json:"select" doc:"An expression of jq: what to answer with of the result."`
 	Timeout string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
 
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
@@ -55,6 +56,9 @@ func callTool(a *admin.Admin, ctx context.Context, c gateway.Caller, in CallInpu
 // Request is the call for the gateway.
 func (in CallInput) Request(c gateway.Caller) gateway.CallRequest {
 	r := gateway.CallRequest{Name: in.Name, Args: in.Args, Declared: in.declared, Caller: c, RequestBytes: in.size}
+	if in.Select != "" {
+		r.Select = rawjson.AppendString(nil, in.Select)
+	}
 	r.Variant, _ = policy.ParseVariant(in.Variant)
 	r.Timeout, _ = time.ParseDuration(in.Timeout)
 	return r
@@ -110,6 +114,11 @@ func (in *CallInput) setMember(of *input, name string, value []byte) error {
 		}
 	case "intent":
 		in.declared.Add(name, value)
+	case "select":
+		if !isText {
+			return invalidValue(name, shown(value), "a string: an expression of jq")
+		}
+		in.Select = text
 	case "timeout":
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
 			return invalidValue(name, shown(value), "a duration such as 30s")

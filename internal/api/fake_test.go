@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/admin"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/connect"
+	"mcpproxy/internal/consent"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
@@ -34,7 +35,7 @@ import (
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
 // homes are those of all operations, where nobody asks them for anything.
-var homes = []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}
+var homes = []any{(*access.Access)(nil), (*consent.Consent)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}
 
 var nobody = Deps{Homes: homes}
 

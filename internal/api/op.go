@@ -23,13 +23,10 @@ import (
 // The tags of In say what it reads: path, query, header and json name where a field
 // comes from, doc what it means, and enum, words, min, max, default, required and split
 // what is allowed.
-type Op[In, Out any] struct {
-	operation
-	do    func(*Deps, context.Context, gateway.Caller, In) (Out, error)
-	check func(*In, url.Values) error
-}
+type Op[In, Out any] struct{ operation }
 
-// operation is what can be said of an operation without its types.
+// operation is all of an operation but its types, which are there once more for each
+// piece of code that has them.
 type operation struct {
 	method, path string // {name} stands for a segment, {name...} for the rest
 	id, summary  string
@@ -40,12 +37,16 @@ type operation struct {
 	docs         map[string]string // of parameters, instead of what In says
 	leftOut      []string          // parameters that In has
 	hasHome      func(*Deps) bool
+	do           doer
+	check        func(in any, given url.Values) error // nil: nothing is left to check
 }
+
+// doer does an operation. It is given a pointer to its In, and returns its Out.
+type doer func(d *Deps, ctx context.Context, c gateway.Caller, in any) (out any, err error)
 
 // Operation is an Op of any types.
 type Operation interface {
 	head() *operation
-	answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error)
 }
 
 // Deps is what the surface needs.
@@ -108,28 +109,24 @@ func (o *operation) input() *input {
 // or by a function of it.
 func declare[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
-	method, path, _ := strings.Cut(route, " ")
-	o := &Op[In, Out]{operation: operation{
-		method: method, path: path, id: id, summary: summary, right: right,
-		wait: patience, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), contentType: "application/json",
-	}}
-	o.hasHome = func(d *Deps) bool { _, ok := homeOf[Home](d); return ok }
-	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-		home, _ := homeOf[Home](d) // which check has seen to
-		return do(home, ctx, c, in)
+	o := &Op[In, Out]{declaration(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
+	home := func(d *Deps) int {
+		return slices.IndexFunc(d.Homes, func(one any) bool { _, is := one.(Home); return is })
+	}
+	o.hasHome = func(d *Deps) bool { return home(d) >= 0 }
+	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+		return do(d.Homes[home(d)].(Home), ctx, c, *in.(*In)) // that it is there, check has seen to
 	}
 	declared = append(declared, o)
 	return o
 }
 
-// homeOf returns the home of a type.
-func homeOf[Home any](d *Deps) (home Home, ok bool) {
-	for _, one := range d.Homes {
-		if home, ok = one.(Home); ok {
-			break
-		}
+func declaration(route, id string, right Right, summary string, in, out reflect.Type) operation {
+	method, path, _ := strings.Cut(route, " ")
+	return operation{
+		method: method, path: path, id: id, summary: summary, right: right,
+		wait: patience, in: in, out: out, contentType: "application/json",
 	}
-	return home, ok
 }
 
 // declarePage declares an operation whose answer is not JSON of ours.
@@ -142,7 +139,10 @@ func declarePage(route, id string, right Right, summary, contentType string, do 
 func declareHere[In, Out any](route, id string, right Right, summary string,
 	do func(*Deps, context.Context, gateway.Caller, In) (Out, error)) *Op[In, Out] {
 	o := declare[any, In, Out](route, id, right, summary, nil)
-	o.hasHome, o.do = func(*Deps) bool { return true }, do
+	o.hasHome = func(*Deps) bool { return true }
+	o.do = func(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+		return do(d, ctx, c, *in.(*In))
+	}
 	return o
 }
 
@@ -189,7 +189,7 @@ func (o *Op[In, Out]) without(names ...string) *Op[In, Out] {
 // checked has what was read completed, or refused, before anything is done. The
 // values are the query's, as they were given.
 func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
-	o.check = check
+	o.check = func(in any, given url.Values) error { return check(in.(*In), given) }
 	return o
 }
 
@@ -197,8 +197,8 @@ func (o *Op[In, Out]) checked(check func(*In, url.Values) error) *Op[In, Out] {
 func (o *Op[In, Out]) As(do func(context.Context, gateway.Caller, In) (Out, error)) Operation {
 	other := *o
 	other.hasHome = func(*Deps) bool { return true }
-	other.do = func(_ *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-		return do(ctx, c, in)
+	other.do = func(_ *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+		return do(ctx, c, *in.(*In))
 	}
 	return &other
 }
@@ -217,8 +217,8 @@ func (o *Op[In, Out]) head() *operation { return &o.operation }
 
 // doOnce does the operation, but not once more where the same one was done with the
 // same key.
-func (o *Op[In, Out]) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in In) (Out, error) {
-	call, ok := any(&in).(interface {
+func (o *operation) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in any) (any, error) {
+	call, ok := in.(interface {
 		repeats() (key string, body [sha256.Size]byte)
 	})
 	if !ok {
@@ -228,33 +228,36 @@ func (o *Op[In, Out]) doOnce(d *Deps, ctx context.Context, c gateway.Caller, in 
 	if key == "" {
 		return o.do(d, ctx, c, in)
 	}
-	answer, err := d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
-	out, _ := answer.(Out)
-	return out, err
+	return d.repeats.call(ctx, repeatKey{c.Actor.Principal(), c.Scope().Key(), key}, body, func(ctx context.Context) (any, error) { return o.do(d, ctx, c, in) })
 }
 
 // answer reads the input of a request and does the operation.
-func (o *Op[In, Out]) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
-	var in In
-	if whole, ok := any(&in).(interface{ of(*http.Request) }); ok {
+func (o *operation) answer(d *Deps, plan *input, r *http.Request, c gateway.Caller) (any, error) {
+	into := reflect.New(o.in)
+	in := into.Interface()
+	if whole, ok := in.(interface{ of(*http.Request) }); ok {
 		whole.of(r)
 	}
-	given, err := plan.read(r, reflect.ValueOf(&in).Elem())
+	given, err := plan.read(r, into.Elem())
 	if err == nil && o.check != nil {
-		err = o.check(&in, given)
+		err = o.check(in, given)
 	}
 	if err != nil {
-		if call, ok := any(&in).(interface{ asked() (string, int) }); ok {
+		if call, ok := in.(interface{ asked() (string, int) }); ok {
 			name, size := call.asked()
 			refusal := gateway.Refusal{Caller: c, Tool: name, RequestBytes: size, Problem: problem.From(err)}
 			err = &recorded{err, d.Refuse(r.Context(), refusal)}
 		}
 		return nil, err
 	}
-	out, err := o.doOnce(d, r.Context(), c, in)
-	if call, ok := any(out).(interface{ recordID() string }); ok && err != nil {
+	done, err := o.doOnce(d, r.Context(), c, in)
+	if call, ok := done.(interface{ recordID() string }); ok && err != nil {
 		err = &recorded{err, call.recordID()}
 	}
-	fillLists(reflect.ValueOf(&out).Elem())
-	return out, err
+	out := reflect.New(o.out).Elem() // a copy: a repeated call has the same answer
+	if done != nil {
+		out.Set(reflect.ValueOf(done))
+	}
+	fillLists(out)
+	return out.Interface(), err
 }

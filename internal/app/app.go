@@ -30,10 +30,12 @@ import (
 	"mcpproxy/internal/builtin"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/consent"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/http1"
 	"mcpproxy/internal/inspect"
 	"mcpproxy/internal/mcpserver"
@@ -113,6 +115,8 @@ type daemon struct {
 	tokens    *auth.Tokens
 	upstreams *adapt.Set
 	offers    *offers.Guard
+	holder    *hold.Holder
+	consent   *consent.Consent
 	door      *door.Door
 	gateway   *gateway.Gateway
 	inspect   *inspect.Inspector
@@ -302,16 +306,19 @@ func (d *daemon) wire() error {
 	}
 	d.onClose(telemeter.Close)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
+	asks := d.store.Asks()
+	d.holder = hold.New(asks, time.Now, func() { d.events.PendingChanged() })
 	d.door = door.New(door.Deps{
-		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store,
+		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
 		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
 		Door: d.door, Book: d.book, Upstreams: d.upstreams,
-		Log: d.log, Results: d.store, Logins: d.logins, Timed: telemeter.Searched,
+		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
+			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
@@ -331,6 +338,7 @@ func (d *daemon) wire() error {
 	})
 	d.settings = settings.New(settings.Deps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
 	tokens := access.New(d.gateway, d.tokens)
+	d.consent = consent.New(d.gateway, asks, d.holder, d.tokens, d.events.PendingChanged)
 	people, err := d.clients(cfg.DataDir, tokens)
 	if err != nil {
 		return err
@@ -339,7 +347,7 @@ func (d *daemon) wire() error {
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
 	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -417,6 +425,7 @@ func (d *daemon) stopServing() {
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	d.events.Close()
+	d.holder.Stop()
 	for _, s := range d.servers {
 		// Streams without an end must not hold up the stop.
 		s.RegisterOnShutdown(d.mcp.Close)

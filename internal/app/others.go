@@ -74,6 +74,10 @@ func (d *daemon) takeOver(ctx context.Context, s store.Shared) error {
 	if s.All || s.Tokens {
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
+	if s.All || s.Asks {
+		d.holder.Look()
+		d.events.PendingChanged()
+	}
 	if d.events.Listening() && (len(s.Log) > 0 || s.Missed) {
 		steps, missed, also := d.shared.Steps(ctx, s.Log)
 		d.events.Elsewhere(steps, s.Missed || missed || also != nil)

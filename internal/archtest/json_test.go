@@ -16,6 +16,7 @@ var byHand = map[string]string{
 	"redact":                     "finds credentials in any text, of which JSON is one",
 	"activity.stepString":        "ends a text that was cut anywhere, and so is no JSON",
 	"jsonc.Extent":               "JSON with comments",
+	"jq.text":                    "the strings of jq, in which expressions stand",
 	"lane.stringEnd":             "the strings of GraphQL",
 	"lane.differs":               "the quotes of SQL, in all its dialects",
 	"oauth.clipCode":             "leaves characters out of a code",

@@ -40,6 +40,7 @@ var allowed = map[string]string{
 	"golang.org/x/sync":                                 "weighted semaphores for the bounds on concurrent calls and on large messages, one renewal of a login for all who wait",
 	"golang.org/x/sys":                                  "file locks and process groups of each system",
 	"golang.org/x/term":                                 "whether and how wide a terminal is",
+	"github.com/itchyny/gojq":                           "tests: another implementation of jq, the oracle of selections",
 	"github.com/wasilibs/go-pgquery":                    "tests: PostgreSQL's own parser, the oracle of what SQL does",
 	"golang.org/x/text":                                 "folding and normal forms of Unicode",
 	"modernc.org/sqlite":                                "the database, without cgo",

@@ -122,6 +122,9 @@ func (h *Held) Over() bool {
 	}
 }
 
+// Principal is that of who presents the token: see Actor.Principal.
+func (h *Held) Principal() string { return h.actor().Principal() }
+
 func (h *Held) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
 
 // Run reads the tokens, and then keeps when they were last used, until ctx ends.

@@ -75,6 +75,7 @@ func (q *request) readResult(ctx context.Context) session.Reply {
 	r.Path = a.optional("path")
 	r.Offset = a.atLeast("offset", 0)
 	r.Limit = a.atLeast("limit", 1)
+	r.Select = a.optional("select")
 	if a.bad != nil {
 		return q.refuse(ctx, a.bad)
 	}
@@ -92,7 +93,7 @@ func (q *request) answered(ctx context.Context, raw json.RawMessage, err error) 
 
 // callVariant calls an upstream's tool.
 func (q *request) callVariant(ctx context.Context, v policy.Variant) session.Reply {
-	r := gateway.CallRequest{Variant: v, Caller: *q.Caller, Notify: notices(q.Say, q.modern), RequestBytes: q.Size}
+	r := gateway.CallRequest{Variant: v, Hands: true, Caller: *q.Caller, Notify: notices(q.Say, q.modern), RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
@@ -144,6 +145,8 @@ func readCall(args []byte, r *gateway.CallRequest) {
 			r.Args = value
 		case "args_json":
 			r.ArgsJSON = value
+		case "select":
+			r.Select = value
 		default:
 			if !r.Declared.Add(string(name), value) && len(r.Strays) < maxStrays {
 				r.Strays = append(r.Strays, gateway.Stray{Name: string(name), Value: value})

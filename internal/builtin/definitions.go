@@ -18,8 +18,8 @@ const (
 )
 
 const retrieveDefinition = `{"name":"retrieve_tools",` +
-	`"description":"Find tools for what you want to do, among those of all connected MCP servers; start here. ` +
-	`Results carry annotations and call_with, the variant to call the tool with: ` +
+	`"description":"Find tools for what you want to do, of all connected MCP servers; start here. ` +
+	`Results carry annotations and call_with, the variant to call it with: ` +
 	`call_tool_read for queries, call_tool_write to create or update, call_tool_destructive to delete or do what cannot be undone. ` +
 	`include_disabled also lists tools that exist but cannot be called, and says why.",` +
 	`"inputSchema":{"type":"object","properties":{` +
@@ -44,6 +44,7 @@ const readResultDefinition = `{"name":"read_result",` +
 	`"handle":{"type":"string"},` +
 	`"offset":{"type":"integer","description":"Elements of an array, members of an object, characters of a text"},` +
 	`"limit":{"type":"integer"},` +
+	`"select":{"type":"string"},` +
 	`"path":{"type":"string","description":"JSON path, e.g. items[0].name, items[5:9], items[*].id"}},"required":["handle"]},` +
 	`"annotations":` + looking + `}`
 
@@ -57,7 +58,7 @@ const upstreamServersDefinition = `{"name":"upstream_servers",` +
 // proposeDefinition is upstream_servers for agents that may propose servers.
 const proposeDefinition = `{"name":"upstream_servers",` +
 	`"description":"MCP servers and their state: list, get, restart. ` +
-	`add proposes one (url, or command): nothing of it runs until a person approves it.",` +
+	`add proposes one (url or command): nothing runs until a person approves it.",` +
 	`"inputSchema":{"type":"object","properties":{` +
 	`"operation":{"type":"string","enum":["list","get","add","restart"]},` +
 	`"name":{"type":"string"},` +
@@ -85,6 +86,14 @@ var variants = [...]variant{
 		`{"readOnlyHint":false,"destructiveHint":true,"openWorldHint":true,"cursor/requiresConfirmation":true}`},
 }
 
+// selects is the parameter select, which is explained once.
+func (v variant) selects() string {
+	if v.operation == policy.Read {
+		return `{"type":"string","description":"jq on the result: [.items[]|{id}]"}`
+	}
+	return `{"type":"string"}`
+}
+
 // definition writes the definition of a calling tool. The intent is advertised only
 // where it is obligatory, and flat, too: nested parameters trouble some model APIs.
 // What is accepted beside, such as args_json, is not advertised at all.
@@ -105,6 +114,7 @@ func (v variant) definition(requireIntent bool) string {
 		`"inputSchema":{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"server:tool"},` +
 		`"args":{"type":"object"},` +
+		`"select":` + v.selects() + `,` +
 		`"intent_data_sensitivity":{"type":"string","enum":["` + strings.Join(policy.Sensitivities(), `","`) + `"]},` +
 		`"intent_reason":{"type":"string","maxLength":1000}` + intent +
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`

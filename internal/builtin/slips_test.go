@@ -50,7 +50,7 @@ func newModel(t testing.TB, change func(*config.Config), definitions ...string) 
 	}
 	d := door.New(door.Deps{Config: m.Config, Catalog: m.Catalog, Servers: m.World.Surface, Offers: offers.New(m.Catalog, m, catalogtest.Logger),
 		Log: m, Results: m, NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
-	g := gateway.New(gateway.Deps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Results: m, Door: d})
+	g := gateway.New(gateway.Deps{Book: m.Book, Upstreams: m, Log: catalogtest.Log{World: m.World}, Door: d})
 	m.surface = New(decided{g}, m.Config, reply.New("1", catalogtest.Logger))
 	return m
 }

@@ -25,6 +25,7 @@ const maxInput = 64 << 20
 type callFlags struct {
 	args, jsonArgs, toolName string
 	reason, sensitivity      string
+	selection                string
 	timeout                  time.Duration
 }
 
@@ -33,7 +34,7 @@ func callTool(r *run, v policy.Variant) command {
 	return command{
 		flags: map[string]any{
 			"args": &f.args, "json_args": &f.jsonArgs, "tool-name": &f.toolName,
-			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout,
+			"reason": &f.reason, "sensitivity": &f.sensitivity, "timeout": &f.timeout, "select": &f.selection,
 		},
 		args: atMost(1),
 		run: r.ask(func(ctx context.Context, c *api.Client, args []string) error {
@@ -52,7 +53,7 @@ func callTool(r *run, v policy.Variant) command {
 
 // callInput makes the call of flags and arguments.
 func callInput(r *run, v policy.Variant, f callFlags, args []string) (api.CallInput, error) {
-	in := api.CallInput{Variant: v.String(), Intent: api.CallIntent{
+	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
@@ -94,6 +95,11 @@ func forShell(err error, name string) error {
 	case problem.ToolLocked:
 		if hint := unlock(p.Detail("status"), name); hint != "" {
 			p.Hint = hint
+		}
+	case problem.ApprovalPending:
+		raw, _ := p.Detail("approval_id").(json.RawMessage)
+		if id, ok := rawjson.String(raw); ok {
+			p.Hint = "Approve it with `mcpproxy pending approve " + quotedWord(id) + "`, then run this again."
 		}
 	case problem.InvalidName, problem.ServerNotFound, problem.ToolNotFound:
 		p.Hint = "Find the name with `mcpproxy tools search` or `mcpproxy tools list`."

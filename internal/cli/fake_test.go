@@ -21,6 +21,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/connect"
+	asked "mcpproxy/internal/consent"
 	"mcpproxy/internal/events"
 	"mcpproxy/internal/gateway"
 	"mcpproxy/internal/history"
@@ -362,6 +363,7 @@ func (f *fake) instead() []api.Operation {
 		api.EnableTool.As(f.EnableTool), api.DisableTool.As(f.DisableTool), api.ApproveTool.As(f.ApproveTool), api.BlockTool.As(f.BlockTool), api.DiffTool.As(f.DiffTool),
 	}
 	all = append(all, f.accessOps()...)
+	all = append(all, f.askOps()...)
 	for _, of := range api.Offers {
 		all = append(all, of.Approve.As(f.ApproveOffer), of.Block.As(f.BlockOffer), of.Diff.As(f.DiffOffer))
 	}
@@ -407,7 +409,7 @@ func daemonBehind(t *testing.T, f *fake, before func(http.Handler) http.Handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
+	h, err := api.New(api.Deps{Homes: []any{(*access.Access)(nil), (*asked.Consent)(nil), (*admin.Admin)(nil), (*admin.Toys)(nil), (*events.Hub)(nil), (*history.History)(nil), (*inspect.Inspector)(nil), (*settings.Settings)(nil), (*connect.Operations)(nil), (*takeover.Operations)(nil), (*trial.Trials)(nil), (*prospect.Prospects)(nil)}, Refuse: f.Refuse, Auth: auth.New("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Instead: f.instead()})
 	if err != nil {
 		t.Fatal(err)
 	}

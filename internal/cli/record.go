@@ -109,7 +109,7 @@ func status(p *printer, s activity.Status) string {
 		return p.paint(good, word)
 	case activity.Failed, activity.Interrupted:
 		return p.paint(bad, word)
-	case activity.Blocked, activity.Pending:
+	case activity.Blocked, activity.Pending, activity.Held:
 		return p.paint(care, word)
 	}
 	return word
@@ -126,7 +126,7 @@ func timesNote(a activity.Record) string {
 // duration is how long a call took.
 func duration(a activity.Record) string {
 	switch {
-	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted:
+	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted, a.Status == activity.Held:
 		return "-"
 	case a.DurationMS < 10_000:
 		return strconv.FormatInt(a.DurationMS, 10) + "ms"
@@ -221,7 +221,12 @@ func writeDecision(p *printer, d *activity.Decision) {
 	fmt.Fprint(p, "\nDecision\n")
 	f := fields{indent: "  "}
 	f.add("Outcome", oneLine(string(d.Outcome)))
-	f.add("Refused by", oneLine(d.Check))
+	if d.Outcome == activity.Asked {
+		f.add("Asked by", oneLine(d.Check))
+	} else {
+		f.add("Refused by", oneLine(d.Check))
+	}
+	f.add("Approval", oneLine(d.Approval))
 	f.add("Called", oneLine(map[activity.Manner]string{activity.InLane: "in a lane", activity.ByName: "by its own name"}[d.Called]))
 	f.add("Hints", judgedHints(d.Hints))
 	f.add("Overridden", judgedHints(d.Overridden))

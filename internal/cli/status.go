@@ -37,6 +37,10 @@ func writeStatus(p *printer, s gateway.Status, waiting gateway.Waiting) {
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, some(s.Servers.Idle, ", %d idle"), some(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
 	f.add("Waiting", p.paint(care, waitingNote(waiting)))
+	if n := s.Held.Pending; n > 0 {
+		f.add("Held", p.paint(care, counted(n, "call")+" for you: mcpproxy pending list"))
+	}
+	f.add("Leases", p.paint(care, some(s.Held.Leases, "%d running: mcpproxy lease list")))
 	for _, surface := range s.Surfaces {
 		f.add(surfaceName(oneLine(surface.Name)), oneLine(surface.Address))
 	}

@@ -83,7 +83,7 @@ func writeTrial(p *printer, out trial.Trial) {
 		n    int64
 		hue  hue
 		text string
-	}{{out.Refused, bad, "would have been refused instead of allowed"}, {out.Allowed, care, "would have been allowed instead of refused"}, {out.Unknown, care, "cannot be told"}} {
+	}{{out.Refused, bad, "would have been refused instead of allowed"}, {out.Allowed, care, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, care, "would have waited for a person"}, {out.Unknown, care, "cannot be told"}} {
 		if one.n > 0 {
 			p.line("%s %s", p.paint(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
@@ -189,10 +189,13 @@ func writeProspect(p *printer, out prospect.Prospect) {
 	fmt.Fprintln(p)
 	for _, lane := range out.Lanes {
 		h, mark := good, "✓"
-		if lane.Outcome == activity.Refused {
+		switch lane.Outcome {
+		case activity.Refused:
 			h, mark = bad, "✗"
+		case activity.Asked:
+			h, mark = care, "?"
 		}
-		does := map[activity.Verdict]string{activity.Allowed: "is let through", activity.Warned: "is let through, with a warning", activity.Refused: "is refused"}[lane.Outcome]
+		does := map[activity.Verdict]string{activity.Allowed: "is let through", activity.Warned: "is let through, with a warning", activity.Refused: "is refused", activity.Asked: "waits for a person"}[lane.Outcome]
 		if lane.Check != "" {
 			does += " (" + oneLine(lane.Check) + ")"
 		}

@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"mcpproxy/internal/policy"
@@ -209,6 +211,31 @@ func checkServerPattern(s string) error {
 func checkLane(s string) error {
 	if _, ok := policy.ParseOperation(s); !ok {
 		return errors.New("a lane must be read, write or destructive, not " + quote(s))
+	}
+	return nil
+}
+
+// The bounds of how long a call waits for a person.
+const (
+	shortestWait = time.Second
+	longestWait  = 10 * time.Minute // less than a question waits
+)
+
+// checkToolPattern is for names or patterns of server:tool.
+func checkToolPattern(s string) error {
+	server, name, ok := strings.Cut(s, ":")
+	if !ok {
+		return errors.New(quote(s) + " is no tool: write server:tool, in which * stands for any characters")
+	}
+	if err := checkServerPattern(server); err != nil {
+		return err
+	}
+	return checkPattern(name)
+}
+
+func checkAsk(mode string) error {
+	if !slices.Contains(policy.AskWords(), mode) {
+		return errors.New("it must be " + alternatives(policy.AskWords()) + ", not " + quote(mode))
 	}
 	return nil
 }

@@ -49,21 +49,27 @@ type Config struct {
 	QuarantineEnabled bool
 	LogLevel          string
 	LogFormat         string
+	Ask               policy.AskRules
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
 
 	// shown is what may be shown of it, nil when it was not parsed; warnings are
-	// what its file should have otherwise; revision is short for shown.
+	// what its file should have otherwise; revision and basis are short for shown.
 	shown    *Config
 	warnings []string
 	revision string
+	basis    string
 }
 
 // Revision stands for all that may be shown of a parsed configuration, in 12
 // hexadecimal digits: that of another one differs. Comments, order and spelling make no
 // difference, nor do secrets: who has the log must not be able to guess them by it.
 func (c *Config) Revision() string { return c.revision }
+
+// Basis is Revision without what waits for a restart, such as the address at which this
+// instance listens: instances that decide alike have the same.
+func (c *Config) Basis() string { return c.basis }
 
 // Server returns the server of that name; nil when there is none.
 func (c *Config) Server(name string) *Server {
@@ -133,6 +139,8 @@ type Server struct {
 	ValidateArguments Validation       // "" = the general one
 	InferHints        policy.InferMode // "" = the general one
 	Lanes             []LaneRule       // in the order of the file; the last match wins
+	Ask               policy.AskRules  // its own, beside the general ones
+	Selections        []Selection      // likewise
 
 	// shown is what may be shown of it, launch is how the file launches it, and
 	// launchFingerprint identifies that; nil when it was not parsed.
@@ -149,6 +157,7 @@ type Profile struct {
 	Servers []string            // names or patterns
 	Tools   []policy.ScopeTools // in the order of the file
 	Lanes   []string
+	Ask     policy.AskRules // which are added; without Wait
 
 	rule *policy.ScopeRule // that follows from it; nil when it was not parsed
 }
@@ -178,6 +187,34 @@ type LaneRule struct {
 	Read        []string // actions, or patterns of them
 	Write       []string
 	Destructive []string
+}
+
+// Selection says what the results of the tools that Pattern (a name or a glob) matches are
+// shown as, where the caller does not say.
+type Selection struct {
+	Pattern    string
+	Expression string // of jq
+	compiled   *policy.Selection
+}
+
+// NewSelection compiles a selection.
+func NewSelection(pattern, expression string) (Selection, error) {
+	compiled, err := policy.CompileSelection(expression)
+	return Selection{pattern, expression, compiled}, err
+}
+
+// Selection returns what the results of a tool are shown as; nil as they are.
+func (c *Config) Selection(id tool.ID) *policy.Selection {
+	s := c.Server(id.Server)
+	if s == nil {
+		return nil
+	}
+	for _, rule := range slices.Backward(s.Selections) {
+		if policy.Matches(rule.Pattern, id.Tool) {
+			return rule.compiled
+		}
+	}
+	return nil
 }
 
 // The types of keys that have a few words.

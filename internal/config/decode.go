@@ -77,6 +77,7 @@ func (d *decoder) object(v hujson.Value, path string, keys, shown []key) given {
 		at := join(path, name)
 		if group := within(keys, name); len(group) > 0 {
 			d.object(m.Value, at, group, within(shown, name))
+			members[name] = m
 			continue
 		}
 		i, inverse := find(keys, name)
@@ -218,6 +219,8 @@ func (d *decoder) value(v hujson.Value, path string, k key) (resolved, raw any) 
 		resolved = d.overrides(v, path)
 	case laneRules:
 		return d.laneRules(v, path)
+	case selections:
+		resolved = d.selections(v, path)
 	case servers:
 		return d.servers(v, path)
 	case profiles:

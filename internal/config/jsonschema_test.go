@@ -118,6 +118,8 @@ func valueNode(k key) node {
 		return node{"type": "object", "additionalProperties": node{"type": "array", "items": node{"type": "string"}}}
 	case laneRules:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/lane"}}
+	case selections:
+		return node{"type": "object", "additionalProperties": node{"type": "string"}}
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}

@@ -53,6 +53,7 @@ const (
 	tristate
 	overrides
 	laneRules
+	selections
 	servers
 	profiles
 	toolLists
@@ -65,6 +66,7 @@ var kinds = map[reflect.Type]kind{
 	reflect.TypeFor[tool.Tri]():            tristate,
 	reflect.TypeFor[[]HintOverride]():      overrides,
 	reflect.TypeFor[[]LaneRule]():          laneRules,
+	reflect.TypeFor[[]Selection]():         selections,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,

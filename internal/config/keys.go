@@ -43,6 +43,11 @@ func (c *Config) keys() []key {
 		{name: "intent_declaration.require_intent", to: &c.Intent.RequireIntent},
 		{name: "intent_declaration.infer_hints", to: &c.Intent.InferHints, def: policy.InferAdvise, oneOf: InferWords()},
 		{name: "intent_declaration.judge_arguments", to: &c.Intent.JudgeArguments, def: policy.JudgeAdvise, oneOf: JudgeWords()},
+		{name: "ask.write", to: &c.Ask.Write, def: policy.AskOff, oneOf: policy.AskWords()},
+		{name: "ask.destructive", to: &c.Ask.Destructive, def: policy.AskOff, oneOf: policy.AskWords()},
+		{name: "ask.tools", to: &c.Ask.Tools, checkName: checkToolPattern, check: checkAsk},
+		{name: "ask.wait", to: &c.Ask.Wait, def: 45 * time.Second, shortest: shortestWait, longest: longestWait},
+		{name: "ask.answer_by_client", planned: true},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, def: true},
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
@@ -84,6 +89,11 @@ func (s *Server) keys() []key {
 		{name: "validate_arguments", to: &s.ValidateArguments, oneOf: []string{"reject", "warn", "off"}},
 		{name: "infer_hints", to: &s.InferHints, oneOf: InferWords()},
 		{name: "lanes", to: &s.Lanes},
+		{name: "ask.write", to: &s.Ask.Write, oneOf: policy.AskWords()},
+		{name: "ask.destructive", to: &s.Ask.Destructive, oneOf: policy.AskWords()},
+		{name: "ask.tools", to: &s.Ask.Tools, checkName: checkPattern, check: checkAsk},
+		{name: "ask.wait", to: &s.Ask.Wait, shortest: shortestWait, longest: longestWait},
+		{name: "select", to: &s.Selections},
 	}
 }
 
@@ -93,7 +103,9 @@ func (p *Profile) keys() []key {
 		{name: "servers", to: &p.Servers, check: checkServerPattern},
 		{name: "tools", to: &p.Tools},
 		{name: "lanes", to: &p.Lanes, check: checkLane},
-		{name: "ask", planned: true},
+		{name: "ask.write", to: &p.Ask.Write, oneOf: policy.AskWords()},
+		{name: "ask.destructive", to: &p.Ask.Destructive, oneOf: policy.AskWords()},
+		{name: "ask.tools", to: &p.Ask.Tools, checkName: checkToolPattern, check: checkAsk},
 	}
 }
 

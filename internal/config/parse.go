@@ -50,13 +50,22 @@ func (in input) parse() (*Config, error) {
 		return nil, refused(in.file, d.mistakes, d.more)
 	}
 	hide(shown.keys())
-	c.shown, c.revision = shown, revisionOf(shown)
+	c.shown, c.revision, c.basis = shown, revisionOf(shown), basisOf(shown)
 	c.warnings = d.warnings.texts(in.file)
 	return c, nil
 }
 
 func revisionOf(shown *Config) string {
 	sum := sha256.Sum256([]byte(asText(shown)))
+	return hex.EncodeToString(sum[:6])
+}
+
+func basisOf(shown *Config) string {
+	text, err := encodeObject(shown.keys(), func(k key) bool { return !k.restart })
+	if err != nil {
+		return "" // strings and numbers always encode
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
 }
 

@@ -47,6 +47,7 @@ func TestDefaults(t *testing.T) {
 		ValidateArguments: ValidateReject,
 		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
 		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.JudgeAdvise},
+		Ask:               policy.AskRules{Write: policy.AskOff, Destructive: policy.AskOff, Wait: 45 * time.Second},
 		QuarantineEnabled: true,
 		LogLevel:          "info", LogFormat: "text",
 	}
@@ -73,17 +74,18 @@ func TestEverything(t *testing.T) {
 		ValidateArguments: ValidateWarn,
 		Activity:          Activity{RetentionDays: 7, MaxRecords: 5000, MaxSizeMB: 64, MaxResponseSize: 1024, Durability: SurvivePower},
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.JudgeEnforce},
+		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
 		LogLevel:          "debug", LogFormat: "json", TelemetryEndpoint: "http://127.0.0.1:4318",
 		Servers: []Server{
 			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
 				{"*", tool.Hints{ReadOnly: tool.True}},
 				{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
 				{"a", tool.Hints{}},
-			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []LaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}},
+			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []LaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}, Ask: policy.AskRules{Write: policy.AskOff, Tools: map[string]string{"move_?": "ask"}, Wait: 10 * time.Second}},
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 		Profiles: []Profile{
-			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []scope.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}},
+			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []scope.Tools{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},
 			{Name: "open"},
 		},
 	}

@@ -169,7 +169,7 @@ func (f *places) value(v hujson.Value, k key) {
 		default:
 			f.loose(v)
 		}
-	case overrides, laneRules:
+	case overrides, laneRules, selections:
 		f.loose(v)
 	case servers:
 		f.servers(v)

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tailscale/hujson"
 
@@ -54,13 +56,22 @@ func (d *decoder) toolLists(v hujson.Value, path string) (any, any) {
 	return resolved, raw
 }
 
-// strangers warns of the servers in profiles that there are not.
+// strangers warns of the servers in profiles and in what is asked that there are not.
 func (d *decoder) strangers(g given, c *Config) {
 	there := func(pattern string) bool {
 		return slices.ContainsFunc(c.Servers, func(s Server) bool { return policy.Matches(pattern, s.Name) })
 	}
+	for _, pattern := range slices.Sorted(maps.Keys(c.Ask.Tools)) {
+		if server, _, _ := strings.Cut(pattern, ":"); !there(server) {
+			d.warn(g["ask"].Name.StartOffset, "ask.tools", "ask.tools names "+quote(pattern)+", which fits no server", "")
+		}
+	}
 	for _, p := range c.Profiles {
 		named := slices.Clone(p.Servers)
+		for _, pattern := range slices.Sorted(maps.Keys(p.Ask.Tools)) {
+			server, _, _ := strings.Cut(pattern, ":")
+			named = append(named, server)
+		}
 		for _, t := range p.Tools {
 			named = append(named, t.Server)
 		}

@@ -243,6 +243,11 @@ func (d *decoder) tools(g given, s *Server, path string) {
 		judged = append(judged, r.Pattern)
 	}
 	d.unprefixed(g, s.Name, path, "lanes", judged)
+	var selected []string
+	for _, r := range s.Selections {
+		selected = append(selected, r.Pattern)
+	}
+	d.unprefixed(g, s.Name, path, "select", selected)
 }
 
 // unprefixed reports patterns for "server:tool": they would match nothing, and

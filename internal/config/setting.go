@@ -33,7 +33,7 @@ func Settings(c *Config, text []byte) (out []Setting) {
 	shown := c.Shown().keys()
 	untouched := Default().keys()
 	for i, k := range c.keys() {
-		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles {
+		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles || k.kind() == dictionary {
 			continue
 		}
 		s := Setting{Key: k.name, Doc: texts[k.name], Value: encoded(shown[i]), Default: encoded(untouched[i]),
@@ -108,7 +108,7 @@ func (k key) typeName() string {
 		return "list of strings"
 	case dictionary:
 		return "object of strings"
-	case overrides, laneRules, profiles, toolLists:
+	case overrides, laneRules, selections, profiles, toolLists:
 		return "object"
 	case servers:
 		return "object or list"

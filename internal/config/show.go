@@ -172,6 +172,12 @@ func encodeValue(v any) ([]byte, error) {
 			out.add(r.Pattern, b)
 		}
 		return out.bytes(), nil
+	case []Selection:
+		var out object
+		for _, s := range v {
+			out.add(s.Pattern, rawjson.AppendString(nil, s.Expression))
+		}
+		return out.bytes(), nil
 	case []Profile:
 		var out object
 		for _, p := range v {
@@ -205,6 +211,10 @@ func encodeValue(v any) ([]byte, error) {
 	case []string:
 		if v == nil {
 			return []byte("[]"), nil
+		}
+	case map[string]string:
+		if v == nil {
+			return []byte("{}"), nil
 		}
 	}
 	return rawjson.Marshal(v)

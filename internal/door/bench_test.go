@@ -2,10 +2,12 @@ package door
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/policy"
 )
 
@@ -76,5 +78,44 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(100, func() { _ = w.door.decide(c, snapshot) }); n != 0 {
 			t.Errorf("%s a scope: %v allocations", name, n)
 		}
+	}
+}
+
+// uncaught is a call that a person is not asked about, where there are rules and servers.
+func uncaught(t testing.TB) (*world, *call) {
+	w := newWorld(t, func(c *config.Config) {
+		for i := range 100 {
+			c.Servers = append(c.Servers, config.Server{Name: fmt.Sprint("server-", i), Enabled: true})
+		}
+		c.Servers = append(c.Servers[1:], c.Servers[0])
+		c.Ask = policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"server-1:*": "ask", "*:delete_*": "ask", "s:other": "off"}}
+		c.Servers[100].Ask = policy.AskRules{Tools: map[string]string{"wipe": "ask"}}
+	}, readsTool)
+	c := &call{Manner: Manner{Declares: true}, door: w.door, cfg: w.Config(), caller: anAgent, asked: policy.Request{Variant: policy.CallToolRead}}
+	snapshot := w.Catalog.Current()
+	c.name(snapshot, "s:reads")
+	if p := w.door.decide(c, snapshot); p != nil {
+		t.Fatal(p)
+	}
+	return w, c
+}
+
+// BenchmarkUncaught is what it costs to know that a person is not asked about a call.
+func BenchmarkUncaught(b *testing.B) {
+	w, c := uncaught(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if p := w.door.askPerson(b.Context(), c); p != nil {
+			b.Fatal(p)
+		}
+	}
+}
+
+// TestWhoIsNotAskedAllocatesNothing: nor does who could be.
+func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
+	w, c := uncaught(t)
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(100, func() { _ = w.door.askPerson(ctx, c) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"mcpproxy/internal/activity"
+	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/session"
@@ -21,6 +23,15 @@ type Manner struct {
 	Declares  bool // who calls names tools server:tool and can declare an intent; else by what a server calls them, and not
 	Validates bool // the arguments are held to the tool's schema
 	Cuts      bool // the result is cut to result_limit, and has to be one: no task, no question
+}
+
+// inquiry is what a person is asked about a call.
+type inquiry struct {
+	call   ask.Call
+	rule   policy.AskedBy
+	worst  policy.Operation // that the call counts as
+	record string           // of the call that is held; "" where it was held before
+	pass   hold.Pass
 }
 
 // way is what a request goes to: a server, or a client's session with it.
@@ -46,20 +57,28 @@ type call struct {
 	way    way
 	open   opener // opens its session; nil: it has what it needs
 
-	tool      *catalog.Tool    // that was judged
-	arguments policy.Arguments // what they do; nothing where nobody has looked
-	supposed  bool             // nobody has said with which arguments
-	status    policy.Status    // that counted; Callable where it is not known which tool is meant
-	fit       activity.Fit     // of the arguments; "" where they were not checked
-	decision  policy.Decision
-	started   time.Time
-	waited    time.Duration // since then, for a place and for the server
-	trace     Trace         // nil: nobody follows it
-	record    activity.Record
-	judged    activity.Decision // of the record
-	again     atomic.Uint32     // the policy.Check that has refused it when it had waited
-	request   session.Request
-	parts     session.Call // with the arguments; in the request where the call is our own
+	tool      *catalog.Tool     // that was judged
+	arguments policy.Arguments  // what they do; nothing where nobody has looked
+	supposed  bool              // nobody has said with which arguments
+	stateless bool              // its caller has no session
+	selection *policy.Selection // what to show of the result; nil: as the configuration says
+	handed    []handed          // results that are still to be put into the arguments
+	recorded  json.RawMessage   // the arguments as the record has them; nil: as they are
+	seen      func() []byte     // the arguments as a person sees them; nil: as they are
+	// sensitivity is that of the results that were put in.
+	sensitivity string
+	status      policy.Status // that counted; Callable where it is not known which tool is meant
+	fit         activity.Fit  // of the arguments; "" where they were not checked
+	decision    policy.Decision
+	started     time.Time
+	waited      time.Duration // since then, for a place and for the server
+	trace       Trace         // nil: nobody follows it
+	record      activity.Record
+	judged      activity.Decision // of the record
+	again       atomic.Uint32     // the policy.Check that has refused it when it had waited
+	inquiry     *inquiry          // nil: nobody has to be asked about it
+	request     session.Request
+	parts       session.Call // with the arguments; in the request where the call is our own
 
 	id      string // of the record
 	result  json.RawMessage
@@ -71,18 +90,34 @@ type call struct {
 // decided once more.
 const longBegin = time.Millisecond
 
-// through is the way of every call: decide, record, wait, ask, record.
+// through is the way of every call: decide, have a person asked, record, wait, ask, record.
 func (d *Door) through(ctx context.Context, c *call, snapshot *catalog.Snapshot) (session.Reply, error) {
+	c.stateless = c.caller.SessionID == ""
 	d.anonymous.name(&c.caller)
 	c.follow()
 	p := d.decide(c, snapshot)
+	if p == nil && c.handed != nil {
+		if p = d.putIn(ctx, c); p != nil {
+			c.decision.Check = policy.CheckResults
+		} else {
+			p = d.decide(c, snapshot)
+		}
+	}
 	if p == nil {
 		if p = d.admission.Load().full(c.asked.ID.Server); p != nil { // without this, each would be a record of a call
 			c.decision.Check = policy.CheckPlace
 		}
 	}
+	if p == nil {
+		p = d.askPerson(ctx, c)
+	}
 	if p != nil {
-		c.id = d.refuse(ctx, c, p)
+		if c.inquiry == nil || c.inquiry.record == "" {
+			c.id = d.refuse(ctx, c, p)
+		} else { // it is on record already
+			took := time.Since(c.started)
+			c.observed(activity.Held, string(p.Code), took, took-c.waited)
+		}
 		return session.Reply{}, p
 	}
 	d.describe(c, activity.ToolCall, policy.NoCheck)
@@ -104,7 +139,7 @@ func (d *Door) ask(ctx context.Context, c *call) (session.Reply, error) {
 	ctx, clock, end := session.StartClock(ctx, c.time())
 	defer end()
 	leave, waited, err := d.admission.Load().enter(ctx, c.asked.ID.Server)
-	c.waited = waited
+	c.waited += waited
 	if err != nil {
 		return session.Reply{}, late(ctx, err)
 	}

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -27,6 +28,10 @@ func (d *Door) decide(c *call, s *catalog.Snapshot) *problem.Problem {
 	if c.decision.Verdict == policy.Reject {
 		return c.decision.Problem
 	}
+	if c.handed != nil { // what the arguments are is not known yet
+		return nil
+	}
+	c.decision.Intent.Sensitivity = policy.Stricter(c.decision.Intent.Sensitivity, c.sensitivity)
 	if p := c.validate(); p != nil {
 		c.decision.Check = policy.CheckSchema
 		return p
@@ -51,10 +56,17 @@ func (c *call) validate() *problem.Problem {
 
 // judgeArguments says what the call does by its arguments, where that counts.
 func (c *call) judgeArguments(t *catalog.Tool, rules *policy.Rules) policy.Arguments {
-	if t == nil || c.supposed || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.caller.Scope().AllLanes() {
+	if t == nil || c.supposed || c.handed != nil || c.asked.ArgsErr != nil || rules.JudgeArguments == policy.JudgeOff && c.uncounted() {
 		return policy.Arguments{}
 	}
 	return t.JudgeArguments(c.parts.Arguments)
+}
+
+// uncounted reports whether neither the lanes of the caller nor what a person is asked
+// depend on what the arguments do.
+func (c *call) uncounted() bool {
+	within := c.caller.Scope()
+	return within.AllLanes() && !c.cfg.MayAsk(c.asked.ID.Server, within)
 }
 
 // recheck decides about the call once more, after it has waited. Connections call it,
@@ -68,6 +80,10 @@ func (c *call) recheck() error {
 	if d.Verdict == policy.Reject {
 		c.again.Store(uint32(d.Check))
 		return d.Problem
+	}
+	if p := c.consented(t); p != nil {
+		c.again.Store(uint32(policy.CheckAsk))
+		return p
 	}
 	return nil
 }
@@ -218,7 +234,7 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 		Type:         kind,
 		ServerName:   c.asked.ID.Server,
 		ToolName:     c.asked.ID.Tool,
-		Arguments:    c.parts.Arguments,
+		Arguments:    c.forRecord(),
 		RequestBytes: int64(c.request.Size),
 		Metadata: activity.Metadata{
 			Intent: &activity.Intent{
@@ -231,6 +247,9 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 			Decision:    &c.judged,
 		},
 	}
+	if c.inquiry != nil {
+		c.judged.Approval, c.record.ParentID = c.inquiry.pass.ID, c.inquiry.pass.Record
+	}
 	if c.decision.Unsound {
 		c.record.Metadata.Intent.Declared = c.asked.Declared.Letter()
 	}
@@ -238,6 +257,14 @@ func (d *Door) describe(c *call, kind activity.Type, refused policy.Check) {
 	if c.Declares {
 		c.record.Metadata.Search = d.searches.found(c.caller.SessionID, c.asked.ID)
 	}
+}
+
+// forRecord returns the arguments as the record has them.
+func (c *call) forRecord() json.RawMessage {
+	if c.recorded != nil {
+		return c.recorded
+	}
+	return c.parts.Arguments
 }
 
 // judge notes the facts that have decided.
@@ -280,13 +307,17 @@ func (d *Door) refuse(ctx context.Context, c *call, p *problem.Problem) string {
 	d.describe(c, activity.PolicyDecision, c.decision.Check)
 	c.record.ErrorMessage = p.Message
 	c.record.Metadata.ErrorCode = string(p.Code)
+	if p.Code == problem.ApprovalPending {
+		c.judged.Outcome = activity.Asked
+	}
 	took := time.Since(c.started)
-	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, took.Microseconds())
+	own := took - c.waited
+	c.record.DurationMS, c.record.OwnUS = took.Milliseconds(), max(1, own.Microseconds())
 	if c.asked.ID.Server == "" {
 		c.record.ToolName = problem.Brief(c.asked.Name)
 	}
 	c.id = d.keep(ctx, &c.record)
-	c.observed(activity.Blocked, string(p.Code), took, took)
+	c.observed(activity.Blocked, string(p.Code), took, own)
 	return c.id
 }
 

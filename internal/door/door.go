@@ -5,7 +5,8 @@
 //
 // It guarantees that a call is decided about on the catalog as it is then
 // (policy.Decide on one snapshot), and once more after every wait, so that no lock
-// set meanwhile is missed; that its record is in the spool before the server is
+// set meanwhile is missed; that a call about which a person is asked is made only with the
+// answer, whatever way it came; that its record is in the spool before the server is
 // asked, and its outcome always, also on panic and cancellation; that what is
 // forwarded is the bytes that were judged; and that every refusal is on record.
 // It is the one caller of session.Judge, without whose proof no connection sends
@@ -15,7 +16,7 @@
 // Where things are: the way of a call is call.go and settle.go, what it asks policy
 // decide.go; how many requests run at a time, in all and at each server, admission.go;
 // the check
-// of arguments against the schema arguments.go; a large result of the built-in tools and REST is cut,
+// of arguments against the schema arguments.go; what a person is asked about is asked.go; a large result of the built-in tools and REST is cut,
 // and the whole of it put into the store, in result.go;
 // what clients say to one server by themselves is wrap.go; who counts and traces calls
 // is told by observe.go, and followed.go is a call that is traced.
@@ -30,6 +31,7 @@ import (
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/offers"
 	"mcpproxy/internal/session"
 	"mcpproxy/internal/store"
@@ -43,9 +45,15 @@ type Log interface {
 	Refuse(r *activity.Record) error
 }
 
-// Results keeps the whole of results that were cut.
+// Results keeps the whole of results that were cut, or selected from.
 type Results interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
+	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
+}
+
+// Asker has a call wait until a person has answered: see hold.Holder.
+type Asker interface {
+	Hold(ctx context.Context, h hold.Held) (hold.Pass, error)
 }
 
 // Deps is what a Door is made of.
@@ -61,6 +69,8 @@ type Deps struct {
 	// Proposed reports whether an agent has proposed a server of that name, about
 	// which no person has decided.
 	Proposed func(server string) bool
+	// Ask has calls wait that a person is asked about.
+	Ask      Asker
 	Observer Observer // nil: nobody
 	Logger   *slog.Logger
 }

@@ -22,6 +22,7 @@ import (
 type Judgement struct {
 	Facts    activity.Decision // as its record would have them
 	Warnings []string
+	Asks     policy.AskedBy   // the rule by which a person would be asked first
 	Problem  *problem.Problem // why it would be refused; nil when it would not
 }
 
@@ -32,12 +33,17 @@ func (d *Door) Judge(r CallRequest) Judgement {
 	c.Validates = r.Args != nil || r.ArgsJSON != nil
 	c.supposed = !c.Validates
 	p := d.decide(c, snapshot)
-	check := policy.NoCheck
+	check, asks := policy.NoCheck, policy.AskedBy{}
 	if p != nil {
 		check = c.decision.Check
+	} else {
+		asks, _ = c.caught(c.cfg, c.tool, c.arguments)
 	}
 	d.judge(c, check)
-	return Judgement{c.judged, c.decision.Warnings, p}
+	if asks.Asked() {
+		c.judged.Outcome, c.judged.Check = activity.Asked, policy.CheckAsk.String()
+	}
+	return Judgement{c.judged, c.decision.Warnings, asks, p}
 }
 
 // Call decides, records, asks the server and records the outcome. The error
@@ -67,7 +73,13 @@ func (d *Door) inLane(r CallRequest) (*call, *catalog.Snapshot) {
 		c.name(snapshot, trimmed(r.Name))
 	}
 	c.parts = session.Call{Tool: c.asked.ID.Tool, Meta: r.Meta}
+	c.selection, c.asked.SelectErr = policy.ReadSelection(r.Select)
 	c.parts.Arguments, c.asked.ArgsErr = given(r.Args, r.ArgsJSON)
+	if r.Hands && c.asked.ArgsErr == nil {
+		if c.handed = handedIn(c.parts.Arguments); c.handed != nil {
+			c.recorded = replaced(c.parts.Arguments, c.handed, (*handed).shown)
+		}
+	}
 	return c, snapshot
 }
 

@@ -16,6 +16,11 @@ type CallRequest struct {
 	Name     string
 	Args     json.RawMessage // nil when not given
 	ArgsJSON json.RawMessage
+	// Hands says that an argument {"$result": handle, "path": path} stands for a result.
+	Hands bool
+	// Select is an expression of jq, as a JSON value: what to show of the result. nil when
+	// not given.
+	Select json.RawMessage
 	// Strays are what else was given that is no parameter of a calling tool: perhaps
 	// arguments of the tool in the wrong place.
 	Strays   []Stray

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/result"
@@ -15,30 +16,57 @@ import (
 // warningsKey is where warnings stand in a result's _meta.
 const warningsKey = "mcpproxy/warnings"
 
-// fit puts the result into what the caller gets: cut to result_limit, with the
-// whole of it kept for read_result, and with the warnings.
-func (d *Door) fit(ctx context.Context, c *call, whole json.RawMessage) {
-	c.result = whole
-	if limit := c.cfg.ResultLimit; limit > 0 && len(whole) > limit {
-		handle := rand.Text()
-		err := d.Results.PutResult(ctx, store.StoredResult{
-			Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.asked.ID.Server, Tool: c.asked.ID.Tool,
-			Body: whole, Expires: time.Now().Add(store.ResultLife),
-		})
-		if err != nil {
-			// The part that fits is still worth having.
-			d.Logger.Warn("a large result cannot be kept for read_result", "id", c.record.ID, "error", err)
-			handle = ""
-		}
-		c.result, _ = result.Cut(whole, limit, handle)
+// fit puts the result into what the caller gets: what is selected of it, cut to
+// result_limit, with the whole kept for read_result, and with the warnings.
+func (d *Door) fit(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) {
+	c.result = d.selected(ctx, c, whole, o)
+	if limit := c.cfg.ResultLimit; limit > 0 && len(c.result) > limit {
+		handle := d.kept(ctx, c, rand.Text(), c.result)
+		c.result, _ = result.Cut(c.result, limit, handle)
 		c.handle = handle
 	}
-	if len(c.decision.Warnings) > 0 {
-		c.result = addWarnings(c.result, c.decision.Warnings)
-		for _, w := range c.decision.Warnings {
+	if warnings := append(c.decision.Warnings, o.Warnings...); len(warnings) > 0 {
+		c.result, c.decision.Warnings = addWarnings(c.result, warnings), warnings
+		for _, w := range warnings {
 			d.Logger.Warn("call let through with a warning", "id", c.record.ID, "tool", c.asked.ID.String(), "warning", w)
 		}
 	}
+}
+
+// selected is what is selected of a result, and the result itself where nothing can be. A
+// failure of the tool is never selected from.
+func (d *Door) selected(ctx context.Context, c *call, whole json.RawMessage, o *activity.Outcome) json.RawMessage {
+	e := c.selection
+	if e == nil {
+		e = c.cfg.Selection(c.asked.ID)
+	}
+	if e == nil || e.Same() || c.isError {
+		return whole
+	}
+	handle := rand.Text()
+	part, err := result.Select(whole, e, handle)
+	if err != nil {
+		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
+		return whole
+	}
+	if d.kept(ctx, c, handle, whole) == "" {
+		part, _ = result.Select(whole, e, "")
+	}
+	return part
+}
+
+// kept keeps a result for read_result, and returns its handle; "" when it cannot.
+func (d *Door) kept(ctx context.Context, c *call, handle string, body json.RawMessage) string {
+	err := d.Results.PutResult(ctx, store.StoredResult{
+		Handle: handle, Actor: c.caller.Actor.Principal(), Server: c.asked.ID.Server, Tool: c.asked.ID.Tool,
+		Sensitivity: c.decision.Intent.Sensitivity, Body: body, Expires: time.Now().Add(store.ResultLife),
+	})
+	if err != nil {
+		// The part that fits is still worth having.
+		d.Logger.Warn("a large result cannot be kept for read_result", "id", c.record.ID, "error", err)
+		return ""
+	}
+	return handle
 }
 
 // addWarnings puts the warnings into the result's _meta and keeps everything

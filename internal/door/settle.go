@@ -46,7 +46,7 @@ func (d *Door) settle(ctx context.Context, c *call, reply *session.Reply, err er
 		o.Status, o.ErrorMessage = activity.Failed, firstText(reply.Result)
 	}
 	if c.Cuts {
-		d.fit(ctx, c, reply.Result)
+		d.fit(ctx, c, reply.Result, o)
 	} else if bytes.Contains(c.request.Params, []byte("task")) { // the client has said that it knows any
 		if id, ok := taskIn(reply.Result); ok {
 			d.tasks.begun(c.asked.ID.Server, id, c.caller.Actor.Principal())

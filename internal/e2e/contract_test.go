@@ -123,6 +123,24 @@ var contractCases = map[string]contractCase{
 	"revokeToken":  {ok: at("/tokens/taken"), missing: at("/tokens/none"), no409: alwaysCan},
 	"listProfiles": {ok: at("/profiles"), no404: namesNothing, no409: changesNone},
 
+	"listPending": {ok: func(c *contract) (string, string) { c.held(); return "/pending", "" }, no404: namesNothing, no409: changesNone},
+	"getPending":  {ok: func(c *contract) (string, string) { return "/pending/" + c.held(), "" }, missing: at("/pending/none"), no409: changesNone},
+	"approveCall": {ok: func(c *contract) (string, string) { return "/pending/" + c.held() + "/approve", "" }, missing: at("/pending/none/approve"), conflict: func(c *contract) (string, string) {
+		id := c.held()
+		c.text("POST", "/pending/"+id+"/deny", "{}", "id")
+		return "/pending/" + id + "/approve", ""
+	}},
+	"denyCall": {ok: func(c *contract) (string, string) { return "/pending/" + c.held() + "/deny", `{"reason":"no"}` }, missing: with("/pending/none/deny", "{}"), conflict: func(c *contract) (string, string) {
+		id := c.held()
+		c.text("POST", "/pending/"+id+"/approve", "", "id")
+		return "/pending/" + id + "/deny", "{}"
+	}},
+	"listLeases": {ok: at("/leases"), no404: namesNothing, no409: changesNone},
+	"grantLease": {ok: with("/leases", `{"server":"s","lane":"read","for":"15m","calls":20}`), missing: with("/leases", `{"server":"none"}`), no409: alwaysCan},
+	"revokeLease": {ok: func(c *contract) (string, string) {
+		return "/leases/" + c.text("POST", "/leases", `{"server":"s","lane":"read"}`, "id"), ""
+	}, missing: at("/leases/none"), no409: alwaysCan},
+
 	"can":       {ok: with("/can", `{"who":"claude-code","name":"s:plain","args":{}}`), missing: with("/can", `{"who":"nobody","name":"s:plain"}`), no409: changesNone},
 	"tryPolicy": {ok: with("/policy/try", `{"text":"{}","period":"30d"}`), no404: namesNothing, no409: changesNone},
 
@@ -240,6 +258,7 @@ type contract struct {
 	*daemon
 	document map[string]any
 	schemas  *jsonschema.Compiler
+	asked    int // calls that were held
 }
 
 // operation is one of the document.
@@ -252,12 +271,12 @@ func startContract(t *testing.T) *contract {
 	t.Helper()
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	tools := make([]string, 0, 3)
-	for _, name := range []string{"plain", "spare", "taken"} {
+	for _, name := range []string{"plain", "spare", "taken", "held"} {
 		tools = append(tools, `{"name":"`+name+`","description":"Does it.","inputSchema":{"type":"object"}}`)
 	}
 	u, o := startUpstream(t, tools...), startOffering(t, false, offersOf("It is honest."))
 	login := mcptest.ServeLogin(t, startUpstream(t))
-	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
+	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "ask": {"tools": {"s:held": "ask"}, "wait": "1s"}, "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
 		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL))}
 	c.inHome(".junie/mcp/mcp.json", `{"mcpServers": {"imported": {"command": "imported-mcp", "env": {"IMPORTED_TOKEN": "x"}}}}`)
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
@@ -324,6 +343,23 @@ func (c *contract) text(method, path, body, member string) string {
 		c.t.Fatalf("%s %s: %d %s", method, path, status, answer)
 	}
 	return text
+}
+
+// held makes a call that a person is asked about, and returns the id of the question.
+func (c *contract) held() string {
+	c.t.Helper()
+	c.asked++
+	status, body := c.rest("POST", "/tools/call", fmt.Sprintf(`{"tool_variant":"call_tool_write","name":"s:held","args":{"n":%d}}`, c.asked))
+	var p struct {
+		Code    string
+		Details struct {
+			ID string `json:"approval_id"`
+		}
+	}
+	if err := json.Unmarshal(body, &p); err != nil || status != http.StatusForbidden || p.Code != "APPROVAL_PENDING" {
+		c.t.Fatalf("%d %s", status, body)
+	}
+	return p.Details.ID
 }
 
 // record is the id of a record.

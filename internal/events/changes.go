@@ -30,9 +30,10 @@ type changes struct {
 	config  bool
 	keys    []string
 	refused string
+	pending bool // calls that wait for a person, or leases
 }
 
-func (c *changes) none() bool { return len(c.servers) == 0 && !c.config }
+func (c *changes) none() bool { return len(c.servers) == 0 && !c.config && !c.pending }
 
 func (c *changes) add(server string, what about) {
 	if c.servers == nil {
@@ -90,7 +91,7 @@ func sameTools(a, b []*catalog.Tool) bool {
 
 // all is that everything may have changed.
 func all() changes {
-	return changes{servers: map[string]about{"": aboutServer | aboutTools}, config: true}
+	return changes{servers: map[string]about{"": aboutServer | aboutTools}, config: true, pending: true}
 }
 
 // tell adds the events of changes to a chunk that ends at its place.
@@ -128,5 +129,8 @@ func (c *changes) tell(ctx context.Context, to *chunk, servers Servers) {
 	}
 	if c.config {
 		say(gateway.EventConfigChanged, configChange{append([]string{}, c.keys...), c.refused})
+	}
+	if c.pending {
+		say(gateway.EventPendingChanged, struct{}{})
 	}
 }

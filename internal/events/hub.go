@@ -74,6 +74,18 @@ func (h *Hub) ConfigChanged(keys []string, refused error) {
 	h.raise()
 }
 
+// PendingChanged tells that other calls wait for a person, or that there are other leases. It
+// waits for nothing.
+func (h *Hub) PendingChanged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners == 0 {
+		return
+	}
+	h.changes.pending = true
+	h.raise()
+}
+
 // Listening reports whether anybody listens.
 func (h *Hub) Listening() bool { return h.listening() > 0 }
 

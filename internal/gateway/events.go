@@ -18,13 +18,14 @@ const (
 	EventServerChanged  EventKind = "server.changed"
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
+	EventPendingChanged EventKind = "pending.changed" // calls that wait for a person, or leases
 	EventReset          EventKind = "reset"
 )
 
 // Words are the kinds that can be asked for.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
-		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged)}
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged)}
 }
 
 // EventRecord is the data of an event of what is on record: a record without

@@ -22,7 +22,6 @@ import (
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
-	"mcpproxy/internal/store"
 	"mcpproxy/internal/tool"
 	"mcpproxy/internal/upstream"
 )
@@ -45,18 +44,12 @@ type Log interface {
 	Calls(ctx context.Context, since time.Time) (map[string]int64, error)
 }
 
-// Results has the whole of results that were cut.
-type Results interface {
-	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-}
-
 // Deps is what a Gateway is made of.
 type Deps struct {
 	*door.Door // which calls tools; it has the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  Upstreams
 	Log        Log
-	Results    Results
 	Logins     *oauth.Keeper // nil: no server takes a login
 	About      About
 	// Timed is told how long each search took.
@@ -73,6 +66,7 @@ type About struct {
 	ConfigError  func() error
 	NeedsRestart func() []string
 	Warnings     func() []string
+	Held         func(ctx context.Context) StatusHeld
 	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp
 }
 

@@ -32,7 +32,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	w.Catalog.Refresh()
 	w.door = door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
 		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: func(string) bool { return false }, Logger: catalogtest.Logger})
-	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Results: w, Door: w.door})
+	w.gateway = New(Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Door: w.door})
 	return w
 }
 

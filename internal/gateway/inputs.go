@@ -57,7 +57,8 @@ type ReadRequest struct {
 	Handle string
 	Path   string
 	Offset int
-	Limit  int // 0 = result.DefaultBytes or DefaultElements
+	Limit  int    // 0 = result.DefaultBytes or DefaultElements
+	Select string // an expression of jq, instead of Offset and Limit; "": none
 	Caller Caller
 }
 

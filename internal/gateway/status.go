@@ -11,7 +11,7 @@ import (
 )
 
 // Status tells what runs.
-func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
+func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, error) {
 	snapshot, cfg, health := g.Catalog.Current(), g.Config(), g.Log.Health()
 	s := Status{
 		Version: g.About.Version, PID: os.Getpid(), StartedAt: g.About.StartedAt,
@@ -20,6 +20,7 @@ func (g *Gateway) Status(context.Context, Caller, Nothing) (Status, error) {
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
 		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.TrustWarnings(), g.loginWarnings()),
 		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.Loaded(), snapshot.DefinitionBytes()},
+		Held: g.About.Held(ctx),
 	}
 	if err := g.About.ConfigError(); err != nil {
 		s.ConfigError = err.Error()

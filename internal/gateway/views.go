@@ -115,6 +115,13 @@ type Status struct {
 	DataDir       string          `json:"data_dir"`
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
+	Held          StatusHeld      `json:"held" doc:"Calls that a person is asked about."`
+}
+
+// StatusHeld counts the calls that wait for a person, and the leases that run.
+type StatusHeld struct {
+	Pending int `json:"pending" doc:"Calls that wait for a person now."`
+	Leases  int `json:"leases" doc:"Leases that run: calls that are not asked about for a while."`
 }
 
 // Definitions tells how large definitions are that agents load.

@@ -59,7 +59,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	})
 	d := door.New(door.Deps{Config: w.Config, Catalog: w.Catalog, Servers: w.Surface, Offers: offers.New(w.Catalog, w, catalogtest.Logger),
 		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.Proposed, Logger: catalogtest.Logger})
-	w.gateway = gateway.New(gateway.Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Results: w, Door: d})
+	w.gateway = gateway.New(gateway.Deps{Book: w.Book, Upstreams: w, Log: catalogtest.Log{World: w.World}, Door: d})
 	w.inspect = New(Deps{Gateway: w.gateway, Log: w.log, Upstreams: w})
 	return w
 }

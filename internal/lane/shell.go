@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -20,6 +21,9 @@ type line struct {
 	verdict Verdict
 }
 
+// parsers are used again for their memory.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
 // readShell judges a shell line by the worst of all that it runs.
 func readShell(text string) Verdict { return readNested(text, 0) }
 
@@ -30,7 +34,9 @@ func readNested(text string, depth int) Verdict {
 	case depth > maxNested:
 		return unread("commands in commands in commands")
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	parser := parsers.Get().(*syntax.Parser)
+	defer parsers.Put(parser)
+	file, err := parser.Parse(strings.NewReader(text), "")
 	if err != nil {
 		return unread("not a shell line").worse(mentioned(text))
 	}
@@ -226,7 +232,16 @@ func valueOf(w *syntax.Word) arg {
 // add takes over literal text, as far as it stands for itself. bare says that it stands
 // outside of quotes.
 func (a *arg) add(text string, bare bool) {
-	for i := 0; i < len(text); i++ {
+	special := "\\"
+	if bare {
+		special = "\\*?[{"
+	}
+	plain := strings.IndexAny(text, special)
+	if plain < 0 {
+		plain = len(text)
+	}
+	a.text += text[:plain]
+	for i := plain; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\' && i+1 < len(text) && (bare || strings.IndexByte("\"\\$`\n", text[i+1]) >= 0):
 			i++

@@ -28,7 +28,7 @@ func BenchmarkTexts(b *testing.B) {
 	if dir == "" {
 		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that nobody here wrote")
 	}
-	read := func(paths []string) (texts []string) {
+	read := func(paths []string) (texts, statements []string) {
 		var all strings.Builder
 		for _, path := range paths {
 			text, err := os.ReadFile(path)
@@ -37,10 +37,15 @@ func BenchmarkTexts(b *testing.B) {
 			}
 			all.Write(text)
 		}
+		for _, s := range strings.SplitAfter(all.String(), ";\n") {
+			if len(s) <= 4096 {
+				statements = append(statements, s)
+			}
+		}
 		for s := all.String(); len(s) >= 4096; s = s[4096:] {
 			texts = append(texts, s[:4096])
 		}
-		return texts
+		return texts, statements
 	}
 	sql, err := filepath.Glob(filepath.Join(dir, "pganalyze+libpg_query", "test", "sql", "postgres_regress", "*.sql"))
 	if err != nil {
@@ -64,7 +69,9 @@ func BenchmarkTexts(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
-	run("sql", read(sql), readSQL)
+	texts, statements := read(sql)
+	run("sql, 4 KB of a file", texts, readSQL)
+	run("sql, statements", statements, readSQL)
 	everyday, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
 		b.Fatal(err)

@@ -2,28 +2,28 @@ package lane
 
 import (
 	"strings"
+	"sync"
 
 	"mcpproxy/internal/policy"
 )
+
+// lexers are used again for their memory.
+var lexers = sync.Pool{New: func() any { return &lexer{} }}
 
 // readSQL judges a text of SQL by the worst of its readings.
 func readSQL(text string) Verdict {
 	if len(text) > maxText {
 		return tooLong
 	}
-	l := lexer{text: text, words: sqlWords(), tokens: make([]token, 0, len(text)/4+8)}
+	l := lexers.Get().(*lexer)
+	defer lexers.Put(l)
+	l.text, l.words, l.passes = text, sqlWords(), l.passes[:0]
 	matters := differs(text)
-	var done [len(dialects)]dialect
 	worst, sound := Verdict{}, false
-next:
-	for i, d := range dialects {
-		done[i] = d & matters
-		for _, before := range done[:i] {
-			if before == done[i] {
-				continue next
-			}
+	for _, d := range dialects {
+		if !l.turn(d & matters) {
+			continue
 		}
-		l.as, l.tokens, l.inside, l.broken = done[i], l.tokens[:0], 0, false
 		l.run()
 		worst = worst.worse(l.judge())
 		sound = sound || !l.broken
@@ -40,14 +40,19 @@ next:
 // judge judges the statements that the tokens make.
 func (l *lexer) judge() Verdict {
 	worst, statements := Verdict{}, 0
-	for from, i := 0, 0; i <= len(l.tokens); i++ {
+	for from, i, at := 0, 0, 0; i <= len(l.tokens); i++ {
 		if i < len(l.tokens) && l.tokens[i].kind != ';' {
 			continue
 		}
 		if i > from {
 			statements++
 			s := statement{l, l.tokens[from:i]}
-			worst = worst.worse(s.judge())
+			v := l.before.again(s.tokens, &at)
+			if v.Operation == policy.NoOperation {
+				v = s.judge()
+			}
+			l.verdicts = append(l.verdicts, judged{from, i, v})
+			worst = worst.worse(v)
 		}
 		from = i + 1
 	}

@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"math/bits"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,10 +51,21 @@ var dialects = [...]dialect{
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
+// mayDiffer has the characters that make a difference, alone or with what follows.
+var mayDiffer = func() (is [256]bool) {
+	for _, c := range []byte("\\`[$#'\"\r-/") {
+		is[c] = true
+	}
+	return is
+}()
+
 // differs returns the bits that make a difference in a text.
 func differs(s string) (d dialect) {
 	comments := 0
 	for i := 0; i < len(s); i++ {
+		if !mayDiffer[s[i]] {
+			continue
+		}
 		next := byte(0)
 		if i+1 < len(s) {
 			next = s[i+1]
@@ -68,17 +81,15 @@ func differs(s string) (d dialect) {
 			d |= dollar
 		case '#':
 			d |= hash
-		case 'e', 'E':
-			if next == '\'' {
-				d |= escapeString
-			}
-		case 'q', 'Q':
-			if next == '\'' {
-				d |= oracleQuote
-			}
 		case '\'', '"':
 			if next == s[i] {
 				d |= triple
+			}
+			if i > 0 && s[i] == '\'' && s[i-1]|0x20 == 'e' {
+				d |= escapeString
+			}
+			if i > 0 && s[i] == '\'' && s[i-1]|0x20 == 'q' {
+				d |= oracleQuote
 			}
 		case '\r':
 			if next != '\n' {
@@ -125,23 +136,165 @@ type token struct {
 
 // lexer finds the tokens of a text as one dialect has them.
 type lexer struct {
-	text   string
-	as     dialect
-	words  map[string]class
-	tokens []token
-	inside int  // executable comments
-	broken bool // a quote has no end: no database takes such a text
+	text  string
+	words map[string]class
+	*pass
+	before *pass // of the dialect that is most like it, much of which is the same
+	passes []pass
 }
+
+// pass is a text as one dialect has it.
+type pass struct {
+	as       dialect
+	tokens   []token
+	steps    []step
+	verdicts []judged
+	inside   int  // executable comments
+	broken   bool // a quote has no end: no database takes such a text
+}
+
+// judged is how a statement was judged.
+type judged struct {
+	from, to int // its tokens
+	Verdict
+}
+
+// again returns the verdict on a statement that the dialect before has in the same way;
+// no operation where it has not. at is where to look, and moves on.
+func (b *pass) again(tokens []token, at *int) Verdict {
+	for ; *at < len(b.verdicts); *at++ {
+		was := &b.verdicts[*at]
+		if b.tokens[was.from].start >= tokens[0].start {
+			if slices.Equal(b.tokens[was.from:was.to], tokens) {
+				return was.Verdict
+			}
+			break
+		}
+	}
+	return Verdict{}
+}
+
+// step is what next has read at one place.
+type step struct {
+	at, end int32
+	tokens  int32 // how many there were before it
+	asked   dialect
+}
+
+// everything is all bits of a dialect.
+const everything = ^dialect(0)
 
 func (l *lexer) add(kind byte, start, end int) {
 	l.tokens = append(l.tokens, token{kind: kind, start: int32(start), end: int32(end)})
 }
 
-// run reads the whole text.
-func (l *lexer) run() {
-	for i := 0; i < len(l.text) && !l.broken; {
-		i = l.next(i)
+// turn makes the lexer ready to read the text as another dialect. It reports whether that
+// may be another reading.
+func (l *lexer) turn(as dialect) bool {
+	nearest, like := bits.UintSize, -1
+	for i := range l.passes {
+		if apart := bits.OnesCount16(uint16(as ^ l.passes[i].as)); apart < nearest {
+			nearest, like = apart, i
+		}
 	}
+	if nearest == 0 {
+		return false
+	}
+	n := len(l.passes)
+	l.passes = slices.Grow(l.passes, 1)[:n+1]
+	l.pass, l.before = &l.passes[n], &pass{}
+	if like >= 0 {
+		l.before = &l.passes[like]
+	}
+	*l.pass = pass{as: as, tokens: l.tokens[:0], steps: l.steps[:0], verdicts: l.verdicts[:0]}
+	return true
+}
+
+// run reads the whole text. What the dialect before has read in the same way is taken
+// from there.
+func (l *lexer) run() {
+	steps := l.before.steps
+	for i, k := 0, 0; i < len(l.text) && !l.broken; {
+		for k < len(steps) && steps[k].at < int32(i) {
+			k++
+		}
+		if k < len(steps) && steps[k].at == int32(i) {
+			if same := l.same(k); same > k {
+				l.take(k, same)
+				k, i = same, int(steps[same-1].end)
+				continue
+			}
+		}
+		one := step{at: int32(i), tokens: int32(len(l.tokens)), asked: l.asked(i)}
+		i = l.next(i)
+		one.end = int32(i)
+		l.steps = append(l.steps, one)
+	}
+}
+
+// same returns the first step from k on that the dialect before may have read otherwise.
+func (l *lexer) same(k int) int {
+	differ := l.as ^ l.before.as
+	for k < len(l.before.steps) && l.before.steps[k].asked&differ == 0 {
+		k++
+	}
+	return k
+}
+
+// take takes the steps from k to end of the dialect before.
+func (l *lexer) take(k, end int) {
+	b := l.before
+	last := int32(len(b.tokens))
+	if end < len(b.steps) {
+		last = b.steps[end].tokens
+	} else {
+		l.broken = b.broken
+	}
+	first := b.steps[k].tokens
+	moved, from := int32(len(l.tokens))-first, len(l.steps)
+	l.tokens, l.steps = append(l.tokens, b.tokens[first:last]...), append(l.steps, b.steps[k:end]...)
+	for i := from; i < len(l.steps); i++ {
+		l.steps[i].tokens += moved
+	}
+}
+
+// asked returns the bits of the dialect on which it depends what begins at i; all of them
+// where it depends on more than the text from there on.
+func (l *lexer) asked(i int) dialect {
+	s := l.text[i:]
+	switch c := s[0]; {
+	case '0' <= c && c <= '9', c|0x20 == 'e', c|0x20 == 'q', c|0x20 == 'n':
+		return escapeString | oracleQuote | endsAtReturn | triple
+	case c == '-':
+		return dashesWithSpace | endsAtReturn
+	case c == '#':
+		return hash | endsAtReturn
+	case c == '*' && len(s) > 1 && s[1] == '/', c == '/' && len(s) > 2 && s[1] == '*' && (s[2] == '!' || s[2] == 'M'):
+		return everything
+	case c == '/':
+		return slashes | endsAtReturn | nested
+	case c == '\'':
+		return backslash | triple
+	case c == '"':
+		return backslashInID | triple
+	case c == '`':
+		return backtick | backslashInBT
+	case c == '[':
+		return brackets
+	case c == '$':
+		return dollar
+	}
+	return 0
+}
+
+func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// blanks skips them.
+func (l *lexer) blanks(i int) int {
+	for i < len(l.text) && blank(l.text[i]) {
+		i++
+	}
+	return i
 }
 
 // next reads what begins at i, and returns where it ends.
@@ -153,8 +306,8 @@ func (l *lexer) next(i int) int {
 		after = s[i+1]
 	}
 	switch {
-	case c == ' ' || '\t' <= c && c <= '\r':
-		return i + 1
+	case blank(c):
+		return l.blanks(i)
 	case 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '@':
 		return l.word(i)
 	case '0' <= c && c <= '9':
@@ -269,12 +422,16 @@ func (l *lexer) number(i int) int {
 
 // line skips a comment to the end of its line.
 func (l *lexer) line(i int) int {
-	for ; i < len(l.text); i++ {
-		if c := l.text[i]; c == '\n' || c == '\r' && l.as&endsAtReturn != 0 {
-			break
+	end := len(l.text)
+	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
+		end = i + n
+	}
+	if l.as&endsAtReturn != 0 {
+		if n := strings.IndexByte(l.text[i:end], '\r'); n >= 0 {
+			end = i + n
 		}
 	}
-	return i
+	return end
 }
 
 // comment skips a comment, or enters one whose content is executed.
@@ -290,6 +447,12 @@ func (l *lexer) comment(i int) int {
 			return i
 		}
 	}
+	if l.as&nested == 0 {
+		if end := strings.Index(s[i+2:], "*/"); end >= 0 {
+			return i + 2 + end + 2
+		}
+		return len(s)
+	}
 	depth := 1
 	for i += 2; i < len(s); {
 		switch {
@@ -298,7 +461,7 @@ func (l *lexer) comment(i int) int {
 			if depth--; depth == 0 {
 				return i
 			}
-		case l.as&nested != 0 && strings.HasPrefix(s[i:], "/*"):
+		case strings.HasPrefix(s[i:], "/*"):
 			depth++
 			i += 2
 		default:
@@ -315,6 +478,13 @@ func (l *lexer) quoted(i int, kind byte, escapes bool) int {
 		return l.tripled(i, kind)
 	}
 	for at := i + 1; at < len(s); at++ {
+		if !escapes {
+			n := strings.IndexByte(s[at:], quote)
+			if n < 0 {
+				break
+			}
+			at += n
+		}
 		switch {
 		case escapes && s[at] == '\\':
 			at++

@@ -6,26 +6,30 @@ import "slices"
 // value is none.
 type Check uint8
 
-// The checks. Those of the schema and of the place are the door's, which needs the
-// definition and the queue for them.
+// The checks. Those of results that are put in, of the schema, of the place and of what a
+// person is asked are the door's, which needs the store, the definition, the queue and the
+// answer for them.
 const (
 	NoCheck Check = iota
 	CheckName
 	CheckIntent
+	CheckSelect
 	CheckArguments
 	CheckScope
 	CheckExists
 	CheckCallable
 	CheckHints
+	CheckResults
 	CheckSchema
 	CheckLane
 	CheckPlace
+	CheckAsk
 )
 
 // The names of the checks, in the order of their constants.
 var checks = [...]string{
-	CheckName: "name", CheckIntent: "intent", CheckArguments: "arguments", CheckScope: "scope", CheckExists: "tool_exists",
-	CheckCallable: "callable", CheckHints: "hints", CheckSchema: "schema", CheckLane: "lane", CheckPlace: "place",
+	CheckName: "name", CheckIntent: "intent", CheckSelect: "select", CheckArguments: "arguments", CheckScope: "scope", CheckExists: "tool_exists",
+	CheckCallable: "callable", CheckHints: "hints", CheckResults: "results", CheckSchema: "schema", CheckLane: "lane", CheckPlace: "place", CheckAsk: "ask",
 }
 
 // String is the name that records have of the check; empty for NoCheck.

@@ -39,7 +39,7 @@ type Decision struct {
 }
 
 // Decide decides whether the call may go on. The order of the checks is that of
-// the contract: name, intent, arguments, scope, existence, status, hints; the
+// the contract: name, intent, selection, arguments, scope, existence, status, hints; the
 // first that fails is the problem. (The argument schema comes after, and is
 // door's, as it needs the definition; then JudgeArguments.) On the way to Allow
 // nothing is allocated.
@@ -53,6 +53,8 @@ func Decide(r Request, f Facts, rules Rules) Decision {
 		d.Check, d.Problem = CheckName, invalidName(r.Name, r.NameErr, f.Nearest)
 	case bad != nil:
 		d.Check, d.Problem = CheckIntent, bad
+	case r.SelectErr != nil:
+		d.Check, d.Problem = CheckSelect, r.SelectErr
 	case r.ArgsErr != nil:
 		d.Check, d.Problem = CheckArguments, r.ArgsErr
 	case !f.InScope || !inLanes(r.Variant, &f):

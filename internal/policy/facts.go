@@ -29,10 +29,11 @@ type Request struct {
 	// Name is the name as given; ID is what it was parsed into.
 	Name string
 	ID   tool.ID
-	// NameErr and ArgsErr are what parsing them gave, nil when they are sound.
-	NameErr  error
-	ArgsErr  *problem.Problem
-	Declared Declared
+	// NameErr, SelectErr and ArgsErr are what parsing them gave, nil when they are sound.
+	NameErr   error
+	SelectErr *problem.Problem
+	ArgsErr   *problem.Problem
+	Declared  Declared
 }
 
 // Facts is what the catalog says at call time.

@@ -157,5 +157,12 @@ func CallWith(h tool.Hints) Variant {
 // Sensitivities are the data sensitivities that an intent may declare.
 func Sensitivities() []string { return []string{"public", "internal", "private", "unknown"} }
 
+// Stricter returns the stricter of two data sensitivities, each perhaps not given. What is
+// unknown may be anything but private.
+func Stricter(a, b string) string {
+	order := []string{"", "public", "internal", "unknown", "private"}
+	return order[max(slices.Index(order, a), slices.Index(order, b), 0)]
+}
+
 // ParseSensitivity reports whether s is one of the data sensitivities.
 func ParseSensitivity(s string) bool { return slices.Contains(Sensitivities(), s) }

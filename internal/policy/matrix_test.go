@@ -221,6 +221,7 @@ func TestOrder(t *testing.T) {
 	}{
 		{"name", func(r *policy.Request, _ *policy.Facts) { r.NameErr = errors.New("there is no colon") }},
 		{"intent", func(r *policy.Request, _ *policy.Facts) { r.Declared = operation("write") }},
+		{"select", func(r *policy.Request, _ *policy.Facts) { r.SelectErr = problem.New(problem.SelectInvalid, "x", "") }},
 		{"args", func(r *policy.Request, _ *policy.Facts) { r.ArgsErr = problem.New(problem.InvalidArgs, "x", "") }},
 		{"scope", func(_ *policy.Request, f *policy.Facts) { f.InScope = false }},
 		{"exists", func(_ *policy.Request, f *policy.Facts) { f.Existence = policy.NoTool }},

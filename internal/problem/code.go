@@ -49,6 +49,7 @@ var (
 	InvalidOperationType = declare("INVALID_OPERATION_TYPE", 400, ExitRefused, rpcInvalidParams, "The `operation_type` is none of `read`, `write` and `destructive`.")
 	ServerMismatch       = declare("SERVER_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The tool is marked destructive, and it was called as a read or a write; or as not read-only, and it was called as a read.")
 	ArgumentMismatch     = declare("ARGUMENT_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The arguments make the call more than its variant, or the hints of a tool that is called by its own name, say; `details.word` decided.")
+	SelectInvalid        = declare("SELECT_INVALID", 400, ExitUsage, rpcInvalidParams, "The `select` is no selection that is taken here; nothing was sent.")
 	InvalidSensitivity   = declare("INVALID_SENSITIVITY", 400, ExitRefused, rpcInvalidParams, "The `data_sensitivity` is none of `public`, `internal`, `private` and `unknown`.")
 	ReasonTooLong        = declare("REASON_TOO_LONG", 400, ExitRefused, rpcInvalidParams, "The `reason` is longer than the message says it may be.")
 )
@@ -67,6 +68,9 @@ var (
 	Timeout           = declare("TIMEOUT", 504, ExitTryAgain, rpcInternal, "No answer came in time; what was asked for may have happened all the same.")
 	Overloaded        = declare("OVERLOADED", 503, ExitTryAgain, rpcInternal, "Too much at once: the queue of calls is full, or the call waited in it for too long; an agent restarts a server too often, or proposes too many.")
 	UpstreamError     = declare("UPSTREAM_ERROR", 502, ExitFailed, rpcInternal, "The server or the tool failed, or its answer cannot be used.")
+	ApprovalPending   = declare("APPROVAL_PENDING", 403, ExitRefused, rpcInvalidParams, "The call waits for a person, and was not made. The same call again uses the approval; `details.approval_id` names the question.")
+	ApprovalDenied    = declare("APPROVAL_DENIED", 403, ExitRefused, rpcInvalidParams, "A person has denied the call; the message has the reason, if one was given.")
+	ResultGone        = declare("RESULT_GONE", 404, ExitNotFound, rpcInvalidParams, "An argument is to be a result that is not kept any more, or is not the caller's, or has nothing at the path.")
 	AuditUnavailable  = declare("AUDIT_UNAVAILABLE", 503, ExitTryAgain, rpcInternal, "The activity log cannot be written, and so the call was not made; or it cannot be read.")
 )
 

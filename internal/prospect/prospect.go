@@ -51,7 +51,7 @@ type Prospect struct {
 	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
 	ConfigRevision string         `json:"config_revision"`
 	Lanes          []ProspectLane `json:"lanes" doc:"The three calling tools, each used as its lane demands."`
-	Can            bool           `json:"can" doc:"Whether MCPProxy lets the call through in one of them."`
+	Can            bool           `json:"can" doc:"Whether MCPProxy lets the call through in one of them, perhaps when a person has approved it."`
 	Notes          []string       `json:"notes" doc:"What should be known besides."`
 }
 
@@ -111,6 +111,8 @@ func (p *Prospects) Can(ctx context.Context, _ gateway.Caller, in Question) (Pro
 			if lane.Check == policy.CheckScope.String() {
 				lane.Why, lane.Hint = who.outside(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
+		case would.Asks.Asked():
+			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
 		case len(would.Warnings) > 0:
 			lane.Why = strings.Join(would.Warnings, " ")
 		}

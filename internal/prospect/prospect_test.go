@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/activity"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/clients"
@@ -293,6 +294,29 @@ func TestMistakes(t *testing.T) {
 		_, err := w.prospects.Can(context.Background(), catalogtest.APerson, prospect.Question{Who: c.who, Name: c.name})
 		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Hint, c.hint) {
 			t.Errorf("%s %s: %v (%v)", c.who, c.name, err, problem.From(err).Hint)
+		}
+	}
+}
+
+// TestWhatWouldWait: a call that a person is asked about can be made, with the rule that asks.
+func TestWhatWouldWait(t *testing.T) {
+	w := newWorld(t)
+	w.Reload(func(c *config.Config) {
+		c.Ask = policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"s:reads": "ask"}}
+	})
+	for name, want := range map[string][3]string{ // by lane
+		"s:reads":    {`ask.tools "s:reads"`, `ask.tools "s:reads"`, `ask.tools "s:reads"`},
+		"s:writes":   {"", "", "ask.destructive"},
+		"s:destroys": {"", "", "ask.destructive"},
+	} {
+		got, err := w.prospects.Can(t.Context(), catalogtest.APerson, prospect.Question{Who: "claude-code", Name: name})
+		if err != nil || !got.Can {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		for i, lane := range got.Lanes {
+			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for a person, by "+want[i]+".") {
+				t.Errorf("%s, %s: %+v", name, lane.Tool, lane)
+			}
 		}
 	}
 }

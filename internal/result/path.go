@@ -1,6 +1,7 @@
 package result
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -52,6 +53,26 @@ func names(object []byte) string {
 		return true
 	})
 	return strings.Join(names, ", ")
+}
+
+// Value returns the one value at a path of a result, as it is written; without a path its
+// data.
+func Value(raw json.RawMessage, path string) ([]byte, error) {
+	if path == "" || path == "$" {
+		if roots := dataRoots(raw); len(roots) > 0 {
+			return roots[len(roots)-1].value, nil
+		}
+		return nil, badParameter("path", path, "The result holds no JSON.", "a path, such as content[0].text")
+	}
+	to, err := lookUp(raw, path)
+	if err != nil {
+		return nil, err
+	}
+	if !to.one() {
+		return nil, badParameter("path", path, "The path leads to several values.", "a path to one")
+	}
+	at, err := to.value(path)
+	return at.value, err
 }
 
 func count(v []byte) (n int) {

@@ -225,6 +225,16 @@ func (s Scope) Profiles() string {
 	return out
 }
 
+// InProfile reports whether there is the rule of a profile of that name.
+func (s Scope) InProfile(name string) bool {
+	for _, r := range s.rules {
+		if r != nil && r.profile == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Key stands for a scope: two that say the same, in the same order, have the same.
 type Key [maxRules]string
 

@@ -33,10 +33,14 @@ const microsecondsPerHour = 3600 * 1e6
 func hourOf(t int64) int64 { return t / microsecondsPerHour }
 
 func (r *rollUp) add(f *activity.Facts) {
-	k := hour{hourOf(f.Time), string(f.Type), f.Server, f.Tool, f.Intent, string(f.Status)}
+	kind := string(f.Type)
+	if f.Status == activity.Held { // nothing was called: if it is, that is another record
+		kind = string(activity.Held)
+	}
+	k := hour{hourOf(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
 	c := r.hours[k]
 	r.hours[k] = counts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
-	if f.Type == activity.ToolCall {
+	if kind == string(activity.ToolCall) {
 		r.took[took{k.hour, k.server, bucketOf(f.Duration)}]++
 	}
 }

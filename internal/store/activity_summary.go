@@ -19,6 +19,7 @@ var (
 	success     = hashValue(string(activity.Success))
 	failed      = hashValue(string(activity.Failed))
 	interrupted = hashValue(string(activity.Interrupted))
+	held        = hashValue(string(activity.Held))
 )
 
 // counted are the columns that say whether a call was refused or failed.
@@ -104,6 +105,9 @@ func (s *summary) add(key int64, v *values) {
 		bucket.Refused += n
 		s.group(key, v).refused += n
 	case callType:
+		if v[fieldStatus] == held { // if it is made, that is another record
+			return
+		}
 		s.Calls++
 		for i, n := range []*int64{&bucket.Read, &bucket.Write, &bucket.Destructive} {
 			if v[fieldIntent] == lanes[i] {
@@ -290,6 +294,9 @@ func (t *sessionTally) add(key int64, v *values) {
 	case refusedType:
 		s.refused += refusedTimes(key, v, t.times)
 	case callType:
+		if v[fieldStatus] == held {
+			return
+		}
 		s.calls++
 		if v[fieldStatus] == failed || v[fieldStatus] == interrupted {
 			s.failed++

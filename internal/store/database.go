@@ -21,6 +21,8 @@ type Database interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r StoredResult) error
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
+	// Asks are what people are asked about, and the leases.
+	Asks() *Asks
 	// Reopened tells that the database may be another one: whoever knows what belongs
 	// into it has to store it again.
 	Reopened() <-chan struct{}

@@ -14,6 +14,7 @@ type Shared struct {
 	All     bool            // the database was away: anything
 	Servers map[string]bool // of which something is decided; true: a launch was approved
 	Tokens  bool
+	Asks    bool     // somebody is asked, or has answered, or the leases have changed
 	Log     []string // what Steps reads; nil of none
 	Missed  bool     // there was more in the logs than what Log tells
 }
@@ -32,6 +33,7 @@ func (n *pgNews) add(s Shared) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all.All, n.all.Tokens, n.all.Missed = n.all.All || s.All, n.all.Tokens || s.Tokens, n.all.Missed || s.Missed || s.All
+	n.all.Asks = n.all.Asks || s.Asks
 	if n.all.Log = append(n.all.Log, s.Log...); len(n.all.Log) > maxToldLog {
 		n.all.Log, n.all.Missed = nil, true
 	}
@@ -51,6 +53,7 @@ func (n *pgNews) add(s Shared) {
 const (
 	pgToldLog    = "log " // instance, first key, key after the last, keys that have ended
 	pgToldTokens = "tokens"
+	pgToldAsks   = "asks"
 	pgToldServer = "server " // true or false, a blank, its name
 )
 
@@ -61,6 +64,8 @@ func (n *pgNews) read(payload string) {
 		n.add(Shared{Log: []string{payload}})
 	case payload == pgToldTokens:
 		n.add(Shared{Tokens: true})
+	case payload == pgToldAsks:
+		n.add(Shared{Asks: true})
 	case isServer:
 		anew, server, _ := strings.Cut(rest, " ")
 		n.add(Shared{Servers: map[string]bool{server: anew == strconv.FormatBool(true)}})

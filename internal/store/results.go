@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/problem"
@@ -21,12 +22,14 @@ const maxResults = 256 << 20
 
 // StoredResult is a large result that read_result returns in parts.
 type StoredResult struct {
-	Handle  string
-	Actor   string
-	Server  string // whose result it is
-	Tool    string // that gave it; "" where that is not known
-	Body    json.RawMessage
-	Expires time.Time
+	Handle string
+	Actor  string
+	Server string // whose result it is
+	Tool   string // that gave it; "" where that is not known
+	// Sensitivity is what the call that it is of declared; "" when it declared none.
+	Sensitivity string
+	Body        json.RawMessage
+	Expires     time.Time
 }
 
 // ResultLife is how long a result may be kept.
@@ -60,6 +63,10 @@ func (db *DB) PutResult(ctx context.Context, r StoredResult) error {
 	})
 }
 
+// sensitivities are what a body may begin with: the number of one. No result of JSON begins
+// so.
+var sensitivities = []string{"", "public", "internal", "private", "unknown"}
+
 // seal encrypts the body, and returns what the database knows the result by.
 func (r *StoredResult) seal() (id string, body []byte, err error) {
 	id = resultID(r.Handle)
@@ -67,7 +74,11 @@ func (r *StoredResult) seal() (id string, body []byte, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("encrypt a result: %w", err)
 	}
-	body = c.Seal(nil, nil, r.Body, []byte(id))
+	plain := []byte(r.Body)
+	if code := slices.Index(sensitivities, r.Sensitivity); code > 0 {
+		plain = append([]byte{byte(code)}, plain...)
+	}
+	body = c.Seal(nil, nil, plain, []byte(id))
 	if len(body) > maxResults {
 		return "", nil, fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResults>>20)
 	}
@@ -82,6 +93,9 @@ func (r *StoredResult) open(body []byte) error {
 	}
 	if err != nil {
 		return fmt.Errorf("decrypt a stored result: %w", err)
+	}
+	if len(r.Body) > 0 && int(r.Body[0]) < len(sensitivities) {
+		r.Sensitivity, r.Body = sensitivities[r.Body[0]], r.Body[1:]
 	}
 	return nil
 }

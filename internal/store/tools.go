@@ -52,3 +52,22 @@ func (db *DB) write(ctx context.Context, fn func(c *rawConn) error) error {
 	e.writing.Unlock()
 	return db.failed(e, err)
 }
+
+// durably is DB.write, and what it has written survives a loss of power when it returns.
+func durably(ctx context.Context, db *DB, fn func(c *rawConn) error) error {
+	e, err := db.writer(ctx)
+	if err != nil {
+		return err
+	}
+	e.writing.Lock()
+	// Not by exec: SQLite obeys when the statement is prepared, which exec does once.
+	if _, err = e.conn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
+		err = e.conn.tx(ctx, func() error { return fn(e.conn) })
+		_, also := e.conn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
+		if err == nil && also != nil {
+			err = also
+		}
+	}
+	e.writing.Unlock()
+	return db.failed(e, err)
+}

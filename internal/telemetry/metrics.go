@@ -63,12 +63,12 @@ func (l *labels) label(server string) string {
 func newMetrics(r *prometheus.Registry) metrics {
 	m := metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_calls_total",
-			Help: "Calls of tools by server, lane (read, write, destructive) and outcome (success, error, blocked). The server of a call that names none that is configured is empty."},
+			Help: "Calls of tools by server, lane (read, write, destructive) and outcome (success, error, blocked, held: it waits for a person). The server of a call that names none that is configured is empty."},
 			[]string{"server", "lane", "outcome"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_problems_total",
 			Help: "Calls that were refused or failed, by the code of the problem."}, []string{"code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_duration_seconds",
-			Help:    "How long calls took that were not refused, waiting included.",
+			Help:    "How long calls took that were neither refused nor held, waiting included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"server", "lane"}),
 		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_own_duration_seconds",
 			Help:    "What MCPProxy itself took of the duration of a call: all but waiting for a place and for the server.",
@@ -92,13 +92,15 @@ func (m *metrics) count(o *door.Observed) {
 		s.ok.Inc()
 	case activity.Blocked:
 		s.refused.Inc()
+	case activity.Held:
+		m.calls.WithLabelValues(m.labels.label(o.Server), o.Operation, string(activity.Held)).Inc() // which few are
 	default:
 		s.failed.Inc()
 	}
 	if o.Code != "" {
 		m.refusals.WithLabelValues(o.Code).Inc()
 	}
-	if o.Status != activity.Blocked {
+	if o.Status != activity.Blocked && o.Status != activity.Held {
 		s.took.Observe(o.Took.Seconds())
 		s.own.Observe(o.Own.Seconds())
 	}

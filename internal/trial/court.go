@@ -114,7 +114,20 @@ func (c *court) judge(r *activity.Record) verdict {
 	case r.Type == activity.ToolCall && d.Outcome == activity.Refused:
 		return unknown(whyWaited)
 	}
-	return allowed()
+	return c.asks(r, d, t, does, asked)
+}
+
+// asks says whether a call that is allowed would wait for a person first.
+func (c *court) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) verdict {
+	if t == nil {
+		return allowed()
+	}
+	within, _ := c.scope(r, d)
+	caught := c.next.Asks(t.ID, within, door.WorstLane(t, asked.Variant, asked.OwnNames, &does))
+	if !caught.Asked() {
+		return allowed()
+	}
+	return verdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
 }
 
 // statusOf is the status for which a call was refused, if it was for one.
@@ -316,6 +329,10 @@ func (c *court) does(r *activity.Record, d *activity.Decision, t *catalog.Tool, 
 		return does, ""
 	}
 	within, _ := c.scope(r, d)
+	asked := func(lane policy.Operation) bool { return c.next.Asks(t.ID, within, lane).Asked() }
+	if asked(policy.Destructive) && (rule.Declared || !asked(t.OwnLane())) {
+		return does, whyLane
+	}
 	if rules.JudgeArguments == policy.JudgeOff && within.AllLanes() || rules.JudgeArguments == policy.JudgeAdvise && within.AllLanes() && !rule.Declared {
 		return does, "" // it would be a warning at most
 	}

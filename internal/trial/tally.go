@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/problem"
 )
 
 // The bounds of a result.
@@ -35,7 +36,10 @@ func (t *tally) add(r *activity.Record, v verdict) {
 		t.Others += times
 	}
 	was := Allowed
-	if d != nil && d.Outcome == activity.Refused || d == nil && r.Type == activity.PolicyDecision {
+	switch {
+	case d != nil && (d.Check == policy.CheckAsk.String() || d.Approval != ""):
+		was = Asked
+	case d != nil && d.Outcome == activity.Refused || d == nil && r.Type == activity.PolicyDecision:
 		was = Refused
 	}
 	switch v.would {
@@ -46,6 +50,8 @@ func (t *tally) add(r *activity.Record, v verdict) {
 		t.Refused += times
 	case Allowed:
 		t.Allowed += times
+	case Asked:
+		t.Asked += times
 	case Unknown:
 		t.Unknown += times
 	}
@@ -61,8 +67,13 @@ func (t *tally) group(r *activity.Record, was Outcome, v verdict, times int64) {
 	switch {
 	case v.would == Refused:
 		g.Check, g.Code, g.Status, g.Why = v.check.String(), string(v.problem.Code), v.status.String(), v.problem.Message
+	case v.would == Asked:
+		g.Check, g.Code, g.Why = policy.CheckAsk.String(), string(problem.ApprovalPending), v.why
 	case v.would == Allowed:
 		g.Check, g.Code, g.Why = d.Check, r.Metadata.ErrorCode, r.ErrorMessage
+		if was == Asked {
+			g.Check, g.Why = policy.CheckAsk.String(), "A person was asked first."
+		}
 		if d.Check == policy.CheckCallable.String() {
 			g.Status = d.Status
 		}

@@ -9,11 +9,14 @@ type Outcome string
 const (
 	Allowed Outcome = "allowed"
 	Refused Outcome = "refused"
+	Asked   Outcome = "asked" // it would wait for a person
 	Unknown Outcome = "unknown"
 )
 
 // Words are all outcomes.
-func (Outcome) Words() []string { return []string{string(Allowed), string(Refused), string(Unknown)} }
+func (Outcome) Words() []string {
+	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
+}
 
 // Trial is what a candidate would have done to the calls on record.
 type Trial struct {
@@ -24,7 +27,8 @@ type Trial struct {
 	Others   int64        `json:"other_configurations" doc:"Those of them that were decided about under another configuration than the one in force: they may differ even if nothing was changed."`
 	Same     int64        `json:"same" doc:"Calls to which the same would have happened."`
 	Refused  int64        `json:"refused" doc:"Calls that would have been refused instead of allowed."`
-	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of refused."`
+	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of refused, or of waiting for a person."`
+	Asked    int64        `json:"asked" doc:"Calls that would have waited for a person instead."`
 	Unknown  int64        `json:"unknown" doc:"Calls of which that cannot be said."`
 	Groups   []TrialGroup `json:"groups" doc:"What is not the same, by tool and reason, the most calls first, at most 200."`
 	LeftOut  int64        `json:"left_out" doc:"Calls that are not the same and in no group here."`

@@ -28,6 +28,8 @@ type Store interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
+	// Asks are what people are asked about.
+	Asks() *store.Asks
 	Close() error
 }
 

@@ -80,7 +80,7 @@ func show(f activity.Filter) string { return fmt.Sprintf("%+v", f) }
 // The values that random records and filters have: few, so that they meet.
 var (
 	types         = []activity.Type{activity.ToolCall, activity.PolicyDecision, activity.System}
-	statuses      = []activity.Status{activity.Success, activity.Failed, activity.Blocked, activity.Pending}
+	statuses      = []activity.Status{activity.Success, activity.Failed, activity.Blocked, activity.Pending, activity.Held}
 	servers       = []string{"", "github", "notes", "weather", "files"}
 	toolNames     = []string{"", "create_issue", "read", "delete_repo", "list:all"}
 	sessions      = []string{"", "s1", "s2", "s3"}

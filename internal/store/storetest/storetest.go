@@ -35,6 +35,9 @@ func Run(t *testing.T, open Opener) {
 		"approvals":          testApprovals,
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
+		"asks":               testAsks,
+		"bounds of asks":     testAskBounds,
+		"leases":             testLeases,
 		"tools":              testTools,
 		"results":            testResults,
 	} {

@@ -29,7 +29,7 @@ func summarize(q activity.SummaryQuery, records []activity.Record) activity.Summ
 	groups, durations, own := map[string]*activity.Tally{}, map[string][]int64{}, map[string][]int64{}
 	var all, allOwn []int64
 	for _, r := range records {
-		if r.Type != activity.ToolCall && r.Type != activity.PolicyDecision {
+		if r.Type != activity.ToolCall && r.Type != activity.PolicyDecision || r.Type == activity.ToolCall && r.Status == activity.Held {
 			continue
 		}
 		bucket := &s.Buckets[r.Timestamp.Sub(first)/q.Step]
@@ -139,6 +139,9 @@ func sessionsOf(q activity.SessionQuery, records []activity.Record) (out []activ
 		case activity.PolicyDecision:
 			s.Refused += max(1, r.Repeated)
 		case activity.ToolCall:
+			if r.Status == activity.Held {
+				continue
+			}
 			s.Calls++
 			if r.Status == activity.Failed || r.Status == activity.Interrupted {
 				s.Failed++

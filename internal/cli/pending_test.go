@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"mcpproxy/internal/api"
+	"mcpproxy/internal/ask"
+	asked "mcpproxy/internal/consent"
+	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/problem"
+)
+
+// askOps are the operations on calls that wait and on leases, done by the fake.
+func (f *fake) askOps() []api.Operation {
+	one := asked.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
+		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
+		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: at("2026-01-15T10:29:00Z"), LastAsked: at("2026-01-15T10:29:30Z"), Until: at("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
+	two := one
+	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
+	lease := asked.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: at("2026-01-15T10:20:00Z"), Until: at("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
+	given := func(q asked.PendingCall, state ask.State, why string) asked.PendingCall {
+		when := at("2026-01-15T10:30:00Z")
+		q.State, q.AnsweredAt, q.AnsweredBy, q.Answered, q.Denial = state, &when, "admin", "cli", why
+		return q
+	}
+	find := func(id string) (asked.PendingCall, error) {
+		switch id {
+		case one.ID:
+			return one, nil
+		case two.ID:
+			return two, nil
+		case "done":
+			q := given(one, ask.Denied, "Not today.")
+			q.ID = id
+			return q, nil
+		}
+		return asked.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
+	}
+	return []api.Operation{
+		api.ListPending.As(func(context.Context, gateway.Caller, gateway.Nothing) (asked.PendingList, error) {
+			return asked.PendingList{Pending: []asked.PendingCall{one, two}}, nil
+		}),
+		api.GetPending.As(func(_ context.Context, _ gateway.Caller, in asked.PendingRef) (asked.PendingCall, error) {
+			return find(in.ID)
+		}),
+		api.ApproveCall.As(func(_ context.Context, _ gateway.Caller, in asked.PendingRef) (asked.PendingCall, error) {
+			q, err := find(in.ID)
+			if err == nil && q.State != ask.Waiting {
+				err = problem.New(problem.Conflict, "The question done was denied by admin.", "")
+			}
+			return given(q, ask.Approved, ""), err
+		}),
+		api.DenyCall.As(func(_ context.Context, _ gateway.Caller, in asked.Denial) (asked.PendingCall, error) {
+			q, err := find(in.ID)
+			return given(q, ask.Denied, in.Reason), err
+		}),
+		api.ListLeases.As(func(context.Context, gateway.Caller, gateway.Nothing) (asked.LeaseList, error) {
+			return asked.LeaseList{Leases: []asked.LeaseView{lease}}, nil
+		}),
+		api.GrantLease.As(func(_ context.Context, _ gateway.Caller, in asked.NewLease) (asked.LeaseView, error) {
+			made := lease
+			made.Lane = "write"
+			return made, nil
+		}),
+		api.RevokeLease.As(func(_ context.Context, _ gateway.Caller, in asked.LeaseRef) (asked.LeaseView, error) {
+			if in.ID != lease.ID {
+				return asked.LeaseView{}, problem.New(problem.NotFound, "There is no lease.", "")
+			}
+			return lease, nil
+		}),
+	}
+}
+
+func TestPendingTables(t *testing.T) {
+	t.Parallel()
+	w := daemon(t, &fake{})
+	for name, line := range map[string]string{
+		"pending-list": "pending list", "pending-show": "pending show k7", "pending-show-answered": "pending show done", "pending-approve": "pending approve k7 --yes",
+		"pending-deny": "pending deny k8 --reason no", "pending-json": "pending show k8 -o json",
+		"lease-list": "lease list", "lease-grant": "lease grant github --lane write --for 15m --calls 20 --client cursor --yes", "lease-revoke": "lease revoke l1",
+	} {
+		got := w.run(strings.Fields(line)...)
+		if got.code != 0 {
+			t.Errorf("%s: exit code %d, %s", line, got.code, got.stderr)
+		}
+		golden(t, name, got.stdout+divided(got.stderr))
+		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
+			t.Errorf("%s: the output steers the terminal", line)
+		}
+	}
+	for line, code := range map[string]int{
+		"pending show k": problem.ExitUsage, "pending show zz": problem.ExitNotFound, "pending approve done --yes": problem.ExitFailed, "pending approve": problem.ExitUsage,
+		"lease revoke zz": problem.ExitNotFound, "lease grant": problem.ExitUsage, "lease grant github --calls 0 --yes": problem.ExitUsage, "lease grant github --calls x": problem.ExitUsage,
+	} {
+		if got := w.run(strings.Fields(line)...); got.code != code {
+			t.Errorf("%s: exit code %d, want %d: %s", line, got.code, code, got.stderr)
+		}
+	}
+}
+
+// TestAnsweringAsks: what is decided is shown first, and without a yes nothing is done.
+func TestAnsweringAsks(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {
+		w := daemon(t, &fake{})
+		if got := w.run(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Nobody can be asked") {
+			t.Errorf("%s without a terminal: %+v", line, got)
+		}
+		var asked string
+		w.deps.Ask = func(_ context.Context, question string) (string, error) {
+			asked = question
+			return "n", nil
+		}
+		got := w.run(strings.Fields(line)...)
+		if got.code != problem.ExitInterrupted || asked == "" {
+			t.Errorf("%s and no: %+v, asked %q", line, got, asked)
+		}
+		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "its hints say so")) {
+			t.Errorf("%s: what is asked about is not shown: %s", line, got.stderr)
+		}
+	}
+}

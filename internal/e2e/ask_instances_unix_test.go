@@ -1,0 +1,85 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/mcptest"
+	"mcpproxy/internal/store/pgtest"
+)
+
+// TestInstancesAnswerEachOther: a call that waits at one instance goes on in a second when it is
+// approved at another one; a lease given there holds here; and one approval is good once for
+// all of them.
+func TestInstancesAnswerEachOther(t *testing.T) {
+	world := &counted{}
+	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
+	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
+	database := pgtest.Start(t).Database(t)
+	var both []*daemon
+	for range 2 {
+		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"1m"},"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, database, u.URL)))
+	}
+	for _, d := range both {
+		awaitReady(d)
+		d.awaitTools("s:wipe")
+	}
+	here, there := both[0], both[1]
+	begin := func(n int) <-chan string {
+		answer := make(chan string, 1)
+		go func() {
+			_, body, _, err := here.stateless().try(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s}}`, modernParams(fmt.Sprintf(`"name":"call_tool_destructive","arguments":{"name":"s:wipe","args":{"n":%d}}`, n), "")),
+				map[string]string{"Mcp-Method": "tools/call", "Mcp-Name": "call_tool_destructive"})
+			answer <- fmt.Sprint(string(body), err)
+		}()
+		return answer
+	}
+	waits := func() string {
+		t.Helper()
+		id := ""
+		inASecond(t, "the other instance sees what waits", func() error {
+			var list struct{ Pending []struct{ ID string } }
+			if _, body := there.rest("GET", "/pending", ""); json.Unmarshal(body, &list) != nil || len(list.Pending) != 1 {
+				return fmt.Errorf("%s", body)
+			}
+			id = list.Pending[0].ID
+			return nil
+		})
+		return id
+	}
+	goesOn := func(answer <-chan string, began time.Time) {
+		t.Helper()
+		if got := <-answer; !strings.Contains(got, "it ran") {
+			t.Errorf("%s", got)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+	answer := begin(1)
+	id := waits()
+	began := time.Now()
+	if status, body := there.rest("POST", "/pending/"+id+"/approve", ""); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	goesOn(answer, began)
+	if status, body := here.rest("POST", "/pending/"+id+"/deny", "{}"); status != http.StatusConflict {
+		t.Errorf("a second answer: %d %s", status, body)
+	}
+	answer = begin(2)
+	waits()
+	began = time.Now()
+	if status, body := there.rest("POST", "/leases", `{"server":"s","lane":"destructive","calls":1}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	goesOn(answer, began)
+	if ran := world.all(); len(ran) != 2 {
+		t.Errorf("%q", ran)
+	}
+}

@@ -1,0 +1,283 @@
+// Package hold has calls wait until a person has answered, and tells those who wait.
+//
+// It guarantees that a call goes on only when the store has said that an approval of this
+// very call was used for it, once, or that one call was taken from a lease; that nothing is
+// decided by what is in memory, so that any number of instances and restarts change nothing;
+// that what cannot be read or stored refuses; and that those who wait, and for how long, are
+// bounded. It does not say which calls are asked about (package ask), shows nobody the
+// question, and lets nobody answer (package consent).
+package hold
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/ask"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
+)
+
+// Keeper stores questions and leases: see store.Asks.
+type Keeper interface {
+	Find(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error)
+	Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error)
+	Question(ctx context.Context, id string) (ask.Question, error)
+	Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error)
+	Lease(ctx context.Context, c *ask.Call, lane scope.Lane, now time.Time) (id string, err error)
+}
+
+// Held is a call that a person is asked about, as its door has it.
+type Held struct {
+	ask.Question               // to be asked, where the same one is not open
+	Worst        scope.Lane    // that the call counts as
+	Wait         time.Duration // for the answer
+	// Begin and End are the record of the call that is held: it begins before the question
+	// is stored, and ends when it is, or with the reason why it is not.
+	Begin func() (record string, err error)
+	End   func(err error)
+	// Still returns why the call is not any more what was asked about.
+	Still func() error
+	// Tell is called every TellEvery while the call waits; nil: nobody is told.
+	Tell func(waited time.Duration)
+}
+
+// TellEvery is how often a caller is told that its call still waits.
+const TellEvery = 10 * time.Second
+
+// storeTime is how long the store may take.
+const storeTime = 10 * time.Second
+
+// Pass is what lets a call go on.
+type Pass struct {
+	ID     string // of the question, or of the lease
+	Record string // of the call when it was held; "" when it never was
+}
+
+// Holder has calls wait.
+type Holder struct {
+	keeper  Keeper
+	now     func() time.Time
+	changed func() // is told that a question was asked, or used, or a lease
+
+	mu      sync.Mutex // guards what follows
+	stopped bool
+	all     int
+	actors  map[string]int
+	waiting map[ask.Key]*waiters
+}
+
+// waiters are the calls with one key that wait.
+type waiters struct {
+	n    int
+	wake chan struct{} // closed when there may be an answer
+}
+
+// New makes a Holder. changed is called when what waits is not what it was.
+func New(k Keeper, now func() time.Time, changed func()) *Holder {
+	return &Holder{keeper: k, now: now, changed: changed, actors: map[string]int{}, waiting: map[ask.Key]*waiters{}}
+}
+
+// Answered wakes the calls with a key.
+func (h *Holder) Answered(k ask.Key) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w := h.waiting[k]; w != nil {
+		w.again()
+	}
+}
+
+// Look wakes all calls: there may be other answers, or leases.
+func (h *Holder) Look() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.waiting {
+		w.again()
+	}
+}
+
+func (w *waiters) again() {
+	close(w.wake)
+	w.wake = make(chan struct{})
+}
+
+// Stop ends every wait, those that are to come, too.
+func (h *Holder) Stop() {
+	h.mu.Lock()
+	h.stopped = true
+	h.mu.Unlock()
+	h.Look()
+}
+
+// enter takes a place among those who wait.
+func (h *Holder) enter(k ask.Key, actor string) (leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all >= ask.MaxHeld || h.actors[actor] >= ask.MaxOfActor {
+		return nil, ask.TooMany()
+	}
+	w := h.waiting[k]
+	if w == nil {
+		w = &waiters{wake: make(chan struct{})}
+		h.waiting[k] = w
+	}
+	w.n++
+	h.all++
+	h.actors[actor]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.all--
+		if h.actors[actor]--; h.actors[actor] == 0 {
+			delete(h.actors, actor)
+		}
+		if w.n--; w.n == 0 {
+			delete(h.waiting, k)
+		}
+	}, nil
+}
+
+// awake returns what is closed at the next change, and whether waiting is over for all.
+func (h *Holder) awake(k ask.Key) (wake <-chan struct{}, stopped bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiting[k].wake, h.stopped
+}
+
+// Hold returns when the call may go on. Its errors are problems, what Still has returned,
+// or ctx's; of a denial the pass has the record alone.
+func (h *Holder) Hold(ctx context.Context, c Held) (Pass, error) {
+	leave, err := h.enter(c.Key, c.Principal)
+	if err != nil {
+		return Pass{}, err
+	}
+	defer leave()
+	began := time.Now()
+	over := time.NewTimer(c.Wait)
+	defer over.Stop()
+	tell := time.NewTicker(TellEvery)
+	defer tell.Stop()
+	for asked := ""; ; {
+		wake, stopped := h.awake(c.Key) // before the store is asked
+		pass, q, err := h.consult(ctx, &c, asked)
+		switch asked = q.ID; {
+		case err != nil || pass.ID != "":
+			return pass, err
+		case stopped:
+			return Pass{}, pending(&q, "MCPProxy is being stopped, so the call waits no longer.")
+		}
+		for waits := true; waits; {
+			select {
+			case <-wake:
+				waits = false
+			case <-tell.C:
+				if c.Tell != nil {
+					c.Tell(time.Since(began))
+				}
+			case <-over.C:
+				return Pass{}, pending(&q, "Nobody has answered yet.")
+			case <-ctx.Done():
+				return Pass{}, ctx.Err()
+			}
+		}
+	}
+}
+
+// consult looks for what lets the call go on, and asks where nobody has been asked. asked
+// is the question that the call waits with, "" for none. It returns neither a pass nor an
+// error when it has to wait for the question.
+func (h *Holder) consult(ctx context.Context, c *Held, asked string) (Pass, ask.Question, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	for {
+		if err := c.Still(); err != nil {
+			return Pass{}, ask.Question{}, err
+		}
+		lease, err := h.keeper.Lease(ctx, &c.Call, c.Worst, h.now())
+		if err != nil || lease != "" {
+			h.told(lease != "")
+			return Pass{ID: lease}, ask.Question{}, unreadable(ctx, err)
+		}
+		q, err := h.question(ctx, c, asked)
+		if err != nil {
+			return Pass{}, q, unreadable(ctx, err)
+		}
+		switch q.At(h.now()) {
+		case ask.Waiting:
+			return Pass{}, q, nil
+		case ask.Denied:
+			return Pass{Record: q.Record}, q, denied(&q)
+		case ask.Approved:
+			used, err := h.keeper.Use(ctx, q.ID, c.Key, h.now())
+			if err != nil || used {
+				h.told(used)
+				return Pass{ID: q.ID, Record: q.Record}, q, unreadable(ctx, err)
+			}
+		}
+		asked = "" // it is used up, or over
+		if ctx.Err() != nil {
+			return Pass{}, q, unreadable(ctx, ctx.Err())
+		}
+	}
+}
+
+func (h *Holder) told(something bool) {
+	if something {
+		h.changed()
+	}
+}
+
+// question is the one that the call waits with, or has an answer by; or a new one.
+func (h *Holder) question(ctx context.Context, c *Held, asked string) (ask.Question, error) {
+	if asked != "" {
+		return h.keeper.Question(ctx, asked)
+	}
+	q, found, err := h.keeper.Find(ctx, c.Key, h.now())
+	if err != nil || found {
+		return q, err
+	}
+	record, err := c.Begin()
+	if err != nil {
+		return q, err
+	}
+	q = c.Question
+	q.ID, q.Record, q.State, q.Asked = strings.ToLower(rand.Text()[:16]), record, ask.Waiting, h.now()
+	q.Last, q.Until = q.Asked, q.Asked.Add(ask.Life)
+	q, fresh, err := h.keeper.Add(ctx, q)
+	err = unreadable(ctx, err)
+	c.End(err)
+	h.told(fresh)
+	return q, err
+}
+
+// unreadable makes what is wrong with the store a problem, of a call that is not made.
+func unreadable(ctx context.Context, err error) error {
+	if _, said := errors.AsType[*problem.Problem](err); err == nil || said || errors.Is(context.Cause(ctx), context.Canceled) {
+		return err
+	}
+	return problem.New(problem.ServerUnavailable, "The call has to be approved by a person, and the approvals cannot be read or stored now, so it was not made.",
+		"Try again in a moment; see `mcpproxy status`.").Because(err)
+}
+
+func pending(q *ask.Question, why string) *problem.Problem {
+	return problem.Newf(problem.ApprovalPending, "The call of '%s' waits for the user's approval, and was not made. %s", q.Call.ID.String(), why).
+		WithHint("Ask the user; then call again with the same arguments.").With("approval_id", q.ID)
+}
+
+func denied(q *ask.Question) *problem.Problem {
+	text := "The user has denied the call of '" + q.Call.ID.String() + "', so it was not made."
+	if q.Why != "" {
+		text += " The reason: " + problem.Shown(q.Why, ask.MaxReason)
+	}
+	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
+}
+
+// Waiting returns how many calls wait.
+func (h *Holder) Waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
+}

@@ -1,0 +1,172 @@
+package hold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpproxy/internal/ask"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
+	"mcpproxy/internal/tool"
+)
+
+// memory keeps questions for tests of time; package door has those with a database.
+type memory struct {
+	mu  sync.Mutex // guards what follows
+	all map[string]*ask.Question
+	err error
+}
+
+// answer answers all questions that wait.
+func (m *memory) answer(a ask.Answer) (keys []ask.Key, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.all {
+		if p := q.Give(a); p != nil {
+			return nil, p
+		}
+		keys = append(keys, q.Key)
+	}
+	return keys, nil
+}
+
+func (m *memory) Find(_ context.Context, k ask.Key, now time.Time) (ask.Question, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.all {
+		if state := q.At(now); q.Key == k && state != ask.Expired && state != ask.Used {
+			return *q, true, m.err
+		}
+	}
+	return ask.Question{}, false, m.err
+}
+
+func (m *memory) Add(_ context.Context, q ask.Question) (ask.Question, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return q, false, m.err
+	}
+	m.all[q.ID] = &q
+	return q, true, nil
+}
+
+func (m *memory) Question(_ context.Context, id string) (ask.Question, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *m.all[id], m.err
+}
+
+func (m *memory) Use(_ context.Context, id string, k ask.Key, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.all[id]
+	if m.err != nil || q.Key != k || q.At(now) != ask.Approved {
+		return false, m.err
+	}
+	q.State = ask.Used
+	return true, nil
+}
+
+func (m *memory) Lease(context.Context, *ask.Call, scope.Lane, time.Time) (string, error) {
+	return "", m.err
+}
+
+func held(actor string, told *[]time.Duration) Held {
+	h := Held{Worst: scope.Write, Wait: 45 * time.Second, Begin: func() (string, error) { return "record", nil }, End: func(error) {}, Still: func() error { return nil }}
+	h.Call = ask.Call{Principal: actor, ID: tool.ID{Server: "s", Tool: "t"}, Arguments: []byte("{}")}
+	h.Key = h.Call.Key()
+	if told != nil {
+		h.Tell = func(waited time.Duration) { *told = append(*told, waited) }
+	}
+	return h
+}
+
+// TestWaiting: who waits is told every ten seconds, until the time is over; and goes on at
+// once when there is an answer.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{all: map[string]*ask.Question{}}
+		changes := 0
+		h := New(m, time.Now, func() { changes++ })
+		var told []time.Duration
+		began := time.Now()
+		_, err := h.Hold(t.Context(), held("a", &told))
+		if p := problem.From(err); p.Code != problem.ApprovalPending || time.Since(began) != 45*time.Second || changes != 1 {
+			t.Errorf("%v after %v, %d changes", err, time.Since(began), changes)
+		}
+		if want := []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 40 * time.Second}; !slices.Equal(told, want) {
+			t.Errorf("told after %v", told)
+		}
+		var pass Pass
+		go func() { pass, err = h.Hold(t.Context(), held("a", nil)) }()
+		time.Sleep(7 * time.Second)
+		keys, bad := m.answer(ask.Answer{Approve: true, By: "admin", At: time.Now()})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		for _, k := range keys {
+			h.Answered(k)
+		}
+		synctest.Wait()
+		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.Waiting() != 0 || len(h.waiting)+len(h.actors) != 0 {
+			t.Errorf("%+v, %v, %d wait", pass, err, h.Waiting())
+		}
+	})
+}
+
+// TestBounds: so many wait, so many of one actor; and whoever leaves makes room.
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(&memory{all: map[string]*ask.Question{}}, time.Now, func() {})
+		ctx, leave := context.WithCancel(t.Context())
+		for actor := range ask.MaxHeld / ask.MaxOfActor {
+			for range ask.MaxOfActor {
+				go func() { _, _ = h.Hold(ctx, held(strings.Repeat("x", actor+1), nil)) }()
+			}
+		}
+		synctest.Wait()
+		for _, actor := range []string{"x", "another"} {
+			if _, err := h.Hold(t.Context(), held(actor, nil)); problem.From(err).Code != problem.Overloaded {
+				t.Errorf("one more of %s: %v", actor, err)
+			}
+		}
+		leave()
+		synctest.Wait()
+		if _, err := h.Hold(t.Context(), held("x", nil)); problem.From(err).Code != problem.ApprovalPending {
+			t.Errorf("when there is room: %v", err)
+		}
+	})
+}
+
+// TestWhatCannotBeStoredRefuses: the record of the call that is held says so, too.
+func TestWhatCannotBeStoredRefuses(t *testing.T) {
+	h := New(&memory{err: errors.New("the disk is full")}, time.Now, func() { t.Error("something has changed") })
+	c := held("a", nil)
+	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("%v", err)
+	}
+	m := &memory{all: map[string]*ask.Question{}}
+	h = New(m, time.Now, func() {})
+	var ended error
+	c.Begin = func() (string, error) { m.err = ask.TooMany(); return "record", nil }
+	c.End = func(err error) { ended = err }
+	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.Overloaded || ended == nil {
+		t.Errorf("%v, on record: %v", err, ended)
+	}
+	c.Begin = func() (string, error) { return "", problem.New(problem.AuditUnavailable, "no log", "") }
+	m.err = nil
+	if _, err := h.Hold(t.Context(), c); problem.From(err).Code != problem.AuditUnavailable || len(m.all) != 0 {
+		t.Errorf("%v, and %d questions", err, len(m.all))
+	}
+	c.Still = func() error { return errors.ErrUnsupported }
+	if _, err := h.Hold(t.Context(), c); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mcpproxy/internal/jq"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/rawjson"
+)
+
+var errNoData = errors.New("the result holds no JSON")
+
+// Select returns the result with what an expression selects of its data in the place of all
+// content: each value on a line, and how to read the whole, whose handle is given. Its error
+// says nothing of the data.
+func Select(raw json.RawMessage, e *jq.Expression, handle string) (json.RawMessage, error) {
+	values, err := selected(raw, e)
+	if err != nil {
+		return nil, err
+	}
+	var lines []byte
+	for i, v := range values {
+		if i > 0 {
+			lines = append(lines, '\n')
+		}
+		lines = rawjson.AppendLine(lines, v)
+	}
+	out := appendTextBlock([]byte(`{"content":[`), lines)
+	out = append(appendTextBlock(append(out, ','), []byte(wholeLine(raw, handle))), ']')
+	_ = rawjson.Members(raw, func(name, value []byte) error {
+		if n := string(name); n != "content" && n != "structuredContent" {
+			out = append(append(rawjson.AppendString(append(out, ','), name), ':'), value...)
+		}
+		return nil
+	})
+	return append(out, '}'), nil
+}
+
+// wholeLine says how to get what was not selected.
+func wholeLine(raw []byte, handle string) string {
+	if handle == "" {
+		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
+	}
+	h := string(rawjson.AppendString(nil, handle))
+	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
+}
+
+// selected are the values that an expression makes of the data of a result: of its
+// structured content, else of the first of its texts that is JSON.
+func selected(raw json.RawMessage, e *jq.Expression) ([][]byte, error) {
+	roots := dataRoots(raw)
+	if len(roots) == 0 {
+		return nil, errNoData
+	}
+	return apply(e, roots[len(roots)-1].value)
+}
+
+// apply applies an expression to what only looks like JSON so far.
+func apply(e *jq.Expression, data []byte) ([][]byte, error) {
+	c := rawjson.Cursor{Text: data, Depth: rawjson.CarriedDepth}
+	if c.Value(); c.Finish() != nil {
+		return nil, errNoData
+	}
+	return e.Apply(data)
+}
+
+// ReadSelected is what an expression makes of the data of a whole result, or of the value at
+// a path: one value as it is, several as an array.
+func ReadSelected(raw json.RawMessage, f From, e *jq.Expression) (Part, error) {
+	if f.Offset != 0 || f.Limit != 0 {
+		return Part{}, badParameter("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
+	}
+	p := Part{Unit: "values"}
+	values, err := selected(raw, e)
+	if f.Path != "" && f.Path != "$" {
+		var to selection
+		if to, err = lookUp(raw, f.Path); err != nil {
+			return Part{}, err
+		}
+		var at place
+		if at, err = to.value(f.Path); err != nil {
+			return Part{}, err
+		}
+		p.Path = at.path()
+		values, err = apply(e, opened(at.value))
+	}
+	if err != nil {
+		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
+			"Read the result without select to see what there is.").With("parameter", "select")
+	}
+	p.Total = len(values)
+	if p.Content = bytes.Join(values, []byte{','}); len(values) != 1 {
+		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
+	}
+	if len(p.Content) > MaxBytes {
+		return Part{}, badParameter("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), MaxBytes),
+			"an expression that makes less, such as a slice: .items[0:100]")
+	}
+	return p, nil
+}

@@ -1,0 +1,257 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpproxy/internal/ask"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/scope"
+	"mcpproxy/internal/tool"
+)
+
+func aCall(args string) ask.Call {
+	return ask.Call{Principal: "agent:cursor#1", Session: "s1", ID: tool.ID{Server: "github", Tool: "delete_repo"}, Fingerprint: tool.Fingerprint{1, 31: 2},
+		Arguments: []byte(args), Revision: "abc", Variant: "call_tool_destructive"}
+}
+
+func aQuestion(id, args string, at time.Time) ask.Question {
+	c := aCall(args)
+	q := ask.Question{ID: id, Key: c.Key(), State: ask.Waiting, Call: c, Shown: []byte(args), Cut: true, Lane: "destructive", Because: "é", Rule: "ask.tools", Reason: "why",
+		Actor: "agent:cursor", Source: "mcp", Client: "cursor", ClientVersion: "1", Record: "01", Asked: at, Last: at, Until: at.Add(ask.Life)}
+	q.Arguments = nil
+	return q
+}
+
+func codeOf(err error) problem.Code {
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
+		return p.Code
+	}
+	return ""
+}
+
+// testAsks: a question comes back as it was, is one for all that have its key, is answered
+// once, and its approval is used once, in its time, by its own key; all of that across a
+// restart.
+func testAsks(t *testing.T, open Opener) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	a, ctx := s.Asks(), t.Context()
+	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
+	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	q := aQuestion("q1", `{"a":1}`, begin)
+	if got, found, err := a.Find(ctx, q.Key, begin); found || err != nil {
+		t.Errorf("before it is asked: %+v, %v", got, err)
+	}
+	if got, fresh, err := a.Add(ctx, q); !fresh || err != nil || cmp.Diff(q, got) != "" {
+		t.Errorf("%v, %v: %s", fresh, err, cmp.Diff(q, got))
+	}
+	again := q
+	again.ID, again.Asked = "q2", at(time.Minute)
+	if got, fresh, err := a.Add(ctx, again); fresh || err != nil || got.ID != "q1" || !got.Until.Equal(at(ask.Life+time.Minute)) {
+		t.Errorf("asked twice: %+v, %v, %v", got, fresh, err)
+	}
+	want := q
+	want.Last, want.Until = at(2*time.Minute), at(ask.Life+2*time.Minute)
+	if got, found, err := a.Find(ctx, q.Key, at(2*time.Minute)); !found || err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v, %v: %s", found, err, cmp.Diff(want, got))
+	}
+	if ok, err := a.Use(ctx, "q1", q.Key, at(2*time.Minute)); ok || err != nil {
+		t.Errorf("used before it is approved: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	defer func() { _ = s.Close() }()
+	a = s.Asks()
+	if all, err := a.Waiting(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
+		t.Errorf("%v: %s", err, cmp.Diff([]ask.Question{want}, all))
+	}
+	if n, err := a.Count(ctx, at(3*time.Minute)); n != 1 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+	if _, err := a.Answer(ctx, "none", ask.Answer{At: begin}); codeOf(err) != problem.NotFound {
+		t.Errorf("an answer to nothing: %v", err)
+	}
+	yes := ask.Answer{Approve: true, By: "admin", Via: "cli", At: at(4 * time.Minute)}
+	if got, err := a.Answer(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := a.Answer(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); codeOf(err) != problem.Conflict {
+		t.Errorf("a second answer: %v", err)
+	}
+	if got, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
+		t.Errorf("%+v, %v, %v", got, found, err)
+	}
+	other := aCall(`{"a":2}`)
+	for name, use := range map[string]struct {
+		key ask.Key
+		at  time.Time
+	}{"another call": {other.Key(), at(5 * time.Minute)}, "too late": {q.Key, at(4*time.Minute + ask.Life)}, "by a clock that was set back": {q.Key, at(-time.Hour)}} {
+		if ok, err := a.Use(ctx, "q1", use.key, use.at); ok || err != nil {
+			t.Errorf("%s uses the approval: %v", name, err)
+		}
+	}
+	var used atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if ok, err := a.Use(ctx, "q1", q.Key, at(5*time.Minute)); err != nil {
+				t.Error(err)
+			} else if ok {
+				used.Add(1)
+			}
+		})
+	}
+	if all.Wait(); used.Load() != 1 {
+		t.Errorf("the approval was used %d times", used.Load())
+	}
+	if q, err := a.Question(ctx, "q1"); err != nil || q.State != ask.Used || string(q.Shown) != "null" {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if _, found, err := a.Find(ctx, q.Key, at(5*time.Minute)); found || err != nil {
+		t.Errorf("it is still there: %v", err)
+	}
+	denied := aQuestion("q3", `{"a":1}`, at(6*time.Minute))
+	if _, fresh, err := a.Add(ctx, denied); !fresh || err != nil {
+		t.Errorf("the same call again: %v, %v", fresh, err)
+	}
+	if _, err := a.Answer(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
+		t.Error(err)
+	}
+	if got, found, err := a.Find(ctx, q.Key, at(8*time.Minute)); !found || err != nil || got.State != ask.Denied || got.Why != "not now" {
+		t.Errorf("%+v, %v, %v", got, found, err)
+	}
+	if ok, err := a.Use(ctx, "q3", q.Key, at(8*time.Minute)); ok || err != nil {
+		t.Errorf("a denial lets the call through: %v", err)
+	}
+	if _, found, err := a.Find(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
+		t.Errorf("the denial outlives its time: %v", err)
+	}
+}
+
+// testAskBounds: so many questions wait, so many of one actor, and what is old goes.
+func testAskBounds(t *testing.T, open Opener) {
+	s := open(t, t.TempDir())
+	defer func() { _ = s.Close() }()
+	a, ctx := s.Asks(), t.Context()
+	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
+	add := func(actor, n int, at time.Time) error {
+		q := aQuestion(fmt.Sprintf("q%d-%d-%d", actor, n, at.Unix()), fmt.Sprintf(`{"n":%d}`, n), at)
+		q.Principal = fmt.Sprint("agent:", actor)
+		call := q.Call
+		call.Arguments = q.Shown
+		q.Key = call.Key()
+		_, _, err := a.Add(ctx, q)
+		return err
+	}
+	for actor := range ask.MaxWaiting / ask.MaxOfActor {
+		for n := range ask.MaxOfActor {
+			if err := add(actor, n, begin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := add(actor, ask.MaxOfActor, begin); codeOf(err) != problem.Overloaded {
+			t.Fatalf("one more of an actor: %v", err)
+		}
+	}
+	if err := add(99, 0, begin); codeOf(err) != problem.Overloaded {
+		t.Errorf("one more in all: %v", err)
+	}
+	later := begin.Add(ask.Life)
+	if err := add(99, 0, later); err != nil {
+		t.Errorf("when the others are over: %v", err)
+	}
+	if all, err := a.Waiting(ctx, later); err != nil || len(all) != 1 {
+		t.Errorf("%d wait, %v", len(all), err)
+	}
+	if old, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
+		t.Errorf("what is over keeps its arguments: %+v, %v", old, err)
+	}
+	if err := add(99, 1, begin.AddDate(0, 0, 40)); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.Question(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); codeOf(err) != problem.NotFound {
+		t.Errorf("what is old is still there: %v", err)
+	}
+}
+
+// testLeases: a lease covers what it says, so many times, in its time, until it is revoked.
+func testLeases(t *testing.T, open Opener) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	a, ctx := s.Asks(), t.Context()
+	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
+	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: scope.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
+		Given: begin, Until: begin.Add(time.Hour), By: "admin", Via: "ui"}
+	if err := a.AddLease(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	defer func() { _ = s.Close() }()
+	a = s.Asks()
+	if all, err := a.Leases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {
+		t.Errorf("%v: %s", err, cmp.Diff([]ask.Lease{lease}, all))
+	}
+	for name, c := range map[string]struct {
+		call func(*ask.Call)
+		lane scope.Lane
+		at   time.Time
+	}{
+		"another server":        {func(c *ask.Call) { c.Server = "gitlab" }, scope.Write, begin},
+		"another tool":          {func(c *ask.Call) { c.Tool = "create_repo" }, scope.Write, begin},
+		"another client":        {func(c *ask.Call) { c.Principal = "agent:cursor#2" }, scope.Write, begin},
+		"another configuration": {func(c *ask.Call) { c.Revision = "abd" }, scope.Write, begin},
+		"a worse lane":          {func(*ask.Call) {}, scope.Destructive, begin},
+		"no lane":               {func(*ask.Call) {}, 0, begin},
+		"too late":              {func(*ask.Call) {}, scope.Write, begin.Add(time.Hour)},
+		"a clock set back":      {func(*ask.Call) {}, scope.Write, begin.AddDate(0, 0, -2)},
+	} {
+		call := aCall("{}")
+		c.call(&call)
+		if id, err := a.Lease(ctx, &call, c.lane, c.at); id != "" || err != nil {
+			t.Errorf("%s: %q, %v", name, id, err)
+		}
+	}
+	call := aCall("{}")
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if id, err := a.Lease(ctx, &call, scope.Read, begin); err != nil {
+				t.Error(err)
+			} else if id == "l1" {
+				taken.Add(1)
+			}
+		})
+	}
+	if all.Wait(); taken.Load() != 3 {
+		t.Errorf("%d calls were taken of 3", taken.Load())
+	}
+	for i := range ask.MaxLeases + 1 {
+		more := lease
+		more.ID, more.Given = fmt.Sprint("m", i), begin
+		if err := a.AddLease(ctx, more); (err == nil) != (i < ask.MaxLeases) {
+			t.Fatalf("lease %d: %v", i, err)
+		}
+	}
+	if l, err := a.Revoke(ctx, "m0", begin); err != nil || l.Revoked.IsZero() {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := a.Revoke(ctx, "m0", begin); codeOf(err) != problem.NotFound {
+		t.Errorf("revoked twice: %v", err)
+	}
+	if left, err := a.Leases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {
+		t.Errorf("%d run, %v", len(left), err)
+	}
+}

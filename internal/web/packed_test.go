@@ -1,0 +1,81 @@
+package web
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"flag"
+	"io"
+	"io/fs"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "pack dist into dist.zip")
+
+// The program has the files that were built: those of dist, each byte.
+func TestPackedIsBuilt(t *testing.T) {
+	built := os.DirFS("dist")
+	if *update {
+		if err := os.WriteFile("dist.zip", pack(t, built), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	packed, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := contents(t, built), contents(t, packed)
+	for name := range one {
+		if one[name] != other[name] {
+			t.Errorf("%s is not as it is in dist: go test ./internal/web -update", name)
+		}
+	}
+	if len(one) != len(other) || len(one) == 0 {
+		t.Errorf("%d files are packed, of %d in dist: go test ./internal/web -update", len(other), len(one))
+	}
+}
+
+func contents(t *testing.T, files fs.FS) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		all[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// pack makes a zip file of files, in their order and without times.
+func pack(t *testing.T, files fs.FS) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	})
+	if err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
