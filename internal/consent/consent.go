@@ -73,6 +73,7 @@ type PendingCall struct {
 	AskedAt    time.Time       `json:"asked_at"`
 	LastAsked  time.Time       `json:"last_asked_at"`
 	Until      time.Time       `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
+	WaitsUntil *time.Time      `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
 	ActivityID string          `json:"activity_id" doc:"The record of the call that is held."`
 	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
 	AnsweredBy string          `json:"answered_by,omitempty"`
@@ -193,8 +194,12 @@ func unread(err error) error {
 }
 
 func (c *Consent) view(q *ask.Question) PendingCall {
+	state, waits := q.At(time.Now()), time.Time{}
+	if state == ask.Waiting {
+		waits = q.Last.Add(c.gateway.Config().AskWait(q.Server))
+	}
 	return PendingCall{
-		ID: q.ID, State: q.At(time.Now()), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
+		ID: q.ID, State: state, WaitsUntil: gateway.WhenSet(waits), Name: q.Call.ID.String(), Server: q.Server, Tool: q.Tool, Lane: q.Lane, LaneReason: q.Because, Variant: q.Variant, Rule: q.Rule,
 		Arguments: q.Shown, Truncated: q.Cut, Reason: q.Reason, Actor: q.Actor, ClientName: q.Client, Version: q.ClientVersion, Source: q.Source,
 		AskedAt: q.Asked, LastAsked: q.Last, Until: q.Until, ActivityID: q.Record,
 		AnsweredAt: gateway.WhenSet(q.Answered), AnsweredBy: q.By, Answered: q.Via, Denial: q.Why,

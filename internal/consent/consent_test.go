@@ -80,7 +80,7 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 			}
 		}
 	}
-	if q, err := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 {
+	if q, err := w.PendingCall(t.Context(), catalogtest.APerson, PendingRef{"q1"}); err != nil || q.State != ask.Waiting || w.changes != 0 || q.WaitsUntil == nil || q.WaitsUntil.Sub(q.LastAsked) != 45*time.Second {
 		t.Errorf("%+v, %v", q, err)
 	}
 	refused := len(w.Appended)
@@ -88,7 +88,7 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 		t.Errorf("%d on record: %+v", refused, w.Appended[0])
 	}
 	done, err := w.Approve(t.Context(), catalogtest.APerson, PendingRef{"q1"})
-	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 {
+	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
 		t.Errorf("%+v, %v", done, err)
 	}
 	r := w.Begun[0]

@@ -27,7 +27,7 @@ type Keeper interface {
 	Add(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error)
 	Question(ctx context.Context, id string) (ask.Question, error)
 	Use(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error)
-	Lease(ctx context.Context, c *ask.Call, lane scope.Lane, now time.Time) (id string, err error)
+	Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time) (id, record string, err error)
 }
 
 // Held is a call that a person is asked about, as its door has it.
@@ -196,10 +196,10 @@ func (h *Holder) consult(ctx context.Context, c *Held, asked string) (Pass, ask.
 		if err := c.Still(); err != nil {
 			return Pass{}, ask.Question{}, err
 		}
-		lease, err := h.keeper.Lease(ctx, &c.Call, c.Worst, h.now())
+		lease, record, err := h.keeper.Lease(ctx, &c.Call, c.Key, c.Worst, h.now())
 		if err != nil || lease != "" {
 			h.told(lease != "")
-			return Pass{ID: lease}, ask.Question{}, unreadable(ctx, err)
+			return Pass{ID: lease, Record: record}, ask.Question{}, unreadable(ctx, err)
 		}
 		q, err := h.question(ctx, c, asked)
 		if err != nil {

@@ -74,8 +74,8 @@ func (m *memory) Use(_ context.Context, id string, k ask.Key, now time.Time) (bo
 	return true, nil
 }
 
-func (m *memory) Lease(context.Context, *ask.Call, scope.Lane, time.Time) (string, error) {
-	return "", m.err
+func (m *memory) Lease(context.Context, *ask.Call, ask.Key, scope.Lane, time.Time) (id, record string, err error) {
+	return "", "", m.err
 }
 
 func held(actor string, told *[]time.Duration) Held {

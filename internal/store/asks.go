@@ -400,28 +400,33 @@ func (a *Asks) Revoke(ctx context.Context, id string, now time.Time) (l ask.Leas
 	return l, err
 }
 
-// Lease takes one call from a lease that covers it; "" where none does.
-func (a *Asks) Lease(ctx context.Context, c *ask.Call, lane scope.Lane, now time.Time) (id string, err error) {
+// Lease takes one call from a lease that covers it; "" where none does. The question with
+// the key, if one waits, is over then: record is that of the call when it was held.
+func (a *Asks) Lease(ctx context.Context, c *ask.Call, k ask.Key, lane scope.Lane, now time.Time) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {
 			break
 		}
 		if l.Covers(c, lane) {
-			id, err = a.take(ctx, l.ID, now)
+			id, record, err = a.take(ctx, l.ID, k, now)
 		}
 	}
-	return id, err
+	return id, record, err
 }
 
-func (a *Asks) take(ctx context.Context, lease string, now time.Time) (id string, err error) {
+func (a *Asks) take(ctx context.Context, lease string, k ask.Key, now time.Time) (id, record string, err error) {
 	after, latest := span(now, ask.LongestLease)
 	err = a.write(ctx, func(t transaction) error {
 		if err := t.each(ctx, into{&id}, func() error { return nil },
-			"UPDATE lease SET calls_left = calls_left - 1 WHERE id = ? AND calls_left > 0 AND revoked = 0 AND ends > ? AND ends <= ? RETURNING id", lease, after, latest); err != nil {
+			"UPDATE lease SET calls_left = calls_left - 1 WHERE id = ? AND calls_left > 0 AND revoked = 0 AND ends > ? AND ends <= ? RETURNING id", lease, after, latest); err != nil || id == "" {
+			return err
+		}
+		if err := t.each(ctx, into{&record}, func() error { return nil },
+			"UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE key = ? AND state = 'waiting' RETURNING record", gone, k[:]); err != nil {
 			return err
 		}
 		return t.tell(ctx)
 	})
-	return id, err
+	return id, record, err
 }

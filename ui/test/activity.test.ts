@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ActivityRecord, EventRecord } from "../src/api/types";
 import { again, answerText, command, maskedIn } from "../src/pages/activity/command";
-import { checks, reasonOf, remedy } from "../src/pages/activity/decision";
+import { argumentWords, checks, reasonOf, remedy } from "../src/pages/activity/decision";
 import { fits, none, params, sentence } from "../src/pages/activity/filters";
 import { after, newestFirst, nothing, now, settle, take } from "../src/pages/activity/live";
 import { parts, reach } from "../src/pages/activity/times";
@@ -66,7 +66,21 @@ describe("a decision", () => {
     expect(checks({ outcome: "refused", check: "of_a_newer_daemon" })).toEqual([{ name: "of a newer daemon", passed: false }]);
     expect(checks({ outcome: "refused", check: "place" })).toHaveLength(9);
   });
+  test("shows what the arguments do, and that a person is asked", () => {
+    const lane = { operation: "destructive" as const, word: "DROP", by: "sql" as const, argument: "sql" };
+    expect(checks({ outcome: "allowed", lane })).toHaveLength(9);
+    expect(checks({ outcome: "refused", check: "lane" }).at(-1)).toEqual({ name: "what the arguments do", passed: false });
+    expect(checks({ outcome: "asked", check: "ask" }).map((c) => c.passed)).toEqual([...Array(8).fill(true), undefined]);
+    expect(checks({ outcome: "refused", check: "ask", lane })).toHaveLength(10);
+    expect(checks({ outcome: "allowed", approval: "q1" }).at(-1)).toEqual({ name: "a person", passed: true });
+    expect(argumentWords(lane)).toBe("By its arguments it counts as destructive: “DROP” in “sql”, read as SQL.");
+    expect(argumentWords({ ...lane, operation: "read", word: undefined, declared: true })).toBe("By its arguments it counts as read: “sql”, read as SQL, as the configuration says.");
+    expect(argumentWords({ operation: "write", by: "shell", argument: "cmd", word: "it is too long", unread: true })).toBe("By its arguments it counts as write: “cmd”, read as a shell line, could not be read to its end (it is too long).");
+  });
   test("says what would pass", () => {
+    expect(remedy(refused("lane", { lane: { operation: "destructive", by: "sql", argument: "sql" } }))?.text).toBe("The same call with call_tool_destructive, declared as destructive.");
+    expect(remedy(refused("ask"))).toMatchObject({ page: "approvals" });
+    expect(remedy({ ...refused("ask"), metadata: { ...refused("ask").metadata, error_code: "APPROVAL_DENIED" } })?.text).toBe("Another call: a person has denied this one.");
     expect(remedy(refused("hints"))?.text).toBe("The same call with call_tool_destructive, declared as destructive.");
     expect(remedy(refused("callable", { status: "pending_approval" }))).toMatchObject({ page: "approvals", id: "notes:write_note" });
     expect(remedy(refused("callable", { status: "server_disabled" }))).toMatchObject({ page: "servers", id: "notes" });

@@ -1,14 +1,63 @@
 import { describe as suite, expect, it } from "vitest";
-import type { Waiting, WaitingTool } from "../src/api/types";
+import type { PendingCall, Waiting, WaitingTool } from "../src/api/types";
 import { describe, hints, label, laneOf, marked, otherChanges, parameters, pieces, same, wordCount } from "../src/pages/approvals/definition";
-import { fits, foldFrom, grouped, isClean, itemAt, itemsOf, ordered, sections, waits, why } from "../src/pages/approvals/model";
+import { fits, foldFrom, grouped, idOf, isClean, itemAt, itemsOf, ordered, sections, waits, why, type DefinitionItem } from "../src/pages/approvals/model";
 
 const tool = (name: string, more: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.slice(name.indexOf(":") + 1), reason: "changed", fingerprint: "f", approved: "a", verdict: "clean", findings: [], lane: "write", ...more });
 const finding = (path: string, excerpt = "x", start = 0) => ({ rule: "covert", severity: "block" as const, path, start, end: start + excerpt.length, excerpt, reason: "hides" });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0 });
 import type { Diff } from "../src/pages/approvals/decide";
 import { commandLine } from "../src/lib/paste";
-import { accepter, heading, severities, untouched, verdict } from "../src/pages/approvals/words";
+import { bodyOf, covers, lanesFor, offered } from "../src/pages/approvals/lease";
+import { accepter, heading, heldWords, lead, severities, untouched, verdict } from "../src/pages/approvals/words";
+
+const call = (over: Partial<PendingCall> = {}): PendingCall => ({
+  id: "q1", state: "waiting", name: "s:t", server: "s", tool: "t", lane: "write", lane_reason: "the tool is said to be so", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", source: "mcp",
+  asked_at: "2026-11-20T14:59:00Z", last_asked_at: "2026-11-20T14:59:00Z", until: "2026-11-20T15:14:00Z", activity_id: "01A", ...over,
+});
+
+suite("calls that wait", () => {
+  it("are the first group, in the order in which they came, and no filter of definitions takes them", () => {
+    const all = itemsOf(waiting([tool("s:a"), tool("s:b", { verdict: "block" })]), [call(), call({ id: "q2" })]);
+    expect(sections(all).map((s) => [s.title, s.items.length])).toEqual([["Calls that wait", 2], ["Changed since you accepted them", 2]]);
+    expect(ordered(sections(all)).map((i) => i.key)).toEqual(["call q1", "call q2", "tool s:b", "tool s:a"]);
+    expect(all.filter(waits)).toHaveLength(4);
+    expect(all.filter(isClean).map((i) => i.key)).toEqual(["tool s:a"]);
+    expect(all.filter((i) => fits(i, "findings")).map((i) => i.key)).toEqual(["tool s:b"]);
+  });
+
+  it("have their own id in the URL, which names no tool", () => {
+    const [c] = itemsOf(waiting([]), [call()]);
+    expect(idOf(c!)).toBe("q1");
+    expect(itemAt("call", "q1")).toEqual({ key: c!.key, kind: "call", server: "", name: "q1" });
+  });
+
+  it("say what becomes of them", () => {
+    expect(lead(0, 0)).toMatch(/^What changes/);
+    expect(lead(0, 1)).toBe("It reaches no agent until you decide.");
+    expect(lead(1, 1)).toBe("It is not made until you allow it.");
+    expect(lead(2, 2)).toBe("None of them is made until you allow it.");
+    expect(lead(1, 3)).toBe("1 call is held until you answer; nothing else reaches an agent until you decide.");
+    const say = (over: Partial<PendingCall>) => { const s = heldWords(call(over)); return `${s.kind}: ${s.strong} ${s.text}`; };
+    expect(say({})).toBe("warm: It counts as a write: the tool is said to be so.");
+    expect(say({ lane: "destructive", lane_reason: "its arguments say so: DROP in sql" })).toBe("hot: It counts as destructive: its arguments say so: DROP in sql.");
+    const by = { answered_by: "admin", answered_via: "cli", answered_at: "2026-11-20T15:00:00Z" };
+    expect(say({ state: "used", ...by })).toBe("calm: Allowed by a person on the command line. The call was made.");
+    expect(say({ state: "denied", ...by, denial: "not now" })).toBe("calm: Denied by a person on the command line. The agent was told: not now");
+    expect(say({ state: "expired" })).toBe("calm: Its time is over. When the call is made again, it is asked about again.");
+    expect(say({ state: "expired", ...by })).toMatch(/What was answered holds no longer/);
+  });
+
+  it("can be allowed for a while: at first their tool alone, and their token alone", () => {
+    expect(bodyOf(offered(call()))).toEqual({ server: "s", lane: "write", for: "15m", calls: 20, tools: "t" });
+    const l = offered(call({ actor: "agent:ci" }));
+    expect(covers(l)).toBe("20 more calls of s:t, whatever the arguments, if they read or write, by the token ci, within 15 minutes.");
+    expect(bodyOf({ ...l, tools: "" })).toEqual({ server: "s", lane: "write", for: "15m", calls: 20, client: "ci" });
+    expect(covers({ ...l, tools: "", lane: "destructive", client: "", calls: 1, life: "1h" })).toBe("1 more call of any tool of s, whatever the arguments, by any client, within an hour.");
+    expect(lanesFor(call({ lane: "destructive" }))).toEqual(["destructive"]);
+    expect(lanesFor(call({ lane: "read" }))).toEqual(["read", "write", "destructive"]);
+  });
+});
 
 suite("what waits", () => {
   it("reads kind and id of the URL", () => {
@@ -51,7 +100,7 @@ suite("what waits", () => {
   });
 
   it("says what changed", () => {
-    const say = (more: Partial<WaitingTool>) => why(itemsOf(waiting([tool("s:t", more)]))[0]!);
+    const say = (more: Partial<WaitingTool>) => why(itemsOf(waiting([tool("s:t", more)]))[0] as DefinitionItem);
     expect(say({ what: { description: { added: 20, removed: 0 }, parameters: 1 } })).toBe("Description, 1 parameter");
     expect(say({ what: { description: { added: 1, removed: 0 } } })).toBe("Description, 1 word");
     expect(say({ what: { other: ["outputSchema"] } })).toBe("Form of the answer");

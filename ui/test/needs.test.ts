@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import type { Finding, Server, Waiting, WaitingTool } from "../src/api/types";
+import type { Finding, PendingCall, Server, Waiting, WaitingTool } from "../src/api/types";
 
 // router.ts reads the address when it is loaded.
 let needsOf: typeof import("../src/pages/overview/needs").needsOf;
@@ -39,6 +39,20 @@ describe("needsOf", () => {
       "No agent sees it before you approve it.",
     ]);
     expect(all[0]!.act.href).toBe("/ui/approvals?id=a:bad");
+  });
+
+  test("calls that wait come first, with their time", () => {
+    const call = (id: string, over: Partial<PendingCall> = {}): PendingCall => ({
+      id, state: "waiting", name: "n:x", server: "n", tool: "x", lane: "write", lane_reason: "the tool is said to be so", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", client_name: "Cursor", source: "mcp",
+      asked_at: "2026-11-20T14:59:00Z", last_asked_at: "2026-11-20T14:59:00Z", until: "2026-11-20T15:14:00Z", activity_id: "01A", ...over,
+    });
+    const poisoned = waiting([tool("a:bad", { reason: "changed", verdict: "block" })]);
+    const [first, second] = needsOf(poisoned, [server("s")], undefined, now, [call("q1")]);
+    expect([said(first!.title), said(first!.text), first!.act.href, first!.call?.id]).toEqual(["n:x waits for your answer", "Cursor wants to call it. It counts as write: the tool is said to be so.", "/ui/approvals?kind=call&id=q1", "q1"]);
+    expect(said(second!.title)).toBe("a:bad changed");
+    const many = needsOf(poisoned, [server("s")], undefined, now, ["q1", "q2", "q3", "q4"].map((id) => call(id, id === "q2" ? { tool: "y" } : {})));
+    expect([said(many[0]!.title), said(many[0]!.text), many[0]!.call?.id, many.length]).toEqual(["4 calls wait for your answer", "n:x, n:y, n:x and 1 more. They are not made until you allow them.", "q1", 2]);
+    expect(said(needsOf(waiting([]), [], undefined, now, [call("q", { client_name: undefined, actor: "agent:ci" })])[0]!.text)).toMatch(/^agent ci wants/);
   });
 
   test("three of a kind are one row", () => {

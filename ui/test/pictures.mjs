@@ -27,7 +27,7 @@ try {
   const newest = async (filter) => (await world.api("GET", `/activity?limit=1&${filter}`)).activities[0].id;
   const views = [
     ...pages.map((p) => [p.name, p.name]),
-    ["approvals-poisoned", "approvals?id=issues:create_issue"], ["approvals-loosened", "approvals?id=issues:close_issue"], ["approvals-launch", "approvals?id=maps"],
+    ["approvals-poisoned", "approvals?id=issues:create_issue"], ["approvals-loosened", "approvals?id=issues:close_issue"],
     ["activity-call", `activity?id=${await newest("type=tool_call&status=success&server=weather")}`], ["activity-refused", `activity?id=${await newest("type=policy_decision&server=notes")}`],
     ["tools-search", "tools?q=write+a+note"], ["tools-one", "tools?id=notes:delete_note"], ["servers-crashed", "servers?id=calendar"],
     ["clients-connect", "clients?id=cursor"],

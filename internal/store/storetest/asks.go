@@ -219,24 +219,35 @@ func testLeases(t *testing.T, open Opener) {
 	} {
 		call := aCall("{}")
 		c.call(&call)
-		if id, err := a.Lease(ctx, &call, c.lane, c.at); id != "" || err != nil {
+		if id, _, err := a.Lease(ctx, &call, call.Key(), c.lane, c.at); id != "" || err != nil {
 			t.Errorf("%s: %q, %v", name, id, err)
 		}
 	}
 	call := aCall("{}")
-	var taken atomic.Int64
+	waits := aQuestion("q", "{}", begin)
+	if _, fresh, err := a.Add(ctx, waits); err != nil || !fresh {
+		t.Fatal(err)
+	}
+	var taken, closed atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if id, err := a.Lease(ctx, &call, scope.Read, begin); err != nil {
+			id, record, err := a.Lease(ctx, &call, call.Key(), scope.Read, begin)
+			if err != nil {
 				t.Error(err)
 			} else if id == "l1" {
 				taken.Add(1)
+			}
+			if record != "" {
+				closed.Add(1)
 			}
 		})
 	}
 	if all.Wait(); taken.Load() != 3 {
 		t.Errorf("%d calls were taken of 3", taken.Load())
+	}
+	if n, err := a.Count(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
+		t.Errorf("the question of a call that goes on by a lease: over %d times, %d wait, %v", closed.Load(), n, err)
 	}
 	for i := range ask.MaxLeases + 1 {
 		more := lease

@@ -18,6 +18,7 @@ export type LiveEvent =
   | { name: "server"; server: string; state?: string }
   | { name: "tool"; server: string }
   | { name: "config"; keys: string[]; error?: string }
+  | { name: "pending" }
   | { name: "reset" };
 
 type Listener = (batch: LiveEvent[]) => void;
@@ -147,6 +148,7 @@ function decode(name: string, data: string): LiveEvent | undefined {
     if (name.startsWith("activity.")) return { name: "activity", kind: name.slice("activity.".length), record: body };
     if (name === "server.changed") return { name: "server", ...body };
     if (name === "tool.changed") return { name: "tool", ...body };
+    if (name === "pending.changed") return { name: "pending" };
     if (name === "config.changed") return { name: "config", keys: body.keys ?? [], error: body.error };
   } catch {
     return { name: "reset" }; // what cannot be read may have mattered

@@ -17,29 +17,36 @@ export interface Status {
   tools: { total: number; callable: number }; offers: { total: number; waiting?: number };
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
+  held: { pending: number; leases: number }; // calls that wait for a person, and leases that run
   definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and what all definitions would be
 }
 
 // ── Activity ── GET /activity, GET /activity/{id}
 export interface ActivityRecord {
   id: string; type: "tool_call" | "policy_decision" | "approval" | "server_change" | "config_change" | "system";
-  status: "success" | "error" | "blocked" | "pending" | "interrupted";
+  status: "success" | "error" | "blocked" | "pending" | "interrupted" | "held"; // held: a person is asked; that the call is made is a record of its own, whose parent this is
   server_name?: string; tool_name?: string; arguments?: unknown; arguments_truncated?: boolean; response?: unknown; response_truncated?: boolean;
   error_message?: string; timestamp: string; duration_ms: number; own_us?: number /* MCPProxy's part of duration, in µs */; request_bytes: number; response_bytes: number;
   session_id?: string; request_id?: string; parent_id?: string; source?: string; actor?: string; client_name?: string; client_version?: string;
   repeated?: number; first_time?: string; last_time?: string;
+  erased?: { field: ErasedField; at: string }[]; // what it had, and a person has erased
   chain?: { seq: number; hash: string; previous: string; end_seq?: number; end_hash?: string }; // GET /activity/{id} only
   metadata: {
     intent?: { operation_type: Lane; data_sensitivity?: string; reason?: string; declared?: unknown /* to the letter, when it is not what counted */ };
     tool_variant?: string; warnings?: string[]; error_code?: string; search?: { query: string; rank?: number }; action?: string; detail?: string;
     decision?: Decision; // calls and refusals
+    redacted?: { id: string; fields: ErasedField[] }; // of the record which says that another one's fields were erased
   };
 }
+export type ErasedField = "arguments" | "response" | "error_message" | "reason" | "declared" | "query" | "warnings";
 export interface Decision {
-  outcome: "allowed" | "warned" | "refused"; check?: string; // the check that refused: name, intent, arguments, scope, tool_exists, callable, hints, schema, …
+  outcome: "allowed" | "warned" | "refused" | "asked"; check?: string; // the check that refused: name, intent, arguments, scope, tool_exists, callable, hints, schema, lane, …
   hints?: { read_only?: HintFact; destructive?: HintFact; idempotent?: HintFact; open_world?: HintFact }; // effective
   call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
+  lane?: ArgumentLane; approval?: string; // of a call that a person is asked about: what let it go on, a question's id or a lease's
 }
+// What a call does by its arguments: the word in one of them that decided, or why it could not be read. declared: the configuration names the argument, else the schema shows it.
+export interface ArgumentLane { operation: Lane; word?: string; by: "sql" | "shell" | "cli" | "http" | "graphql" | "action"; argument: string; declared?: boolean; unread?: boolean }
 export interface HintFact { value: boolean; from: "server" | "override" | "inferred" | "default" }
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
 // GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
@@ -58,6 +65,7 @@ export interface SessionList extends Bound { sessions: { id: string; client_name
 // ── Events ── GET /events (text/event-stream), Last-Event-ID resumes; read by fetch. Each: id, event, data (one line JSON).
 // activity.tool_call.started | activity.tool_call.completed | activity.policy_decision | activity.recorded (other types) -> EventRecord
 // server.changed -> {server, state} · tool.changed -> {server} (listed tools or what is decided about them) · config.changed -> {keys, error?}
+// pending.changed (no data): other calls wait for a person, or there are other leases: look again.
 // "reset" (no data): too far behind; load again. ": ping" comment every 15 s.
 export interface EventRecord { id: string; type: ActivityRecord["type"]; status: ActivityRecord["status"]; server_name?: string; tool_name?: string; timestamp: string; duration_ms?: number; operation_type?: Lane; session_id?: string; client_name?: string; actor?: string; error_code?: string; reason?: string }
 
@@ -124,6 +132,17 @@ export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "inst
 // POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
 // the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
 // POST /approvals/approve {tools:[{name, fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
+
+// ── Calls that wait ── GET /pending -> {pending: PendingCall[]}, the oldest first, of long arguments the beginning · GET /pending/{id} -> PendingCall, also when it was answered
+// POST /pending/{id}/approve · POST /pending/{id}/deny {reason} -> PendingCall; the first answer counts, the second one is a 409 that says what was decided.
+export interface PendingCall {
+  id: string; state: "waiting" | "approved" | "denied" | "used" | "expired"; name: string; server: string; tool: string; lane: Lane; lane_reason: string; tool_variant: string;
+  rule: string /* of the configuration, by which it is asked about */; arguments: unknown /* masked; if arguments_truncated a string, the beginning of them; null once it waits no more: its record has them */; arguments_truncated?: boolean; reason?: string /* the agent's claim */;
+  actor: string; client_name?: string; client_version?: string; source: string; asked_at: string; last_asked_at: string; until: string /* the question is kept, or the answer holds */; waits_until?: string /* the client waits, if it is still there */;
+  activity_id: string; answered_at?: string; answered_by?: string; answered_via?: string; denial?: string;
+}
+// GET /leases -> {leases: LeaseView[]} that run · POST /leases {server, lane?, for?: "15m", calls?, client?: name of a token, tools?: pattern} -> LeaseView · DELETE /leases/{id} -> LeaseView
+export interface LeaseView { id: string; server: string; lane: Lane /* the worst that a call may count as */; tools?: string; client?: string; calls: number; calls_left: number; given_at: string; until: string; given_by: string; given_via: string; ended?: string }
 
 // ── Secrets ── GET /secrets -> {secrets: SecretView[]} · PUT /secrets/{name} {value} -> SecretView · DELETE /secrets/{name}: no answer has a value
 export interface SecretView { name: string; state: "set" | "missing" | "locked"; kept?: "keyring" | "file"; used_by: string[]; set_at?: string }

@@ -8,3 +8,10 @@ setInterval(() => {
   if (document.visibilityState === "visible") now.value = new Date();
 }, 10_000);
 addEventListener("visibilitychange", () => document.visibilityState === "visible" && (now.value = new Date()));
+
+/** Ticks while something is shown that is counted in seconds. */
+export const second = signal(0, {
+  watched: () => (timer = window.setInterval(() => second.value++, 1000)),
+  unwatched: () => clearInterval(timer),
+});
+let timer = 0;

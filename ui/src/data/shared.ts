@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { onEvents, type LiveEvent } from "../api/events";
 import { api } from "../api/client";
 import { signedIn } from "../api/session";
-import type { Clients, Server, Status, Waiting } from "../api/types";
+import type { Clients, PendingCall, Server, Status, Waiting } from "../api/types";
 import type { Resource } from "./resource";
 
 interface State<T> { data?: T; error?: unknown; at?: Date; loading: boolean }
@@ -81,7 +81,19 @@ export const approvals = shared<Waiting>(
 );
 export const servers = shared<Server[]>(
   async () => (await api.get<{ servers: Server[] }>("/servers")).servers,
-  (e) => e.name !== "activity" || e.record.type === "server_change",
+  (e) => (e.name === "activity" ? e.record.type === "server_change" : e.name !== "pending"),
+);
+
+// Nobody tells when one is over that nobody has answered.
+let over = 0;
+export const pending = shared<PendingCall[]>(
+  async () => {
+    const all = (await api.get<{ pending: PendingCall[] }>("/pending")).pending;
+    clearTimeout(over);
+    if (all.length) over = window.setTimeout(pending.reload, Math.max(5000, Math.min(...all.map((c) => Date.parse(c.until))) - Date.now()));
+    return all;
+  },
+  (e) => e.name === "reset" || e.name === "pending",
 );
 
 // Files of other programs change without an event: whoever shows them asks again when a person comes back to the page.
@@ -93,6 +105,8 @@ export const clients = shared<Clients>(
 export const useStatus = () => useShared(status);
 export const useApprovals = () => useShared(approvals);
 export const useServers = () => useShared(servers);
+/** The calls that wait for a person, the oldest first. */
+export const usePending = () => useShared(pending);
 export const useClients = () => {
   useEffect(() => {
     const again = () => document.visibilityState === "visible" && clients.reload();
@@ -102,9 +116,9 @@ export const useClients = () => {
   return useShared(clients);
 };
 
-/** Returns how many things wait for a person: what REST counts, without what a person has blocked. */
-export function waitingCount(w: Waiting | undefined): number {
-  if (!w) return 0;
+/** Returns how many things wait for a person: what REST counts, without what a person has blocked; and calls. */
+export function waitingCount(w: Waiting | undefined, calls: readonly PendingCall[] = []): number {
+  if (!w) return calls.length;
   const blocked = [...w.tools, ...w.offers].filter((i) => i.reason === "blocked").length;
-  return w.servers.length + w.total_tools + w.total_offers - blocked;
+  return w.servers.length + w.total_tools + w.total_offers - blocked + calls.length;
 }

@@ -1,8 +1,10 @@
+import { useEffect } from "preact/hooks";
 import { carried } from "../data/range";
-import { useApprovals, useStatus, waitingCount } from "../data/shared";
+import { useApprovals, usePending, useStatus, waitingCount } from "../data/shared";
 import { now } from "../data/now";
 import { span } from "../lib/format";
 import { href, place } from "../router";
+import { announce } from "../ui/announce";
 import { Button } from "../ui/button";
 import { CopyButton } from "../ui/copy";
 import { Icon } from "../ui/icon";
@@ -11,7 +13,11 @@ import { switchTheme } from "./theme";
 
 /** The pages, with what waits; below, the address for clients, version, theme. */
 export function Sidebar({ onMore }: { onMore: () => void }) {
-  const waiting = waitingCount(useApprovals().data);
+  const calls = usePending().data;
+  const waiting = waitingCount(useApprovals().data, calls);
+  const newest = calls?.at(-1);
+  // Who does not see the count hears of it.
+  useEffect(() => newest && announce(`${newest.name} waits for your answer`), [newest?.id]);
   const later = pageOf(place.value.page)?.later;
   return (
     <nav class="side" aria-label="Pages">

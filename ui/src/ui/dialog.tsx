@@ -35,18 +35,20 @@ export interface ConfirmProps {
   /** What the name is: "Name of the server". */
   nameLabel?: string;
   danger?: boolean;
+  /** Whether what is asked for in children is complete. */
+  ready?: boolean;
   /** Runs the action; when it fails the dialog stays and says why. */
   onConfirm: () => Promise<unknown> | void;
   onClose: () => void;
 }
 
 /** Asks before something that cannot be taken back; with name, the name has to be typed. */
-export function Confirm({ title, children, action, name, nameLabel, danger = true, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({ title, children, action, name, nameLabel, danger = true, ready: complete = true, onConfirm, onClose }: ConfirmProps) {
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState("");
   const id = useId();
-  const ready = !busy && (name === undefined || typed === name);
+  const ready = !busy && complete && (name === undefined || typed === name);
   const submit = async (e: Event) => {
     e.preventDefault();
     if (!ready) return;

@@ -47,6 +47,7 @@ const outcomes = {
   error: { css: "res err", icon: "err", word: "failed" },
   interrupted: { css: "res cut-short", icon: "cutoff", word: "interrupted" },
   pending: { css: "res run", icon: "run", word: "running" },
+  held: { css: "res run", icon: "clock", word: "held" },
 } as const;
 
 /** How a call or change went. */

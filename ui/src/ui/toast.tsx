@@ -18,14 +18,19 @@ export function toast(t: ToastText): void {
   shown.value = [...shown.peek().slice(-2), { ...t, id: ++last }];
 }
 
+/** Says why something failed, and what to do. */
+export function tell(error: unknown): void {
+  const { message, hint } = explain(error);
+  toast({ text: [message, hint].filter(Boolean).join(" ") });
+}
+
 /** Runs an action and tells of its failure; returns whether it went well. done may depend on the answer. */
 export async function attempt<T>(action: () => Promise<T>, done?: ToastText | ((answer: T) => ToastText)): Promise<boolean> {
   let answer: T;
   try {
     answer = await action();
   } catch (error) {
-    const { message, hint } = explain(error);
-    toast({ text: [message, hint].filter(Boolean).join(" ") });
+    tell(error);
     return false;
   }
   if (done) toast(typeof done === "function" ? done(answer) : done);

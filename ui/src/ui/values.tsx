@@ -1,7 +1,8 @@
 // Times and numbers in the page.
 
-import { ago, exact, number } from "../lib/format";
-import { now } from "../data/now";
+import type { PendingCall } from "../api/types";
+import { ago, exact, number, span } from "../lib/format";
+import { now, second } from "../data/now";
 
 /** A time: how long ago, exact in the title. suffix makes it "31 min ago". */
 export function Time({ at, suffix = false, class: css }: { at?: string | Date; suffix?: boolean; class?: string }) {
@@ -10,6 +11,23 @@ export function Time({ at, suffix = false, class: css }: { at?: string | Date; s
   const text = ago(date, now.value);
   const words = suffix && /^\d+ (s|min|h|d)$/.test(text) ? text + " ago" : text;
   return <time class={css} dateTime={date.toISOString()} title={exact(date)}>{words}</time>;
+}
+
+/** What is left of a time, to the second. */
+export function Left({ until }: { until: string }) {
+  void second.value;
+  return <time dateTime={until} title={exact(until)}>{span((Date.parse(until) - Date.now()) / 1000)}</time>;
+}
+
+/** Reports whether the client of a call waits for its answer, as far as is known. Who draws it is drawn again each second. */
+export function stillWaits(c: PendingCall): boolean {
+  void second.value;
+  return c.waits_until !== undefined && Date.parse(c.waits_until) > Date.now();
+}
+
+/** How long an answer to a call that waits still counts: first while its client waits, then while the question is kept. */
+export function AnswerTime({ call: c }: { call: PendingCall }) {
+  return stillWaits(c) ? <span title="The client waits for the answer."><Left until={c.waits_until!} /> left</span> : <span title="The client waits no longer. When it makes the call again, your answer counts.">kept <Left until={c.until} /></span>;
 }
 
 /** A number with separators; undefined is a dash. */

@@ -19,12 +19,13 @@ export async function places(daemon) {
   const call = await record(daemon, "type=tool_call&status=success&server=weather");
   const refused = await record(daemon, "type=policy_decision&status=blocked&server=notes");
   const failed = await record(daemon, "type=tool_call&status=error&server=issues");
+  const [waits] = (await daemon.api("GET", "/pending")).pending;
   const proposed = await record(daemon, "type=server_change&server=issues");
   return [
     ...pages.map((p) => p.name),
     "overview?start=1",
-    "approvals?id=issues:create_issue", "approvals?id=issues:close_issue", "approvals?id=issues:list_issues", "approvals?id=maps",
-    `activity?id=${call}`, `activity?id=${refused}`, `activity?id=${failed}`, `activity?id=${proposed}`, "activity?status=blocked", "activity?q=nothing+has+this",
+    `approvals?kind=call&id=${waits.id}`, "approvals?id=issues:create_issue", "approvals?id=issues:close_issue", "approvals?id=issues:list_issues", "approvals?id=maps",
+    `activity?id=${call}`, `activity?id=${refused}`, `activity?id=${failed}`, `activity?id=${proposed}`, `activity?id=${waits.activity_id}`, "activity?status=blocked", "activity?q=nothing+has+this",
     "tools?q=write+a+note", "tools?id=notes:delete_note", "tools?id=issues:create_issue", "tools?q=qqqzzz",
     "servers?id=issues", "servers?id=calendar", "servers?id=maps", "servers?id=spare", "servers?q=qqqzzz",
     "clients?id=codex", "clients?id=cursor", "clients?id=claude-code", "clients?id=zed", "clients?id=opencode",

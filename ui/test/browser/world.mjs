@@ -1,12 +1,12 @@
 // A daemon with something of everything: servers that work, crash, wait, are off; calls that
-// passed, were refused, failed; definitions that wait. For tests and pictures of all pages.
+// passed, were refused, failed; definitions and a call that wait; leases. For tests and pictures of all pages.
 import { Daemon, until } from "./daemon.mjs";
 import { crashing, issues, poisoned } from "./servers/scripts.mjs";
 
 export async function startWorld() {
   const daemon = await Daemon.run({
     demo: true, scripts: { issues, calendar: crashing, spare: issues }, servers: { spare: { enabled: false }, calendar: {} },
-    config: { mcp_management: "propose", profiles: { research: { servers: ["issues"] } } },
+    config: { mcp_management: "propose", ask: { tools: { "notes:delete_note": "ask" }, wait: "10m" }, profiles: { research: { servers: ["issues"] } } },
     home: {
       ".cursor/mcp.json": '{\n  "mcpServers": {\n    "files": {"command": "npx", "args": ["-y", "@example/files"], "env": {"FILES_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"}}\n  }\n}\n',
       ".codex/config.toml": 'model = "o"\n', ".claude.json": '{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}', ".config/zed/settings.json": "{ broken",
@@ -27,6 +27,8 @@ export async function startWorld() {
 async function act(daemon) {
   const cursor = await daemon.client("Cursor", "2.3.1");
   const claude = await daemon.client("claude-code", "3.0.4");
+  await daemon.api("POST", "/leases", { server: "notes", tools: "delete_note", lane: "destructive", calls: 1 });
+  await daemon.api("POST", "/leases", { server: "weather", lane: "write", for: "1h", calls: 12 });
   const intent = (operation_type, reason) => ({ operation_type, data_sensitivity: "internal", reason });
   await claude.call("retrieve_tools", { query: "which notes are there", limit: 3 });
   await claude.call("call_tool_read", { name: "notes:list_notes", intent: intent("read", "the user asked which notes there are") });
@@ -44,4 +46,7 @@ async function act(daemon) {
     return ["issues:create_issue", "issues:close_issue", "shifty:add_numbers"].every((name) => tools.some((t) => t.name === name));
   });
   await claude.call("call_tool_write", { name: "issues:create_issue", args: { repo: "octo/manual", title: "Paths with spaces" } }); // refused
+  // The lease for it is used up: it waits as long as the world is there.
+  claude.call("call_tool_destructive", { name: "notes:delete_note", args: { title: "trip" }, intent: intent("destructive", "the user has no use for it any more") }).catch(() => {});
+  await until("a call waits", async () => (await daemon.api("GET", "/pending")).pending.length === 1);
 }

@@ -51,7 +51,7 @@ const status: Column<Row> = {
   cell: (r) => <>{held(r) ?? <Outcome status={r.status} />}{(r.times ?? 0) > 1 && <span class="dim" title={`It was refused ${number(r.times!)} times`}> ×{number(r.times!)}</span>}</>,
   filter: (r) => ({ key: "status", value: r.status }),
 };
-const took: Column<Row> = { key: "took", head: "Took", class: "c-took n", cell: (r) => (r.type === "tool_call" && r.status !== "pending" ? (r.ms > 0 ? duration(r.ms) : "< 1 ms") : <span class="dim">–</span>) };
+const took: Column<Row> = { key: "took", head: "Took", class: "c-took n", cell: (r) => (r.type === "tool_call" && r.status !== "pending" && r.status !== "held" ? (r.ms > 0 ? duration(r.ms) : "< 1 ms") : <span class="dim">–</span>) };
 
 /** The columns of the list, and those that stay while a record is open beside it. */
 export const wide: readonly Column<Row>[] = [time, lane, tool, why, client, status, took];

@@ -1,13 +1,17 @@
-import type { ActivityRecord } from "../../api/types";
+import { api, path } from "../../api/client";
+import type { ActivityRecord, PendingCall } from "../../api/types";
+import { useResource } from "../../data/resource";
+import { usePending } from "../../data/shared";
+import { span } from "../../lib/format";
+import { actorWords, byWords } from "../../lib/who";
 import { href } from "../../router";
 import { DrawerPart } from "../../ui/drawer";
 import { Icon } from "../../ui/icon";
-import { Time } from "../../ui/values";
+import { AnswerTime, Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
-import { checks, hintLines, reasonOf, remedy } from "./decision";
-import { actorWords } from "./row";
+import { argumentWords, checks, hintLines, reasonOf, remedy } from "./decision";
 
-const outcomes = { allowed: "Allowed.", warned: "Allowed, with a warning.", refused: "Refused." };
+const outcomes = { allowed: "Allowed.", warned: "Allowed, with a warning.", refused: "Refused.", asked: "A person is asked." };
 
 /** The part that tells what decided about a call: of a refusal with what would pass. */
 export function DecisionPart({ record: r }: { record: ActivityRecord }) {
@@ -18,11 +22,27 @@ export function DecisionPart({ record: r }: { record: ActivityRecord }) {
   return (
     <DrawerPart title="Decision" end={r.metadata.error_code && <span class="mono dim">{r.metadata.error_code}</span>}>
       <p>{d ? outcomes[d.outcome] ?? "" : "Refused."} <span class="soft">{refused && r.error_message ? <Visible text={r.error_message} /> : d && reasonOf(d, r.metadata.tool_variant)}</span></p>
+      {d?.lane && <p class="soft"><Visible text={argumentWords(d.lane)} /></p>}
+      {d?.approval && <Answered id={d.approval} />}
+      {r.status === "held" && <StillHeld id={r.id} />}
       {would && <p class="would"><b>What would pass</b> {would.text} {would.page && <a class="link" href={href(would.page, would.id ? { id: would.id } : {})}>{would.link}</a>}</p>}
-      {d && <ul class="checks">{checks(d).map((c) => <li key={c.name} class={c.passed ? undefined : "not"}><Icon name={c.passed ? "check" : "block"} small />{c.name}<span class="vh">{c.passed ? ": passed" : ": refused"}</span></li>)}</ul>}
+      {d && <ul class="checks">{checks(d).map((c) => <li key={c.name} class={c.passed ? undefined : "not"}><Icon name={c.passed ? "check" : c.passed === undefined ? "clock" : "block"} small />{c.name}<span class="vh">{c.passed ? ": passed" : c.passed === undefined ? ": asked" : ": refused"}</span></li>)}</ul>}
       {d && <Judged record={r} />}
     </DrawerPart>
   );
+}
+
+// Who let it go on. What was asked is kept for a while only.
+function Answered({ id }: { id: string }) {
+  const q = useResource("pending " + id, (signal) => api.get<PendingCall>(path`/pending/${id}`, {}, signal), { keep: false }).data;
+  if (!q?.answered_at) return <p class="soft">A person was to be asked; <span class="mono">{id}</span>, an approval or a lease, let it go on.</p>;
+  return <p class="soft">Allowed by {byWords(q.answered_by, q.answered_via)}, {span((Date.parse(q.answered_at) - Date.parse(q.asked_at)) / 1000)} after it was asked.</p>;
+}
+
+function StillHeld({ id }: { id: string }) {
+  const c = usePending().data?.find((p) => p.activity_id === id);
+  if (!c) return <p class="soft">It was answered, or its time is over. A call that was made then has a record of its own.</p>;
+  return <p class="would"><b>It waits</b> <AnswerTime call={c} />. <a class="link" href={href("approvals", { kind: "call", id: c.id })}>Answer it</a></p>;
 }
 
 // The facts, for who wants to know: folded, because the sentence above says what they come to.

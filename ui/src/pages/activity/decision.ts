@@ -1,19 +1,31 @@
 // What decided about a call, in words: from the facts in the record, nothing guessed.
 
-import type { ActivityRecord, Decision, HintFact, Lane } from "../../api/types";
+import type { ActivityRecord, ArgumentLane, Decision, HintFact, Lane } from "../../api/types";
 
 const order = ["name", "intent", "arguments", "scope", "tool_exists", "callable", "hints", "schema"];
-const checkWords: Record<string, string> = { tool_exists: "tool exists", place: "a free place" };
+const last = ["place", "ask"]; // these come when all others have passed
+const checkWords: Record<string, string> = { tool_exists: "tool exists", lane: "what the arguments do", place: "a free place", ask: "a person" };
 
-export interface Check { name: string; passed: boolean }
+/** passed is undefined while a person is asked. */
+export interface Check { name: string; passed: boolean | undefined }
 
-/** Returns the checks in their order up to the one that refused; without a refusal all of them. */
+/** Returns the checks in their order up to the one that refused, or that asks; else all of them. */
 export function checks(d: Decision): Check[] {
-  const word = (name: string) => checkWords[name] ?? name.replaceAll("_", " ");
-  if (!d.check) return d.outcome === "refused" ? [] : order.map((c) => ({ name: word(c), passed: true }));
-  const at = order.indexOf(d.check);
-  const before = at < 0 && d.check !== "place" ? [] : order.slice(0, at < 0 ? order.length : at);
-  return [...before.map((c) => ({ name: word(c), passed: true })), { name: word(d.check), passed: false }];
+  const all = d.lane || d.check === "lane" ? [...order, "lane"] : order;
+  const pass = (c: string): Check => ({ name: checkWords[c] ?? c.replaceAll("_", " "), passed: true });
+  if (!d.check) return d.outcome === "refused" ? [] : [...all, ...(d.approval ? ["ask"] : [])].map(pass);
+  const at = all.indexOf(d.check);
+  const before = at < 0 && !last.includes(d.check) ? [] : all.slice(0, at < 0 ? all.length : at);
+  return [...before.map(pass), { ...pass(d.check), passed: d.outcome === "asked" ? undefined : false }];
+}
+
+const readAs: Record<ArgumentLane["by"], string> = { sql: "SQL", shell: "a shell line", cli: "a command line", http: "a method of HTTP", graphql: "GraphQL", action: "an action" };
+
+/** Returns what the arguments make of the call, and by which word in which of them. */
+export function argumentWords(l: ArgumentLane): string {
+  const read = `“${l.argument}”, read as ${readAs[l.by] ?? l.by}${l.declared ? ", as the configuration says" : ""}`;
+  const why = l.unread ? `${read}, could not be read to its end${l.word ? ` (${l.word})` : ""}` : l.word ? `“${l.word}” in ${read}` : read;
+  return `By its arguments it counts as ${l.operation}: ${why}.`;
 }
 
 /** Returns the lane that a way to call stands for. */
@@ -80,6 +92,11 @@ export function remedy(r: ActivityRecord): Remedy | undefined {
       return { text: "The name of a tool that exists, as server:tool.", page: "tools", link: "Search tools" };
     case "scope":
       return { text: "A caller whose access reaches this server and this kind of call." };
+    case "lane":
+      return d.lane ? { text: `The same call with call_tool_${d.lane.operation}, declared as ${d.lane.operation}.` } : undefined;
+    case "ask":
+      if (r.metadata.error_code === "APPROVAL_DENIED") return { text: "Another call: a person has denied this one." };
+      return { text: "The same call, once you have allowed it.", page: "approvals", link: "Show what waits" };
     case "place":
       return { text: "The same call when the server has fewer calls to work on." };
   }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { path } from "../../api/client";
-import type { ActivityRecord } from "../../api/types";
+import type { ActivityRecord, ErasedField } from "../../api/types";
 import { useResource } from "../../data/resource";
 import { useActions } from "../../keys";
 import { bytes, clock, date, duration, millis, number } from "../../lib/format";
@@ -16,6 +16,7 @@ import { Json, JsonPart, Text } from "../../ui/json";
 import { Lane, Outcome, ToolName } from "../../ui/marks";
 import { Loaded } from "../../ui/parts";
 import { toast } from "../../ui/toast";
+import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { again, answerText, command, maskedIn } from "./command";
 import { DecisionPart } from "./decided";
@@ -24,7 +25,7 @@ import { TimePart } from "./timing";
 import { Proof } from "./verify";
 import { Change, Why } from "./why";
 
-const outcome: Record<ActivityRecord["status"], string> = { success: "Succeeded", error: "Failed", blocked: "Refused", interrupted: "Interrupted", pending: "Running" };
+const outcome: Record<ActivityRecord["status"], string> = { success: "Succeeded", error: "Failed", blocked: "Refused", interrupted: "Interrupted", pending: "Running", held: "Held" };
 
 function when(at: string): string {
   const t = new Date(at);
@@ -35,7 +36,7 @@ function when(at: string): string {
 /** Returns the line below the title: "Succeeded in 212 ms, today at 15:01:58.318". */
 function meta(r: Row): string {
   if (!isCall(r)) return `${actionWords(r.action ?? r.type)}, ${when(r.at)}`.replace(/^./, (c) => c.toUpperCase());
-  const took = r.type === "tool_call" && r.status !== "pending" ? ` ${r.status === "success" ? "in" : "after"} ${r.ms ? duration(r.ms) : "less than 1 ms"}` : "";
+  const took = r.type === "tool_call" && r.status !== "pending" && r.status !== "held" ? ` ${r.status === "success" ? "in" : "after"} ${r.ms ? duration(r.ms) : "less than 1 ms"}` : "";
   return `${outcome[r.status]}${took}, ${when(r.at)}` + ((r.times ?? 0) > 1 ? `, ${number(r.times!)} times` : "");
 }
 
@@ -71,6 +72,7 @@ function Body({ record: r }: { record: ActivityRecord }) {
       {refused && <DecisionPart record={r} />}
       {call ? <Why record={r} /> : <Change record={r} />}
       {r.arguments !== undefined && <Arguments record={r} />}
+      {r.erased && <ErasedPart erased={r.erased} />}
       {r.response !== undefined && <Answer record={r} />}
       {!refused && r.error_message && r.error_message !== answerText(r.response) && <DrawerPart title={r.metadata.error_code ? `Error ${r.metadata.error_code}` : "Error"}><p><Visible text={r.error_message} /></p></DrawerPart>}
       {!!r.metadata.warnings?.length && <DrawerPart title="Warnings"><ul class="told">{r.metadata.warnings.map((w) => <li key={w}><Visible text={w} /></li>)}</ul></DrawerPart>}
@@ -78,6 +80,17 @@ function Body({ record: r }: { record: ActivityRecord }) {
       {call && <TimePart record={r} />}
       <Proof record={r} />
     </>
+  );
+}
+
+const fieldWords: Record<ErasedField, string> = { arguments: "Arguments", response: "Answer", error_message: "Error", reason: "Reason", declared: "What was declared", query: "Search", warnings: "Warnings" };
+
+// What is not there any more, where else nothing would say that it was.
+function ErasedPart({ erased }: { erased: NonNullable<ActivityRecord["erased"]> }) {
+  return (
+    <DrawerPart title="Erased by a person">
+      <dl class="defs">{erased.map((e) => <><dt key={e.field}>{fieldWords[e.field] ?? e.field}</dt><dd><span class="masked">erased</span> <Time class="dim" at={e.at} suffix /></dd></>)}</dl>
+    </DrawerPart>
   );
 }
 

@@ -1,6 +1,7 @@
 // A line of the log: what a record of REST and an event have in common.
 
 import type { ActivityRecord, EventRecord, Lane } from "../../api/types";
+import { actorWords } from "../../lib/who";
 
 export interface Row {
   id: string;
@@ -43,7 +44,7 @@ export function isCall(r: { type: Row["type"] }): boolean {
 }
 
 const says: Record<string, string> = {
-  hold_tools: "tools held for review", accept_tools: "tools accepted", start: "started", stop: "stopped", restart: "started again", reload: "file loaded again",
+  hold_tools: "tools held for review", approve_call: "call allowed", deny_call: "call denied", grant_lease: "lease given", revoke_lease: "lease revoked", redact: "fields erased", accept_tools: "tools accepted", start: "started", stop: "stopped", restart: "started again", reload: "file loaded again",
 };
 
 /** Returns an action as words: "hold_tools" is "tools held for review". */
@@ -54,13 +55,4 @@ export function actionWords(action: string): string {
 /** Returns who did it: "Claude Code", else the actor in words. */
 export function who(r: { client?: string | undefined; actor?: string | undefined }): string {
   return r.client || actorWords(r.actor);
-}
-
-/** Returns an actor as words: "an agent", "a person". */
-export function actorWords(actor: string | undefined): string {
-  if (!actor) return "";
-  if (actor === "agent") return "an agent";
-  if (actor === "admin") return "a person";
-  if (actor === "system") return "MCPProxy";
-  return actor.replace(/^agent:/, "agent ");
 }

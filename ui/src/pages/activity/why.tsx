@@ -4,12 +4,11 @@ import { api } from "../../api/client";
 import type { ActivityList, ActivityRecord } from "../../api/types";
 import { useResource } from "../../data/resource";
 import { count, span } from "../../lib/format";
+import { actorWords, surfaceWords } from "../../lib/who";
 import { href } from "../../router";
 import { DrawerPart } from "../../ui/drawer";
 import { Visible } from "../../ui/words";
-import { actionWords, actorWords } from "./row";
-
-const sources: Record<string, string> = { mcp: "", rest: "over REST", cli: "on the command line", ui: "in this page" };
+import { actionWords } from "./row";
 
 /** The part that tells why a call was made, by whom, in which session, and how the tool was found. */
 export function Why({ record: r }: { record: ActivityRecord }) {
@@ -23,7 +22,7 @@ export function Why({ record: r }: { record: ActivityRecord }) {
         {r.session_id && <><dt>Session</dt><dd><a class="link mono" href={href("activity", { session: r.session_id, since: "30d" })} title={r.session_id}>{r.session_id.slice(0, 8)}</a> <Calls session={r.session_id} /></dd></>}
         {search && <><dt>Found by</dt><dd>searching “<Visible text={search.query} />”{search.rank ? `, place ${search.rank}` : ""}</dd></>}
         {intent?.declared !== undefined && <><dt>Declared</dt><dd class="mono"><Visible text={JSON.stringify(intent.declared)} /></dd></>}
-        {r.parent_id && <><dt>Part of</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
+        {r.parent_id && <><dt>{r.metadata.decision?.approval ? "Held as" : "Part of"}</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
       </dl>
     </DrawerPart>
   );
@@ -31,7 +30,7 @@ export function Why({ record: r }: { record: ActivityRecord }) {
 
 /** The part that tells what was done, of records that are no call. */
 export function Change({ record: r }: { record: ActivityRecord }) {
-  const { action, detail } = r.metadata;
+  const { action, detail, redacted } = r.metadata;
   return (
     <DrawerPart title="What happened">
       <p>{sentence(r)}</p>
@@ -40,6 +39,8 @@ export function Change({ record: r }: { record: ActivityRecord }) {
         {r.server_name && <><dt>Server</dt><dd><a class="link" href={href("servers", { id: r.server_name })}><Visible text={r.server_name} /></a></dd></>}
         {r.tool_name && <><dt>Tool</dt><dd><a class="link" href={href("tools", { id: `${r.server_name}:${r.tool_name}` })}><Visible text={r.tool_name} /></a></dd></>}
         {detail && <><dt>Detail</dt><dd><Visible text={detail} /></dd></>}
+        {redacted && <><dt>Fields</dt><dd>{redacted.fields.join(", ")} of <a class="link mono" href={href("activity", { since: "30d", id: redacted.id })}>{redacted.id}</a></dd></>}
+        {r.parent_id && <><dt>About</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
         <By record={r} />
       </dl>
     </DrawerPart>
@@ -48,7 +49,7 @@ export function Change({ record: r }: { record: ActivityRecord }) {
 
 // What each type of record is about, in a sentence.
 function sentence(r: ActivityRecord): string {
-  const bad = { error: " It failed.", blocked: r.type === "approval" ? "" : " It was refused.", interrupted: " It was interrupted.", pending: " It runs.", success: "" }[r.status];
+  const bad = { error: " It failed.", blocked: r.type === "approval" ? "" : " It was refused.", interrupted: " It was interrupted.", pending: " It runs.", held: "", success: "" }[r.status];
   switch (r.type) {
     case "approval": return (r.status === "blocked" ? "Something is held back, or was blocked." : "It was decided what agents may reach.") + bad;
     case "server_change": return "A server, or what it offers, has changed." + bad;
@@ -59,7 +60,7 @@ function sentence(r: ActivityRecord): string {
 
 function By({ record: r }: { record: ActivityRecord }) {
   const actor = actorWords(r.actor);
-  const rest = [r.client_name ? actor : "", sources[r.source ?? ""]].filter(Boolean).join(", ");
+  const rest = [r.client_name ? actor : "", surfaceWords(r.source)].filter(Boolean).join(", ");
   if (!r.client_name && !actor) return null;
   return (
     <>

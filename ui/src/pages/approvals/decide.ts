@@ -8,7 +8,7 @@ import type { DefinitionItem, Item } from "./model";
 export type Diff = Omit<ToolDiff, "name" | "tool"> & { name?: string; words?: Piece[] };
 
 /** What names a definition in a route. */
-export interface Target { kind: Item["kind"]; server: string; name: string }
+export interface Target { kind: Exclude<Item["kind"], "call">; server: string; name: string }
 
 export function routeOf(t: Target): string {
   switch (t.kind) {

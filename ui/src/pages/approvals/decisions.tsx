@@ -1,9 +1,9 @@
 // What can be decided about a definition, and what becomes of it.
 
 import { useState } from "preact/hooks";
-import { explain, ProblemError } from "../../api/client";
+import { ProblemError } from "../../api/client";
 import { Confirm } from "../../ui/dialog";
-import { toast } from "../../ui/toast";
+import { tell, toast } from "../../ui/toast";
 import { ActsBar, useSettled, type Act } from "./acts";
 import type { Lanes } from "./body";
 import { decide, takeBack, type Diff, type Target, type Verb } from "./decide";
@@ -85,9 +85,4 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
       )}
     </>
   );
-}
-
-function tell(error: unknown): void {
-  const { message, hint } = explain(error);
-  toast({ text: [message, hint].filter(Boolean).join(" ") });
 }

@@ -2,12 +2,13 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { count, number } from "../../lib/format";
+import { actorWords } from "../../lib/who";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { Lane, Tag } from "../../ui/marks";
-import { Time } from "../../ui/values";
+import { AnswerTime, Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
-import { grouped, hasFindings, why, type Item, type Section } from "./model";
+import { grouped, hasFindings, isDefinition, why, type Item, type Section } from "./model";
 
 interface Props {
   list: readonly Section[];
@@ -83,7 +84,7 @@ function Row({ item: i, current, href }: { item: Item; current: boolean; href: s
     <li ref={row}>
       <a href={href} aria-current={current ? "true" : undefined}>
         <span class="cut"><span class="tool">{i.kind === "server" ? i.server : <><span class="sv">{i.server}:</span><Visible text={i.name || "instructions"} /></>}</span></span>
-        {i.since ? <Time class="age" at={i.since} /> : <span />}
+        {i.kind === "call" ? <span class="age"><AnswerTime call={i.call} /></span> : i.since ? <Time class="age" at={i.since} /> : <span />}
         <Why item={i} />
         <Mark item={i} />
       </a>
@@ -92,6 +93,7 @@ function Row({ item: i, current, href }: { item: Item; current: boolean; href: s
 }
 
 function Why({ item: i }: { item: Item }) {
+  if (i.kind === "call") return <span class="why cut"><Lane lane={i.call.lane} />, <Visible text={i.call.client_name || actorWords(i.call.actor)} /></span>;
   if (i.kind !== "server" && i.kind !== "tool" && i.kind !== "instructions") return <span class="why cut">{i.kind.charAt(0).toUpperCase() + i.kind.slice(1)}</span>;
   const text = why(i);
   if (i.kind === "tool" && i.lane && (i.reason !== "changed" || !text)) return <span class="why cut"><Lane lane={i.lane} guessed={i.guessed} /></span>;
@@ -100,6 +102,7 @@ function Why({ item: i }: { item: Item }) {
 
 function Mark({ item: i }: { item: Item }) {
   if (i.kind === "server") return i.findings > 0 ? <Tag kind="warm">{count(i.findings, "finding")}</Tag> : <Tag>{i.stage === "launch" ? "launch" : i.stage === "approved" ? "lost" : "review"}</Tag>;
+  if (!isDefinition(i)) return null;
   if (i.verdict === "block") return <Tag kind="hot">{count(i.findings.length, "finding")}</Tag>;
   if (i.loosened.length) return <Tag kind="warm">loosened</Tag>;
   if (i.verdict !== "clean") return <Tag kind="warm">{i.findings.length ? count(i.findings.length, "finding") : "not read"}</Tag>;

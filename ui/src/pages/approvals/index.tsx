@@ -1,4 +1,4 @@
-// Approvals: what changed, may it pass?
+// Approvals: what waits, may it pass?
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useStatus } from "../../data/shared";
@@ -13,16 +13,17 @@ import { Icon } from "../../ui/icon";
 import { Empty, ErrorPart, NothingFits, Skeleton } from "../../ui/parts";
 import { attempt, toast } from "../../ui/toast";
 import "./approvals.css";
+import { CallDetail } from "./call";
 import { approveMany, takeBackMany } from "./decide";
 import { Detail } from "./detail";
 import { Inbox } from "./inbox";
 import { useInbox } from "./list";
-import { fits, idOf, isClean, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
+import { fits, idOf, isClean, isDefinition, itemAt, offerKinds, ordered, sections, waits, type DefinitionItem, type Item } from "./model";
 import { useNarrow } from "./narrow";
 import { ServerDetail } from "./server";
-import { heading } from "./words";
+import { heading, lead } from "./words";
 
-const schema = { id: text(), kind: oneOf(["", ...offerKinds], ""), show: oneOf(["all", "findings", "clean"], "all"), view: oneOf(["difference", "whole", "json"], "difference") };
+const schema = { id: text(), kind: oneOf(["", "call", ...offerKinds], ""), show: oneOf(["all", "findings", "clean"], "all"), view: oneOf(["difference", "whole", "json"], "difference") };
 
 export default function Approvals() {
   const inbox = useInbox();
@@ -83,7 +84,8 @@ export default function Approvals() {
         <div class="pane-list">
           <div class="pane-head">
             <h1>{heading(waiting.length)}</h1>
-            <p class="lead">{waiting.length > 1 ? "None of them reaches an agent until you decide." : waiting.length > 0 ? "It reaches no agent until you decide." : "What changes, and what an agent proposes, appears here first."}</p>
+            <p class="lead">{lead(waiting.filter((i) => i.kind === "call").length, waiting.length)}</p>
+            <Leases />
             {inbox.warnings.map((w) => <p class="note" key={w}>{w}</p>)}
             <div class="chips" role="group" aria-label="Show">
               {(["all", "findings", "clean"] as const).map((show) => (
@@ -94,14 +96,21 @@ export default function Approvals() {
           {list.length > 0 ? <Inbox list={list} current={current} link={link} /> : <NothingFits what={q.show === "clean" ? "None is clean" : "None has findings"} filters="" onClear={() => setQ({ show: "all" })} />}
           <Bulk items={waiting.filter(isClean)} onDone={(some) => (inbox.settle(some), some.some((i) => i.key === current) && open(order.find((i) => !some.some((s) => s.key === i.key))))} onBack={inbox.unsettle} />
         </div>
-        <section class="pane" aria-label={target ? idOf(target) : "Nothing chosen"} ref={pane} tabIndex={-1}>
+        <section class="pane" aria-label={target ? (item?.kind === "call" ? item.call.name : idOf(target)) : "Nothing chosen"} ref={pane} tabIndex={-1}>
           {!target ? !narrow && <Nothing chosen={waiting.length > 0} />
-            : target.kind === "server" ? <ServerDetail key={current} name={target.server} item={item?.kind === "server" ? item : undefined} {...common} />
-              : <Detail key={current} target={target} item={item?.kind !== "server" ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common} />}
+            : target.kind === "call" ? <CallDetail key={current} id={target.name} {...common} />
+              : target.kind === "server" ? <ServerDetail key={current} name={target.server} item={item?.kind === "server" ? item : undefined} {...common} />
+                : <Detail key={current} target={{ ...target, kind: target.kind }} item={item && isDefinition(item) ? item : undefined} view={q.view} onView={(view) => setQ({ view })} onBack={undone} {...common} />}
         </section>
       </div>
     </div>
   );
+}
+
+// Calls that nobody is asked about for a while are shown wherever calls are.
+function Leases() {
+  const n = useStatus().data?.held.leases ?? 0;
+  return n > 0 ? <p class="lead"><a class="link" href={href("clients")}>{count(n, "lease")}</a> {n === 1 ? "runs" : "run"}: calls that you have allowed for a while.</p> : null;
 }
 
 // alone: it is the whole page, and its heading the page's.
@@ -110,7 +119,7 @@ function Nothing({ chosen = false, alone = false }: { chosen?: boolean; alone?: 
   if (chosen) return <Empty title="Nothing is chosen">Choose one of the list.</Empty>;
   const n = status?.tools.total ?? 0;
   const text = `${n > 0 ? `${count(n, "tool")} ${n === 1 ? "is as you accepted it" : "are as you accepted them"}. ` : ""}What changes, and what an agent proposes, appears here first.`;
-  return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p></div> : <Empty title={heading(0)}>{text}</Empty>;
+  return alone ? <div class="empty"><h1>{heading(0)}</h1><p>{text}</p><Leases /></div> : <Empty title={heading(0)}>{text}</Empty>;
 }
 
 function Bulk({ items, onDone, onBack }: { items: readonly DefinitionItem[]; onDone: (done: readonly Item[]) => void; onBack: (back: readonly Item[]) => void }) {

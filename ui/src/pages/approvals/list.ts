@@ -1,11 +1,11 @@
 // What waits, with what is beyond the first answer, and without what has just been decided.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api } from "../../api/client";
+import { api, explain } from "../../api/client";
 import type { Waiting } from "../../api/types";
 import { useResource } from "../../data/resource";
-import { approvals, useApprovals } from "../../data/shared";
-import { itemsOf, type Item } from "./model";
+import { approvals, pending, useApprovals, usePending } from "../../data/shared";
+import { isDefinition, itemsOf, type Item } from "./model";
 
 const page = 1000;
 const most = 20_000;
@@ -21,19 +21,25 @@ async function rest(first: Waiting, signal: AbortSignal): Promise<Item[]> {
   return out;
 }
 
-const trace = (i: Item) => `${i.key}|${i.kind === "server" ? i.stage : `${i.fingerprint} ${i.reason}`}`;
+const trace = (i: Item) => `${i.key}|${isDefinition(i) ? `${i.fingerprint} ${i.reason}` : i.kind === "server" ? i.stage : ""}`;
+
+const reload = () => {
+  approvals.reload();
+  pending.reload();
+};
 
 export function useInbox() {
   const shared = useApprovals();
+  const calls = usePending();
   const first = shared.data;
   const more = first !== undefined && (first.total_tools > first.tools.length || first.total_offers > first.offers.length);
   const later = useResource(more ? "rest" : null, (signal) => rest(first!, signal), { turn: shared.at?.getTime() });
   const all = useMemo(() => {
-    if (!first) return undefined;
-    const by = new Map(itemsOf(first).map((i) => [i.key, i]));
+    if (!first || (calls.data === undefined && calls.error === undefined)) return undefined;
+    const by = new Map(itemsOf(first, calls.data).map((i) => [i.key, i]));
     for (const i of (more && later.data) || []) if (!by.has(i.key)) by.set(i.key, i);
     return [...by.values()];
-  }, [first, more && later.data]);
+  }, [first, calls.data, calls.error, more && later.data]);
 
   // Decided is left out at once; when the list agrees, nothing has to be remembered.
   const [decided, setDecided] = useState<ReadonlySet<string>>(new Set());
@@ -48,16 +54,16 @@ export function useInbox() {
     data: items,
     error: shared.error,
     slow: shared.slow,
-    reload: shared.reload,
-    warnings: first?.warnings ?? [],
+    reload,
+    warnings: [...(calls.error !== undefined ? [explain(calls.error).message] : []), ...(first?.warnings ?? [])],
     settle: (done: readonly Item[]) => {
       setDecided((d) => new Set([...d, ...done.map(trace)]));
-      approvals.reload();
+      reload();
     },
     unsettle: (back: readonly Item[]) => {
       const gone = new Set(back.map(trace));
       setDecided((d) => new Set([...d].filter((t) => !gone.has(t))));
-      approvals.reload();
+      reload();
     },
   };
 }

@@ -1,6 +1,6 @@
-// What waits, as one ordered list: servers, what changed, what is new, what a person has blocked.
+// What waits, as one ordered list: calls, servers, what changed, what is new, what a person has blocked.
 
-import type { Finding, Lane, LaunchView, Verdict, Waiting, WaitingServer, WaitingTool } from "../../api/types";
+import type { Finding, Lane, LaunchView, PendingCall, Verdict, Waiting, WaitingServer, WaitingTool } from "../../api/types";
 import { count } from "../../lib/format";
 
 export const offerKinds = ["prompt", "resource", "template", "instructions"] as const;
@@ -42,21 +42,38 @@ export interface ServerItem {
   launch?: LaunchView;
 }
 
-export type Item = DefinitionItem | ServerItem;
+/** A call that is held until a person answers. */
+export interface CallItem {
+  key: string;
+  kind: "call";
+  server: string;
+  name: string;
+  since: string;
+  call: PendingCall;
+}
+
+export type Item = DefinitionItem | ServerItem | CallItem;
+
+/** Reports whether it is a definition: a tool's, or what a server offers beside. */
+export function isDefinition(i: Item): i is DefinitionItem {
+  return i.kind !== "server" && i.kind !== "call";
+}
 
 /** The name of an item; the URL has it as kind and id. */
 export function keyOf(kind: Item["kind"], id: string): string {
   return `${kind} ${id}`;
 }
 
-/** Returns what the URL has as id: "github:create_issue", "task-master". */
-export function idOf(item: Pick<Item, "kind" | "server"> & { name?: string }): string {
+/** Returns what the URL has as id: "github:create_issue", "task-master"; of a call that waits its own. */
+export function idOf(item: Pick<Item, "kind" | "server"> & { name?: string; call?: PendingCall }): string {
+  if (item.call) return item.call.id;
   return item.name ? `${item.server}:${item.name}` : item.server;
 }
 
-/** Reads kind and id of the URL; a tool has a colon, which no server's name has. */
-export function itemAt(kind: OfferKind | "", id: string): { key: string; kind: Item["kind"]; server: string; name: string } | undefined {
+/** Reads kind and id of the URL; a tool has a colon, which no server's name has. The name of a call is its id. */
+export function itemAt(kind: OfferKind | "call" | "", id: string): { key: string; kind: Item["kind"]; server: string; name: string } | undefined {
   if (!id) return undefined;
+  if (kind === "call") return { key: keyOf(kind, id), kind, server: "", name: id };
   const colon = id.indexOf(":");
   const of = kind || (colon < 0 ? "server" : "tool");
   const whole = colon < 0 || of === "server" || of === "instructions";
@@ -64,7 +81,8 @@ export function itemAt(kind: OfferKind | "", id: string): { key: string; kind: I
 }
 
 /** Returns what waits as items, in the order of the answer. */
-export function itemsOf(w: Waiting): Item[] {
+export function itemsOf(w: Waiting, pending: readonly PendingCall[] = []): Item[] {
+  const calls = pending.map((call): CallItem => ({ key: keyOf("call", call.id), kind: "call", server: call.server, name: call.tool, since: call.asked_at, call }));
   const servers = w.servers.map(fromServer);
   const lost: ServerItem[] = (w.forgotten ?? []).filter((f) => !servers.some((s) => s.server === f.name)).map((f) => ({
     key: keyOf("server", f.name), kind: "server", server: f.name, stage: "approved", fingerprint: "", findings: 0, toolCount: f.tools, offerCount: f.offers,
@@ -75,7 +93,7 @@ export function itemsOf(w: Waiting): Item[] {
     const reason = o.reason as DefinitionItem["reason"];
     return { ...o, reason, name, loosened: [], key: keyOf(o.kind, idOf({ kind: o.kind, server: o.server, name })) };
   });
-  return [...servers, ...lost, ...tools, ...offers];
+  return [...calls, ...servers, ...lost, ...tools, ...offers];
 }
 
 function fromServer(s: WaitingServer): ServerItem {
@@ -89,11 +107,11 @@ export type Show = "all" | "findings" | "clean";
 
 /** Reports whether nobody has to look at it closely: no finding, no hint loosened, and something to hold a change against. */
 export function isClean(i: Item): i is DefinitionItem {
-  return i.kind !== "server" && i.verdict === "clean" && i.loosened.length === 0 && i.reason !== "blocked" && (i.reason === "new" || !!i.approved);
+  return isDefinition(i) && i.verdict === "clean" && i.loosened.length === 0 && i.reason !== "blocked" && (i.reason === "new" || !!i.approved);
 }
 
 export function hasFindings(i: Item): boolean {
-  return i.kind === "server" ? i.findings > 0 : i.findings.length > 0 || i.verdict !== "clean";
+  return isDefinition(i) ? i.findings.length > 0 || i.verdict !== "clean" : i.kind === "server" && i.findings > 0;
 }
 
 export function fits(i: Item, show: Show): boolean {
@@ -102,25 +120,25 @@ export function fits(i: Item, show: Show): boolean {
 
 /** Reports whether a person has still to decide; what is blocked is decided. */
 export function waits(i: Item): boolean {
-  return i.kind === "server" ? i.stage !== "approved" : i.reason !== "blocked";
+  return isDefinition(i) ? i.reason !== "blocked" : i.kind === "call" || i.stage !== "approved";
 }
 
 export interface Section { title: string; items: readonly Item[]; closed?: boolean }
 
 /** Returns the sections of the inbox, the gravest of each first. Empty ones are left out. */
 export function sections(items: readonly Item[]): Section[] {
-  const of = (test: (i: Item) => boolean) => items.filter(test).sort((a, b) => gravity(a) - gravity(b));
+  const of = (reason: DefinitionItem["reason"]) => items.filter(isDefinition).filter((i) => i.reason === reason).sort((a, b) => gravity(a) - gravity(b));
   const all: Section[] = [
+    { title: "Calls that wait", items: items.filter((i) => i.kind === "call") },
     { title: "Servers", items: items.filter((i) => i.kind === "server") },
-    { title: "Changed since you accepted them", items: of((i) => i.kind !== "server" && i.reason === "changed") },
-    { title: "New", items: of((i) => i.kind !== "server" && i.reason === "new") },
-    { title: "Blocked", items: of((i) => i.kind !== "server" && i.reason === "blocked"), closed: true },
+    { title: "Changed since you accepted them", items: of("changed") },
+    { title: "New", items: of("new") },
+    { title: "Blocked", items: of("blocked"), closed: true },
   ];
   return all.filter((s) => s.items.length > 0);
 }
 
-function gravity(i: Item): number {
-  if (i.kind === "server") return 0;
+function gravity(i: DefinitionItem): number {
   if (i.verdict === "block") return 0;
   if (i.loosened.length > 0) return 1;
   return i.verdict === "clean" ? 3 : 2;
@@ -149,7 +167,7 @@ export function ordered(list: readonly Section[]): Item[] {
 }
 
 /** Says what is to be looked at, for the second line of a row. */
-export function why(i: Item): string {
+export function why(i: Exclude<Item, CallItem>): string {
   if (i.kind === "server") {
     if (i.stage === "approved") return `Its approvals were lost: ${count(i.toolCount, "tool")} wait`;
     if (i.stage === "definitions") return `${count(i.toolCount, "tool")}, running for the review`;

@@ -17,7 +17,7 @@ export function Part({ title, end, children }: { title: string; end?: ComponentC
 }
 
 export function VerdictBox({ said }: { said: Said }) {
-  return <div class={`verdict ${said.kind}`}><Icon name={said.icon} /><div><strong>{said.strong}</strong> <span>{said.text}</span></div></div>;
+  return <div class={`verdict ${said.kind}`}><Icon name={said.icon} /><div><strong>{said.strong}</strong> <span><Visible text={said.text} /></span></div></div>;
 }
 
 function Sign({ change }: { change: Parameter["change"] }) {

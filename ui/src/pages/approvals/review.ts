@@ -2,7 +2,7 @@
 
 import { api, path } from "../../api/client";
 import type { Finding, LaunchView, Verdict } from "../../api/types";
-import type { Item } from "./model";
+import type { DefinitionItem } from "./model";
 
 export interface Reviewed { fingerprint: string; status?: string; reason?: "new" | "changed" | "blocked"; definition: unknown; verdict: Verdict | "incomplete"; findings: Finding[] }
 export interface ReviewedTool extends Reviewed { tool: string }
@@ -18,7 +18,7 @@ export interface Review {
 export const getReview = (name: string, signal?: AbortSignal) => api.get<Review>(path`/servers/${name}/review`, {}, signal);
 
 /** One definition of a review, as what a detail is about. */
-export interface Definition extends Reviewed { key: string; kind: Exclude<Item["kind"], "server">; name: string }
+export interface Definition extends Reviewed { key: string; kind: DefinitionItem["kind"]; name: string }
 
 /** Returns the definitions of a review that are not accepted yet, the gravest first; instructions have a part of their own. */
 export function definitions(r: Review): Definition[] {

@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { api, explain, path, ProblemError } from "../../api/client";
+import { api, path, ProblemError } from "../../api/client";
 import { useEvents } from "../../data/live";
 import { useResource } from "../../data/resource";
 import { now } from "../../data/now";
 import { count, exact } from "../../lib/format";
 import { Confirm } from "../../ui/dialog";
 import { ErrorPart, Skeleton } from "../../ui/parts";
-import { toast } from "../../ui/toast";
+import { tell, toast } from "../../ui/toast";
 import { Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { ActsBar, useSettled, type Act } from "./acts";
@@ -98,7 +98,7 @@ function ServerActs({ review, onDone, onNext, onStale }: { review: Review; onDon
     toast({ text: proposed ? `Dropped the proposal of ${name}.` : `Removed ${name}.` });
     onDone();
   });
-  const quietly = (f: () => Promise<unknown>) => () => void f().catch((error) => toast({ text: [explain(error).message, explain(error).hint].filter(Boolean).join(" ") }));
+  const quietly = (f: () => Promise<unknown>) => () => void f().catch(tell);
 
   const n = definitions(review).length;
   const acts: Act[] = [];

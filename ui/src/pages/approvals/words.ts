@@ -1,11 +1,12 @@
 // The sentences of the page: what a verdict means for who decides.
 
-import type { Finding, Lane } from "../../api/types";
+import type { Finding, Lane, PendingCall } from "../../api/types";
 import { clock, count, date, number, spelled } from "../../lib/format";
+import { byWords } from "../../lib/who";
 import type { Diff } from "./decide";
 import { object, parameters } from "./definition";
 
-export interface Said { kind: "hot" | "warm" | "calm"; icon: "shield" | "shield-ok" | "destr" | "block"; strong: string; text: string }
+export interface Said { kind: "hot" | "warm" | "calm"; icon: "shield" | "shield-ok" | "destr" | "block" | "write" | "read" | "clock"; strong: string; text: string }
 
 const articles: Record<Lane, string> = { read: "a read", write: "a write", destructive: "destructive" };
 
@@ -29,6 +30,20 @@ function loosened(was: Lane, is: Lane): string {
   if (was === is) return `It would still be called as ${articles[is]}, but what it says of its effects counts for less.`;
   const asked = was === "destructive" ? "a client that asks you only about destructive calls would no longer ask" : "a client that asks you about writes would no longer ask";
   return `Approved as it is, it would be called as ${articles[is]}, and ${asked}.`;
+}
+
+const heldAs: Record<Lane, Pick<Said, "kind" | "icon">> = { read: { kind: "calm", icon: "read" }, write: { kind: "warm", icon: "write" }, destructive: { kind: "hot", icon: "destr" } };
+
+/** Returns what heads a call that a person is asked about: what it counts as and why, or what was answered. */
+export function heldWords(c: PendingCall): Said {
+  const by = byWords(c.answered_by, c.answered_via) || "a lease";
+  switch (c.state) {
+    case "waiting": return { ...heldAs[c.lane], strong: `It counts as ${articles[c.lane]}:`, text: `${c.lane_reason}.` };
+    case "approved": return { kind: "calm", icon: "shield-ok", strong: `Allowed by ${by}.`, text: "It was not made yet: that is for its client to do, within a quarter of an hour." };
+    case "used": return { kind: "calm", icon: "shield-ok", strong: `Allowed by ${by}.`, text: "The call was made." };
+    case "denied": return { kind: "calm", icon: "block", strong: `Denied by ${by}.`, text: c.denial ? `The agent was told: ${c.denial}` : "No reason was given." };
+    case "expired": return { kind: "calm", icon: "clock", strong: "Its time is over.", text: `${c.answered_at ? "What was answered holds no longer. " : ""}When the call is made again, it is asked about again.` };
+  }
 }
 
 /** Returns "2 block, 4 review" of findings; "none" of none. */
@@ -56,6 +71,14 @@ export function short(fingerprint: string): string {
 /** Returns the sentence that heads the page. */
 export function heading(n: number): string {
   return n === 0 ? "Nothing waits for you" : n === 1 ? "One waits for you" : `${number(n)} wait for you`;
+}
+
+/** Returns the line below it: what becomes of calls, and of the other things, until then. */
+export function lead(calls: number, all: number): string {
+  if (all === 0) return "What changes, and what an agent proposes, appears here first.";
+  if (calls === 0) return `${all === 1 ? "It reaches no agent" : "None of them reaches an agent"} until you decide.`;
+  if (calls === all) return `${all === 1 ? "It is not" : "None of them is"} made until you allow it.`;
+  return `${count(calls, "call")} ${calls === 1 ? "is" : "are"} held until you answer; nothing else reaches an agent until you decide.`;
 }
 
 /** Says what did not change: "The 7 other parameters, name and title are as accepted." Empty when nothing is accepted. */

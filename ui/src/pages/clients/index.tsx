@@ -13,6 +13,7 @@ import { ErrorPart, Loaded, Skeleton } from "../../ui/parts";
 import { Addresses, mainAddress } from "./addresses";
 import { ClientDrawer, Disconnect } from "./client";
 import { Sessions } from "./sessions";
+import { Leases } from "./leases";
 import { ClientTable, opened } from "./table";
 import { NewToken, Tokens, useTokens } from "./tokens";
 import { clientsOf, heading, rowsOf } from "./used";
@@ -69,6 +70,7 @@ export default function Clients() {
           </Loaded>
           <div class="page nopt">
             {elsewhere.length > 0 && <Elsewhere clients={elsewhere} open={q.id} />}
+            <Leases />
             {status.data && <Addresses status={status.data} />}
             <Tokens of={tokens} />
             {list.data && list.data.sessions.length > 0 && <Sessions sessions={list.data.sessions} known={all} total={list.data.total} more={list.data.cut === true} />}

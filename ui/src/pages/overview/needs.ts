@@ -1,9 +1,10 @@
-// What needs a person, gravest first: poisoned definitions, servers to review, servers
+// What needs a person: calls that wait for an answer, then, gravest first, poisoned definitions, servers to review, servers
 // that do not work, logins, other definitions. Three of a kind become one row.
 
-import type { Finding, Server, Status, Waiting, WaitingOffer, WaitingServer, WaitingTool } from "../../api/types";
+import type { Finding, PendingCall, Server, Status, Waiting, WaitingOffer, WaitingServer, WaitingTool } from "../../api/types";
 import { count, number, span } from "../../lib/format";
 import { commandLine } from "../../lib/paste";
+import { actorWords } from "../../lib/who";
 import { href } from "../../router";
 import type { IconName } from "../../ui/icon";
 
@@ -17,6 +18,8 @@ export interface Need {
   title: readonly Bit[];
   text: readonly Bit[];
   since?: string;
+  /** A call that waits: its time is counted. */
+  call?: PendingCall;
   act: { label: string; href: string; /** What it opens in place: the secrets of a server, of all when it is "". */ secrets?: string };
   /** A definition of which refused calls are counted. */
   tool?: string;
@@ -28,7 +31,7 @@ const few = 3; // of a kind, that become one row
 const named = 3; // in the text of such a row
 
 /** Returns what needs a person. What somebody has refused already needs nobody. */
-export function needsOf(w: Waiting, servers: readonly Server[], status: Status | undefined, now: Date): Need[] {
+export function needsOf(w: Waiting, servers: readonly Server[], status: Status | undefined, now: Date, calls: readonly PendingCall[] = []): Need[] {
   const open = ([...w.tools, ...w.offers] as Definition[]).filter((d) => d.reason !== "blocked");
   const refused = w.tools.length + w.offers.length - open.length;
   const poisoned = open.filter((d) => d.verdict === "block");
@@ -37,6 +40,9 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
   const login = on.filter((s) => s.state === "needs_login" || s.needs_login);
   const broken = on.filter((s) => s.state === "failed" && !login.includes(s));
   const needs = [
+    ...gather(calls, held, (all) => ({
+      key: "calls", icon: "clock", hot: false, title: [`${number(all.length)} calls wait for your answer`], text: [...names(all), ". They are not made until you allow them."], call: all[0], act: answer(all[0]!),
+    })),
     ...log(status),
     ...gather(poisoned, poison, (all) => ({
       key: "poisoned", icon: "shield", hot: true, title: [`${number(all.length)} definitions look poisoned`], text: [...names(all.map(nameOf)), ". Nothing of them has reached an agent."],
@@ -65,6 +71,17 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
 
 function gather<T>(all: readonly T[], one: (item: T) => Need, many: (all: readonly T[]) => Need): Need[] {
   return all.length < few ? all.map(one) : [many(all)];
+}
+
+function held(c: PendingCall): Need {
+  return {
+    key: "call " + c.id, icon: "clock", hot: false, title: [{ server: c.server, tool: c.tool }, " waits for your answer"],
+    text: [`${c.client_name || actorWords(c.actor)} wants to call it. It counts as ${c.lane}: `, c.lane_reason, "."], call: c, act: answer(c),
+  };
+}
+
+function answer(c: PendingCall): Need["act"] {
+  return { label: "Answer", href: href("approvals", { kind: "call", id: c.id }) };
 }
 
 function log(status: Status | undefined): Need[] {

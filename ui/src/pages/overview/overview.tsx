@@ -4,9 +4,10 @@ import type { Server, Summary } from "../../api/types";
 import { now } from "../../data/now";
 import { useRange } from "../../data/range";
 import { useResource } from "../../data/resource";
-import { useApprovals, useStatus } from "../../data/shared";
-import { number } from "../../lib/format";
+import { useApprovals, usePending, useStatus } from "../../data/shared";
+import { count, number } from "../../lib/format";
 import { params, step } from "../../lib/range";
+import { href } from "../../router";
 import { ErrorPart, Loaded, Skeleton } from "../../ui/parts";
 import { Facts } from "./facts";
 import { Flow } from "./flow";
@@ -39,7 +40,8 @@ export default function Overview({ servers }: { servers: Server[] }) {
 function Answer({ servers }: { servers: Server[] }) {
   const waiting = useApprovals();
   const status = useStatus();
-  const needs = useMemo(() => waiting.data && needsOf(waiting.data, servers, status.data, now.value), [waiting.data, servers, status.data, now.value]);
+  const calls = usePending();
+  const needs = useMemo(() => waiting.data && needsOf(waiting.data, servers, status.data, now.value, calls.data), [waiting.data, servers, status.data, now.value, calls.data]);
   const [shown] = useState({ heading: "" });
   if (needs) shown.heading = heading(needs.length, servers);
   return (
@@ -51,6 +53,7 @@ function Answer({ servers }: { servers: Server[] }) {
             <p class="lead">
               <b>{number(servers.filter(works).length)}</b> of {number(servers.length)} {servers.length === 1 ? "server works" : "servers work"}, agents can call <b>{number(status.data.tools.callable)}</b> of{" "}
               {number(status.data.tools.total)} tools, and {logState(status.data.activity)}.
+              {status.data.held.leases > 0 && <> <a class="link" href={href("clients")}>{count(status.data.held.leases, "lease")}</a> {status.data.held.leases === 1 ? "runs" : "run"}.</>}
             </p>
           )}
         </div>

@@ -8,7 +8,7 @@ import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { ToolName } from "../../ui/marks";
 import { SecretDialog } from "../../ui/secrets";
-import { Time } from "../../ui/values";
+import { AnswerTime, Time } from "../../ui/values";
 import { Visible } from "../../ui/words";
 import { isCall, useTurn } from "./live";
 import type { Bit, Need } from "./needs";
@@ -26,7 +26,7 @@ export function Todo({ needs }: { needs: readonly Need[] }) {
               <div class="strong"><Line bits={n.title} /></div>
               <p class="cut2"><Line bits={n.text} />{n.tool && <RefusedSince need={n} />}</p>
             </div>
-            <span class="when">{n.since && <Time at={n.since} />}</span>
+            <span class="when">{n.call ? <AnswerTime call={n.call} /> : n.since && <Time at={n.since} />}</span>
             <Button small {...(n.act.secrets === undefined ? { href: n.act.href } : { decides: true, onClick: () => setSecrets(n.act.secrets) })} {...(i === 0 ? { kind: "main" as const } : {})}>{n.act.label}<span class="vh">: <Line bits={n.title} /></span></Button>
           </li>
         ))}

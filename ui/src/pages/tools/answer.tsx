@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { explain, ProblemError } from "../../api/client";
 import type { CallAnswer } from "../../api/types";
+import { usePending } from "../../data/shared";
 import { bytes } from "../../lib/format";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
@@ -13,9 +14,15 @@ import { Visible } from "../../ui/words";
 export type Outcome = { kind: "running" } | { kind: "answer"; answer: CallAnswer } | { kind: "error"; error: unknown };
 
 /** What a call gave: the answer, or why there is none. */
-export function Answer({ outcome, onAgain }: { outcome: Outcome; onAgain: () => void }) {
-  if (outcome.kind === "running") return <div class="answer" role="status"><DrawerPart title="Answer"><How status="pending" /></DrawerPart></div>;
+export function Answer({ name, outcome, onAgain }: { /** Of the tool. */ name: string; outcome: Outcome; onAgain: () => void }) {
+  if (outcome.kind === "running") return <div class="answer" role="status"><DrawerPart title="Answer"><How status="pending" /><Held name={name} /></DrawerPart></div>;
   return <div class="answer" role="status">{outcome.kind === "answer" ? <Given answer={outcome.answer} /> : <Refused error={outcome.error} onAgain={onAgain} />}</div>;
+}
+
+// A person is asked about calls of this page, too.
+function Held({ name }: { name: string }) {
+  const c = usePending().data?.find((p) => p.source === "ui" && p.name === name);
+  return c ? <> <span class="soft">It waits for your answer.</span> <a class="link" href={href("approvals", { kind: "call", id: c.id })}>Answer it</a></> : null;
 }
 
 function Given({ answer }: { answer: CallAnswer }) {
@@ -52,6 +59,7 @@ function Refused({ error, onAgain }: { error: unknown; onAgain: () => void }) {
       <p><How status={refused && error.status < 500 ? "blocked" : "error"} /> {code && <code class="dim">{code}</code>}</p>
       <p class="gap"><Visible text={message} /></p>
       {hint && <p class="soft gap"><Visible text={hint} /></p>}
+      {code === "APPROVAL_PENDING" && refused && <p class="gap"><a class="link" href={href("approvals", { kind: "call", id: String(error.problem.details?.approval_id) })}>Answer it</a></p>}
       {!refused && <p class="gap"><Button small onClick={onAgain}>Try again</Button> <span class="dim">The same call acts once.</span></p>}
     </DrawerPart>
   );

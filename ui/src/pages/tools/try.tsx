@@ -87,7 +87,7 @@ export function TryIt({ tool, foot, onCalled }: { tool: ToolDetail; foot: HTMLEl
           <div><label class="lab" for={reasonId}>Reason, for the log</label><input class="field" id={reasonId} maxLength={1000} placeholder="Why do you call it?" value={reason} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></div>
         </form>
       </DrawerPart>
-      {outcome && <Answer outcome={outcome} onAgain={submit} />}
+      {outcome && <Answer name={tool.name} outcome={outcome} onAgain={submit} />}
       {ask && <Sure tool={tool} args={ask} onClose={() => setAsk(undefined)} onYes={() => (setAsk(undefined), void call(ask))} />}
       {createPortal(<><Button kind="main" decides disabled={outcome?.kind === "running"} onClick={submit}>{outcome?.kind === "running" ? "Calling…" : `Call as ${tool.lane}`}</Button>
         {mode === "form" && hidden > 0 && <Button kind="quiet" onClick={() => setMore(true)}>{count(hidden, "more field", "more fields")}</Button>}</>, foot)}

@@ -1,1 +1,0 @@
-import{s as e,t}from"./format-DCH8zFVg.js";import{t as n}from"./now-FYZ1Vt-i.js";import{t as r}from"./preact-jjpkShYw.js";function i({at:i,suffix:a=!1,class:o}){if(!i)return r(`span`,{class:`dim`,children:`–`});let s=new Date(i),c=t(s,n.value),l=a&&/^\d+ (s|min|h|d)$/.test(c)?c+` ago`:c;return r(`time`,{class:o,dateTime:s.toISOString(),title:e(s),children:l})}export{i as t};
