@@ -107,7 +107,7 @@ func (f *flags) count(servers []installed, print bool) {
 	for _, s := range servers {
 		for _, d := range s.tools {
 			f.tools++
-			found := x.Tool(d).Across()
+			found := x.Tool(&d).Across()
 			if len(found) == 0 {
 				continue
 			}
@@ -162,7 +162,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 		for server, tools := range peers {
 			beside.Set(server, tools)
 		}
-		found := beside.Tool(d).Across()
+		found := beside.Tool(&d).Across()
 		if namesOther(d, names, m.Peers) {
 			r.naming++
 			if len(found) > 0 {
@@ -173,7 +173,7 @@ func printAttacks(servers []installed, malicious []corpora.Sample, print bool) {
 			if len(found) > 0 || scan.Definition(d).Verdict != scan.Clean {
 				r.both++
 			}
-			if len(alone.Tool(d).Across()) > 0 {
+			if len(alone.Tool(&d).Across()) > 0 {
 				r.unknown++
 			}
 		}

@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each is measured; the median counts")
 	flag.StringVar(&o.clients, "clients", "1,8,64", "numbers of concurrent clients")
 	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
-	flag.StringVar(&o.beside, "beside", "", "another binary of MCPProxy: calls measures it in turn with this tree's, slow in its place")
+	flag.StringVar(&o.beside, "beside", "", "another binary of MCPProxy: calls measures it in turn with this tree's, slow and catalog in its place")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
 	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan, across: where the labelled corpora are")
 	flag.IntVar(&o.calls, "calls", 4, "hostile: calls of each client in a round")
@@ -58,7 +58,7 @@ func main() {
 		os.Exit(2)
 	}
 	run := map[string]func(options) error{
-		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built("", benchCatalog), "sizes": built("", benchSizes),
+		"calls": built("", benchCalls), "start": built("", benchStart), "catalog": built(o.beside, benchCatalog), "sizes": built("", benchSizes),
 		"hostile": built("", benchHostile), "refusals": built("", benchRefusals), "firstday": built("", benchFirstDay),
 		"slow": built(o.beside, benchSlow), "events": built("", benchEvents), "soak": built("", benchSoak), "scan": benchScan, "across": benchAcross, "faults": benchFaults,
 		// The roles that bench starts itself with.

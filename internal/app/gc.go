@@ -10,13 +10,18 @@ import (
 // headroom is how much garbage may gather before it is collected, in bytes.
 const headroom = 32 << 20
 
-// maxPercent keeps a tiny heap from switching the collector off.
-const maxPercent = 1000
+// maxPercent keeps a tiny heap from switching the collector off. A large one may grow by
+// minPercent: less than usual, since nothing else decides about the memory of a daemon with
+// many tools.
+const (
+	maxPercent = 1000
+	minPercent = 75
+)
 
 // paceGC leaves the heap at least headroom to grow into between two collections.
 // The live heap of a daemon with few tools is so small that at the usual 100 %
-// collecting takes a quarter of the time of a call; a daemon with many tools
-// keeps the usual pace. It follows the live heap after each collection until
+// collecting takes a quarter of the time of a call; for a daemon with many
+// tools it is little. It follows the live heap after each collection until
 // the returned function is called.
 //
 // When the heap grows fast, as while many servers list their tools for the
@@ -61,7 +66,7 @@ func percent(live uint64) int {
 	if live == 0 {
 		return maxPercent
 	}
-	return max(100, min(maxPercent, int(headroom*100/live)))
+	return max(minPercent, min(maxPercent, int(headroom*100/live)))
 }
 
 func liveHeap() uint64 {

@@ -268,7 +268,7 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 	err := b.change(ctx, func(s *state) (Change, error) {
 		v := s.view(server)
 		r.Acquainted = s.acquainted(v)
-		c := Change{Server: server}
+		c, mark := Change{Server: server}, Mark{r.Trust.By(), b.now()}
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
 			e := v.Of(candidate.Kind, candidate.Tool)
@@ -288,10 +288,10 @@ func (b *Book) Admit(ctx context.Context, server string, r Rules, all []Candidat
 				}
 			}
 			if doubted {
-				c.Tools = append(c.Tools, doubt(e, candidate, Mark{r.Trust.By(), b.now()}))
+				c.Tools = append(c.Tools, doubt(e, candidate, mark))
 				continue
 			}
-			e.Pin, e.Was = candidate.pin(Mark{r.Trust.By(), b.now()}), nil
+			e.Pin, e.Was = candidate.pin(mark), nil
 			c.Tools = append(c.Tools, candidate.row(e))
 		}
 		if len(c.Tools) == 0 {

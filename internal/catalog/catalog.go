@@ -284,18 +284,27 @@ func (c *Catalog) load(ctx context.Context) {
 		}
 		return
 	}
+	var taking sync.WaitGroup
 	for server, raws := range remembered {
-		tools := make([]tool.Definition, 0, len(raws))
-		for _, raw := range raws {
-			if d, err := tool.ParseDefinition(server, raw); err == nil {
-				tools = append(tools, d)
-			}
-		}
-		c.receive(ctx, server, tools, false)
+		taking.Go(func() { c.remembered(ctx, server, raws) })
 	}
+	taking.Wait()
 	c.doubts.again() // who came while not all of this was there
 	signal(c.wake)
 	signal(c.unsaved)
+}
+
+// remembered takes over what a server listed in an earlier process.
+func (c *Catalog) remembered(ctx context.Context, server string, raws []json.RawMessage) {
+	c.receiving <- struct{}{}
+	defer func() { <-c.receiving }()
+	tools := make([]tool.Definition, 0, len(raws))
+	for _, raw := range raws {
+		if d, err := tool.ParseDefinition(server, raw); err == nil {
+			tools = append(tools, d)
+		}
+	}
+	c.receive(ctx, server, tools, false)
 }
 
 // keep accepts what could not be accepted yet, saves lists that were received

@@ -45,19 +45,17 @@ func entriesBeyond(entries []*entry) func() []*entry {
 // entry is one definition with what is derived from it alone, so that it is
 // derived once however often the rest changes.
 type entry struct {
-	definition tool.Definition
-	arguments  func() *schema.Schema
+	definition *tool.Definition
+	compile    sync.Once
+	arguments  *schema.Schema
 	scanned    *neighbours.Scanned
-	nature     lane.Nature
+	nature     *lane.Nature
 }
 
+// newEntry makes an entry of a definition of its own: one of a list would keep all of them
+// in memory.
 func newEntry(d tool.Definition, names *neighbours.Index) *entry {
-	return &entry{
-		definition: d,
-		scanned:    names.Tool(d),
-		arguments:  sync.OnceValue(func() *schema.Schema { return schema.Compile(d.InputSchema) }),
-		nature:     lane.NatureOf(d),
-	}
+	return &entry{definition: &d, scanned: names.Tool(&d), nature: lane.NatureOf(&d)}
 }
 
 // merge makes entries for tools, taking over those of old that did not change.
@@ -101,7 +99,7 @@ func (l *list) set() map[*entry]bool {
 
 // Tool is a tool as the product sees it. It is immutable.
 type Tool struct {
-	tool.Definition
+	*tool.Definition
 	// Effective is the override where it says something, else the server's hint,
 	// else, when the configuration enforces it, what is inferred.
 	Effective tool.Hints
@@ -122,7 +120,11 @@ func (t *Tool) Callable() bool { return t.Status == policy.Callable }
 
 // Arguments is the schema that the tool's arguments must satisfy; it is
 // compiled at the first use.
-func (t *Tool) Arguments() *schema.Schema { return t.entry.arguments() }
+func (t *Tool) Arguments() *schema.Schema {
+	e := t.entry
+	e.compile.Do(func() { e.arguments = schema.Compile(e.definition.InputSchema) })
+	return e.arguments
+}
 
 // Inferred is what the tool seems to do, and why; nothing when it says so itself
 // or the configuration wants no inference.

@@ -19,12 +19,12 @@ func (t *Tool) Under(c *config.Config, server config.Server) *Tool {
 func Remembered(id tool.ID, judged *tool.Judged) *Tool {
 	in := lane.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &entry{definition: tool.Definition{ID: id, Hints: judged.Declared()}, nature: lane.KnownNature(in)}
+	e := &entry{definition: &tool.Definition{ID: id, Hints: judged.Declared()}, nature: lane.KnownNature(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 
 // HasSchema reports whether it is known which arguments the tool takes.
-func (t *Tool) HasSchema() bool { return t.entry.arguments != nil }
+func (t *Tool) HasSchema() bool { return t.Raw != nil }
 
 // LocksNow are all reasons why a tool cannot be called, by what is decided at this
 // moment; nil when it can. The first one is StatusNow.

@@ -184,7 +184,7 @@ func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]H
 
 // Explain returns why SearchUsed found a tool.
 func (s *Snapshot) Explain(used *search.Habits, query string, h Hit) []search.Reason {
-	return s.lookup.callable.Explain(used, query, h.doc, &h.Tool.Definition)
+	return s.lookup.callable.Explain(used, query, h.doc, h.Tool.Definition)
 }
 
 // CallableCount is the number of tools that can be called.

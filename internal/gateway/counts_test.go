@@ -6,13 +6,15 @@ import (
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/policy"
+	"mcpproxy/internal/tool"
 )
 
 // Every tool is counted under its own status, which comes over JSON as it is.
 func TestCounts(t *testing.T) {
 	t.Parallel()
+	d := new(tool.Definition)
 	for s := range policy.Status(policy.StatusCount) {
-		c := count([]*catalog.Tool{{Status: s}, {Status: policy.DisabledByUser}})
+		c := count([]*catalog.Tool{{Definition: d, Status: s}, {Definition: d, Status: policy.DisabledByUser}})
 		want := Counts{policy.DisabledByUser: 1}
 		want[s]++
 		if *c != want {
@@ -28,7 +30,7 @@ func TestCounts(t *testing.T) {
 	if string(raw) != `{"callable":0,"server_disabled":2,"pending_approval":1}` {
 		t.Errorf("%s", raw)
 	}
-	if count([]*catalog.Tool{{Status: policy.Callable}}) != nil {
+	if count([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
 		t.Error("there are counts where every tool can be called")
 	}
 }

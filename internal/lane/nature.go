@@ -13,19 +13,35 @@ type Inference = effect.Inference
 // Nature is what follows from a definition alone about what its tool does: by itself, and
 // by which argument. Each is worked out when it is first asked for.
 type Nature struct {
-	Inferred func() Inference
-	JudgedBy func() *Rule // nil where no argument shows it
+	of       *tool.Definition // nil when all that is known is worked out
+	infer    sync.Once
+	inferred Inference
+	judge    sync.Once
+	judgedBy *Rule
 }
 
 // NatureOf returns the nature of a tool.
-func NatureOf(d tool.Definition) Nature {
-	return Nature{
-		Inferred: sync.OnceValue(func() Inference { return effect.Infer(d) }),
-		JudgedBy: sync.OnceValue(func() *Rule { return Detect(&d) }),
-	}
-}
+func NatureOf(d *tool.Definition) *Nature { return &Nature{of: d} }
 
 // KnownNature is the nature of a tool of which only this is known any more.
-func KnownNature(in Inference) Nature {
-	return Nature{Inferred: func() Inference { return in }, JudgedBy: func() *Rule { return nil }}
+func KnownNature(in Inference) *Nature { return &Nature{inferred: in} }
+
+// Inferred is what the tool seems to do by itself.
+func (n *Nature) Inferred() Inference {
+	n.infer.Do(func() {
+		if n.of != nil {
+			n.inferred = effect.Infer(*n.of)
+		}
+	})
+	return n.inferred
+}
+
+// JudgedBy is by which argument it is judged; nil where none shows it.
+func (n *Nature) JudgedBy() *Rule {
+	n.judge.Do(func() {
+		if n.of != nil {
+			n.judgedBy = Detect(n.of)
+		}
+	})
+	return n.judgedBy
 }

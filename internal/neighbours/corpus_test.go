@@ -31,7 +31,7 @@ func TestRealServers(t *testing.T) {
 		for _, s := range some {
 			for _, d := range by[s] {
 				tools++
-				if len(x.Tool(d).Across()) > 0 {
+				if len(x.Tool(&d).Across()) > 0 {
 					flagged++
 				}
 			}

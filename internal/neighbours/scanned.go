@@ -24,8 +24,8 @@ type Scanned struct {
 }
 
 // Tool returns a tool's definition to be scanned.
-func (x *Index) Tool(d tool.Definition) *Scanned {
-	return &Scanned{index: x, id: d.ID, raw: d.Raw, scan: func() scan.Report { return scan.Definition(d) }}
+func (x *Index) Tool(d *tool.Definition) *Scanned {
+	return &Scanned{index: x, id: d.ID, raw: d.Raw, scan: func() scan.Report { return scan.Definition(*d) }}
 }
 
 // Offer returns the definition of what a server offers beside tools.

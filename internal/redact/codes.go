@@ -123,10 +123,13 @@ func dense(t []byte) bool {
 	n, word := 0, 0
 	for i := 0; i < len(t); i++ {
 		if t[i] == '%' {
-			if word != 2 {
+			_, escape := percentByte(t, i)
+			if word != 2 || !escape {
 				n = 0
 			}
-			n, word = n+1, 0
+			if word = 0; escape {
+				n++
+			}
 			continue
 		}
 		if word++; n > 0 && (word >= minToken || n >= aside && word == 2) {

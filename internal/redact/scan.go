@@ -270,7 +270,7 @@ func telling(b []byte, i, end int) bool {
 func classifyBefore(b []byte, end int) (name []byte, kind string, how strength) {
 	name = identBefore(b, 0, end)
 	kind, how = classify(name)
-	if n := pastEscape(b[:end], end-len(name)); kind == "" && n > 0 && n < len(name) {
+	if n := pastEscape(b[:end], end-len(name)); kind == "" && n > 0 && n < len(name) && !isValue(name) && !isType(name) {
 		name = name[n:]
 		kind, how = classify(name)
 	}

@@ -34,7 +34,8 @@ func FuzzScan(f *testing.F) {
 		`{"password":"x"}`, `"a=b, token: c"`, `{"name":"api_key","value":"x"}`, `"\tpassword\t=\tabc123def"`, `"x .= 'y'"`, "token[3] = 'abc123def'",
 		`"<token>\n abc123def"`, `"var x string = 'abc123def'"`, `"://a:b@c"`, `"--token abc123def"`, `"Bearer abc123def456ghi789"`, `"curl -u a:b"`,
 		`"key\u003dabc123def"`, `"\u001b[31mghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"`, `["--token","a"]`, `"-----BEGIN X PRIVATE KEY-----\nabc"`,
-		`"110201543:AAHdqTcvCH1vGWJxfSe1ofSAs0K5PALDsaw"`, `"set('token', 'abc123def')"`, `"\"token\", \"abc123def\""`,
+		`"110201543:AAHdqTcvCH1vGWJxfSe1ofSAs0K5PALDsaw"`, `"set('token', 'abc123def')"`, `"\"token\", \"abc123def\""`, "jwttoken%3D%keyAK" + "IAIOSFODNN7EXAMPLE",
+		`token\\value = abc123def456ghi789PASS&`, `token \value\"\"` + "\n = ?=7c9e6679-7425-40de-944b-e07fc1f90ae7",
 	} {
 		f.Add([]byte(s))
 	}

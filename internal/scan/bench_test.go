@@ -1,13 +1,11 @@
 package scan
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"mcpproxy/bench/corpora"
 	"mcpproxy/internal/tool"
 )
 
@@ -19,33 +17,13 @@ func shared() string {
 }
 
 // realTools are tools that servers declare.
-func realTools(tb testing.TB, most int) []tool.Definition {
-	f, err := os.Open(filepath.Join(shared(), "retrieval", "scale", "tools.jsonl.gz"))
+func realTools(tb testing.TB, most int) (tools []tool.Definition) {
+	samples, err := corpora.Lines(filepath.Join(shared(), "retrieval", "scale", "tools.jsonl.gz"))
 	if err != nil {
 		tb.Skipf("the shared tools are missing, set MCPPROXY_SHARED: %v", err)
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 16<<20)
-	var tools []tool.Definition
-	for lines.Scan() && len(tools) < most {
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(lines.Bytes(), &members); err != nil {
-			tb.Fatal(err)
-		}
-		delete(members, "id")
-		delete(members, "server")
-		raw, err := json.Marshal(members)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if d, err := tool.ParseDefinition("s", raw); err == nil {
-			tools = append(tools, d)
-		}
+	for _, s := range samples[:min(most, len(samples))] {
+		tools = append(tools, s.Definition)
 	}
 	return tools
 }

@@ -1,34 +1,34 @@
 package scan
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"mcpproxy/bench/corpora"
 	"mcpproxy/internal/tool"
 )
 
 // TestCorpora keeps what was measured: bench scan prints the figures, these are
 // the floors and ceilings that a change may not break.
 func TestCorpora(t *testing.T) {
+	samples, err := corpora.Read(shared())
+	if err != nil {
+		t.Skipf("the shared corpora are missing, set MCPPROXY_SHARED: %v", err)
+	}
 	var malicious, benign []tool.Definition
-	files, _ := filepath.Glob(filepath.Join(shared(), "security-corpora", "*", "corpus.jsonl"))
-	if len(files) == 0 {
-		t.Skip("the shared corpora are missing, set MCPPROXY_SHARED")
-	}
-	for _, file := range files {
-		bad, good := labelled(t, file)
-		malicious, benign = append(malicious, bad...), append(benign, good...)
-	}
-	for k, d := range realTools(t, 1<<20) {
-		if k%3 == 0 { // bench scan takes all
-			benign = append(benign, d)
+	crawled := 0
+	for _, s := range samples {
+		switch {
+		case s.Malicious:
+			malicious = append(malicious, s.Definition)
+		case s.Corpus != "scale":
+			benign = append(benign, s.Definition)
+		default:
+			if crawled%3 == 0 { // bench scan takes all
+				benign = append(benign, s.Definition)
+			}
+			crawled++
 		}
 	}
-	benign = append(benign, listed(t)...)
 	if len(malicious) < 200 || len(benign) < 8000 {
 		t.Fatalf("%d malicious, %d benign: a part of the corpora is missing", len(malicious), len(benign))
 	}
@@ -59,58 +59,4 @@ func checkShare(t *testing.T, name string, definitions []tool.Definition, ok fun
 	if !ok(percent(review), percent(block)) {
 		t.Errorf("%s: review %.2f %%, block %.2f %%", name, percent(review), percent(block))
 	}
-}
-
-func labelled(t *testing.T, file string) (malicious, benign []tool.Definition) {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var row struct{ Label, Surface string }
-		var members map[string]json.RawMessage
-		if json.Unmarshal(lines.Bytes(), &row) != nil || json.Unmarshal(lines.Bytes(), &members) != nil {
-			t.Fatalf("%s: %s", file, lines.Bytes())
-		}
-		if row.Surface != "definition" || members["name"] == nil {
-			continue
-		}
-		for _, of := range []string{"id", "label", "surface", "technique", "server", "peers", "derived", "hard_negative", "resembles"} {
-			delete(members, of)
-		}
-		raw, err := json.Marshal(members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := define(t, string(raw))
-		if row.Label == "malicious" {
-			malicious = append(malicious, d)
-		} else {
-			benign = append(benign, d)
-		}
-	}
-	return malicious, benign
-}
-
-// listed are the tools of real servers as they list them.
-func listed(t *testing.T) []tool.Definition {
-	var definitions []tool.Definition
-	files, _ := filepath.Glob(filepath.Join(shared(), "real-servers", "*.tools.json"))
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var list struct{ Tools []json.RawMessage }
-		if err := json.Unmarshal(bytes.TrimSpace(data), &list); err != nil {
-			t.Fatal(err)
-		}
-		for _, raw := range list.Tools {
-			definitions = append(definitions, define(t, string(raw)))
-		}
-	}
-	return definitions
 }

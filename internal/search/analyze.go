@@ -22,6 +22,7 @@ const (
 // names and parameter texts; its keywords are no words.
 type analyzer struct {
 	split splitter
+	known *lexicon
 	index map[string]uint32
 	words []string
 	stops map[string]bool
@@ -33,8 +34,8 @@ type analyzer struct {
 	lengths [fields]int
 }
 
-func newAnalyzer() *analyzer {
-	a := &analyzer{index: make(map[string]uint32, 256), stops: stopWords()}
+func newAnalyzer(known *lexicon) *analyzer {
+	a := &analyzer{known: known, index: make(map[string]uint32, 256), stops: stopWords()}
 	a.split.emit = a.add
 	return a
 }
@@ -104,7 +105,7 @@ func (a *analyzer) note(word []byte) {
 			return
 		}
 		i = uint32(len(a.words))
-		text := string(word)
+		text := wordOf(a.known, word).word
 		a.index[text] = i
 		a.words = append(a.words, text)
 		a.slot = append(a.slot, 0)

@@ -28,6 +28,14 @@ func (b *best) compare(x, y ranked) int {
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 
+// least is what is scored at least by what is added with success.
+func (b *best) least() float32 {
+	if len(b.list) < b.n {
+		return 0
+	}
+	return b.list[b.n-1].score
+}
+
 func (b *best) add(doc int32, score float32) {
 	r := ranked{doc, score}
 	if len(b.list) == b.n {

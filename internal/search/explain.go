@@ -65,7 +65,7 @@ type spoken struct {
 }
 
 func (ix *Index) explained(d *tool.Definition) ([]spoken, *[fields]int) {
-	a := newAnalyzer()
+	a := newAnalyzer(ix.ranking.lexicon)
 	terms, lengths := a.read(d)
 	words := make([]spoken, 0, len(terms))
 	for _, t := range terms {

@@ -17,6 +17,11 @@ type naming struct {
 	listed  map[uint32]bool    // parts whose name it is: all of their tools match
 }
 
+// some reports whether anything is named.
+func (n *naming) some() bool {
+	return len(n.bonus)+len(n.meant)+len(n.servers)+len(n.listed) > 0
+}
+
 // maxCalled is how many words a query has at most that is compared with names:
 // in a longer one a word is a word.
 const maxCalled = 6

@@ -63,6 +63,7 @@ const (
 func (e posting) doc() uint32  { return e.at &^ whereBits }
 func (e posting) named() bool  { return e.at&inNameBit != 0 }
 func (e posting) headed() bool { return e.at&inHeadBit != 0 }
+func (e posting) head() uint32 { return e.at & inHeadBit / inHeadBit } // 1 if headed
 
 func (p *postings) of(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
@@ -75,6 +76,9 @@ func (p *Part) ofWord(word uint32) []posting {
 	}
 	return p.byStem.of(p.stemOf[word])
 }
+
+// alone reports whether the tools of a word are those of its stem.
+func (p *Part) alone(word uint32) bool { return p.byWord.start[word] == p.byWord.start[word+1] }
 
 // NewPart analyses the tools of a server, for the ranking of the product.
 func NewPart(server string, tools []tool.Definition) *Part {
@@ -128,7 +132,6 @@ type partBuilder struct {
 	analyzer *analyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of words
-	roots    map[string]string // word → its stem
 
 	// What postings are made of, in the order of tools.
 	stems, words []entry
@@ -148,21 +151,12 @@ func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
 			ids:     make([]tool.ID, 0, tools), server: plainWords(server),
 			named: newNames(tools), meant: newNames(tools), directions: make([]direction, 0, tools), nameStems: make([][]uint32, 0, tools),
 		},
-		analyzer: newAnalyzer(),
+		analyzer: newAnalyzer(r.lexicon),
 		index:    make(map[string]uint32),
-		roots:    make(map[string]string),
 	}
 }
 
-// stem is stem for the words of a part, most of which come again.
-func (b *partBuilder) stem(word string) string {
-	root, ok := b.roots[word]
-	if !ok {
-		root = stem(word)
-		b.roots[word] = root
-	}
-	return root
-}
+func (b *partBuilder) stem(word string) string { return wordOf(b.part.ranking.lexicon, word).root }
 
 func (b *partBuilder) document(doc uint32, d *tool.Definition) {
 	p := b.part

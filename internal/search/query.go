@@ -71,6 +71,7 @@ type phrase struct {
 
 type queryWord struct {
 	text    string
+	root    string // its stem
 	clauses uint32
 	count   int
 	known   bool // to the vocabulary
@@ -94,7 +95,7 @@ func (r *reader) read(text string, skipStops bool) {
 			}
 			i = len(r.words)
 			r.seen[w] = i
-			r.words = append(r.words, queryWord{text: w})
+			r.words = append(r.words, queryWord{text: w, root: stem(w)})
 		}
 		r.words[i].count++
 		r.words[i].clauses |= 1 << r.clauses
@@ -218,10 +219,9 @@ func (r *reader) resolve() query {
 	used := make(map[uint32]bool, len(r.words))
 	for i := range r.words {
 		w := &r.words[i]
-		root := stem(w.text)
-		q.place(r.view.ix.ranking.Vectors, root, 1, w.clauses)
-		q.ask(r.view, root)
-		if t, ok := r.view.lookup(w.text); ok {
+		q.place(r.view.ix.ranking.Vectors, w.root, 1, w.clauses)
+		q.ask(r.view, w.root)
+		if t, ok := r.view.find(w.text, w.root); ok {
 			used[t.stem] = true
 			t.asked = w.text
 			q.add(r.view, t, 1+r.view.ix.ranking.Repeat*float32(min(w.count, 8)-1), w.clauses)
@@ -246,7 +246,7 @@ func (r *reader) resolve() query {
 		if w.known {
 			share = r.view.ix.ranking.Synonym
 		}
-		for _, st := range r.view.ix.synonyms[stem(w.text)] {
+		for _, st := range r.view.ix.synonyms[w.root] {
 			if !used[st] && r.view.stemsIn[st] > 0 {
 				used[st], r.words[i].known = true, true
 				q.add(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, share, w.clauses)
@@ -334,8 +334,10 @@ func (r *reader) guess(q *query, w queryWord) {
 	q.ideal += idf(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
 		first, ok := r.view.lookup(w.text[:i])
-		second, also := r.view.lookup(w.text[i:])
-		if ok && also {
+		if !ok {
+			continue
+		}
+		if second, ok := r.view.lookup(w.text[i:]); ok {
 			for _, t := range [2]queryTerm{first, second} {
 				t.asked, t.how = w.text, Joined
 				q.add(r.view, t, r.view.ix.ranking.Joined, w.clauses)
@@ -354,7 +356,7 @@ func (r *reader) guess(q *query, w queryWord) {
 // alike adds words of tools that lie near an unknown one.
 func (r *reader) alike(q *query, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
-	found := v.nearest(stem(w.text), r.view.ix.lying, func(s string) bool {
+	found := v.nearest(w.root, r.view.ix.lying, func(s string) bool {
 		_, ok := r.view.stem(s)
 		return ok
 	})
@@ -366,10 +368,18 @@ func (r *reader) alike(q *query, w queryWord) bool {
 }
 
 func (v *View) lookup(word string) (queryTerm, bool) {
+	if _, ok := v.word(word); ok {
+		return v.find(word, "")
+	}
+	return v.find(word, stem(word))
+}
+
+// find is lookup for a word whose stem is known.
+func (v *View) find(word, root string) (queryTerm, bool) {
 	if w, ok := v.word(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
 	}
-	st, ok := v.stem(stem(word))
+	st, ok := v.stem(root)
 	return queryTerm{stem: st, how: Stem}, ok
 }
 

@@ -20,24 +20,10 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	for i := range q.terms {
 		s.score(&q.terms[i])
 	}
+	s.hide()
 	named := v.naming(query)
-	for doc := range named.bonus {
-		s.touch(doc)
-	}
-	for doc := range named.meant {
-		s.touch(doc)
-	}
-	for part := range named.listed {
-		for doc := v.ix.first[part]; doc < v.ix.first[part+1]; doc++ {
-			if v.shows(doc) {
-				s.touch(doc)
-			}
-		}
-	}
 	used := v.habits(h, query)
-	for doc := range used {
-		s.touch(doc)
-	}
+	s.call(&named, used)
 	s.finish(&q)
 	place := placing{scratch: s, named: &named, used: used, keep: keep, to: q.directions()}
 	top, total := place.best(n, &q)
@@ -58,103 +44,159 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 // scratch is the working memory of one search.
 type scratch struct {
 	view    *View
-	clauses int
-	sums    []float32 // tool × (1 + clauses): the whole query, then each clause
+	width   int       // of a row: the whole query, then each clause
+	sums    []float32 // tool × width
 	named   []float32 // tool → idf of the words of its name that are asked for
 	servers []float32 // part → the score of its best tool
-	touched []uint32
-	plain   []float32 // of touched: the score without likeness, -1 for what is left out
-	stamp   []uint32
-	round   uint32
+	matched set
+	kept    set // of the matched
 
 	top  float32                 // the highest sum over the whole query
 	tops [1 + maxClauses]float32 // …and over each clause
 }
 
 func (s *scratch) reset(v *View, clauses int) {
-	s.view, s.clauses = v, clauses
-	if clauses < 2 {
-		s.clauses = 0
+	s.view, s.width = v, 1
+	if clauses > 1 {
+		s.width += clauses
 	}
 	docs := v.ix.Len()
-	if need := docs * (1 + s.clauses); cap(s.sums) < need {
-		s.sums = make([]float32, need)
-	} else {
-		s.sums = s.sums[:need]
+	s.sums = zeros(s.sums, docs*s.width)
+	s.named = zeros(s.named, docs)
+	s.servers = zeros(s.servers, len(v.ix.parts))
+	s.matched = zeros(s.matched, (docs+63)/64)
+}
+
+// zeros returns n zeros, in the memory of old ones if it has the room.
+func zeros[S ~[]E, E any](old S, n int) S {
+	if cap(old) < n {
+		return make(S, n)
 	}
-	if len(s.stamp) != docs {
-		s.stamp, s.named, s.round = make([]uint32, docs), make([]float32, docs), 0
-		s.servers = make([]float32, len(v.ix.parts))
-	}
-	clear(s.servers)
-	s.touched = s.touched[:0]
-	if s.round++; s.round == 0 {
-		clear(s.stamp)
-		s.round = 1
+	clear(old[:n])
+	return old[:n]
+}
+
+// hide takes out what the view does not show. To look at each posting for that would take
+// longer.
+func (s *scratch) hide() {
+	for i, shown := range s.view.shown {
+		s.matched[i] &= shown
 	}
 }
 
-// touch makes the tool a match, with nothing scored yet.
-func (s *scratch) touch(doc uint32) {
-	if s.stamp[doc] == s.round {
-		return
+// call adds the tools that are named or used to those that match.
+func (s *scratch) call(n *naming, used map[uint32]float32) {
+	for doc := range n.bonus {
+		s.matched.add(doc)
 	}
-	s.stamp[doc] = s.round
-	s.touched = append(s.touched, doc)
-	s.named[doc] = 0
-	clear(s.row(doc))
+	for doc := range n.meant {
+		s.matched.add(doc)
+	}
+	for part := range n.listed {
+		for doc := s.view.ix.first[part]; doc < s.view.ix.first[part+1]; doc++ {
+			if s.view.shows(doc) {
+				s.matched.add(doc)
+			}
+		}
+	}
+	for doc := range used {
+		s.matched.add(doc)
+	}
 }
 
 func (s *scratch) row(doc uint32) []float32 {
-	width := 1 + s.clauses
-	return s.sums[int(doc)*width : (int(doc)+1)*width]
+	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
+// score adds what a term is worth to the tools that have it: by its stem, and by the very
+// word if that is known.
 func (s *scratch) score(t *queryTerm) {
 	ix := s.view.ix
-	rare, headed := s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
+	to := adding{scratch: s, columns: columnsOf(t.clauses, s.width)}
+	to.weights[0], to.weights[1] = s.view.rare[t.stem]*t.weight, s.view.headed[t.stem]*t.weight
+	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
+	var words []piece // a word is in no part that its stem is not in
+	if t.written {
+		words = ix.byWord.of(t.word)
+	}
 	for _, p := range ix.byStem.of(t.stem) {
-		first := ix.first[p.part]
-		for _, e := range ix.parts[p.part].byStem.of(p.word) {
-			doc := first + e.doc()
-			if !s.view.shows(doc) {
-				continue
+		word := len(words) > 0 && words[0].part == p.part
+		if s.view.of[p.part] != not {
+			part, first := ix.parts[p.part], ix.first[p.part]
+			switch docs := part.byStem.of(p.word); {
+			case !word:
+				to.stem(first, docs)
+			case part.alone(words[0].word):
+				to.both(first, docs)
+			default:
+				to.stem(first, docs)
+				to.word(first, part.byWord.of(words[0].word))
 			}
-			s.touch(doc)
-			weight := rare
-			if e.headed() {
-				weight = headed
-			}
-			if e.named() {
-				s.named[doc] += weight
-			}
-			s.add(doc, weight*e.weight, t.clauses)
 		}
-	}
-	if !t.written {
-		return
-	}
-	for _, p := range ix.byWord.of(t.word) {
-		first := ix.first[p.part]
-		for _, e := range ix.parts[p.part].ofWord(p.word) {
-			if doc := first + e.doc(); s.view.shows(doc) {
-				weight := rare
-				if e.headed() {
-					weight = headed
-				}
-				s.add(doc, ix.ranking.Surface*weight*e.weight, t.clauses)
-			}
+		if word {
+			words = words[1:]
 		}
 	}
 }
 
-func (s *scratch) add(doc uint32, score float32, clauses uint32) {
-	row := s.row(doc)
-	row[0] += score
-	for c := 1; c < len(row); c++ {
+// adding adds up what a term is worth.
+type adding struct {
+	*scratch
+	weights, surface [2]float32 // of the stem, and of the very word beside it: anywhere, and in heads
+	columns          []int      // the clauses that the term stands in
+}
+
+func columnsOf(clauses uint32, width int) (columns []int) {
+	for c := 1; c < width; c++ {
 		if clauses&(1<<(c-1)) != 0 {
-			row[c] += score
+			columns = append(columns, c)
 		}
+	}
+	return columns
+}
+
+func (a *adding) stem(first uint32, docs []posting) {
+	for _, e := range docs {
+		doc := first + e.doc()
+		weight := a.weights[e.head()]
+		a.meet(doc, e, weight)
+		x, row := weight*e.weight, a.row(doc)
+		row[0] += x
+		for _, c := range a.columns {
+			row[c] += x
+		}
+	}
+}
+
+// word is for tools that stem has met.
+func (a *adding) word(first uint32, docs []posting) {
+	for _, e := range docs {
+		x, row := a.surface[e.head()]*e.weight, a.row(first+e.doc())
+		row[0] += x
+		for _, c := range a.columns {
+			row[c] += x
+		}
+	}
+}
+
+// both is stem and word at once.
+func (a *adding) both(first uint32, docs []posting) {
+	for _, e := range docs {
+		doc := first + e.doc()
+		weight := a.weights[e.head()]
+		a.meet(doc, e, weight)
+		x, y, row := weight*e.weight, a.surface[e.head()]*e.weight, a.row(doc)
+		row[0] = row[0] + x + y
+		for _, c := range a.columns {
+			row[c] = row[c] + x + y
+		}
+	}
+}
+
+func (a *adding) meet(doc uint32, e posting, weight float32) {
+	a.matched.add(doc)
+	if e.named() {
+		a.scratch.named[doc] += weight
 	}
 }
 
@@ -162,14 +204,14 @@ func (s *scratch) add(doc uint32, score float32, clauses uint32) {
 // best answer to the whole query.
 func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
-	for _, doc := range s.touched {
+	for doc := range s.matched.all {
 		for c, score := range s.row(doc) {
 			top[c] = max(top[c], score)
 		}
 	}
 	r := s.view.ix.ranking
 	s.top, s.tops = top[0], top
-	clauses := top[1 : 1+s.clauses]
+	clauses := top[1:s.width]
 	most := float32(0)
 	for _, score := range clauses {
 		most = max(most, score)
@@ -190,11 +232,11 @@ func (s *scratch) scales(q *query) (scales [maxClauses]float32) {
 // finish works out the score of every match, which stands first in its row then.
 func (s *scratch) finish(q *query) {
 	scales, r := s.scales(q), s.view.ix.ranking
-	for _, doc := range s.touched {
+	for doc := range s.matched.all {
 		row := s.row(doc)
 		extra := r.Clause * row[0]
 		bonus := float32(0)
-		if s.clauses > 0 {
+		if s.width > 1 {
 			extra = 0
 			for c, score := range row[1:] {
 				extra = max(extra, score*scales[c])
@@ -211,22 +253,6 @@ func (s *scratch) finish(q *query) {
 		server := &s.servers[s.view.ix.partOf[doc]]
 		*server = max(*server, row[0])
 	}
-}
-
-// ofServer adds what the server's other tools say for a match: a server that
-// answers the query well is about what it asks for.
-func (s *scratch) ofServer(doc uint32, named *naming) float32 {
-	score := s.row(doc)[0]
-	part := s.view.ix.partOf[doc]
-	r := s.view.ix.ranking
-	score += r.Server * s.servers[part]
-	if named.servers[part] || named.meant[doc] {
-		score += s.top * r.best()
-	}
-	if named.listed[part] {
-		score += 2 * s.top * r.best()
-	}
-	return score + named.bonus[doc]
 }
 
 // placing sets for every match its place among the others.
@@ -270,19 +296,16 @@ func (p *placing) best(n int, q *query) (top best, total int) {
 // bounded, so that only those need be looked at that it can bring among them.
 func (p *placing) likest(n int) (top best, total int) {
 	top = best{ix: p.view.ix, n: n}
-	p.plain = p.plain[:0]
-	for _, doc := range p.touched {
-		score := float32(-1)
-		if p.keep == nil || p.keep(int(doc)) {
-			total++
-			if n > 0 {
-				score = p.of(doc, nil)
-				top.add(int32(doc), score)
-			}
-		}
-		p.plain = append(p.plain, score)
+	total = p.filter()
+	if n == 0 || total == 0 {
+		return top, total
 	}
-	if len(top.list) == 0 || len(p.to) == 0 {
+	for doc := range p.kept.all {
+		if p.most(doc) >= top.least() {
+			top.add(int32(doc), p.of(doc, nil))
+		}
+	}
+	if len(p.to) == 0 {
 		return top, total
 	}
 	like := best{ix: p.view.ix, n: n}
@@ -291,15 +314,41 @@ func (p *placing) likest(n int) (top best, total int) {
 	}
 	last := top.list[len(top.list)-1].score
 	bound := p.view.ix.ranking.Vector * p.top * 1.0001
-	for i, doc := range p.touched {
-		switch score := p.plain[i]; {
-		case score < 0 || len(like.list) == n && score+bound < like.list[n-1].score:
+	for doc := range p.kept.all {
+		if p.most(doc)+bound < like.least() {
+			continue
+		}
+		switch score := p.of(doc, nil); {
+		case score+bound < like.least():
 		case score >= last && slices.ContainsFunc(top.list, func(r ranked) bool { return r.doc == int32(doc) }):
 		default:
 			like.add(int32(doc), p.of(doc, p.to))
 		}
 	}
 	return like, total
+}
+
+// filter works out which matches are kept, and returns how many.
+func (p *placing) filter() int {
+	p.kept = append(p.kept[:0], p.matched...)
+	if p.keep != nil {
+		for doc := range p.matched.all {
+			if !p.keep(int(doc)) {
+				p.kept.remove(doc)
+			}
+		}
+	}
+	return p.kept.len()
+}
+
+// most is what a match scores at most without likeness: what the best tool of its server
+// does, unless it is named or was used.
+func (p *placing) most(doc uint32) float32 {
+	if p.named.some() || p.used != nil {
+		return math.MaxFloat32
+	}
+	best := p.servers[p.view.ix.partOf[doc]]
+	return best + p.view.ix.ranking.Server*best
 }
 
 // likeness is how like a tool is to what it is most like, of a query and its clauses.
@@ -316,22 +365,55 @@ func (ix *Index) likeness(doc uint32, to []direction) (most float32) {
 // right after those to use instead, or counts less where these do not match. Its id
 // finds it all the same.
 func (p *placing) of(doc uint32, to []direction) float32 {
-	s, named := p.scratch, p.named
-	of := func(doc uint32) float32 {
-		return s.ofServer(doc, named) + habitShare*s.top*p.used[doc] + s.view.ix.ranking.Vector*s.top*s.view.ix.likeness(doc, to) + s.view.ix.ranking.Near*s.top*p.near[doc]
+	ix := p.view.ix
+	score, part := p.alone(doc, to), ix.partOf[doc]
+	if ix.parts[part].deprecated == nil {
+		return score
 	}
-	score, part := of(doc), s.view.ix.partOf[doc]
-	first := s.view.ix.first[part]
-	instead, deprecated := s.view.ix.parts[part].deprecated[doc-first]
-	if !deprecated || named.bonus[doc] == exactBonus {
+	first := ix.first[part]
+	instead, deprecated := ix.parts[part].deprecated[doc-first]
+	if !deprecated || p.named.bonus[doc] == exactBonus {
 		return score
 	}
 	share := float32(deprecatedShare)
 	for _, next := range instead {
-		if s.stamp[first+next] == s.round {
+		if p.matched.has(first + next) {
 			share = 1
-			score = min(score, math.Nextafter32(of(first+next), 0))
+			score = min(score, math.Nextafter32(p.alone(first+next, to), 0))
 		}
 	}
 	return share * score
+}
+
+// alone is the score of a match, deprecated or not.
+func (p *placing) alone(doc uint32, to []direction) float32 {
+	r := p.view.ix.ranking
+	score := p.ofServer(doc)
+	if p.used != nil {
+		score += habitShare * p.top * p.used[doc]
+	}
+	if len(to) > 0 {
+		score += r.Vector * p.top * p.view.ix.likeness(doc, to)
+	}
+	if p.near != nil {
+		score += r.Near * p.top * p.near[doc]
+	}
+	return score
+}
+
+// ofServer adds what the server's other tools say for a match: a server that
+// answers the query well is about what it asks for.
+func (p *placing) ofServer(doc uint32) float32 {
+	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
+	score := p.row(doc)[0] + r.Server*p.servers[part]
+	if !p.named.some() {
+		return score
+	}
+	if p.named.servers[part] || p.named.meant[doc] {
+		score += p.top * r.best()
+	}
+	if p.named.listed[part] {
+		score += 2 * p.top * r.best()
+	}
+	return score + p.named.bonus[doc]
 }

@@ -8,8 +8,8 @@
 // does not know what may be called: the caller says what a view shows.
 //
 // The files stand on one another in this order: lists (of words.txt), words (the
-// splitter), segment, wording (names in their words), spelling, vectors (learned by
-// bench/vectors), weight; analyze, word, part, index, view (what is searched); habits,
+// splitter), segment, wording (names in their words), spelling, dot, vectors (learned by
+// bench/vectors), lexicon, weight; analyze, word, part, index, set, view (what is searched); habits,
 // naming and query, what a query says; near, rank and best; explain.
 package search
 

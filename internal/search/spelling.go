@@ -12,10 +12,25 @@ import (
 // lie by first letter and length, so that a word is compared with a few
 // hundred others and not with all.
 type spelling struct {
-	buckets [][]string // 26 × (maxWord + 1)
+	buckets [][]spelt // 26 × (maxWord + 1)
 }
 
-func (sp *spelling) bucket(first byte, length int) *[]string {
+// spelt is a word of the vocabulary.
+type spelt struct {
+	text    string
+	word    uint32
+	letters uint32
+}
+
+// letters is the set of a word's letters. One mistake makes a difference of two at most.
+func letters(word string) (set uint32) {
+	for i := range len(word) {
+		set |= 1 << (word[i] - 'a')
+	}
+	return set
+}
+
+func (sp *spelling) bucket(first byte, length int) *[]spelt {
 	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
@@ -31,11 +46,11 @@ const (
 )
 
 func newSpelling(vocabulary map[string]uint32) spelling {
-	sp := spelling{buckets: make([][]string, 26*(maxWord+1))}
-	for word := range vocabulary {
-		if len(word) >= minSpelling-1 && isLetters(word) {
-			b := sp.bucket(word[0], len(word))
-			*b = append(*b, word)
+	sp := spelling{buckets: make([][]spelt, 26*(maxWord+1))}
+	for text, word := range vocabulary {
+		if len(text) >= minSpelling-1 && isLetters(text) {
+			b := sp.bucket(text[0], len(text))
+			*b = append(*b, spelt{text, word, letters(text)})
 		}
 	}
 	return sp

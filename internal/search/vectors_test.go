@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -167,5 +168,33 @@ func TestHabitsAmongSiblings(t *testing.T) {
 	}
 	if len(got) != 1 {
 		t.Errorf("use speaks for %d tools", len(got))
+	}
+}
+
+// Both ways to add up likeness give the same sums, at the ends of what a step can be too.
+func TestDot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i := range 1000 {
+		var a, b direction
+		for d := range a {
+			a[d], b[d] = int8(rng.IntN(256)), int8(rng.IntN(256))
+			if i < 4 { // all of them -128 or 127
+				a[d], b[d] = int8(127+i%2), int8(127+i/2)
+			}
+		}
+		if got, want := dot(&a, &b), slowDot(&a, &b); got != want {
+			t.Fatalf("%d, want %d: %v %v", got, want, a, b)
+		}
+	}
+}
+
+func BenchmarkDot(b *testing.B) {
+	v := embedded()
+	for name, by := range map[string]func(a, b *direction) int32{"used": dot, "in Go": slowDot} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				by(v.at(1), v.at(2))
+			}
+		})
 	}
 }

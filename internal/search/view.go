@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -12,7 +13,7 @@ import (
 // use, and cheap beside the index: nothing is analysed again.
 type View struct {
 	ix      *Index
-	shown   []uint64 // a bit for every tool; nil when all are shown
+	shown   set // nil when all are shown
 	docs    int
 	of      []showing // part → how much of it is shown
 	stemsIn []uint32  // stem → number of tools shown that have it
@@ -85,13 +86,13 @@ func (v *View) headsWith(stem uint32) (n uint32) {
 
 func (v *View) mask(shown func(doc int) bool) {
 	v.docs = 0
-	v.shown = make([]uint64, (v.ix.Len()+63)/64)
+	v.shown = make(set, (v.ix.Len()+63)/64)
 	for part := range v.of {
 		first, end := v.ix.first[part], v.ix.first[part+1]
 		n := 0
 		for doc := first; doc < end; doc++ {
 			if shown(int(doc)) {
-				v.shown[doc/64] |= 1 << (doc % 64)
+				v.shown.add(doc)
 				n++
 			}
 		}
@@ -143,7 +144,7 @@ func (v *View) inPart(part, stem uint32) (n uint32) {
 }
 
 func (v *View) shows(doc uint32) bool {
-	return v.shown == nil || v.shown[doc/64]&(1<<(doc%64)) != 0
+	return v.shown == nil || v.shown.has(doc)
 }
 
 // Len is the number of tools shown.
@@ -174,12 +175,16 @@ func (v *View) nearest(word string) []near {
 	if len(word) >= 8 {
 		limit = 2
 	}
-	var found []string
+	var found []spelt
+	have := letters(word)
 	for length := len(word) - limit; length <= min(len(word)+limit, maxWord); length++ {
 		for _, first := range firsts(word) {
 			for _, candidate := range *sp.bucket(first, length) {
-				d := distance(word, candidate, limit)
-				if d > limit || v.wordsIn[v.ix.words[candidate]] == 0 {
+				if bits.OnesCount32(have^candidate.letters) > 2*limit {
+					continue
+				}
+				d := distance(word, candidate.text, limit)
+				if d > limit || v.wordsIn[candidate.word] == 0 {
 					continue
 				}
 				if d < limit {
@@ -190,13 +195,13 @@ func (v *View) nearest(word string) []near {
 		}
 	}
 	// Of words as near, those that more tools have come first.
-	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(cmp.Compare(v.wordsIn[v.ix.words[b]], v.wordsIn[v.ix.words[a]]), strings.Compare(a, b))
+	slices.SortFunc(found, func(a, b spelt) int {
+		return cmp.Or(cmp.Compare(v.wordsIn[b.word], v.wordsIn[a.word]), strings.Compare(a.text, b.text))
 	})
 	found = found[:min(len(found), maxNear)]
 	out := make([]near, len(found))
 	for i, w := range found {
-		out[i] = near{w, v.ix.ranking.Misspelt / float32(len(found))}
+		out[i] = near{w.text, v.ix.ranking.Misspelt / float32(len(found))}
 	}
 	return out
 }

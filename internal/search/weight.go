@@ -35,6 +35,7 @@ type Ranking struct {
 	Alike    float32 // a word that lies near one that no tool uses
 
 	Vectors *Vectors `json:"-"`
+	lexicon *lexicon
 }
 
 // usual are the lengths of fields in thousands of real tools. They do not follow the
@@ -49,7 +50,7 @@ func Default() *Ranking {
 		Saturation: 1.5,
 		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5, Near: 0.6,
 		Synonym: 0.12, Instead: 0.9, Repeat: 0.2, Compound: 0.4, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
-		Vectors: embedded(),
+		Vectors: embedded(), lexicon: new(lexicon),
 	}
 }
 

@@ -15,11 +15,11 @@ type Word struct {
 
 // Words returns the distinct stems of a definition as the ranking reads it.
 func (r *Ranking) Words(d *tool.Definition) (words []Word) {
-	a, at := newAnalyzer(), make(map[string]int)
+	a, at := newAnalyzer(r.lexicon), make(map[string]int)
 	terms, lengths := a.read(d)
 	for i := range terms {
 		t := &terms[i]
-		root := stem(a.words[t.word])
+		root := wordOf(r.lexicon, a.words[t.word]).root
 		n, ok := at[root]
 		if !ok {
 			n = len(words)

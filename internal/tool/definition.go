@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"mcpproxy/internal/rawjson"
 )
@@ -59,7 +60,7 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		case "title":
 			d.Title = text(value)
 		case "description":
-			d.Description = text(value)
+			d.Description = viewed(value)
 		case "inputSchema":
 			d.InputSchema = object(value)
 		case "outputSchema":
@@ -100,6 +101,16 @@ func exactText(value []byte) string {
 		return ""
 	}
 	return s
+}
+
+// viewed is text, a view of the bytes where nothing is escaped: a description is most of a
+// definition.
+func viewed(value []byte) string {
+	if value[0] != '"' {
+		return ""
+	}
+	meant := rawjson.Unescape(value[1 : len(value)-1])
+	return unsafe.String(unsafe.SliceData(meant), len(meant))
 }
 
 func object(value []byte) json.RawMessage {

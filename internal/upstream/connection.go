@@ -27,8 +27,8 @@ type Connection struct {
 
 // tools are what a server lists now.
 type tools struct {
-	own []tool.Definition          // to us
-	all map[string]tool.Definition // to us, or to its clients alone, by name
+	own []tool.Definition           // to us
+	all map[string]*tool.Definition // to us, or to its clients alone, by name
 }
 
 // Do sends a request. A tools/call is not checked here: see Server.Try.
@@ -56,7 +56,7 @@ func (c *Connection) Modern() bool { return c.greeting.Version == mcp.Modern }
 
 // SameTools reports whether the server lists the same tools as on o.
 func (c *Connection) SameTools(o *Connection) bool {
-	return maps.EqualFunc(c.tools.Load().all, o.tools.Load().all, func(a, b tool.Definition) bool { return bytes.Equal(a.Raw, b.Raw) })
+	return maps.EqualFunc(c.tools.Load().all, o.tools.Load().all, func(a, b *tool.Definition) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 // usable reports whether calls may go there. A nil connection is not usable.
@@ -79,7 +79,10 @@ func (c *Connection) stillLists(r *session.Request) bool {
 }
 
 // forOthers reports whether the server has a tool for others and not for us.
-func (c *Connection) forOthers(name string) bool { return c.tools.Load().all[name].ForClients }
+func (c *Connection) forOthers(name string) bool {
+	d, ok := c.tools.Load().all[name]
+	return ok && d.ForClients
+}
 
 // lists reports whether the server has listed a tool to us.
 func (c *Connection) lists(name string) bool {

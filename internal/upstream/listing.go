@@ -162,16 +162,16 @@ func (t *listing) forget() {
 // publish makes own, which the server has listed to us, and what was learnt
 // besides the tools of c, and returns them.
 func (t *listing) publish(c *Connection, own []tool.Definition) []tool.Definition {
-	all, named := slices.Clone(own), make(map[string]tool.Definition, len(own))
-	for _, d := range own {
-		named[d.ID.Tool] = d
+	all, named := slices.Clone(own), make(map[string]*tool.Definition, len(own))
+	for i := range own {
+		named[own[i].ID.Tool] = &own[i]
 	}
 	t.mu.Lock()
 	maps.DeleteFunc(t.learnt, func(name string, _ tool.Definition) bool { _, is := named[name]; return is })
 	for _, name := range slices.Sorted(maps.Keys(t.learnt)) {
 		d := t.learnt[name]
 		d.ForClients = true
-		named[name], all = d, append(all, d)
+		named[name], all = &d, append(all, d)
 	}
 	t.mu.Unlock()
 	c.tools.Store(&tools{own, named}) // before it is told: what was judged on the old list is not sent any more

@@ -1,0 +1,19 @@
+package search
+
+// Dimensions is the length of a vector.
+const Dimensions = 128
+
+// direction is a vector of length 127 in whole steps; that of nothing is zero.
+type direction [Dimensions]int8
+
+// slowDot is dot in Go: four sums at a time take half as long as one.
+func slowDot(a, b *direction) int32 {
+	var s0, s1, s2, s3 int32
+	for i := 0; i <= len(a)-4; i += 4 {
+		s0 += int32(a[i]) * int32(b[i])
+		s1 += int32(a[i+1]) * int32(b[i+1])
+		s2 += int32(a[i+2]) * int32(b[i+2])
+		s3 += int32(a[i+3]) * int32(b[i+3])
+	}
+	return s0 + s1 + s2 + s3
+}

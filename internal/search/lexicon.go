@@ -1,0 +1,27 @@
+package search
+
+import "sync/atomic"
+
+// lexicon remembers words and their stems: to find a stem takes a microsecond, and the tools
+// of different servers have most of their words in common, which they share then. A word that
+// comes takes the place of another one, so that its size is bounded. It is safe for
+// concurrent use.
+type lexicon [1 << 13]atomic.Pointer[lexeme]
+
+type lexeme struct{ word, root string }
+
+// wordOf returns a word with its stem.
+func wordOf[T string | []byte](l *lexicon, word T) *lexeme {
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(word) {
+		h = (h ^ uint32(word[i])) * 16777619
+	}
+	at := &l[h%uint32(len(l))]
+	if known := at.Load(); known != nil && known.word == string(word) {
+		return known
+	}
+	found := &lexeme{word: string(word)}
+	found.root = stem(found.word)
+	at.Store(found)
+	return found
+}

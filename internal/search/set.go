@@ -1,0 +1,28 @@
+package search
+
+import "math/bits"
+
+// set is a set of tools: a bit for each.
+type set []uint64
+
+func (s set) add(doc uint32)      { s[doc/64] |= 1 << (doc % 64) }
+func (s set) remove(doc uint32)   { s[doc/64] &^= 1 << (doc % 64) }
+func (s set) has(doc uint32) bool { return s[doc/64]&(1<<(doc%64)) != 0 }
+
+func (s set) len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// all goes through the set in order.
+func (s set) all(yield func(doc uint32) bool) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			if !yield(uint32(64*i + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
