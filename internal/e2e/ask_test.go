@@ -94,7 +94,6 @@ type evasion struct {
 	d            *daemon
 	token, bound string
 	ends         []func()
-	bridges      map[string]func(string) string
 }
 
 func (e *evasion) stop() {
