@@ -33,7 +33,7 @@ import (
 // what fails, made small.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
-	walkAtRandom(t, 50, func() func() database { // in each of rapid's 100 walks
+	walkAtRandom(t, walkSteps, func() func() database { // in each of rapid's 100 walks
 		walks++
 		file := filepath.Join(t.TempDir(), fmt.Sprint(walks, ".db"))
 		return func() database { return store.Open(file, nil) }
