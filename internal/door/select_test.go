@@ -253,3 +253,40 @@ func TestNoResultAsAnArgument(t *testing.T) {
 		}
 	}
 }
+
+// TestValuesStayWhereTheyAre: of every caller, server, lane and form together, a value goes
+// where it may alone.
+func TestValuesStayWhereTheyAre(t *testing.T) {
+	token := auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci", ID: "1"}, Bounds: bounded(policy.Scope{})}
+	forms := map[string]bool{ // whether it names a result
+		`{"any":{"$result":"%s","path":"items[0].n"}}`: true, `{"any":{"a":[1,{"b":{"path":"items[0].n","$result":"%s"}}]}}`: true, `{"any":[{"\u0024result":"%s","path":"items[0].n"}]}`: true,
+		`{"any":{"$result":"%s","path":"items[0].n","x":1}}`: false, `{"any":{"$result":"%s"}}`: false, `{"any":{"$result":["%s"],"path":"items[0].n"}}`: false,
+		`{"any":"{\"$result\":\"%s\",\"path\":\"items[0].n\"}"}`: false, `{"any":{"$Result":"%s","path":"items[0].n"}}`: false,
+	}
+	tries, went := 0, 0
+	for caller, who := range map[string]auth.Caller{"the same": {}, "a person": {Actor: auth.Actor{Kind: auth.Admin}}, "a token": token} {
+		for _, server := range []string{"s", "other"} {
+			for _, variant := range []policy.Variant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+				for form, names := range forms {
+					w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"n":424242}]}}`)
+					w.List(listTool, writeTool, `{"name":"look","annotations":{"readOnlyHint":true}}`)
+					sent := ""
+					w.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
+						sent = string(r.Call.Arguments)
+						return session.Reply{Result: json.RawMessage(prose)}, nil
+					}
+					_, p := w.ask(CallRequest{Hands: true, Variant: variant, Name: server + ":look", Args: json.RawMessage(strings.ReplaceAll(form, "%s", handle)), Caller: who})
+					tries++
+					may := names && caller == "the same" && (server == "s" || variant != policy.CallToolRead)
+					if strings.Contains(sent, "424242") {
+						went++
+					}
+					if strings.Contains(sent, "424242") != may || names && !may && sent != "" {
+						t.Errorf("%s, %s, %s, %s: %v, sent %s", caller, server, variant, form, p, sent)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d tries, in %d a value went where it may", tries, went)
+}
