@@ -13,7 +13,7 @@ import (
 )
 
 // TestLargeAnswersWithoutLargeContexts tells the story of an agent that gets what it selects
-// of the answers of servers from npm, and hands ten megabytes from one tool to another.
+// of the answers of servers from npm, and hands a large file from one tool to another.
 func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
 	_, node := peers(t)
 	official := func(name string) string { return installed(t, "@modelcontextprotocol", name, "dist", "index.js") }
@@ -39,7 +39,7 @@ func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
 	if len(all.text()) < 20_000 || len(byDefault.text()) > len(all.text())/5 || !strings.HasPrefix(byDefault.text(), `["e0","e1",`) || !strings.HasPrefix(own.text(), `[{"name":"e0"},{"name":"e1"}]`) {
 		t.Fatalf("all %d bytes, by default %d: %.300s; selected: %.300s", len(all.text()), len(byDefault.text()), byDefault.text(), own.text())
 	}
-	handle := handleIn(t, own.text())
+	handle := handleIn(t, own)
 	if r := a.call("read_result", fmt.Sprintf(`{"handle":%q,"select":".entities[7].observations[1]"}`, handle)); r.IsError || !strings.Contains(r.text(), "a second one that is longer") {
 		t.Errorf("read_result: %s", r.text())
 	}
@@ -47,22 +47,23 @@ func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
 		t.Errorf("a loop: %s", r.text())
 	}
 
-	// Ten megabytes go from one tool to another, and what the model reads and writes is small.
-	big := bytes.Repeat([]byte("A line with \"quotes\", a tab\t and é.\n"), 10<<20/38)
+	// A file goes from one tool to another in an answer of 14 MB, which has it twice; what the
+	// model reads and writes is small.
+	big := bytes.Repeat([]byte("A line with \"quotes\", a tab\t and é.\n"), 6<<20/38)
 	if err := os.WriteFile(filepath.Join(dir, "big.txt"), big, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	read := a.call("call_tool_read", fmt.Sprintf(`{"name":"files:read_text_file","args":{"path":%q},"select":".content | length"}`, filepath.Join(dir, "big.txt")))
-	copied := fmt.Sprintf(`{"name":"files:write_file","args":{"path":%q,"content":{"$result":%q,"path":"content[0].text"}}}`, filepath.Join(dir, "copy.txt"), handleIn(t, read.text()))
+	copied := fmt.Sprintf(`{"name":"files:write_file","args":{"path":%q,"content":{"$result":%q,"path":"content[0].text"}}}`, filepath.Join(dir, "copy.txt"), handleIn(t, read))
 	wrote := a.call("call_tool_destructive", copied)
 	if got, err := os.ReadFile(filepath.Join(dir, "copy.txt")); err != nil || !bytes.Equal(got, big) {
 		t.Errorf("%v, %d bytes of %d: %.300s", err, len(got), len(big), wrote.text())
 	}
-	if n := len(read.text()) + len(copied) + len(wrote.text()); n > 1024 {
+	if n := len(read.text()) + len(read.Content[1].Text) + len(copied) + len(wrote.text()); n > 1024 {
 		t.Errorf("the model read and wrote %d bytes", n)
 	}
 	on := d.newest("type=tool_call")
-	if args := string(on.Arguments); strings.Contains(args, handleIn(t, read.text())) || !strings.Contains(args, `"from":"files:read_text_file"`) {
+	if args := string(on.Arguments); strings.Contains(args, handleIn(t, read)) || !strings.Contains(args, `"from":"files:read_text_file"`) {
 		t.Errorf("on record: %s", args)
 	}
 	if r := d.stateless().call("call_tool_write", strings.Replace(copied, "copy", "other", 1)); r.IsError && strings.Contains(r.text(), "RESULT_GONE") {
@@ -70,9 +71,10 @@ func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
 	}
 }
 
-// handleIn is the handle that an answer names.
-func handleIn(t *testing.T, text string) string {
+// handleIn is the handle that the last text of an answer names.
+func handleIn(t *testing.T, r toolResult) string {
 	t.Helper()
+	text := r.Content[len(r.Content)-1].Text
 	_, rest, ok := strings.Cut(text, "read_result ")
 	if !ok {
 		t.Fatalf("no handle in %.500s", text)
