@@ -81,6 +81,8 @@ type model struct {
 	questions map[string]string // id → call
 	approved  map[string]time.Time
 	over      map[string]bool // approvals that were over at some time: a clock that was set back may bring them back
+	denied    map[string]bool
+	setBack   bool // the clock: a denial that was over, or not yet, may hold beside an approval, and it wins
 	leases    map[string]*ask.Lease
 
 	mu  sync.Mutex // guards ran
@@ -88,7 +90,7 @@ type model struct {
 }
 
 func newModel(a *asking, start time.Time, open func() *store.Asks, shut func()) *model {
-	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, leases: map[string]*ask.Lease{}}
+	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.Answer = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		if err := r.Judged.Recheck(); err != nil {
@@ -178,7 +180,7 @@ func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	key := m.key(c)
 	at, there := m.approved[key]
 	if until := at.Add(ask.Life); there && m.clock.Before(until) && !until.After(m.clock.Add(ask.Life+ask.Skew)) {
-		return func() { delete(m.approved, key); delete(m.over, key) }, true, !m.over[key]
+		return func() { delete(m.approved, key); delete(m.over, key) }, true, !m.over[key] && !(m.setBack && m.denied[key])
 	}
 	return nil, false, false
 }
@@ -258,7 +260,9 @@ func (m *model) step(r *rapid.T) {
 			m.leases[l.ID].Left = 0
 		}
 	case "time":
-		m.clock = m.clock.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 8 * time.Minute, ask.Life, -3 * time.Minute, -time.Hour}).Draw(r, "passes"))
+		passes := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 8 * time.Minute, ask.Life, -3 * time.Minute, -time.Hour}).Draw(r, "passes")
+		m.clock = m.clock.Add(passes)
+		m.setBack = m.setBack || passes < 0
 		for key, at := range m.approved {
 			m.over[key] = m.over[key] || !m.clock.Before(at.Add(ask.Life))
 		}
@@ -323,6 +327,8 @@ func (m *model) answerOne(r *rapid.T) {
 	if approve {
 		m.approved[key] = m.clock
 		delete(m.over, key)
+	} else {
+		m.denied[key] = true
 	}
 }
 
