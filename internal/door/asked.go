@@ -116,7 +116,7 @@ func (d *Door) heldCall(c *call, wait time.Duration) hold.Held {
 	return h
 }
 
-// because says why the call counts as what it does.
+// because returns why the call counts as what it does.
 func (c *call) because() string {
 	lane, does := c.inquiry.worst, &c.arguments
 	switch {

@@ -56,7 +56,7 @@ func names(object []byte) string {
 }
 
 // Value returns the one value at a path of a result, as it is written; without a path its
-// data.
+// data: its structured content, else the first of its texts that is JSON.
 func Value(raw json.RawMessage, path string) ([]byte, error) {
 	if path == "" || path == "$" {
 		if roots := dataRoots(raw); len(roots) > 0 {

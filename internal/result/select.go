@@ -18,7 +18,11 @@ var errNoData = errors.New("the result holds no JSON")
 // content: each value on a line, and how to read the whole, whose handle is given. Its error
 // says nothing of the data.
 func Select(raw json.RawMessage, e *jq.Expression, handle string) (json.RawMessage, error) {
-	values, err := selected(raw, e)
+	data, err := Value(raw, "")
+	if err != nil {
+		return nil, errNoData
+	}
+	values, err := apply(e, data)
 	if err != nil {
 		return nil, err
 	}
@@ -49,16 +53,6 @@ func wholeLine(raw []byte, handle string) string {
 	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
 }
 
-// selected are the values that an expression makes of the data of a result: of its
-// structured content, else of the first of its texts that is JSON.
-func selected(raw json.RawMessage, e *jq.Expression) ([][]byte, error) {
-	roots := dataRoots(raw)
-	if len(roots) == 0 {
-		return nil, errNoData
-	}
-	return apply(e, roots[len(roots)-1].value)
-}
-
 // apply applies an expression to what only looks like JSON so far.
 func apply(e *jq.Expression, data []byte) ([][]byte, error) {
 	c := rawjson.Cursor{Text: data, Depth: rawjson.CarriedDepth}
@@ -74,25 +68,16 @@ func ReadSelected(raw json.RawMessage, f From, e *jq.Expression) (Part, error) {
 	if f.Offset != 0 || f.Limit != 0 {
 		return Part{}, badParameter("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
 	}
-	p := Part{Unit: "values"}
-	values, err := selected(raw, e)
-	if f.Path != "" && f.Path != "$" {
-		var to selection
-		if to, err = lookUp(raw, f.Path); err != nil {
-			return Part{}, err
-		}
-		var at place
-		if at, err = to.value(f.Path); err != nil {
-			return Part{}, err
-		}
-		p.Path = at.path()
-		values, err = apply(e, opened(at.value))
+	data, err := Value(raw, f.Path)
+	if err != nil {
+		return Part{}, err
 	}
+	values, err := apply(e, opened(data))
 	if err != nil {
 		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
 			"Read the result without select to see what there is.").With("parameter", "select")
 	}
-	p.Total = len(values)
+	p := Part{Path: f.Path, Unit: "values", Total: len(values)}
 	if p.Content = bytes.Join(values, []byte{','}); len(values) != 1 {
 		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
 	}

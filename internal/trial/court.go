@@ -117,7 +117,7 @@ func (c *court) judge(r *activity.Record) verdict {
 	return c.asks(r, d, t, does, asked)
 }
 
-// asks says whether a call that is allowed would wait for a person first.
+// asks reports whether a call that is allowed would wait for a person first.
 func (c *court) asks(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.Arguments, asked policy.Request) verdict {
 	if t == nil {
 		return allowed()
