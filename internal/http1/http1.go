@@ -85,10 +85,13 @@ func (l *Listener) accept(ctx context.Context) {
 type deadlined interface{ SetDeadline(time.Time) error }
 
 const (
-	// lastAccept is how long a stop waits for one more connection that has been made,
-	// acceptTime for how long it takes them in all, and firstTime how long they have for their
-	// first request.
-	lastAccept, acceptTime, firstTime = 2 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond
+	// lastAccept is how long a stop waits for one more connection that has been made, for
+	// acceptTime. Where they go on coming it then takes those that are there, without waiting
+	// for more than hasteAccept, for no longer than busyTime. firstTime is how long they have
+	// for their first request.
+	lastAccept, acceptTime = 2 * time.Millisecond, 20 * time.Millisecond
+	hasteAccept, busyTime  = 50 * time.Microsecond, 200 * time.Millisecond
+	firstTime              = 500 * time.Millisecond
 )
 
 // acceptLast takes who has connected before the end, and then closes what accepts: a client
@@ -96,8 +99,11 @@ const (
 // has become of its request. Who has not asked anything in a moment is cut off after all.
 func (l *Listener) acceptLast(ctx context.Context) {
 	if d, ok := l.inner.(deadlined); ok {
-		for end := time.Now().Add(acceptTime); time.Now().Before(end); {
-			if d.SetDeadline(time.Now().Add(lastAccept)) != nil {
+		for begun, wait := time.Now(), lastAccept; time.Since(begun) < busyTime; {
+			if time.Since(begun) > acceptTime {
+				wait = hasteAccept
+			}
+			if d.SetDeadline(time.Now().Add(wait)) != nil {
 				break
 			}
 			nc, err := l.inner.Accept()
