@@ -25,6 +25,7 @@ import (
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
+	"mcpproxy/internal/doctor"
 	"mcpproxy/internal/mcptest"
 	"mcpproxy/internal/presence"
 	"mcpproxy/internal/scope"
@@ -70,7 +71,7 @@ func (d *daemon) atTerminal(answers []prompted, args ...string) (code int, stdou
 					break
 				}
 				from += at + len(answers[0].shown)
-				_, _ = io.WriteString(person, answers[0].typed+"\n")
+				_, _ = io.WriteString(person, answers[0].typed+"\r")
 				answers = answers[1:]
 			}
 			if err != nil {
@@ -531,8 +532,24 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "Nobody has signed") && !strings.Contains(out, "What widens needs") {
-		t.Errorf("presence test: %s", out)
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Nobody has signed") || !strings.Contains(out, "What widens needs") {
+		t.Errorf("presence test: %s %s", out, stderr)
+	}
+	a.named(t, "planted rows", "D711", "D712")
+}
+
+// named checks that the doctor and the verification of the log name what was done.
+func (a *attack) named(t *testing.T, when string, codes ...string) {
+	t.Helper()
+	p := &patient{daemon: a.daemon}
+	_, r := p.report("--only", strings.Join(codes, ","))
+	for _, code := range codes {
+		if !slices.ContainsFunc(r.Checks, func(c doctor.Result) bool { return c.Code == code && c.State == doctor.Bad }) {
+			t.Errorf("%s: the doctor says %+v", when, r.Checks)
+		}
+	}
+	if code, out, stderr := a.cli("activity", "verify"); code != 1 {
+		t.Errorf("%s: the log verifies: %s%s", when, out, stderr)
 	}
 }
 
@@ -581,6 +598,11 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		}
 		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "Nothing that widens counts.") {
 			t.Errorf("%s: %s", what, out)
+		}
+		if strings.HasPrefix(what, "none") {
+			a.named(t, what, "D710")
+		} else {
+			a.named(t, what, "D709")
 		}
 		join := []prompted{{"Passphrase", "one of my own, too"}, {"Passphrase", ""}}
 		if code, _, _ := a.atTerminal(join, "presence", "join"); code == 0 && what != "" {
