@@ -195,9 +195,9 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 func (a *Admin) approveLaunch(ctx context.Context, s *subject, c Caller) (err error) {
 	switch {
 	case s.proposal != nil:
-		err = a.editor.AddServer(s.name, s.proposal.Edit)
+		err = a.editor.AddServer(a.Permit(ctx), s.name, s.proposal.Edit)
 	case !s.config.Quarantined:
-		err = a.editor.SetServer(s.name, "quarantined", json.RawMessage("true"))
+		err = a.editor.SetServer(a.Permit(ctx), s.name, "quarantined", json.RawMessage("true"))
 	}
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 		return err
 	}
 	if s.config.Quarantined {
-		return a.editor.SetServer(s.name, "quarantined", nil)
+		return a.editor.SetServer(a.Permit(ctx), s.name, "quarantined", nil)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in gateway.Serve
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.editor.SetServer(in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(a.Permit(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}

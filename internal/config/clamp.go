@@ -25,16 +25,33 @@ func Clamp(was, next *Config) *Config {
 	return c
 }
 
+// between returns whether the file says another thing of a key in the second, in whatever
+// direction; of every key it does where there is no first.
+func between(was, next *Config) func(key string) bool {
+	if was == nil {
+		return func(string) bool { return true }
+	}
+	w := clamping{differs: true}
+	w.over(was, next)
+	keys := keysOf(w.found)
+	return func(key string) bool { return slices.Contains(keys, key) }
+}
+
 // clamp is Clamp and Widenings, but for the keys that are let through.
 func clamp(was, next *Config, let func(key string) bool) (*Config, []Difference) {
 	w := clamping{let: let}
+	return w.over(was, next), w.found
+}
+
+// over returns next over was.
+func (w *clamping) over(was, next *Config) *Config {
 	out, written, shown := *next, *next.written, *next.shown
 	out.written, out.shown = &written, &shown
 	w.keys("", versions{was.keys(), was.written.keys(), was.shown.keys()}, versions{out.keys(), written.keys(), shown.keys()})
 	w.servers(was, &out)
 	w.profiles(was, &out)
 	out.revision, out.basis = revisionOf(out.shown), basisOf(out.shown)
-	return &out, w.found
+	return &out
 }
 
 // versions are the keys of one thing: as they count, as they are written, as they are
@@ -43,8 +60,9 @@ type versions [3][]key
 
 // clamping gathers what widens.
 type clamping struct {
-	let   func(key string) bool
-	found []Difference
+	let     func(key string) bool
+	differs bool // whatever differs counts
+	found   []Difference
 }
 
 // waits reports whether a change that widens is not let through, and notes it.
@@ -59,7 +77,7 @@ func (w *clamping) waits(name string, from, to json.RawMessage) bool {
 // keys puts the former values in the place of those that widen.
 func (w *clamping) keys(path string, was, next versions) {
 	for i, k := range next[0] {
-		if k.to == nil || k.kind() == servers || k.kind() == profiles || k.name == "name" || !widens(was, next, i) {
+		if k.to == nil || k.kind() == servers || k.kind() == profiles || k.name == "name" || !w.widens(was, next, i) {
 			continue
 		}
 		from, to := encoded(was[2][i]), encoded(next[2][i])
@@ -76,7 +94,10 @@ func (w *clamping) keys(path string, was, next versions) {
 
 // widens reports whether the change of a key does. What is written counts, too, where it
 // may hold references: what these stand for can be another thing tomorrow.
-func widens(was, next versions, i int) bool {
+func (w *clamping) widens(was, next versions, i int) bool {
+	if w.differs {
+		return !same(was[0][i], next[0][i]) || !same(was[1][i], next[1][i])
+	}
 	if wider(was[0][i], next[0][i]) {
 		return true
 	}

@@ -229,7 +229,7 @@ type (
 	Session    string // whose a session with the server is
 	Trust      string // which tools of a server are accepted without a person; "" is not said: treat it as TrustManual
 	Durability string // what a record survives
-	Presence   string // what shows that a person decides
+	Presence   string // what shows that a person decides: see package presence
 )
 
 // The words.
@@ -259,11 +259,6 @@ const (
 	PresencePassphrase Presence = "passphrase"
 	PresencePasskey    Presence = "passkey"
 )
-
-// PresenceWords are what may show that a person decides, as the file has them.
-func PresenceWords() []string {
-	return []string{string(PresenceNone), string(PresencePassphrase), string(PresencePasskey)}
-}
 
 // TrustWords are the kinds of trust, as the file has them.
 func TrustWords() []string {

@@ -48,7 +48,7 @@ func (c *Config) keys() []key {
 		{name: "ask.tools", to: &c.Ask.Tools, widens: askedTools, checkName: checkToolPattern, check: checkAsk},
 		{name: "ask.wait", to: &c.Ask.Wait, widens: never, def: 45 * time.Second, shortest: shortestWait, longest: longestWait},
 		{name: "ask.answer_by_client", widens: adds, planned: true},
-		{name: "presence", to: &c.Presence, widens: proved, def: PresenceNone, oneOf: PresenceWords()},
+		{name: "presence", to: &c.Presence, widens: proved, def: PresenceNone, oneOf: []string{"none", "passphrase", "passkey"}},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, widens: off, def: true},
 		{name: "log.level", to: &c.LogLevel, widens: never, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, widens: never, def: "text", oneOf: []string{"text", "json"}, restart: true},

@@ -20,6 +20,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/search"
 	"mcpproxy/internal/tool"
@@ -52,6 +53,7 @@ type Deps struct {
 	Log        Log
 	Logins     *oauth.Keeper // nil: no server takes a login
 	About      About
+	Gate       *presence.Gate // which asks for a person's presence; nil asks for nobody's
 	// Timed is told how long each search took.
 	Timed func(time.Duration)
 }

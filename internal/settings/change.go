@@ -78,7 +78,7 @@ func (s *Settings) Change(ctx context.Context, c Caller, in KeyChanges) (Config,
 		}
 		text, err := s.live.Read()
 		if err == nil {
-			err = s.live.SetKeys(in.etag(), in.Set, c.Actor.String())
+			err = s.live.SetKeys(s.gateway.Permit(ctx), in.etag(), in.Set, c.Actor.String())
 		}
 		if err == nil {
 			return nil
@@ -131,7 +131,7 @@ func (s *Settings) Replace(ctx context.Context, c Caller, in NewText) (Config, e
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(in.etag(), whole, c.Actor.String())
+		err := s.live.ReplaceText(s.gateway.Permit(ctx), in.etag(), whole, c.Actor.String())
 		if err == nil {
 			return nil
 		}
