@@ -316,7 +316,7 @@ func (o *Options) observe(c Change) {
 
 // conclude keeps what came of the last file.
 func (l *Live) conclude(err error) {
-	next := &outcome{err: err, warnings: slices.Concat(l.Unconfirmed().warning(), nowhere(l), laxMode(l.path), l.leadingBack(l.Current()))}
+	next := &outcome{err: err, warnings: slices.Concat(l.Unconfirmed().Warnings(), nowhere(l), laxMode(l.path), l.leadingBack(l.Current()))}
 	if err == nil { // else the lines are those of another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
 	}

@@ -13,8 +13,8 @@ type Unconfirmed struct {
 	Why string
 }
 
-// warning is what is said of it beside the other warnings.
-func (u Unconfirmed) warning() (all []string) {
+// Warnings are what is said of it in words.
+func (u Unconfirmed) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
 		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; look at it and confirm it with `mcpproxy config confirm`")
