@@ -182,6 +182,9 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in gateway.ServerDe
 		if err := same("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
+		if err := a.Gate.Require(ctx, s.claims(stage, a.Book.Lost())...); err != nil {
+			return err
+		}
 		return approve(ctx, s, c)
 	})
 	if err != nil {
@@ -219,15 +222,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *subject, c Caller) er
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	var all []approval.Candidate
-	for _, list := range [][]definition{s.tools, s.offers} {
-		for _, d := range list {
-			if d.unsettled() {
-				all = append(all, d.Candidate)
-			}
-		}
-	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), all, s.launchToPin(a.Book.Lost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.unsettled(), s.launchToPin(a.Book.Lost())); err != nil {
 		return err
 	}
 	if s.config.Quarantined {

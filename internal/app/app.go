@@ -41,6 +41,7 @@ import (
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/offers"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/prospect"
 	"mcpproxy/internal/reply"
@@ -109,6 +110,7 @@ type daemon struct {
 	store     store.Database
 	shared    *store.Postgres // the same, when other instances share it; else nil
 	log       *activity.Log
+	gate      *presence.Gate
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
@@ -283,7 +285,8 @@ func (d *daemon) openLog() error {
 
 func (d *daemon) wire() error {
 	cfg := d.live.Current()
-	d.book = approval.NewBook(d.decisions(cfg.DataDir))
+	d.gate = d.newGate(cfg.DataDir)
+	d.book = approval.NewBook(d.decisions(cfg.DataDir), d.gate)
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
@@ -307,13 +310,13 @@ func (d *daemon) wire() error {
 	d.onClose(telemeter.Close)
 	d.offers = offers.New(d.catalog, d.upstreams, d.logger)
 	asks := d.store.Asks()
-	d.holder = hold.New(asks, time.Now, func() { d.events.PendingChanged() })
+	d.holder = hold.New(asks, d.gate, time.Now, func() { d.events.PendingChanged() })
 	d.door = door.New(door.Deps{
 		Config: d.live.Current, Catalog: d.catalog, Servers: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.holder,
 		NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.Proposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = gateway.New(gateway.Deps{
-		Door: d.door, Book: d.book, Upstreams: d.upstreams,
+		Door: d.door, Book: d.book, Gate: d.gate, Upstreams: d.upstreams,
 		Log: d.log, Logins: d.logins, Timed: telemeter.Searched,
 		About: gateway.About{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -326,7 +329,8 @@ func (d *daemon) wire() error {
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) })
+	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
 	authenticator := auth.New(d.key, d.tokens)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }
 	replies := reply.New(d.opt.Version, d.logger)
@@ -378,6 +382,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.followOthers(ctx) })
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
+	d.running.Go(func() { d.noteAnchor(ctx) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })

@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/ask"
 	"mcpproxy/internal/auth"
 	"mcpproxy/internal/gateway"
+	"mcpproxy/internal/hold"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/rawjson"
 	"mcpproxy/internal/tool"
@@ -161,12 +162,18 @@ func (c *Consent) answer(ctx context.Context, by gateway.Caller, id, action stri
 	if err != nil {
 		return view, unread(err)
 	}
-	a.By, a.Via, a.At = by.Actor.String(), string(by.Source), time.Now()
+	at, _ := c.gateway.Gate.Draft(ctx)
+	a.By, a.Via, a.At = by.Actor.String(), string(by.Source), at
 	detail := q.ID + ", " + a.At.Sub(q.Asked).Round(time.Second).String() + " after it was asked"
 	if a.Why != "" {
 		detail += ": " + a.Why
 	}
 	return view, c.act(by, q.Call.ID, action, detail, q.Record, func() error {
+		if a.Approve {
+			if err := c.permitted(ctx, q, a); err != nil {
+				return err
+			}
+		}
 		answered, err := c.keeper.Answer(ctx, id, a)
 		if err != nil {
 			return unread(err)
@@ -176,6 +183,14 @@ func (c *Consent) answer(ctx context.Context, by gateway.Caller, id, action stri
 		c.changed()
 		return nil
 	})
+}
+
+// permitted asks whether a person approves the call, if the question still waits.
+func (c *Consent) permitted(ctx context.Context, q ask.Question, a ask.Answer) error {
+	if p := q.Give(a); p != nil {
+		return p
+	}
+	return c.gateway.Gate.Require(ctx, hold.CallClaim(q.ID, q.Until, &q))
 }
 
 // act does what only a person may do, and has it on record.

@@ -46,7 +46,7 @@ type Place interface {
 type Options struct {
 	Keeper Keeper
 	Places []Place
-	// Demanded is what the configuration wants.
+	// Demanded is what the configuration wants; nil is nothing.
 	Demanded func() Kind
 	// InForce returns the claims of everything that is decided now: who sets a first
 	// anchor signs them.
@@ -85,8 +85,8 @@ type state struct {
 	broken error
 	places map[string]PlaceState
 	signed map[short]time.Time // when last
-	count  int
-	bad    []string // statements that do not verify
+	all    []Evidence          // that verify
+	bad    []string            // statements that do not verify
 	// judged is the verdict as long as the configuration demands the same; a reset has none,
 	// since its own changes with time.
 	judged   verdict
@@ -95,6 +95,9 @@ type state struct {
 
 // NewGate makes a Gate, at which nothing counts before Load.
 func NewGate(o Options) *Gate {
+	if o.Demanded == nil {
+		o.Demanded = func() Kind { return None }
+	}
 	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[short]int{}}
 }
 
@@ -102,6 +105,19 @@ func NewGate(o Options) *Gate {
 func (g *Gate) Load(ctx context.Context) error {
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
+	return g.load(ctx)
+}
+
+// Ready loads what was not loaded yet.
+func (g *Gate) Ready(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	if s, _ := g.verdict(); s != nil {
+		return nil
+	}
 	return g.load(ctx)
 }
 
@@ -124,7 +140,7 @@ func (g *Gate) load(ctx context.Context) error {
 			s.bad = append(s.bad, e.Nonce)
 			continue
 		}
-		s.count++
+		s.all = append(s.all, *e)
 		if current.find(e.Anchor) != nil {
 			s.remember(e)
 		}
@@ -158,7 +174,7 @@ func (g *Gate) Look(ctx context.Context) error {
 		return err
 	}
 	now, is := g.verdict()
-	if g.opt.Changed != nil && (before == nil || was != is || before.count != now.count || before.chain.head() != now.chain.head()) {
+	if g.opt.Changed != nil && (before == nil || was != is || len(before.all) != len(now.all) || before.chain.head() != now.chain.head()) {
 		g.opt.Changed(ctx)
 	}
 	return nil
@@ -321,7 +337,7 @@ func (g *Gate) take(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.known.chain.current().find(e.Anchor) != nil {
 		g.known.remember(e)
 	}
-	g.known.count++
+	g.known.all = append(g.known.all, *e)
 	g.mu.Unlock()
 	p.grant(e.Claims)
 	return nil
@@ -405,7 +421,7 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 		return Standing{}, err
 	}
 	s, v := g.verdict()
-	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: s.count, Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
+	out := Standing{On: v.on, Kind: s.chain.last().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.mayNew, MayJoin: v.join}
 	for _, p := range g.opt.Places {
 		out.Places = append(out.Places, PlaceStanding{p.Name(), s.places[p.Name()]})
 	}

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"mcpproxy/internal/problem"
@@ -71,10 +72,7 @@ func (g *Gate) Join(ctx context.Context) error {
 	s, v := g.verdict()
 	p := proofOf(ctx)
 	if s == nil || p == nil || !v.join {
-		if v.on && v.void == "" {
-			return problem.New(problem.Conflict, "The anchor is known everywhere already.", "")
-		}
-		return notNow(v)
+		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
 	return g.signedChange(ctx, s, p, s.chain.last(), NewClaim("presence join", s.chain.head().String()), s.chain)
 }
@@ -166,6 +164,34 @@ func (g *Gate) change(ctx context.Context, seen *state, next func() (chain, erro
 		g.opt.Changed(ctx)
 	}
 	return err
+}
+
+// Restore stores everything that is known once more: the database, and the log with it, may
+// be others.
+func (g *Gate) Restore(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.deciding.Lock()
+	defer g.deciding.Unlock()
+	s, v := g.verdict()
+	if s == nil || len(s.chain)+len(s.all) == 0 {
+		return nil
+	}
+	for _, e := range s.all {
+		if err := g.opt.Keeper.SaveStatement(ctx, e); err != nil && !errors.Is(err, ErrUsed) {
+			return err
+		}
+	}
+	if err := g.opt.Keeper.SaveAnchors(ctx, s.chain); err != nil || v.void != "" {
+		return err
+	}
+	for _, p := range g.opt.Places {
+		if err := p.SetFingerprint(ctx, s.chain.head()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func unstored(where string, err error) error {

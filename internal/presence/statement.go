@@ -51,6 +51,12 @@ func (s Statement) Text() []byte {
 	return raw
 }
 
+// StatementOf returns a statement over claims, to be completed.
+func StatementOf(claims []Claim, at time.Time, nonce string) Statement {
+	claims = sorted(claims)
+	return Statement{Claims: digestOf(claims), Count: len(claims), At: at, Nonce: nonce}
+}
+
 // Digest is what is signed of the statement, and the challenge of a passkey.
 func (s Statement) Digest() Digest { return digest("statement", s.Text()) }
 
