@@ -133,7 +133,7 @@ func Open(path string, opt Options) (*Live, error) {
 // start returns what of the file is in force at the start, before anybody can say what is
 // signed.
 func start(l *Live, wanted *Config) (*Config, error) {
-	l.waiting.Store(&Unconfirmed{})
+	l.waiting.Store(&Unconfirmed{Presence: wanted.Presence})
 	if !l.options.Presence {
 		return wanted, nil
 	}
@@ -146,7 +146,7 @@ func start(l *Live, wanted *Config) (*Config, error) {
 		return nil, err
 	}
 	live, found := l.base.hold(wanted)
-	l.waiting.Store(&Unconfirmed{found, l.base.why})
+	l.waiting.Store(&Unconfirmed{found, l.base.why, wanted.Presence})
 	return live, nil
 }
 
@@ -238,7 +238,7 @@ func (l *Live) enforce(next *Config, by string) error {
 		}
 	}
 	l.wanted = next
-	l.waiting.Store(&Unconfirmed{found, l.base.why})
+	l.waiting.Store(&Unconfirmed{found, l.base.why, next.Presence})
 	l.take(live, commits, by)
 	return nil
 }

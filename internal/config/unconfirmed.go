@@ -11,6 +11,8 @@ type Unconfirmed struct {
 	Differences []Difference // from what is in force
 	// Why is why nothing counts that was confirmed; "" where something does, or has not to.
 	Why string
+	// Presence is what the file demands, whatever is in force.
+	Presence Presence
 }
 
 // Warnings are what is said of it in words.

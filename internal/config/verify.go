@@ -19,7 +19,7 @@ func (l *Live) Verify(signed Signed, instance string) error {
 	if err != nil {
 		return err
 	}
-	l.waiting.Store(&Unconfirmed{found, l.base.why})
+	l.waiting.Store(&Unconfirmed{found, l.base.why, l.wanted.Presence})
 	l.swap(live, commits)
 	l.conclude(refused)
 	return nil
@@ -49,7 +49,7 @@ func (l *Live) Confirm(permit Permit) (Unconfirmed, error) {
 	if err := l.base.confirm(l.wanted, waited.Differences, permit); err != nil {
 		return waited, err
 	}
-	l.waiting.Store(&Unconfirmed{})
+	l.waiting.Store(&Unconfirmed{Presence: l.wanted.Presence})
 	l.take(l.wanted, commits, ByCommand)
 	return waited, nil
 }
