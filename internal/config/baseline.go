@@ -126,7 +126,7 @@ func (b *baseline) load(wanted *Config, parse func(text []byte) (*Config, error)
 // find returns the seal that counts. One under the other name got signed, and nothing more.
 func (b *baseline) find() (seal, bool) {
 	if b.signed != nil {
-		if s, err := b.read(nextFile); err == nil && b.counts(s) {
+		if s, err := b.read(nextFile); err == nil && b.voids(s) == "" {
 			if err := os.Rename(b.path(nextFile), b.path(confirmedFile)); err != nil {
 				b.logger.Error("what was confirmed cannot be kept", "dir", b.dir, "error", err)
 			}
@@ -136,7 +136,8 @@ func (b *baseline) find() (seal, bool) {
 	s, err := b.read(confirmedFile)
 	switch {
 	case err == nil:
-		return s, b.counts(s)
+		b.why = b.voids(s)
+		return s, b.why == ""
 	case !errors.Is(err, fs.ErrNotExist):
 		b.why = fmt.Sprintf("what was confirmed cannot be read: %v", err)
 	}
@@ -161,19 +162,21 @@ func (b *baseline) close(parse func(text []byte) (*Config, error)) (err error) {
 	return err
 }
 
-// counts reports whether a seal was signed, and no later one; as long as it is not known
-// what is signed, one that was kept does.
-func (b *baseline) counts(s seal) bool {
+// voids returns why a seal does not count: it was not signed, or a later one was. As long as
+// it is not known what is signed, one that was kept counts.
+func (b *baseline) voids(s seal) string {
 	if b.signed == nil {
-		return true
+		return ""
 	}
-	for i, claim := range append(b.claims(s), b.numbered(s.Number+1)) {
-		if last := i == 2; b.signed.Confirmed(claim) == last {
-			b.why = map[bool]string{true: "a later configuration was confirmed, and its text is gone", false: "the text of the configuration that was confirmed is not what was signed"}[last]
-			return false
+	for _, claim := range b.claims(s) {
+		if !b.signed.Confirmed(claim) {
+			return "the text of the configuration that was confirmed is not what was signed"
 		}
 	}
-	return true
+	if b.signed.Confirmed(b.numbered(s.Number + 1)) {
+		return "a later configuration was confirmed, and its text is gone"
+	}
+	return ""
 }
 
 // hold returns what of next is in force, and what of it waits.
@@ -263,13 +266,12 @@ func (b *baseline) seal(limit *Config) (seal, error) {
 		return seal{}, err
 	}
 	s := seal{Number: 1, Salt: rand.Text(), text: text}
-	if b.signed != nil && b.signed.On() {
-		for b.signed.Confirmed(b.numbered(s.Number)) {
-			s.Number++
-		}
+	on := b.signed != nil && b.signed.On()
+	for on && b.signed.Confirmed(b.numbered(s.Number)) {
+		s.Number++
 	}
-	if before, err := b.read(nextFile); err == nil && before.Number == s.Number && bytes.Equal(before.text, text) {
-		return before, nil
+	if before, err := b.read(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.voids(before) == "") {
+		return before, nil // it is being signed, or was just now
 	}
 	head, err := json.Marshal(s)
 	if err != nil {

@@ -371,6 +371,30 @@ func TestSignedAndNotKept(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return f.Current().Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
+// TestTriedThenSignedWithMore: what a change widens can be asked before, and be signed with
+// more than that, before the change is made.
+func TestTriedThenSignedWithMore(t *testing.T) {
+	f, p := present(t, signedText)
+	for _, value := range []string{`"scan"`, `"auto"`} {
+		var tried []Claim
+		stop := errors.New("only tried")
+		err := f.SetServer(func(claims ...Claim) error { tried = claims; return stop }, "a", "trust", []byte(value))
+		if !errors.Is(err, stop) || f.Current().Server("a").Trust == TrustAuto {
+			t.Fatal(err)
+		}
+		p.sign(tried)
+		err = f.SetServer(func(claims ...Claim) error {
+			if fmt.Sprint(claims) != fmt.Sprint(tried) {
+				return fmt.Errorf("%q, signed %q", claims, tried)
+			}
+			return nil
+		}, "a", "trust", []byte(value))
+		check(t, err)
+	}
+	f = f.restart(t, p, "")
+	f.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustAuto })
+}
+
 // TestVerifyKeepsARefusedFileRefused.
 func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	f, p := present(t, signedText)
