@@ -326,7 +326,7 @@ func (d *daemon) wire() error {
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
-			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
+			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)

@@ -128,6 +128,9 @@ func TestWhatWidensWaits(t *testing.T) {
 		return c.ToolsLimit == 7 && c.RequireMCPAuth && trustOf(c, "a") == TrustManual && c.Server("b") == nil && slices.Equal(c.Server("a").DisabledTools, []string{"t"})
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
+	if f.next(t); !slices.Equal(f.next(t).Waits, []string{"mcpServers.b", "mcpServers.a.trust"}) {
+		t.Error("nobody is told what waits")
+	}
 	f = f.restart(t, p, "")
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 

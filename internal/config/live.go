@@ -238,9 +238,21 @@ func (l *Live) enforce(next *Config, by string) error {
 		}
 	}
 	l.wanted = next
-	l.waiting.Store(&Unconfirmed{found, l.base.why, next.Presence})
+	told := wait(l, found)
 	l.take(live, commits, by)
+	told()
 	return nil
+}
+
+// wait has what was found wait for a person, and returns what tells of it.
+func wait(l *Live, found []Difference) (tell func()) {
+	before := keysOf(l.Unconfirmed().Differences)
+	l.waiting.Store(&Unconfirmed{found, l.base.why, l.wanted.Presence})
+	return func() {
+		if keys := keysOf(found); len(keys) > 0 && !slices.Equal(keys, before) {
+			l.options.observe(Change{Waits: keys, NeedsRestart: l.NeedsRestart()})
+		}
+	}
 }
 
 // take makes next the configuration in force, for which everything is prepared: what

@@ -15,6 +15,14 @@ type Unconfirmed struct {
 	Presence Presence
 }
 
+// Count is how much waits for a person.
+func (u Unconfirmed) Count() int {
+	if u.Why != "" {
+		return max(1, len(u.Differences))
+	}
+	return len(u.Differences)
+}
+
 // Warnings are what is said of it in words.
 func (u Unconfirmed) Warnings() (all []string) {
 	const most = 10

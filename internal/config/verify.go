@@ -19,9 +19,10 @@ func (l *Live) Verify(signed Signed, instance string) error {
 	if err != nil {
 		return err
 	}
-	l.waiting.Store(&Unconfirmed{found, l.base.why, l.wanted.Presence})
+	told := wait(l, found)
 	l.swap(live, commits)
 	l.conclude(refused)
+	told()
 	return nil
 }
 
