@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/activity"
@@ -31,6 +33,24 @@ type PresenceView struct {
 	Bad         []string        `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
 	Unsigned    []string        `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
 }
+
+// Unproven says what of the decisions is not as a person has signed it; "" when all is.
+func (v *PresenceView) Unproven() string {
+	switch {
+	case !v.On:
+		return ""
+	case len(v.Bad) > 0:
+		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.Shown(strings.Join(v.Bad, ", "), maxNamed))
+	case v.Void != "":
+		return v.Void
+	case len(v.Unsigned) > 0:
+		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.Shown(strings.Join(v.Unsigned, ", "), maxNamed))
+	}
+	return ""
+}
+
+// maxNamed is how many bytes name what is wrong.
+const maxNamed = 2000
 
 // PresencePlace is one place of the fingerprint.
 type PresencePlace struct {

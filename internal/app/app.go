@@ -355,7 +355,7 @@ func (d *daemon) wire() error {
 		gateway.Journal{Log: d.log, Logger: d.logger}, d.values.look)
 	trials := trial.New(trial.Deps{Each: d.log.Each, Live: d.live.Current, Parse: d.settings.Candidate, Catalog: d.catalog, Tokens: d.tokens.All, Now: time.Now})
 	prospects := &prospect.Prospects{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.Account}
-	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(d.log), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Homes: []any{operations, admin.NewToys(operations, d.opt.Toys), d.inspect, history.New(provenLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.takeover(people.Account.Account, operations, secretValues, kept), trials, prospects}, Refuse: d.door.Refuse, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -17,7 +18,10 @@ import (
 
 // desk is the terminal that the person is at, whatever stdin and stdout are: a passphrase
 // comes from nowhere else.
-type desk struct{ in, out *os.File }
+type desk struct {
+	in, out *os.File
+	*term.Terminal
+}
 
 func openDesk() (*desk, error) {
 	in, out, err := openTerminal()
@@ -25,7 +29,10 @@ func openDesk() (*desk, error) {
 		return nil, problem.New(problem.PresenceRequired, "A person has to permit this with a passphrase, and there is no terminal to ask for it.",
 			"Run the command in a terminal.").Because(err)
 	}
-	return &desk{in, out}, nil
+	return &desk{in, out, term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, out}, "")}, nil
 }
 
 func (d *desk) close() {
@@ -35,35 +42,37 @@ func (d *desk) close() {
 
 func (d *desk) line(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// secret asks for something that is not shown.
+// secret asks for something that is not shown, whatever is typed before it is asked for. An
+// interruption is an io.EOF, and the terminal is as it was after it.
 func (d *desk) secret(ctx context.Context, question string) ([]byte, error) {
-	before, err := term.GetState(int(d.in.Fd()))
+	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
 		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be asked: %v", err)
 	}
-	fmt.Fprint(d.out, question)
 	type answer struct {
-		value []byte
+		value string
 		err   error
 	}
 	answered := make(chan answer, 1)
 	// A read of a terminal cannot be interrupted. When ctx ends so does the process.
 	go func() {
-		value, err := term.ReadPassword(int(d.in.Fd()))
+		value, err := d.ReadPassword(question)
 		answered <- answer{value, err}
 	}()
+	var a answer
 	select {
-	case a := <-answered:
-		d.line("")
-		if a.err != nil {
-			return nil, problem.Newf(problem.PresenceRequired, "The passphrase cannot be read: %v", a.err)
-		}
-		return a.value, nil
+	case a = <-answered:
 	case <-ctx.Done():
-		_ = term.Restore(int(d.in.Fd()), before)
-		d.line("")
-		return nil, ctx.Err()
+		a.err = ctx.Err()
 	}
+	_ = term.Restore(int(d.in.Fd()), before)
+	switch {
+	case errors.Is(a.err, io.EOF):
+		return nil, problem.New(problem.Interrupted, "Interrupted: nothing was changed.", "")
+	case a.err != nil && ctx.Err() == nil:
+		return nil, problem.Newf(problem.PresenceRequired, "The passphrase cannot be read: %v", a.err)
+	}
+	return []byte(a.value), a.err
 }
 
 const (

@@ -210,7 +210,8 @@ func TestDoctor(t *testing.T) {
 // finds something wrong with.
 func TestEachCheckIsBroken(t *testing.T) {
 	broken := map[string]bool{
-		"D708": true, // internal/doctor, TestLookIsBounded
+		"D708": true,                                           // internal/doctor, TestLookIsBounded
+		"D709": true, "D710": true, "D711": true, "D712": true, // TestNothingCountsThatIsNotSigned
 	}
 	for name := range sicknesses() {
 		code, _, _ := strings.Cut(name, " ")
