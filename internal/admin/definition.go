@@ -191,7 +191,7 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in gateway.ToolApprov
 	if in.Keep == "" {
 		return a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))
 	}
-	if err := a.keep(c, in); err != nil {
+	if err := a.keep(ctx, c, in); err != nil {
 		return gateway.ToolView{}, err
 	}
 	v, err := a.decideTool(ctx, c, in.ToolRef, "approve_tool", &in.Seen, a.permitted(approve, definition.approval))

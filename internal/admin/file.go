@@ -46,7 +46,7 @@ func (f File) AddServer(s gateway.NewServer) (gateway.ServerView, error) {
 		err = nameIsFree(s.Name, f.live.Current())
 	}
 	if err == nil {
-		err = f.live.AddServer(s.Name, edit)
+		err = f.live.AddServer(nil, s.Name, edit)
 	}
 	if err != nil {
 		return gateway.ServerView{}, err
@@ -64,7 +64,7 @@ func (f File) ChangeServer(in gateway.ServerChange) (gateway.ServerView, error) 
 	if in.Key != "enabled" && !slices.Contains(gateway.ChangeableKeys(), in.Key) {
 		return gateway.ServerView{}, notChangeable(in.Key)
 	}
-	if err := f.live.SetServer(in.Name, in.Key, in.Value); err != nil {
+	if err := f.live.SetServer(nil, in.Name, in.Key, in.Value); err != nil {
 		return gateway.ServerView{}, err
 	}
 	return f.view(in.Name)

@@ -17,7 +17,7 @@ const keepDestructive = `{"destructiveHint":true,"readOnlyHint":false}`
 
 // keep writes into the configuration that a tool counts as destructive, whatever
 // its server says, if its definition is the one that was seen.
-func (a *Admin) keep(c Caller, in gateway.ToolApproval) error {
+func (a *Admin) keep(ctx context.Context, c Caller, in gateway.ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.Brief(in.Keep)).
@@ -30,7 +30,7 @@ func (a *Admin) keep(c Caller, in gateway.ToolApproval) error {
 			err = same("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.OverrideHints(id.Server, id.Tool, json.RawMessage(keepDestructive))
+			err = a.editor.OverrideHints(a.Permit(ctx), id.Server, id.Tool, json.RawMessage(keepDestructive))
 		}
 		if err != nil {
 			return err

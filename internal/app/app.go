@@ -111,6 +111,7 @@ type daemon struct {
 	shared    *store.Postgres // the same, when other instances share it; else nil
 	log       *activity.Log
 	gate      *presence.Gate
+	demands   demands // that the file is another one
 	book      *approval.Book
 	catalog   *catalog.Catalog
 	logins    *oauth.Keeper
@@ -136,12 +137,15 @@ type daemon struct {
 	cutOff context.CancelCauseFunc
 	// opened are the closers of what is open, in the order of opening.
 	opened []func(context.Context) error
+	// verify reads what is signed; signedChanged has it count everywhere.
+	verify        func(context.Context) error
+	signedChanged func(context.Context)
 }
 
 // Run runs the daemon until ctx ends. The error is a *problem.Problem when the
 // user can do something about it.
 func Run(ctx context.Context, opt Options) error {
-	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar), looked: make(chan struct{}, 1)}
+	d := &daemon{opt: opt, started: time.Now(), level: new(slog.LevelVar), looked: make(chan struct{}, 1), demands: make(demands, 1)}
 	// Calls outlive ctx: a stop lets them finish first.
 	calls, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.base, d.cutOff = func(net.Listener) context.Context { return calls }, cutOff
@@ -187,7 +191,7 @@ func (d *daemon) openConfig() error {
 	var err error
 	d.live, err = config.Open(d.opt.ConfigPath, config.Options{
 		Listen: d.opt.Listen, DataDir: d.opt.DataDir, Logger: d.logger, Observe: d.configChanged, Addresses: d.addresses,
-		Applied: d.applied,
+		Applied: d.applied, Presence: true,
 	})
 	if err != nil {
 		return err
@@ -290,7 +294,7 @@ func (d *daemon) wire() error {
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Keeper: d.store, Book: d.book, Observe: d.admitted, Logger: d.logger,
+		Servers: cfg.Servers, Keeper: verified{d.store, d.verify, d.logger}, Book: d.book, Observe: d.admitted, Logger: d.logger,
 	})
 	d.logins = oauth.New(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
@@ -322,7 +326,7 @@ func (d *daemon) wire() error {
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
 			Surfaces: d.surfaces, ConfigError: d.live.LastError,
 			Held:         func(ctx context.Context) gateway.StatusHeld { return d.consent.Counts(ctx) },
-			NeedsRestart: d.live.NeedsRestart, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
+			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: d.live.Warnings, Loaded: func() int { return d.builtin.ListBytes() },
 		},
 	})
 	operations := admin.New(d.gateway, d.live)
@@ -383,12 +387,13 @@ func (d *daemon) run(ctx context.Context) error {
 	d.running.Go(func() { d.gateway.Learn(ctx) })
 	d.running.Go(func() { d.keepFiles(ctx) })
 	d.running.Go(func() { d.noteAnchor(ctx) })
+	d.running.Go(func() { d.demands.follow(ctx, d.live, d.signedChanged) })
 	d.running.Go(func() { d.offers.Follow(ctx) })
 	d.running.Go(func() { d.tellWhatWaits(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.run(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.door, d.launcher, logLevel{d.level}, d.demands) })
 	d.record(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/access"
@@ -14,27 +15,41 @@ import (
 )
 
 // newGate makes what asks for a person's presence: statements are in the database, the
-// fingerprint of the anchor in the keyring and in the log, too.
+// fingerprint of the anchor in the keyring and in the log, too. What is signed counts of the
+// configuration first, for what is started follows from that.
 func (d *daemon) newGate(dir string) *presence.Gate {
+	d.verify = func(ctx context.Context) error {
+		if err := d.gate.Ready(ctx); err != nil {
+			return err
+		}
+		return d.live.Verify(gateway.Signed{Gate: d.gate}, d.instance())
+	}
+	d.signedChanged = func(ctx context.Context) {
+		if err := d.verify(ctx); err != nil {
+			d.logger.Error("what was confirmed of the configuration cannot be looked at again", "error", err)
+		}
+		if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
+			d.logger.Error("what is decided cannot be read again", "error", err)
+		}
+		d.holder.Look()
+		d.events.PendingChanged()
+	}
 	return presence.NewGate(presence.Options{
-		Keeper:  d.store.Asks().Presence(),
-		Places:  []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
-		InForce: d.inForce,
-		Changed: func(ctx context.Context) {
-			if err := d.book.Reload(ctx, approval.Decided{}); err != nil {
-				d.logger.Error("what is decided cannot be read again", "error", err)
-			}
-			d.holder.Look()
-			d.events.PendingChanged()
-		},
-		Now: time.Now, Logger: d.logger,
+		Keeper:   d.store.Asks().Presence(),
+		Places:   []presence.Place{inKeyring{secret.OpenVault(dir, "presence", d.logger)}, inLog{d}},
+		Demanded: func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
+		InForce:  d.inForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
 
 // inForce are the claims of everything that is decided now.
 func (d *daemon) inForce(ctx context.Context) ([]presence.Claim, error) {
 	all, err := access.Claims(ctx, d.tokens)
-	return append(all, d.book.Claims()...), err
+	if err != nil {
+		return nil, err
+	}
+	config, err := d.live.Seal()
+	return slices.Concat(all, d.book.Claims(), gateway.Claims(config)), err
 }
 
 // anchorAgain is how often the fingerprint of the anchor is put on record, so that it is

@@ -92,6 +92,7 @@ func (r *run) root() *cobra.Command {
 		"mcpproxy call tool-write":       callTool(r, policy.CallToolWrite),
 		"mcpproxy can":                   canCommand(r),
 		"mcpproxy completion":            completionCommand(r),
+		"mcpproxy config confirm":        configConfirm(r),
 		"mcpproxy config path":           configPathCommand(r),
 		"mcpproxy config show":           configShow(r),
 		"mcpproxy config validate":       configValidate(r),

@@ -104,7 +104,7 @@ var shown = map[string]struct {
 // verbatim are the commands that print what is not ours to fold: what a server
 // or a file said, an address, a script; or that run.
 var verbatim = []string{
-	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
+	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",
 	"upstream login", "upstream logs", "version",
 }

@@ -144,7 +144,7 @@ func presenceUnsigned(f *Facts) (out []Finding) {
 }
 
 // saidOf are the diagnostics of the daemon that a check of ours says.
-var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "address", "clock", "server", "login", "approvals", "approvals_lost"}
+var saidOf = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func daemonWarns(f *Facts) (out []Finding) {
 	if f.Daemon == nil {

@@ -78,6 +78,8 @@ var checks = []check{
 		"The file says one thing, and MCPProxy does another.", "", configNeedsRestart},
 	{"D306", "config-without-effect", GroupConfiguration, "Something in the configuration file has no effect or leads back to MCPProxy.", "All of the file has its effect.",
 		"It does not do what it was written for.", "", configWarnings},
+	{"D307", "config-unconfirmed", GroupConfiguration, "What widens in the configuration file waits for a person.", "Nothing of the file waits for a person.",
+		"What was confirmed last is in force instead. Whoever changed the file may not have been you.", "", configUnconfirmed},
 
 	{"D401", "server-command-missing", GroupServers, "The command of a server is not found or cannot be started.", "All commands are found.",
 		"The server and its tools are away.", "", each(commandMissing)},

@@ -217,6 +217,7 @@ var contractCases = map[string]contractCase{
 	}, missing: with("/clients/undo", `{"change":"none"}`), no409: "its 409 is a file that was changed since: see connect"},
 	"writePermissions": {ok: with("/clients/claude-code/permissions", `{"dry_run":true}`), missing: with("/clients/none/permissions", `{"dry_run":true}`), no409: "its 409 is a file that changes while it is written: see userfile"},
 
+	"confirmConfig":  {ok: with("/config/confirm", ""), no404: namesNothing, no409: changesNone},
 	"validateConfig": {ok: with("/config/validate", `{"text":"{}"}`), no404: namesNothing, no409: changesNone},
 	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
 	"getEarlierConfig": {ok: func(c *contract) (string, string) {

@@ -415,6 +415,7 @@ func sickConfigurations() map[string]sick {
 			before: twins, words: []string{"Servers a and b"}, yes: true},
 		"D305": {breaks: func(p *patient) { p.writeConfig(p.settings(`"activity_durability": "power"`)) }, words: []string{"activity_durability"}},
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
+		"D307": {breaks: func(p *patient) { p.writeConfig(p.settings(`"presence": "passphrase"`)) }, words: []string{"no configuration was confirmed", "mcpproxy config confirm"}, heals: right("")},
 	}
 }
 

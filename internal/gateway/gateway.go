@@ -18,6 +18,7 @@ import (
 	"mcpproxy/internal/activity"
 	"mcpproxy/internal/approval"
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/door"
 	"mcpproxy/internal/oauth"
 	"mcpproxy/internal/presence"
@@ -67,6 +68,7 @@ type About struct {
 	Surfaces     func() []Surface
 	ConfigError  func() error
 	NeedsRestart func() []string
+	Unconfirmed  func() config.Unconfirmed // nil: nothing waits for a person
 	Warnings     func() []string
 	Held         func(ctx context.Context) StatusHeld
 	Loaded       func() int // how many bytes the list of tools has that agents get on /mcp
