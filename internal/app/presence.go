@@ -131,26 +131,3 @@ func (l inLog) SetFingerprint(_ context.Context, d presence.Digest) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: d.String()}})
 }
-
-// provenLog is the log, which is as it was written only when what persons have decided is
-// signed, too.
-type provenLog struct {
-	*activity.Log
-	access *access.Access
-}
-
-// Verify implements history.Log.
-func (l provenLog) Verify(ctx context.Context) (activity.Verification, error) {
-	v, err := l.Log.Verify(ctx)
-	if err != nil || !v.OK {
-		return v, err
-	}
-	p, err := l.access.Presence(ctx, gateway.Caller{}, gateway.Nothing{})
-	if err != nil {
-		return v, err
-	}
-	if why := p.Unproven(); why != "" {
-		v.OK, v.FirstBreak = false, &activity.Break{Reason: why}
-	}
-	return v, nil
-}

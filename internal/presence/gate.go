@@ -263,9 +263,6 @@ func (g *Gate) hold(c Claim, uses, takes int) bool {
 	return true
 }
 
-// GoodFor is for how long a statement is taken.
-const GoodFor = 5 * time.Minute
-
 // Draft returns when the statement of the request is made, and a name that no other one
 // has: what is decided can be claimed with them. Require says whether they are true.
 func (g *Gate) Draft(ctx context.Context) (at time.Time, name string) {
