@@ -42,11 +42,15 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 	})
 }
 
-// inForce are the claims of everything that is decided now.
-func (d *daemon) inForce(ctx context.Context) ([]presence.Claim, error) {
+// inForce are the claims of everything that counts now, or, where no anchor was ever
+// set, of everything that is decided: the configuration may demand one already.
+func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, error) {
 	all, err := access.Claims(ctx, d.tokens)
 	if err != nil {
 		return nil, err
+	}
+	if all = append(all, d.book.Unsigned()...); !first {
+		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.gate.Confirmed(c) })
 	}
 	config, err := d.live.Seal()
 	return slices.Concat(all, d.book.Claims(), gateway.Claims(config)), err
