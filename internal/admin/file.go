@@ -20,7 +20,11 @@ func NewFile(live *config.Live) File { return File{live} }
 
 // later is what each change of the file alone is told with.
 func (f File) later() string {
-	return "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts."
+	text := "MCPProxy is not running: this stands in " + f.live.Path() + " and takes effect when MCPProxy starts"
+	if f.live.Current().Presence != config.PresenceNone {
+		text += "; what of it widens waits until `mcpproxy config confirm`"
+	}
+	return text + "."
 }
 
 // view is a server of the file, of which nothing else is known.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -151,5 +153,8 @@ func writeUnconfirmed(p *printer, c settings.Config) {
 		p.line("%s", visibleLine(d.Key))
 		p.text("  - ", visibleLine(string(d.From)))
 		p.text("  + ", visibleLine(string(d.To)))
+	}
+	if slices.ContainsFunc(c.Unconfirmed, func(d settings.KeyDifference) bool { return strings.Contains(string(d.To), "***") }) {
+		p.text("", "What *** stands for, look at in the file: a command can be made to look like a secret.")
 	}
 }
