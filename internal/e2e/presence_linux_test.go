@@ -437,12 +437,6 @@ func (a *attack) edited(t *testing.T, url string) {
 	a.notMore(t, "an edited file")
 	a.wipe(t)
 	a.writeConfig(string(before))
-	eventually(t, "the file is as it was", func() error {
-		if r := a.newest("type=config_change"); r.Metadata.Action == "edit_waits" {
-			return fmt.Errorf("%+v", r.Metadata)
-		}
-		return nil
-	})
 }
 
 // copyData copies the data directory of a daemon that it stops, and starts it again.
