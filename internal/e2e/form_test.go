@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,3 +282,50 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	all.Wait()
 	t.Logf("%d tries, none was made; %d had an answer to wait with", tried.Load(), pending.Load())
 }
+
+// TestTypeScriptClientsAreAsked: the official clients in TypeScript, of both major versions and in both
+// eras, show the form, and their answer is done. One that nobody fills in is taken back when a
+// person approves elsewhere.
+func TestTypeScriptClientsAreAsked(t *testing.T) {
+	modules, node := peers(t)
+	installed(t, "@modelcontextprotocol", "client", "package.json")
+	f := newForms(t)
+	const yes, no = `{"action":"accept","content":{"decision":"approve once"}}`, `{"action":"accept","content":{"decision":"deny","reason":"Use the copy."}}`
+	var all sync.WaitGroup
+	for _, c := range []struct{ sdk, mode, token, says, want string }{
+		{"client", modernRevision, f.trusted, yes, "it ran"},
+		{"client", modernRevision, "", no, "The reason: Use the copy."},
+		{"client", "legacy", f.trusted, yes, "it ran"},
+		{"client", "legacy", f.another, `{"action":"decline"}`, "The user has denied the call"},
+		{"client", "legacy", "", "nothing", "it ran"},
+		{"sdk", "legacy", f.trusted, yes, "it ran"},
+		{"sdk", "legacy", f.trusted, "nothing", "it ran"},
+	} {
+		all.Go(func() {
+			n := f.n.Add(1)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, filepath.Join("testdata", "forms.mjs"), modules, c.sdk, c.mode, "http://"+f.address+"/mcp", c.token, c.says, "s", fmt.Sprint(n))
+			var stderr strings.Builder
+			cmd.Stderr = writerFunc(func(p []byte) (int, error) { // it is shown: a person approves elsewhere
+				if _, rest, ok := strings.Cut(string(p), "mcpproxy pending approve "); ok && c.says == "nothing" {
+					id, _, _ := strings.Cut(rest, ".")
+					if status, body := f.rest("POST", "/pending/"+id+"/approve", ""); status != http.StatusOK {
+						t.Errorf("%d %s", status, body)
+					}
+				}
+				return stderr.Write(p)
+			})
+			out, err := cmd.Output()
+			shown := strings.Contains(string(out), `"shown":[{`) && strings.Contains(string(out), fmt.Sprintf(`{\"n\":%d}`, n))
+			if err != nil || !shown || !strings.Contains(string(out), c.want) || f.ranWith(n) != strings.Count(c.want, "it ran") || (c.says == "nothing") != strings.Contains(string(out), `"taken back"`) {
+				t.Errorf("%+v: %d ran, %v %s%s", c, f.ranWith(n), err, out, stderr.String())
+			}
+		})
+	}
+	all.Wait()
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
