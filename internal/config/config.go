@@ -51,6 +51,7 @@ type Config struct {
 	LogFormat         string
 	Ask               policy.AskRules
 	Presence          Presence
+	AnswerByClient    []string  // see AnswersByClient
 	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in the order of the file
 	Profiles          []Profile // in the order of the file
