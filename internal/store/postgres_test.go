@@ -36,6 +36,10 @@ func TestPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { db.Close() })
+		// The log waits for it for two seconds, in which a busy machine makes no connection.
+		if _, err := db.LoadApprovals(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return db
 	})
 }
