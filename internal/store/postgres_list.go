@@ -342,7 +342,7 @@ func (f *pgFound) hashBefore(ctx context.Context, c *pgConn) (hash []byte, err e
 		query string
 		args  []any
 	}{
-		// Mostly it is one of the next records. A server that has not counted its rows yet may read all of a range.
+		// Mostly it is that of one of the next records, and so few are read at once however the server plans it.
 		{pgHashNear, []any{f.instance, before, f.key, int64(64)}},
 		{"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
 		{"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
