@@ -47,7 +47,7 @@ func (c *Config) keys() []key {
 		{name: "ask.destructive", to: &c.Ask.Destructive, def: policy.AskOff, oneOf: policy.AskWords()},
 		{name: "ask.tools", to: &c.Ask.Tools, checkName: checkToolPattern, check: checkAsk},
 		{name: "ask.wait", to: &c.Ask.Wait, def: 45 * time.Second, shortest: shortestWait, longest: longestWait},
-		{name: "ask.answer_by_client", planned: true},
+		{name: "ask.answer_by_client", to: &c.AnswerByClient, check: checkToken},
 		{name: "quarantine_enabled", to: &c.QuarantineEnabled, def: true},
 		{name: "log.level", to: &c.LogLevel, def: "info", oneOf: []string{"debug", "info", "warn", "error"}},
 		{name: "log.format", to: &c.LogFormat, def: "text", oneOf: []string{"text", "json"}, restart: true},
