@@ -333,7 +333,7 @@ func (d *daemon) wire() error {
 	d.inspect = inspect.New(inspect.Deps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = events.New(events.Deps{Log: d.log, Catalog: d.catalog, Servers: operations, Shared: d.shared != nil})
 	d.book.Follow(func(decided approval.Decided) { d.events.Decided(decided.Server) })
-	d.tokens = auth.NewTokens(store.TokensIn(d.store), cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
+	d.tokens = auth.NewTokens(signedTokens{store.TokensIn(d.store), d.gate}, cfg.DataDir, func(a auth.Actor) { d.mcp.End(a) },
 		func(t *auth.Token) bool { return d.gate.Confirmed(access.TokenClaim(t)) })
 	authenticator := auth.New(d.key, d.tokens)
 	profiles := func(name string) *scope.Rule { return d.live.Current().ProfileRule(name) }

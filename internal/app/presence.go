@@ -42,14 +42,22 @@ func (d *daemon) newGate(dir string) *presence.Gate {
 	})
 }
 
-// inForce are the claims of everything that is decided now.
-func (d *daemon) inForce(ctx context.Context) ([]presence.Claim, error) {
+// inForce are the claims of everything that counts now, or, where no anchor was ever
+// set, of everything that is decided: the configuration may demand one already.
+func (d *daemon) inForce(ctx context.Context, first bool) ([]presence.Claim, error) {
 	all, err := access.Claims(ctx, d.tokens)
 	if err != nil {
 		return nil, err
 	}
-	config, err := d.live.Seal()
-	return slices.Concat(all, d.book.Claims(), gateway.Claims(config)), err
+	if all = append(all, d.book.Unsigned()...); !first {
+		all = slices.DeleteFunc(all, func(c presence.Claim) bool { return !d.gate.Confirmed(c) })
+	}
+	all = append(all, d.book.Claims()...)
+	if !first { // the file waits for `config confirm`: whoever has reset presence may have changed it
+		return all, nil
+	}
+	file, err := d.live.Seal()
+	return append(all, gateway.Claims(file)...), err
 }
 
 // anchorAgain is how often the fingerprint of the anchor is put on record, so that it is
@@ -130,27 +138,4 @@ func (l inLog) Fingerprint(ctx context.Context) (d presence.Digest, err error) {
 func (l inLog) SetFingerprint(_ context.Context, d presence.Digest) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRecord(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: d.String()}})
-}
-
-// provenLog is the log, which is as it was written only when what persons have decided is
-// signed, too.
-type provenLog struct {
-	*activity.Log
-	access *access.Access
-}
-
-// Verify implements history.Log.
-func (l provenLog) Verify(ctx context.Context) (activity.Verification, error) {
-	v, err := l.Log.Verify(ctx)
-	if err != nil || !v.OK {
-		return v, err
-	}
-	p, err := l.access.Presence(ctx, gateway.Caller{}, gateway.Nothing{})
-	if err != nil {
-		return v, err
-	}
-	if why := p.Unproven(); why != "" {
-		v.OK, v.FirstBreak = false, &activity.Break{Reason: why}
-	}
-	return v, nil
 }

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"mcpproxy/internal/auth"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/presence"
 	"mcpproxy/internal/store"
 )
 
@@ -35,6 +37,20 @@ func (v verified) LoadTools(ctx context.Context) (map[string][]json.RawMessage, 
 		case <-time.After(signedAgain):
 		}
 	}
+}
+
+// signedTokens are the tokens in the store, which are known once it is known what is signed.
+type signedTokens struct {
+	auth.TokenKeeper
+	gate *presence.Gate
+}
+
+// LoadTokens implements auth.TokenKeeper.
+func (s signedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
+	if err := s.gate.Ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.TokenKeeper.LoadTokens(ctx)
 }
 
 // demands tells that the configuration has changed.

@@ -205,6 +205,7 @@ func TestNothingCountsThatIsNotSigned(t *testing.T) {
 	}
 	a.online(t)
 	a.typed(t)
+	a.edited(t, u.URL)
 	a.state(t, token, "after everything that was tried")
 	copied := a.copyData(t)
 	a.planted(t, token)
@@ -398,7 +399,7 @@ func (a *attack) online(t *testing.T) {
 
 // typed tries the commands at a terminal, with everything but the passphrase.
 func (a *attack) typed(t *testing.T) {
-	wrong := []prompted{{"Passphrase", "password"}, {"Passphrase", thePassphrase + "x"}, {"Passphrase", strings.ToUpper(thePassphrase)}}
+	wrong := []prompted{{"Passphrase", strings.ToUpper(thePassphrase)}, {"Passphrase", ""}} // each try takes a while, as it should
 	for _, one := range []struct {
 		answers []prompted
 		line    string
@@ -417,6 +418,31 @@ func (a *attack) typed(t *testing.T) {
 			t.Errorf("%s: %s %s", one.line, out, screen)
 		}
 	}
+}
+
+// edited writes a file that widens everything, presence itself, too: it waits.
+func (a *attack) edited(t *testing.T, url string) {
+	before, err := os.ReadFile(a.configPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.writeConfig(fmt.Sprintf(`{"presence": "none", "quarantine_enabled": false, "ask": {"destructive": "off"}, "mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %q, "trust": "auto"}, "auto": {"url": %q}, "mine": {"command": "sh", "args": ["-c", "exit 1"]}}}`, url, url, url))
+	a.tries += 5
+	eventually(t, "it waits", func() error {
+		if r := a.newest("type=config_change"); r.Metadata.Action != "edit_waits" {
+			return fmt.Errorf("%+v", r.Metadata)
+		}
+		return nil
+	})
+	a.notMore(t, "an edited file")
+	a.wipe(t)
+	a.writeConfig(string(before))
+	eventually(t, "the file is as it was", func() error {
+		if r := a.newest("type=config_change"); r.Metadata.Action == "edit_waits" {
+			return fmt.Errorf("%+v", r.Metadata)
+		}
+		return nil
+	})
 }
 
 // copyData copies the data directory of a daemon that it stops, and starts it again.
@@ -604,12 +630,19 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		} else {
 			a.named(t, what, "D709")
 		}
+		next := a.own
+		var now struct{ Head string }
+		_, body := a.rest("GET", "/presence", "")
+		if err := errors.Join(json.Unmarshal(body, &now), next.Before.UnmarshalText([]byte(now.Head))); err != nil {
+			t.Fatal(err)
+		}
 		join := []prompted{{"Passphrase", "one of my own, too"}, {"Passphrase", ""}}
 		if code, _, _ := a.atTerminal(join, "presence", "join"); code == 0 && what != "" {
 			t.Errorf("%s: who has no passphrase joins", what)
 		}
-		if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Once more: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
-			t.Errorf("%s: another one is set", what)
+		head, _ := next.Text()
+		if status, body := a.rest("PUT", "/presence", `{"anchor":`+string(head)+`}`); status == http.StatusOK {
+			t.Errorf("%s: another one is set: %s", what, body)
 		}
 		a.tries += 2
 	}

@@ -74,7 +74,12 @@ func (m *memory) Use(_ context.Context, id string, k ask.Key, now time.Time) (bo
 	return true, nil
 }
 
-func (m *memory) Void(context.Context, string) error { return m.err }
+func (m *memory) Void(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all[id].State = ask.Expired
+	return m.err
+}
 
 func (m *memory) Lease(context.Context, *ask.Call, ask.Key, scope.Lane, time.Time, func(*ask.Lease) bool) (id, record string, err error) {
 	return "", "", m.err

@@ -48,9 +48,9 @@ type Options struct {
 	Places []Place
 	// Demanded is what the configuration wants; nil is nothing.
 	Demanded func() Kind
-	// InForce returns the claims of everything that is decided now: who sets a first
-	// anchor signs them.
-	InForce func(ctx context.Context) ([]Claim, error)
+	// InForce returns the claims of everything that counts now, or, when it is the first
+	// anchor, of everything that is decided: who sets one that stands alone signs them.
+	InForce func(ctx context.Context, first bool) ([]Claim, error)
 	// Changed is called after what counts has become another.
 	Changed func(ctx context.Context)
 	Now     func() time.Time
@@ -263,9 +263,6 @@ func (g *Gate) hold(c Claim, uses, takes int) bool {
 	return true
 }
 
-// GoodFor is for how long a statement is taken.
-const GoodFor = 5 * time.Minute
-
 // Draft returns when the statement of the request is made, and a name that no other one
 // has: what is decided can be claimed with them. Require says whether they are true.
 func (g *Gate) Draft(ctx context.Context) (at time.Time, name string) {
@@ -436,10 +433,10 @@ func (g *Gate) Standing(ctx context.Context) (Standing, error) {
 }
 
 // claimsInForce are those of everything that is decided.
-func (g *Gate) claimsInForce(ctx context.Context) ([]Claim, error) {
+func (g *Gate) claimsInForce(ctx context.Context, c chain) ([]Claim, error) {
 	if g.opt.InForce == nil {
 		return nil, nil
 	}
-	all, err := g.opt.InForce(ctx)
+	all, err := g.opt.InForce(ctx, c.last().Kind == None)
 	return slices.Clone(all), err
 }

@@ -64,6 +64,7 @@ type world struct {
 	now        time.Time
 	demanded   Kind
 	inForce    []Claim
+	first      bool // the last time that it was asked for
 	*Gate
 }
 
@@ -82,7 +83,7 @@ func (w *world) restart() {
 	w.t.Helper()
 	w.Gate = NewGate(Options{
 		Keeper: w.db, Places: []Place{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
-		InForce: func(context.Context) ([]Claim, error) { return w.inForce, nil },
+		InForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
 		Now:     func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := w.Load(w.t.Context()); err != nil {
@@ -353,7 +354,7 @@ func TestAFirstAnchorSignsWhatIsInForce(t *testing.T) {
 	w := newWorld(t)
 	w.inForce = []Claim{approve, other}
 	a, _ := w.enrol()
-	if !w.Confirmed(approve) || !w.Confirmed(other) || !w.Confirmed(a.claim()) {
+	if !w.first || !w.Confirmed(approve) || !w.Confirmed(other) || !w.Confirmed(a.claim()) {
 		t.Error("what was in force is not any more")
 	}
 	w.restart()
@@ -451,7 +452,7 @@ func TestAReset(t *testing.T) {
 		t.Error("after the day something counts")
 	}
 	w.inForce = []Claim{other}
-	if err := enrol(); err != nil || w.Confirmed(approve) || !w.Confirmed(other) {
+	if err := enrol(); err != nil || w.Confirmed(approve) || !w.Confirmed(other) || w.first {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// GoodFor is for how long a statement is taken.
+const GoodFor = 5 * time.Minute
+
 // Proof is what one request brings. It is taken once; what it permits, it permits for
 // everything that the request does.
 type Proof struct {

@@ -38,7 +38,7 @@ func (g *Gate) Set(ctx context.Context, a Anchor) error {
 		if signer = &a; !a.proves() {
 			return notNow(v)
 		}
-		inForce, err := g.claimsInForce(ctx)
+		inForce, err := g.claimsInForce(ctx, s.chain)
 		if err != nil {
 			return err
 		}
