@@ -434,7 +434,7 @@ func (a *attack) edited(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.writeConfig(fmt.Sprintf(`{"presence": "none", "quarantine_enabled": false, "ask": {"destructive": "off"}, "mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %q, "trust": "auto"}, "auto": {"url": %q}, "mine": {"command": "sh", "args": ["-c", "exit 1"]}}}`, url, url, url))
+	a.writeConfig(fmt.Sprintf(`{"presence": "none", "quarantine_enabled": false, "ask": {"destructive": "off", "wait": "1s"}, "mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %q, "trust": "auto"}, "auto": {"url": %q}, "mine": {"command": "sh", "args": ["-c", "exit 1"]}}}`, url, url, url))
 	a.tries += 5
 	eventually(t, "it waits", func() error {
 		if r := a.newest("type=config_change"); r.Metadata.Action != "edit_waits" {
@@ -445,12 +445,6 @@ func (a *attack) edited(t *testing.T, url string) {
 	a.notMore(t, "an edited file")
 	a.wipe(t)
 	a.writeConfig(string(before))
-	eventually(t, "the file is as it was", func() error {
-		if r := a.newest("type=config_change"); r.Metadata.Action == "edit_waits" {
-			return fmt.Errorf("%+v", r.Metadata)
-		}
-		return nil
-	})
 }
 
 // copyData copies the data directory of a daemon that it stops, and starts it again.
